@@ -36,8 +36,9 @@ def local_session(
     connects to one. Classic and Connect sessions can't live in one process. `config` is added to,
     and wins over, the settings made here.
 
-        >>> spark = local_session("local[2]", config={"spark.sql.session.timeZone": "UTC"})
-        ... # doctest: +SKIP
+        >>> spark = local_session("local[2]")      # doctest: +SKIP
+        >>> spark.range(3).count()                 # doctest: +SKIP
+        3
     """
     from pyspark.sql import SparkSession
 
@@ -63,16 +64,19 @@ def ensure_worker_python(environ: MutableMapping[str, str] | None = None) -> Non
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
-def adopt_session(spark: SparkSession) -> None:
+def adopt_session(spark: object) -> None:
     """Make a session that the caller started fit for our workers, as far as that can be done.
 
     A classic session on a local master that was left at Spark's default interpreter gets the
     driver's. A cluster's interpreter is the cluster's choice, and a Connect server's is its own.
     """
-    context = getattr(spark, "_sc", None)
-    if context is None or not context.master.startswith("local"):
+    from pyspark.sql import SparkSession
+
+    # A Connect session has no context, and is no instance of the classic class.
+    if not isinstance(spark, SparkSession):
         return
-    if context.pythonExec == "python3":
+    context = spark.sparkContext
+    if (context.master or "").startswith("local") and context.pythonExec == "python3":
         context.pythonExec = sys.executable
 
 

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from cepheid.spark import session
+from cepheid.spark.session import ensure_worker_python
+
+
+def test_workers_run_this_interpreter(spark: SparkSession) -> None:
+    def interpreter(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"python": [sys.executable], "arrow": [pa.__version__]})
+
+    rows = spark.range(1, numPartitions=1).mapInArrow(interpreter, "python string, arrow string")
+    assert [tuple(row) for row in rows.collect()] == [(sys.executable, pa.__version__)]
+
+
+def test_settings(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+
+
+@pytest.mark.connect
+def test_the_connect_session_is_one(spark: SparkSession) -> None:
+    assert "connect" in type(spark).__module__
+    session.adopt_session(spark)
+
+
+@pytest.mark.classic
+def test_the_classic_session_is_one(spark: SparkSession) -> None:
+    assert spark.sparkContext.master == "local[2]"
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local", 1), ("local[1]", 1), ("local[4]", 4), ("local[3, 2]", 3), ("local[*]", 5)],
+)
+def test_cores(master: str, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 5)
+    assert session._local_settings(master)["spark.sql.shuffle.partitions"] == str(cores)
+
+
+def test_the_users_interpreter_is_kept() -> None:
+    environ = {"PYSPARK_PYTHON": "/opt/python"}
+    ensure_worker_python(environ)
+    assert environ == {"PYSPARK_PYTHON": "/opt/python"}
+    environ = {}
+    ensure_worker_python(environ)
+    assert environ == {"PYSPARK_PYTHON": sys.executable}
+
+
+@pytest.mark.classic
+def test_a_session_of_the_user_is_put_right(tmp_path: Path) -> None:
+    """`python3` on PATH is a stranger that can't run our code, and the session knows only it."""
+    stranger = tmp_path / "bin" / "python3"
+    stranger.parent.mkdir()
+    stranger.write_text("#!/bin/sh\necho 'no pyarrow here' >&2\nexit 1\n")
+    stranger.chmod(0o755)
+    program = textwrap.dedent("""
+        import os
+        from pyspark.sql import SparkSession
+        from cepheid.spark.java import ensure_java
+        from cepheid.spark.session import adopt_session
+
+        ensure_java()
+        os.environ.pop("PYSPARK_PYTHON", None)
+        os.environ["PATH"] = os.environ["STRANGER"] + os.pathsep + os.environ["PATH"]
+        spark = SparkSession.builder.master("local[1]").getOrCreate()
+        adopt_session(spark)
+        print("rows:", spark.range(3).mapInArrow(lambda batches: batches, "id long").count())
+        spark.stop()
+    """)
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "STRANGER": str(stranger.parent)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "rows: 3" in run.stdout, run.stderr
