@@ -1,0 +1,205 @@
+"""From Lark's tree to the AST: expressions, durations, numbers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from lark import Token
+
+from cepheid.language.ast import (
+    Attribute,
+    Binary,
+    Call,
+    Case,
+    Comparison,
+    Duration,
+    Expression,
+    InList,
+    InRange,
+    IsNull,
+    KeyTest,
+    Like,
+    Literal,
+    Name,
+    OccursWithin,
+    Span,
+    Star,
+    Unary,
+    Unit,
+)
+from cepheid.language.reading import (
+    Mistake,
+    Node,
+    as_token,
+    as_tree,
+    child,
+    extent,
+    has,
+    name_of,
+    only_name,
+    parameter,
+    slots,
+    span_of,
+    tokens,
+    trees,
+    unquoted,
+)
+
+UNIT_WORDS: dict[str, Unit] = {
+    **dict.fromkeys(("unit", "units"), Unit.UNITS),
+    **dict.fromkeys(("us", "usec", "usecs", "microsecond", "microseconds"), Unit.MICROSECONDS),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), Unit.MILLISECONDS),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), Unit.SECONDS),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), Unit.MINUTES),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), Unit.HOURS),
+    **dict.fromkeys(("day", "days"), Unit.DAYS),
+    **dict.fromkeys(("week", "weeks"), Unit.WEEKS),
+}
+
+_COMPARISONS = {"==": "=", "!=": "<>"}
+LONGEST_NUMBER = 100
+_LONGEST_EXPONENT = 30
+
+
+def build_expression(tree: Node) -> Expression:
+    span = span_of(tree)
+    match tree.data:
+        case "number" | "percent":
+            return Literal(build_number(tokens(tree)[0]), span)
+        case "string":
+            return Literal(unquoted(tokens(tree)[0].value), span)
+        case "true" | "false":
+            return Literal(tree.data == "true", span)
+        case "null":
+            return Literal(None, span)
+        case "parameter":
+            return parameter(tokens(tree)[0])
+        case "duration":
+            return build_duration(tree)
+        case "name_alone":
+            return Name(only_name(tree), span)
+        case "attribute":
+            variable, attribute = map(name_of, tokens(tree))
+            return Attribute(variable, attribute, span)
+        case "star":
+            return Star(next(map(name_of, tokens(tree)), None), span)
+        case "unary":
+            operator = tokens(tree)[0].upper()
+            return Unary(operator, build_expression(child(tree)), span)
+        case "chain":
+            return _chain(tree)
+        case "comparison":
+            operators = tuple(_COMPARISONS.get(t.value, t.value) for t in tokens(tree))
+            return Comparison(_expressions(tree), operators, span)
+        case "in_range":
+            operand, low, high = _expressions(tree)
+            return InRange(operand, low, high, has(tree, "NOT"), span)
+        case "in_list":
+            operand, *options = _expressions(tree)
+            return InList(operand, tuple(options), has(tree, "NOT"), span)
+        case "like":
+            operand, pattern = _expressions(tree)
+            operator = "LIKE" if has(tree, "LIKE") else "CONTAINS"
+            return Like(operand, pattern, operator, has(tree, "NOT"), span)
+        case "is_null":
+            return IsNull(build_expression(child(tree)), has(tree, "NOT"), span)
+        case "occurs_within":
+            variables, duration = trees(tree)
+            return OccursWithin(
+                tuple(map(_variable, trees(variables))),
+                positive(build_duration(duration), "window"),
+                span,
+            )
+        case "call":
+            function = name_of(tokens(tree)[0]).lower()
+            return Call(function, _expressions(tree), has(tree, "DISTINCT"), span)
+        case "case":
+            return _case(tree)
+        case "key_test":
+            values = _expressions(tree)
+            return KeyTest(only_name(tree), values[0] if values else None, span)
+    raise AssertionError(tree.data)
+
+
+def _chain(tree: Node) -> Expression:
+    """`a + b - c`, folded to the left; a loop, so that long chains don't nest deeply here."""
+    first, *rest = slots(tree)
+    result = build_expression(as_tree(first))
+    start = extent(as_tree(first)).start
+    for operator, operand in zip(rest[::2], rest[1::2], strict=True):
+        right = as_tree(operand)
+        span = Span(start, extent(right).end)
+        result = Binary(as_token(operator).upper(), result, build_expression(right), span)
+    return result
+
+
+def _case(tree: Node) -> Case:
+    operand, *parts = slots(tree)
+    branches: list[tuple[Expression, Expression]] = []
+    default: Expression | None = None
+    for part in parts:
+        if part is None:
+            continue
+        if as_tree(part).data == "when":
+            condition, value = _expressions(as_tree(part))
+            branches.append((condition, value))
+        else:
+            default = build_expression(child(as_tree(part)))
+    subject = None if operand is None else build_expression(as_tree(operand))
+    return Case(subject, tuple(branches), default, span_of(tree))
+
+
+def _variable(tree: Node) -> str:
+    expression = build_expression(tree)
+    if not isinstance(expression, Name):
+        raise Mistake(
+            "CEP114",
+            "OCCURS WITHIN is about variables",
+            span_of(tree),
+            "write their names, as in `(a, b) OCCURS WITHIN 5 minutes`",
+        )
+    return expression.name
+
+
+def _expressions(tree: Node) -> tuple[Expression, ...]:
+    return tuple(map(build_expression, trees(tree)))
+
+
+# ── durations and numbers ───────────────────────────────────────────────────────
+
+
+def build_duration(tree: Node) -> Duration:
+    number, *unit_word = tokens(tree)
+    unit = UNIT_WORDS[unit_word[0].lower()] if unit_word else Unit.UNITS
+    if number.type == "PARAMETER":
+        return Duration(parameter(number), unit, span_of(tree))
+    amount = build_number(number)
+    exact = Decimal(number.value) if isinstance(amount, float) else amount
+    if isinstance(exact, Decimal) and abs(exact.adjusted()) > _LONGEST_EXPONENT:
+        raise Mistake("CEP115", "this number is out of range", span_of(number))
+    return Duration(exact, unit, span_of(tree))
+
+
+def positive(duration: Duration, what: str) -> Duration:
+    if duration.amount == 0:
+        raise Mistake(
+            "CEP110",
+            f"a {what} of zero holds no match",
+            duration.span,
+            "the first and the last event must be less than this apart",
+        )
+    return duration
+
+
+def build_number(token: Token) -> int | Decimal | float:
+    text = token.value
+    number = float(text) if "e" in text.lower() else None
+    if len(text) > LONGEST_NUMBER or number == float("inf"):
+        raise Mistake("CEP115", "this number is out of range", span_of(token))
+    if number is not None:
+        return number
+    if text.endswith("%"):
+        digits = Decimal(text[:-1]).as_tuple()
+        assert isinstance(digits.exponent, int)
+        return Decimal((0, digits.digits, digits.exponent - 2))
+    return Decimal(text) if "." in text else int(text)

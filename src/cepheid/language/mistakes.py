@@ -1,0 +1,283 @@
+"""What to say when the text is not a query.
+
+Lark knows where it stopped and which terminals would have let it go on. That is turned into
+what a person would say: the parenthesis that is never closed, the word that was misspelled (it
+may be the one before, taken for an alias), the unit that doesn't exist.
+
+    CEP101 nothing there         CEP107 quote never closed      CEP113 one mode too many
+    CEP102 no PATTERN            CEP108 strange character       CEP114 OCCURS needs variables
+    CEP103 unexpected word       CEP109 unknown unit            CEP115 number out of range
+    CEP104 ends too early        CEP110 impossible window       CEP116 nested too deeply
+    CEP105 bracket never closed  CEP111 impossible quantifier
+    CEP106 bracket never opened  CEP112 clause given twice
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+
+from cepheid.language.ast import Span, Unit
+from cepheid.language.build_expression import UNIT_WORDS
+from cepheid.language.diagnostics import nearest
+from cepheid.language.names import CLAUSES, RESERVED
+from cepheid.language.reading import Mistake
+
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_FORGOTTEN_QUOTE = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
+_SURELY = 0.8  # how alike a word must be to be called a misspelling though it could be a name
+
+_WORDS = re.compile(
+    r"""
+    (?P<space>  \s+ | --[^\n]* | /\*(?:.|\n)*?\*/ )
+  | (?P<open>   /\* )
+  | (?P<string> '(?:[^']|'')*' | "(?:[^"]|"")*" )
+  | (?P<quoted> `(?:[^`]|``)+` )
+  | (?P<quote>  ['"`] )
+  | (?P<word>   [^\W\d]\w* )
+  | (?P<number> :[^\W\d]\w* | \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
+  | (?P<symbol> -> | => | =< | <> | != | <= | >= | == | \|\| | && | . )
+    """,
+    re.VERBOSE,
+)
+
+# Words of other languages, and operators from them, with what we write instead.
+_IN_PATTERN = {
+    "AND": "write `&` between patterns",
+    "OR": "write `|` between patterns",
+    "NOT": "write `!` before the pattern",
+    "THEN": "write `;` between the steps of a sequence",
+    ",": "write `;` between the steps of a sequence, or `SEQ(A a, B b)`",
+    "||": "write `|` between patterns",
+    "&&": "write `&` between patterns",
+    "~": "write `!` before the pattern",
+    "<>": "write `!` before the pattern",
+}
+_IN_CONDITION = {
+    "=>": "did you mean `>=`?",
+    "=<": "did you mean `<=`?",
+    "&&": "did you mean `AND`?",
+    "&": "did you mean `AND`?",
+    "|": "did you mean `OR`?",
+    "!": "did you mean `NOT`?",
+    "~": "did you mean `LIKE`?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    kind: str
+    text: str
+    span: Span
+
+    @property
+    def keyword(self) -> str:
+        return self.text.upper() if self.kind == "word" else ""
+
+
+def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) -> Mistake:
+    """The first thing to mend.
+
+    `accepted` are the terminals that fit there; `what` was to be read: a query, a pattern,
+    an expression.
+    """
+    words = [w for w in _split(text) if w.kind != "space"]
+    if not words:
+        return Mistake("CEP101", f"this {what} is empty", Span(0, 0), _example(what))
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    stop = words[-1].span.end if ended else error.pos_in_stream
+    assert stop is not None
+    before = [w for w in words if w.span.end <= stop]
+    here = None if ended else next(w for w in words if w.span.end > stop)
+    return (
+        _unclosed_quote(words, before, here)
+        or _brackets(before, here)
+        or _window(before, here, accepted)
+        or _no_pattern(words, here, accepted)
+        or _misspelled(before, here, accepted)
+        or _strange(here, isinstance(error, UnexpectedToken))
+        or _unexpected(words, before, here, accepted, what)
+    )
+
+
+def _split(text: str) -> list[_Word]:
+    return [_Word(m.lastgroup or "", m[0], Span(*m.span())) for m in _WORDS.finditer(text)]
+
+
+def _example(what: str) -> str:
+    examples = {"query": "PATTERN A a ; B b WITHIN 10 minutes", "pattern": "A a ; B b"}
+    return f"write one, as in `{examples.get(what, 'a.price > 10')}`"
+
+
+def _unclosed_quote(words: list[_Word], before: list[_Word], here: _Word | None) -> Mistake | None:
+    seen = words if here is None else [*before, here]
+    quote = next((w for w in seen if w.kind in ("open", "quote")), None)
+    if quote is None:
+        return None
+    closing = "*/" if quote.kind == "open" else quote.text
+    return Mistake(
+        "CEP107",
+        f"this {_FORGOTTEN_QUOTE[quote.text]} is never closed",
+        quote.span,
+        f"add a closing {closing}",
+    )
+
+
+def _brackets(before: list[_Word], here: _Word | None) -> Mistake | None:
+    stack: list[_Word] = []
+    for word in before:
+        if word.text in _BRACKETS:
+            stack.append(word)
+        elif stack and word.text == _BRACKETS[stack[-1].text]:
+            stack.pop()
+    closes = here is not None and here.text in _BRACKETS.values()
+    if here is not None and closes and not stack:
+        opening = next(o for o, c in _BRACKETS.items() if c == here.text)
+        return Mistake("CEP106", f"no `{opening}` opens before this `{here.text}`", here.span)
+    if not stack or (here is not None and closes and here.text == _BRACKETS[stack[-1].text]):
+        return None
+    if here is None or closes or here.keyword in CLAUSES:
+        opening = stack[-1].text
+        hint = f"add `{_BRACKETS[opening]}`"
+        return Mistake("CEP105", f"this `{opening}` is never closed", stack[-1].span, hint)
+    return None
+
+
+def _window(before: list[_Word], here: _Word | None, accepted: set[str]) -> Mistake | None:
+    """`WITHIN -5 secs`, `WITHIN 10 fortnights`."""
+    if here is None or not before:
+        return None
+    last = before[-1]
+    if here.text == "-" and (last.keyword == "WITHIN" or last.text == "@"):
+        what = "delay" if last.text == "@" else "window"
+        return Mistake("CEP110", f"a {what} can't be negative", here.span, "leave out the `-`")
+    if last.kind == "number" and here.kind == "word" and "UNIT" in accepted:
+        near = nearest(here.text, [*UNIT_WORDS, "events"])
+        keyword = nearest(here.text, accepted & RESERVED)
+        if keyword and _likeness(here.text, keyword) >= _likeness(here.text, near or ""):
+            return None
+        units = ", ".join(u.value for u in Unit if u is not Unit.UNITS)
+        hint = f"did you mean `{near}`?" if near else f"write one of {units}"
+        return Mistake("CEP109", f"unknown unit `{here.text}`", here.span, hint)
+    return None
+
+
+def _no_pattern(words: list[_Word], here: _Word | None, accepted: set[str]) -> Mistake | None:
+    if "PATTERN" not in accepted:
+        return None
+    if here is None:
+        return Mistake("CEP102", "this query has no PATTERN", words[-1].span, "add PATTERN …")
+    near = nearest(here.text, ["PATTERN", "INTO"]) if here.kind == "word" else None
+    if near:
+        hint = f"did you mean `{near}`?"
+    elif here.keyword == "SELECT":
+        hint = "write PATTERN …, and RETURN at the end for what to select"
+    else:
+        hint = "write PATTERN before it"
+    return Mistake("CEP102", "a query starts with PATTERN", here.span, hint)
+
+
+def _misspelled(before: list[_Word], here: _Word | None, accepted: set[str]) -> Mistake | None:
+    """The word here, or the one before it, which was taken for an alias (`B WITHING 10`)."""
+    if before and before[-1].kind == "word" and before[-1].keyword not in RESERVED:
+        word = before[-1]
+        meant = _most_alike(word.text, (*CLAUSES, "UNLESS"))
+        dotted = len(before) > 1 and before[-2].text in (".", "(")
+        if meant and not dotted and _likeness(word.text, meant) >= _SURELY:
+            return _unknown_word(word, meant)
+    if here is not None and here.kind == "word" and here.keyword not in RESERVED:
+        near = nearest(here.text, sorted(t for t in accepted if t.isalpha() and t != "NAME"))
+        if near:
+            return _unknown_word(here, near)
+    return None
+
+
+def _unknown_word(word: _Word, meant: str) -> Mistake:
+    return Mistake("CEP103", f"unexpected `{word.text}`", word.span, f"did you mean `{meant}`?")
+
+
+def _most_alike(word: str, known: Iterable[str]) -> str | None:
+    return max(sorted(known), key=lambda k: _likeness(word, k), default=None)
+
+
+def _likeness(word: str, keyword: str) -> float:
+    return SequenceMatcher(None, word.upper(), keyword.upper()).ratio()
+
+
+def _strange(here: _Word | None, is_token: bool) -> Mistake | None:
+    """A character that no part of the language uses."""
+    if here is None or is_token or here.text in _IN_PATTERN or here.text in _IN_CONDITION:
+        return None
+    return Mistake("CEP108", f"unexpected character `{here.text}`", here.span)
+
+
+def _unexpected(
+    words: list[_Word], before: list[_Word], here: _Word | None, accepted: set[str], what: str
+) -> Mistake:
+    expected = _expected(accepted)
+    hint = f"expected {expected}" if expected else ""
+    if here is None:
+        end = words[-1].span.end
+        return Mistake("CEP104", f"the {what} ends too early", Span(end, end), hint)
+    in_pattern = not any(w.keyword in CLAUSES for w in before) and what != "expression"
+    foreign = (_IN_PATTERN if in_pattern else _IN_CONDITION).get(here.keyword or here.text)
+    if foreign:
+        hint = foreign
+    elif here.keyword == "INTO":
+        hint = "INTO stands first, before PATTERN"
+    elif here.text == ";" and here == words[-1]:
+        hint = "a query doesn't end with `;`"
+    elif here.keyword == "PATTERN":
+        hint = "a query has one PATTERN"
+    return Mistake("CEP103", f"unexpected `{here.text}`", here.span, hint)
+
+
+# Groups of terminals in a user's words: the phrase stands for the whole group.
+_PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
+    ("SEQ_FUNCTION", "a pattern", frozenset({"NAME", "LPAR", "BANG"})),
+    (
+        "CASE",
+        "an expression",
+        frozenset({"NAME", "LPAR", "LSQB", "SIGN", "NUMBER", "PERCENT", "STRING", "PARAMETER"})
+        | {"TRUE", "FALSE", "NULL", "NOT", "STAR", "DISTINCT"},
+    ),
+    ("SEQUENCE_OPERATOR", "an operator such as `;`", frozenset({"VBAR", "AMPERSAND", "BACKSLASH"})),
+    (
+        "SUM_OPERATOR",
+        "an operator",
+        frozenset({"PRODUCT_OPERATOR", "COMPARISON", "OR", "NOT", "UNIT", "DOT"})
+        | {"BETWEEN", "IN", "LIKE", "CONTAINS", "IS", "OCCURS"},
+    ),
+    ("NUMBER", "a number", frozenset({"PARAMETER"})),
+    ("UNIT", "a unit such as `minutes`", frozenset()),
+    ("NAME", "a name", frozenset({"AS"})),
+    ("FIELD", "a name", frozenset()),
+    ("WHERE", "a clause such as WHERE or WITHIN", frozenset(CLAUSES)),
+    ("RPAR", "`)`", frozenset()),
+    ("RSQB", "`]`", frozenset()),
+    ("COMMA", "`,`", frozenset()),
+    ("DOT", "`.`", frozenset()),
+    ("_EQUALS", "`=`", frozenset()),
+)
+_SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "AT", "EVENTS", "LPAR"})
+
+
+def _expected(accepted: set[str]) -> str:
+    left = accepted - _SILENT
+    if "OR" in left:
+        left.discard("AND")  # an operator like others; alone it is what BETWEEN waits for
+    phrases: list[str] = []
+    for terminal, phrase, group in _PHRASES:
+        if terminal in left:
+            phrases.append(phrase)
+            left -= {terminal, *group}
+    phrases += sorted(t for t in left if t.isalpha())
+    if "$END" in left:
+        phrases.append("the end")
+    if len(phrases) < 2:
+        return "".join(phrases)
+    return f"{', '.join(phrases[:-1])} or {phrases[-1]}"

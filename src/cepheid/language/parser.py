@@ -1,0 +1,98 @@
+"""Text to AST, or a `QueryError` that says what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from typing import TypeVar
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+
+from cepheid.errors import QueryError
+from cepheid.language.ast import Expression, Pattern, Query, Span
+from cepheid.language.build_expression import build_expression
+from cepheid.language.build_query import build_pattern, build_query
+from cepheid.language.diagnostics import Diagnostic, Source
+from cepheid.language.mistakes import explain
+from cepheid.language.reading import Mistake, Node
+
+T = TypeVar("T")
+
+
+def parse(text: str, name: str = "query") -> Query:
+    """The query that the text says; `name` (a file, say) is how errors call it.
+
+    >>> parse("PATTERN A a ; B b WITHIN 10 secs").within
+    Duration(amount=10, unit=<Unit.SECONDS: 'seconds'>)
+    """
+    return _parse(text, name, "query", build_query)
+
+
+def parse_pattern(text: str, name: str = "pattern") -> Pattern:
+    """A pattern alone, what stands after PATTERN."""
+    return _parse(text, name, "pattern", build_pattern)
+
+
+def parse_expression(text: str, name: str = "expression") -> Expression:
+    """A condition or expression alone, what stands after WHERE."""
+    return _parse(text, name, "expression", build_expression)
+
+
+def _parse(text: str, name: str, start: str, build: Callable[[Node], T]) -> T:
+    source = Source(text, name)
+    try:
+        return build(_grammar().parse(text, start=start))
+    except UnexpectedInput as error:
+        mistake = explain(error, _accepted(text, start, error), text, start)
+    except Mistake as found:
+        mistake = found
+    except RecursionError:
+        mistake = Mistake(
+            "CEP116",
+            f"this {start} is nested too deeply",
+            Span(0, 1),
+            "split it, or write long lists with IN",
+        )
+    raise QueryError(
+        [Diagnostic(mistake.code, mistake.message, mistake.span, source, mistake.hint)]
+    )
+
+
+def _accepted(text: str, start: str, error: UnexpectedInput) -> set[str]:
+    """The terminals that could have stood where the error is.
+
+    Lark's own list comes too late: LALR reduces what it can before it sees that the token
+    doesn't fit, and then has forgotten that an AND would have.
+    """
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    interactive = _grammar().parse_interactive(text, start=start)
+    with suppress(UnexpectedInput):
+        for token in interactive.iter_parse():
+            if not ended and token.start_pos == error.pos_in_stream:
+                break
+    return set(interactive.accepts())  # type: ignore[no-untyped-call]
+
+
+class _WholeWords:
+    """Lets the lexer read a name anywhere, so that `ORDER` is never read as `OR` and `DER`."""
+
+    always_accept = ("NAME",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        return stream
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> Lark:
+    """Built once per process, on first use: it takes about 0.2 s."""
+    return Lark.open(
+        "grammar.lark",
+        rel_to=__file__,
+        parser="lalr",
+        start=["query", "pattern", "expression"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+        postlex=_WholeWords(),
+    )
