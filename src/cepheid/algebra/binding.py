@@ -1,0 +1,190 @@
+"""A query as written, bound to a schema: names, types, roles, key, window, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from cepheid.algebra import patterns, windows
+from cepheid.algebra.conjuncts import Classifier, true_where_absent
+from cepheid.algebra.expressions import Expr, conjuncts
+from cepheid.algebra.findings import Findings, did_you_mean
+from cepheid.algebra.keys import Place, equality, find_key, implied
+from cepheid.algebra.lowering import Clause, Lowering
+from cepheid.algebra.outputs import outputs, required
+from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart
+from cepheid.algebra.scope import Scope, declare, restrict
+from cepheid.algebra.shape import Shape, normalize
+from cepheid.algebra.structure import Structure, structure
+from cepheid.algebra.types import Schema, Type
+from cepheid.language import ast
+from cepheid.language.diagnostics import Source
+
+
+def bind(
+    query: ast.Query,
+    schema: Schema,
+    params: Mapping[str, object] | None = None,
+    source: Source | None = None,
+) -> BoundQuery:
+    """What the query means over events of this schema; `QueryError` with all that is wrong."""
+    findings = Findings(source or Source(""))
+    schema = restrict(schema, query, findings)
+    pattern = normalize(query.pattern, query.using)
+    Shape(findings).check(pattern)
+    scope = declare(pattern, schema, findings)
+    # Conditions inside the pattern (UNTIL) need the pattern's structure, which doesn't need them.
+    skeleton = _build(pattern, scope, None)
+    facts = structure(skeleton)
+    lowering = Lowering(scope, facts, params or {}, findings, Clause.WHERE)
+    bound = _build(pattern, scope, replace(lowering, clause=Clause.UNTIL))
+    binder = _Binder(query, scope, facts, lowering, findings)
+    where, key = binder.where()
+    having = binder.having()
+    window = windows.window(query.within, lowering)
+    binder.check_window(bound)
+    binder.check_after_match()
+    returned = outputs(query.returns, replace(lowering, clause=Clause.RETURN))
+    findings.check()
+    return BoundQuery(
+        pattern=bound,
+        variables=scope.variables,
+        schema=schema,
+        where=where,
+        having=having,
+        window=window,
+        key=key,
+        outputs=returned,
+        required=required(schema, bound, where, having, key, returned),
+        after_match=query.after_match,
+        into=query.into,
+    )
+
+
+def _build(pattern: ast.Pattern, scope: Scope, until: Lowering | None) -> patterns.Pattern:
+    """The bound pattern; its leaves meet the declared variables in order."""
+    names = iter(scope.variables)
+    indexes = iter(range(len(scope.variables) + 1))
+
+    def build(item: ast.Pattern) -> patterns.Pattern:
+        match item:
+            case ast.Atom() | ast.AnyOf():
+                return patterns.Leaf(next(names))
+            case ast.Sequence():
+                return patterns.Sequence(tuple(map(build, item.items)), item.operators)
+            case ast.Conjunction():
+                return patterns.Conjunction(tuple(map(build, item.items)))
+            case ast.Disjunction():
+                return patterns.Disjunction(tuple(map(build, item.items)))
+            case ast.Negation():
+                index = next(indexes)
+                return patterns.Negation(build(item.item), index)
+            case ast.Closure():
+                inner = build(item.item)
+                stop = None
+                if item.until is not None and until is not None:
+                    stop = until.condition(item.until)
+                return patterns.Closure(inner, item.quantifier, item.mode, item.strict, stop)
+            case ast.Unless():
+                index = next(indexes)
+                return patterns.Unless(build(item.item), build(item.exception), index)
+            case ast.Delay():
+                return patterns.Delay(build(item.item), _delay(item.duration, until))
+            case _:
+                assert_never(item)
+
+    return build(pattern)
+
+
+def _delay(duration: ast.Duration, lowering: Lowering | None) -> int:
+    if lowering is None:
+        return 0
+    value = lowering.duration(duration)
+    size = getattr(value, "value", None)
+    return size if isinstance(size, int) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """The clauses of one query over its variables."""
+
+    query: ast.Query
+    scope: Scope
+    facts: Structure
+    lowering: Lowering
+    findings: Findings
+
+    @property
+    def _classifier(self) -> Classifier:
+        return Classifier(self.scope, self.facts, self.findings)
+
+    def where(self) -> tuple[tuple[Conjunct, ...], tuple[KeyPart, ...]]:
+        written: list[tuple[Expr, ast.Span]] = []
+        links: list[tuple[Place, ...]] = []
+        for node in _split(self.query.where):
+            places = self._whole_key(node)
+            if places:
+                links.append(places)
+                continue
+            for expr in conjuncts(self.lowering.condition(node)):
+                written.append((true_where_absent(expr, self.scope), node.span))
+        equalities = [equality(expr, self.scope, self.facts) for expr, _ in written]
+        links.extend(link for link in equalities if link is not None)
+        key = find_key(links, self.scope, self.facts)
+        kept = tuple(
+            self._classifier.classify(expr, span)
+            for (expr, span), link in zip(written, equalities, strict=True)
+            if link is None or not implied(link, key)
+        )
+        return kept, key
+
+    def _whole_key(self, node: ast.Expression) -> tuple[Place, ...]:
+        """`[id]` over events that all have the attribute is a key, whatever the branches."""
+        if not isinstance(node, ast.KeyTest) or node.value is not None:
+            return ()
+        places: list[Place] = []
+        for variable in self.scope.variables.values():
+            column = self.scope.column(variable, node.attribute)
+            if column is None or self.scope.schema.columns[column] is Type.OTHER:
+                return ()
+            if not self.scope.complete(variable, column):
+                return ()
+            places.append((variable.name, column))
+        return tuple(places)
+
+    def having(self) -> tuple[Expr, ...]:
+        lowering = replace(self.lowering, clause=Clause.HAVING)
+        return tuple(
+            self._classifier.having(true_where_absent(expr, self.scope), node.span)
+            for node in _split(self.query.having)
+            for expr in conjuncts(lowering.condition(node))
+        )
+
+    def check_window(self, pattern: patterns.Pattern) -> None:
+        reason = windows.needs_window(pattern)
+        if self.query.within is None and reason is not None:
+            message = f"a pattern with {reason} needs a window"
+            self.findings.add("CEP401", message, self.query.pattern.span, "add WITHIN 10 minutes")
+
+    def check_after_match(self) -> None:
+        after = self.query.after_match
+        if after is None or after.variable is None:
+            return
+        found = self.scope.lookup(after.variable, after.span, self.findings)
+        if found is not None and found.negation is not None:
+            message = f"AFTER MATCH can't skip to `{found.name}`: it is negated"
+            hint = did_you_mean(found.name, [v.name for v in self.scope.positive])
+            self.findings.add("CEP332", message, after.span, hint)
+
+
+def _split(condition: ast.Expression | None) -> Iterator[ast.Expression]:
+    """The top-level conjuncts as written, so that each keeps its place in the text."""
+    match condition:
+        case None:
+            return
+        case ast.Binary(operator, left, right) if operator.upper() == "AND":
+            yield from _split(left)
+            yield from _split(right)
+        case _:
+            yield condition

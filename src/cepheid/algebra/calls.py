@@ -1,0 +1,276 @@
+"""Function calls: scalar functions, aggregates, `PREV`, `ALL`, `SOME`, `duration()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cepheid.algebra.coercion import cast, described
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Attribute,
+    Call,
+    Constant,
+    Every,
+    Expr,
+    MatchDuration,
+    Previous,
+    Some,
+    transform,
+    variables,
+    walk,
+)
+from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.functions import (
+    AGGREGATES,
+    FUNCTIONS,
+    LOWERED,
+    NAMES,
+    SYNONYMS,
+    Accepts,
+    Function,
+)
+from cepheid.algebra.query import Kind
+from cepheid.algebra.types import Type
+from cepheid.language import ast
+
+if TYPE_CHECKING:
+    from cepheid.algebra.lowering import Lowering
+
+Thunk = Callable[[], Expr]
+_WRONG = Constant(None, Type.NULL)
+_CALENDAR = (Type.TIMESTAMP, Type.DATE)
+
+
+def lower_call(low: Lowering, node: ast.Call) -> Expr:
+    name = SYNONYMS.get(node.name, node.name)
+    if node.distinct:
+        return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span)
+    if name in AGGREGATES:
+        return _aggregate(low, name, node)
+    match name:
+        case "prev":
+            return _previous(low, node)
+        case "all" | "some":
+            return _quantifier(low, Every if name == "all" else Some, node)
+        case "duration":
+            if node.arguments:
+                return _arity(low, node, "no arguments")
+            return MatchDuration(low.duration_type)
+        case _ if name in LOWERED:
+            return _lowered(low, name, node)
+        case _ if name in FUNCTIONS:
+            return apply(low, name, node.arguments, node.span)
+        case _:
+            message = f"there is no function `{node.name}`"
+            return low.wrong("CEP208", message, node.span, did_you_mean(node.name, NAMES))
+
+
+def _arity(low: Lowering, node: ast.Call, wanted: str) -> Expr:
+    given = len(node.arguments)
+    return low.wrong("CEP209", f"`{node.name}` takes {wanted}, not {given}", node.span)
+
+
+def apply(low: Lowering, name: str, nodes: Sequence[ast.Expression], span: ast.Span) -> Expr:
+    """A function of the table, its arguments checked and converted."""
+    function = FUNCTIONS[name]
+    if len(nodes) < function.required or (function.most is not None and len(nodes) > function.most):
+        message = f"`{name}` takes {function.arity}, not {len(nodes)}"
+        return low.wrong("CEP209", message, span)
+    if Accepts.SAME in function.parameters:
+        same = low.unified(nodes, [low.lower(n) for n in nodes], span, "mix")
+        return _WRONG if same is None else _call(function, same)
+    arguments = [_argument(low, function, i, n) for i, n in enumerate(nodes)]
+    return _WRONG if None in arguments else _call(function, [a for a in arguments if a is not None])
+
+
+def _call(function: Function, arguments: Sequence[Expr]) -> Expr:
+    result = arguments[0].type if function.result is None else function.result
+    return Call(function.name, tuple(arguments), result)
+
+
+def _argument(low: Lowering, function: Function, index: int, node: ast.Expression) -> Expr | None:
+    wanted = function.parameter(index)
+    expr = low.lower(node)
+    fitted = _fit(expr, wanted)
+    if fitted is None:
+        message = f"`{function.name}` needs {wanted.words}, but `{low.text(node)}` is "
+        low.wrong("CEP210", message + described(expr), node.span)
+    return fitted
+
+
+def _fit(expr: Expr, wanted: Accepts) -> Expr | None:
+    given = expr.type
+    match wanted:
+        case Accepts.NUMBER:
+            if given is Type.NULL:
+                return cast(expr, Type.INTEGER)
+            number = cast(expr, Type.FLOAT) if given is Type.DECIMAL else expr
+            return number if given.numeric or given is Type.DURATION else None
+        case Accepts.FLOAT:
+            return cast(expr, Type.FLOAT) if given.numeric or given is Type.NULL else None
+        case Accepts.INTEGER:
+            return cast(expr, Type.INTEGER) if given in (Type.INTEGER, Type.NULL) else None
+        case Accepts.STRING:
+            return cast(expr, Type.STRING) if given in (Type.STRING, Type.NULL) else None
+        case Accepts.CALENDAR:
+            return expr if given in _CALENDAR or given is Type.NULL else None
+        case Accepts.TIMESTAMP:
+            fits = given in _CALENDAR or given is Type.NULL
+            return cast(expr, Type.TIMESTAMP) if fits else None
+        case Accepts.SAME:
+            return expr
+
+
+def strings(low: Lowering, nodes: Sequence[ast.Expression], operator: str) -> tuple[Expr, ...]:
+    """Operands that must be strings, as those of LIKE."""
+    found: list[Expr] = []
+    for node in nodes:
+        expr = low.lower(node)
+        fitted = _fit(expr, Accepts.STRING)
+        if fitted is None:
+            message = f"{operator} needs a string, but `{low.text(node)}` is {described(expr)}"
+            low.wrong("CEP210", message, node.span)
+        found.append(fitted or _WRONG)
+    return tuple(found)
+
+
+def _lowered(low: Lowering, name: str, node: ast.Call) -> Expr:
+    if len(node.arguments) != LOWERED[name]:
+        return _arity(low, node, f"{LOWERED[name]} arguments")
+    first, second = node.arguments[:2]
+    match name:
+        case "nullif":
+            value = low.lower(first)
+            branch = (low.compare(first, "=", second), Constant(None, value.type), value)
+            return Call("case", branch, value.type)
+        case "if" | "iif":
+            branches = ((first, second),)
+            return low.case(ast.Case(None, branches, node.arguments[2], node.span))
+        case "mod":
+            return low.binary(ast.Binary("%", first, second, node.span))
+        case _:
+            return apply(low, "coalesce", node.arguments, node.span)
+
+
+# ── groups ───────────────────────────────────────────────────────────────────
+
+
+def _aggregate(low: Lowering, name: str, node: ast.Call) -> Expr:
+    if len(node.arguments) != 1:
+        hint = {"min": "least", "max": "greatest"}.get(name)
+        message = f"`{node.name}` takes 1 argument, not {len(node.arguments)}"
+        return low.wrong("CEP209", message, node.span, f"did you mean `{hint}`?" if hint else "")
+    argument = node.arguments[0]
+    if isinstance(argument, ast.Star):
+        return _aggregate_star(low, name, node, argument)
+    if isinstance(argument, ast.Name) and argument.name in low.scope.variables:
+        return _aggregate_events(low, name, argument.name, node)
+    inner = low.lower(argument)
+    variable = _group_variable(low, inner, node)
+    if variable is None:
+        return _WRONG
+    if any(isinstance(e, Aggregate | Previous | Every | Some) for e in walk(inner)):
+        return low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
+    return _typed_aggregate(low, name, inner, variable, node)
+
+
+def _aggregate_star(low: Lowering, name: str, node: ast.Call, star: ast.Star) -> Expr:
+    groups = [v.name for v in low.scope.positive if v.kind is not Kind.SINGLE]
+    if star.variable is not None:
+        return _aggregate_events(low, name, star.variable, node)
+    if len(groups) == 1:
+        return _aggregate_events(low, name, groups[0], node)
+    message = f"`{node.name}(*)` doesn't say which group it is over"
+    return low.wrong("CEP213", message, node.span, "name the variable, as in `count(b)`")
+
+
+def _aggregate_events(low: Lowering, name: str, variable: str, node: ast.Call) -> Expr:
+    """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
+    found = low.variable(variable, node.arguments[0].span)
+    if found is None:
+        return _WRONG
+    if found.kind is Kind.SINGLE:
+        return _outside(low, name, variable, node)
+    if name not in ("count", "collect", "first", "last"):
+        message = f"`{name}` needs an attribute, but `{variable}` is an event"
+        return low.wrong("CEP213", message, node.span, f"write `{name}({variable}.x)`")
+    return Aggregate(name, None, variable, Type.INTEGER if name == "count" else Type.OTHER)
+
+
+def _group_variable(low: Lowering, inner: Expr, node: ast.Call) -> str | None:
+    """The closure variable that the argument reads, or a finding."""
+    read = sorted(variables(inner))
+    if inner.type is Type.NULL and not read:
+        return None
+    groups = [v for v in read if low.scope.variables[v].kind is not Kind.SINGLE]
+    if not groups:
+        _outside(low, node.name, read[0] if read else None, node)
+        return None
+    if len(read) > 1:
+        message = f"`{node.name}` reads one closure variable, not {' and '.join(read)}"
+        low.wrong("CEP213", message, node.span)
+        return None
+    return groups[0]
+
+
+def _outside(low: Lowering, name: str, variable: str | None, node: ast.Call) -> Expr:
+    message = f"`{node.name}` is outside a closure"
+    if variable is None:
+        hint = "it needs an attribute of a variable such as `B+ b`"
+    else:
+        message += f": `{variable}` binds one event"
+        hint = f"make `{variable}` a closure (`+`), or read it without `{name}`"
+    return low.wrong("CEP212", message, node.span, hint)
+
+
+def _typed_aggregate(low: Lowering, name: str, inner: Expr, variable: str, node: ast.Call) -> Expr:
+    given = inner.type
+    match name:
+        case "count":
+            return Aggregate(name, inner, variable, Type.INTEGER)
+        case "collect":
+            return Aggregate(name, inner, variable, Type.OTHER)
+        case "first" | "last":
+            return Aggregate(name, inner, variable, given)
+        case "avg" if given.numeric:
+            return Aggregate(name, cast(inner, Type.FLOAT), variable, Type.FLOAT)
+        case "sum" | "min" | "max" if given.numeric or given is Type.DURATION:
+            value = cast(inner, Type.FLOAT) if given is Type.DECIMAL else inner
+            return Aggregate(name, value, variable, value.type)
+        case "min" | "max" if given is not Type.OTHER:
+            return Aggregate(name, inner, variable, given)
+        case _:
+            wanted = "a value that has an order" if name in ("min", "max") else "a number"
+            message = f"`{name}` needs {wanted}, but `{low.text(node.arguments[0])}` is "
+            return low.wrong("CEP210", message + described(inner), node.arguments[0].span)
+
+
+def _previous(low: Lowering, node: ast.Call) -> Expr:
+    """`PREV(f(b.x))` is f of the element before, so PREV moves to the attributes."""
+    if len(node.arguments) != 1:
+        return _arity(low, node, "1 argument")
+    inner = low.lower(node.arguments[0])
+    variable = _group_variable(low, inner, node)
+    if variable is None:
+        return _WRONG
+
+    def earlier(expr: Expr) -> Expr | None:
+        if isinstance(expr, Attribute):
+            return Previous(expr.variable, expr.name, expr.type)
+        return None
+
+    return transform(inner, earlier)
+
+
+def _quantifier(low: Lowering, quantifier: type[Every] | type[Some], node: ast.Call) -> Expr:
+    if len(node.arguments) != 1:
+        return _arity(low, node, "1 argument")
+    inner = low.lower(node.arguments[0])
+    variable = _group_variable(low, inner, node)
+    if variable is None:
+        return _WRONG
+    if not low.quantify(quantifier, variable):
+        message = f"`{node.name.upper()}` must stand in a comparison"
+        return low.wrong("CEP213", message, node.span, f"as in `{node.name.upper()}(b.x) > 3`")
+    return inner

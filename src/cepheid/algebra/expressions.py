@@ -1,0 +1,201 @@
+"""Typed expressions over the events of a match.
+
+Binding lowers the written forms to few nodes, so that each backend (vectors, kernels, Spark,
+the oracle) stays small: BETWEEN becomes two comparisons, a chain becomes a conjunction, a bare
+closure variable in a check becomes `Every`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from cepheid.algebra.types import Type
+
+Value = int | float | str | bytes | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value as predicates see it (see `Type`); None is NULL."""
+
+    value: Value
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`a.x`. Of a closure variable: of the element at hand (filters, `Every`, aggregates)."""
+
+    variable: str
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """`PREV(b.x)`: of the element taken before the one at hand."""
+
+    variable: str
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`sum avg min max count first last collect` over a group.
+
+    The argument reads the element at hand; None stands for the element itself (`count(b)`,
+    `collect(b)`). Inside a running condition it is over the elements taken before.
+    """
+
+    function: str
+    argument: Expr | None
+    variable: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """The condition holds for each element of the group; true for an empty one.
+
+    Three-valued as SQL's ALL: false if one is false, else unknown if one is unknown.
+    """
+
+    variable: str
+    condition: Expr
+    type: Type = Type.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """The condition holds for at least one element of the group (SQL's SOME)."""
+
+    variable: str
+    condition: Expr
+    type: Type = Type.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """Latest minus earliest time of the events bound by these variables."""
+
+    variables: tuple[str, ...]
+    type: Type = Type.DURATION
+
+
+@dataclass(frozen=True, slots=True)
+class MatchDuration:
+    """`duration()`: end minus start of the complete match."""
+
+    type: Type = Type.DURATION
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A variable as a value in RETURN: a struct, for a closure an array of structs.
+
+    Absent (other branch) or an empty optional: NULL.
+    """
+
+    variable: str
+    columns: tuple[str, ...]
+    type: Type = Type.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Everything else: an operator or function of `cepheid.algebra.functions`, applied."""
+
+    operator: str
+    arguments: tuple[Expr, ...]
+    type: Type
+
+
+Expr = (
+    Constant
+    | Attribute
+    | Previous
+    | Aggregate
+    | Every
+    | Some
+    | TimeSpan
+    | MatchDuration
+    | Whole
+    | Call
+)
+
+TRUE = Constant(True, Type.BOOLEAN)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Call():
+            return expr.arguments
+        case Aggregate():
+            return () if expr.argument is None else (expr.argument,)
+        case Every() | Some():
+            return (expr.condition,)
+        case Constant() | Attribute() | Previous() | TimeSpan() | MatchDuration() | Whole():
+            return ()
+        case _:
+            assert_never(expr)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all below it, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """Replace, from the leaves up, every node for which `change` returns another."""
+    match expr:
+        case Call():
+            arguments = tuple(transform(a, change) for a in expr.arguments)
+            expr = expr if arguments == expr.arguments else replace(expr, arguments=arguments)
+        case Aggregate() if expr.argument is not None:
+            expr = replace(expr, argument=transform(expr.argument, change))
+        case Every() | Some():
+            expr = replace(expr, condition=transform(expr.condition, change))
+        case _:
+            pass
+    changed = change(expr)
+    return expr if changed is None else changed
+
+
+def variables(expr: Expr) -> frozenset[str]:
+    """Every variable that the expression reads, in whatever way."""
+    found: set[str] = set()
+    for node in walk(expr):
+        match node:
+            case Attribute() | Previous() | Aggregate() | Every() | Some() | Whole():
+                found.add(node.variable)
+            case TimeSpan():
+                found.update(node.variables)
+            case Constant() | MatchDuration() | Call():
+                pass
+            case _:
+                assert_never(node)
+    return frozenset(found)
+
+
+def bare_variables(expr: Expr) -> frozenset[str]:
+    """Variables read by `Attribute` outside any aggregate or quantifier over them."""
+    match expr:
+        case Attribute():
+            return frozenset((expr.variable,))
+        case Aggregate() | Every() | Some():
+            inner = frozenset().union(*(bare_variables(c) for c in children(expr)))
+            return inner - {expr.variable}
+        case _:
+            return frozenset().union(*(bare_variables(c) for c in children(expr)))
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The operands of the top-level ANDs, in order."""
+    if isinstance(expr, Call) and expr.operator == "and":
+        return tuple(c for argument in expr.arguments for c in conjuncts(argument))
+    return (expr,)

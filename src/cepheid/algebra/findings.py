@@ -1,0 +1,34 @@
+"""Where binding puts what is wrong with a query, so that one run reports all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cepheid.errors import QueryError
+from cepheid.language.ast import Span
+from cepheid.language.diagnostics import Diagnostic, Source, nearest
+
+
+class Findings:
+    """Collects diagnostics; the same finding at the same place is kept once."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._found: dict[Diagnostic, None] = {}
+
+    def add(self, code: str, message: str, span: Span, hint: str = "") -> None:
+        self._found.setdefault(Diagnostic(code, message, span, self.source, hint))
+
+    def text(self, span: Span) -> str:
+        """The query's own words, on one line."""
+        return " ".join(self.source.text[span.start : span.end].split())
+
+    def check(self) -> None:
+        """Raise what was found, in the order of the text."""
+        if self._found:
+            raise QueryError(sorted(self._found, key=lambda d: d.span))
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    close = nearest(name, known)
+    return f"did you mean `{close}`?" if close else otherwise

@@ -1,0 +1,169 @@
+"""The scalar functions of the language: names, synonyms, parameters, result types.
+
+Operators and the forms that binding lowers (`BETWEEN`, `nullif`, `if`) are in `lowering`. What a
+function returns where mathematics defines nothing (`sqrt(-1)`, `ln(0)`) is NULL; a NULL argument
+gives NULL except to `coalesce`, `greatest` and `least`, which pass over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+
+from cepheid.algebra.types import Type
+
+
+class Accepts(Enum):
+    """What a parameter takes. FLOAT is any number, given as a double; SAME is what the other
+    arguments are."""
+
+    NUMBER = "number"
+    FLOAT = "float"
+    INTEGER = "integer"
+    STRING = "string"
+    CALENDAR = "calendar"
+    TIMESTAMP = "timestamp"
+    SAME = "same"
+
+    @property
+    def words(self) -> str:
+        match self:
+            case Accepts.NUMBER | Accepts.FLOAT:
+                return "a number"
+            case Accepts.INTEGER:
+                return "an integer"
+            case Accepts.STRING:
+                return "a string"
+            case Accepts.CALENDAR | Accepts.TIMESTAMP:
+                return "a timestamp or a date"
+            case Accepts.SAME:
+                return "arguments of one type"
+            case _:
+                assert_never(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`required` of the parameters must be given; the last one repeats if `variadic`.
+
+    `result` None: the type of the first argument.
+    """
+
+    name: str
+    parameters: tuple[Accepts, ...]
+    result: Type | None
+    doc: str
+    required: int
+    variadic: bool = False
+
+    @property
+    def most(self) -> int | None:
+        return None if self.variadic else len(self.parameters)
+
+    def parameter(self, index: int) -> Accepts:
+        return self.parameters[min(index, len(self.parameters) - 1)]
+
+    @property
+    def arity(self) -> str:
+        """How many arguments, in words."""
+        if self.variadic:
+            return f"at least {_count(self.required)}"
+        if self.required < len(self.parameters):
+            return f"{self.required} to {_count(len(self.parameters))}"
+        return _count(self.required)
+
+
+def _count(number: int) -> str:
+    return "1 argument" if number == 1 else f"{number} arguments"
+
+
+def _function(
+    name: str,
+    parameters: Iterable[Accepts],
+    result: Type | None,
+    doc: str,
+    *,
+    required: int | None = None,
+    variadic: bool = False,
+) -> Function:
+    taken = tuple(parameters)
+    return Function(
+        name, taken, result, doc, len(taken) if required is None else required, variadic
+    )
+
+
+_N, _F, _I, _S = Accepts.NUMBER, Accepts.FLOAT, Accepts.INTEGER, Accepts.STRING
+_C, _T, _A = Accepts.CALENDAR, Accepts.TIMESTAMP, Accepts.SAME
+
+FUNCTIONS: dict[str, Function] = {
+    f.name: f
+    for f in (
+        _function("abs", [_N], None, "the number without its sign"),
+        _function("sign", [_N], Type.INTEGER, "-1, 0 or 1; NULL for NaN"),
+        _function("ceil", [_N], Type.INTEGER, "the smallest integer not below the number"),
+        _function("floor", [_N], Type.INTEGER, "the largest integer not above the number"),
+        _function(
+            "round", [_N, _I], None, "to d decimals, halves away from zero; d is 0", required=1
+        ),
+        _function("sqrt", [_F], Type.FLOAT, "the square root"),
+        _function("power", [_F, _F], Type.FLOAT, "the first to the power of the second"),
+        _function("exp", [_F], Type.FLOAT, "e to the power of the number"),
+        _function("ln", [_F], Type.FLOAT, "the natural logarithm"),
+        _function("log10", [_F], Type.FLOAT, "the logarithm to base 10"),
+        _function(
+            "greatest", [_A], None, "the largest that is not NULL", required=2, variadic=True
+        ),
+        _function("least", [_A], None, "the smallest that is not NULL", required=2, variadic=True),
+        _function("coalesce", [_A], None, "the first that is not NULL", variadic=True),
+        _function("upper", [_S], Type.STRING, "in upper case"),
+        _function("lower", [_S], Type.STRING, "in lower case"),
+        _function("length", [_S], Type.INTEGER, "the number of characters"),
+        _function("trim", [_S], Type.STRING, "without spaces at both ends"),
+        _function("ltrim", [_S], Type.STRING, "without spaces at the start"),
+        _function("rtrim", [_S], Type.STRING, "without spaces at the end"),
+        _function(
+            "substring", [_S, _I, _I], Type.STRING, "from position (from 1), a length", required=2
+        ),
+        _function("replace", [_S, _S, _S], Type.STRING, "every occurrence replaced"),
+        _function("concat", [_S], Type.STRING, "one after the other; also `||`", variadic=True),
+        _function("contains", [_S, _S], Type.BOOLEAN, "the second is a part of the first"),
+        _function("starts_with", [_S, _S], Type.BOOLEAN, "the first begins with the second"),
+        _function("ends_with", [_S, _S], Type.BOOLEAN, "the first ends with the second"),
+        _function("year", [_C], Type.INTEGER, "the year, in UTC"),
+        _function("month", [_C], Type.INTEGER, "the month, 1 to 12, in UTC"),
+        _function("day", [_C], Type.INTEGER, "the day of the month, in UTC"),
+        _function("hour", [_T], Type.INTEGER, "the hour, 0 to 23, in UTC"),
+        _function("minute", [_T], Type.INTEGER, "the minute, 0 to 59"),
+        _function("second", [_T], Type.INTEGER, "the second, 0 to 59, without its fraction"),
+    )
+}
+
+SYNONYMS: dict[str, str] = {
+    "ceiling": "ceil",
+    "pow": "power",
+    "log": "ln",
+    "signum": "sign",
+    "len": "length",
+    "char_length": "length",
+    "ucase": "upper",
+    "lcase": "lower",
+    "substr": "substring",
+    "startswith": "starts_with",
+    "endswith": "ends_with",
+    "dayofmonth": "day",
+}
+
+AGGREGATES = frozenset(("sum", "avg", "min", "max", "count", "first", "last", "collect"))
+
+LOWERED: dict[str, int] = {"nullif": 2, "if": 3, "iif": 3, "ifnull": 2, "nvl": 2, "mod": 2}
+"""Functions that binding writes with others: name → number of arguments."""
+
+NAMES: frozenset[str] = (
+    frozenset(FUNCTIONS)
+    | frozenset(SYNONYMS)
+    | AGGREGATES
+    | frozenset(LOWERED)
+    | {"prev", "all", "some", "duration"}
+)

@@ -1,0 +1,75 @@
+"""Types of attributes, and the schema that a query is bound against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from cepheid.language.ast import Unit
+
+STREAM_COLUMN = "__stream"
+"""The type column of several streams merged into one: it holds the stream's name."""
+
+
+class Type(Enum):
+    """What an attribute can be. Values: how predicates see them.
+
+    INTEGER 64-bit; FLOAT double; DECIMAL read as a double in predicates, exact in RETURN;
+    TIMESTAMP microseconds since the epoch; DATE days since the epoch; DURATION microseconds, or
+    the units of an integer time column; OTHER (arrays, structs, maps) can only be returned and
+    tested for NULL.
+    """
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    FLOAT = "float"
+    DECIMAL = "decimal"
+    STRING = "string"
+    BINARY = "binary"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    DURATION = "duration"
+    OTHER = "nested"
+    NULL = "null"
+
+    @property
+    def numeric(self) -> bool:
+        return self in (Type.INTEGER, Type.FLOAT, Type.DECIMAL)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of the merged input stream and the parts that some of them play.
+
+    `streams` is set when the input is several streams: name → its own columns. `unit` says what
+    one tick of an integer time column is; without it only `units` can be a window over integers.
+    """
+
+    columns: Mapping[str, Type]
+    time: str
+    type: str | None = None
+    tie: str | None = None
+    streams: Mapping[str, frozenset[str]] | None = None
+    unit: Unit | None = None
+
+    @cached_property
+    def _folded(self) -> Mapping[str, str | None]:
+        folded: dict[str, str | None] = {}
+        for name in self.columns:
+            folded[name.lower()] = None if name.lower() in folded else name
+        return folded
+
+    def resolve(self, name: str) -> str | None:
+        """The column that an attribute means: exactly, then without case if that is unique."""
+        if name in self.columns:
+            return name
+        return self._folded.get(name.lower())
+
+    def columns_of(self, types: Iterable[str]) -> frozenset[str]:
+        """Columns that an event of one of these types (streams) may have."""
+        if self.streams is None:
+            return frozenset(self.columns)
+        named = [self.streams[t] for t in types if t in self.streams]
+        return frozenset().union(*named) if named else frozenset(self.columns)
