@@ -1,0 +1,130 @@
+"""When a WHERE conjunct becomes evaluable, and whether it applies and holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from cepheid.algebra.expressions import Expr
+from cepheid.algebra.patterns import Disjunction, Pattern, items, leaves
+from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
+
+from .events import Binding, Event, Position, Stream
+from .expressions import Scope, evaluate
+from .state import Path, Span, State, span_of
+
+
+@dataclass(frozen=True)
+class Search:
+    """One part of the input (one key), and what may be bound in it.
+
+    `candidates` are, for each variable, the events of its types (and key), in order.
+    `conjuncts` are those that are looked at while events are chosen.
+    """
+
+    query: BoundQuery
+    stream: Stream
+    events: Mapping[int, Event]
+    candidates: Mapping[str, tuple[Event, ...]]
+    conjuncts: tuple[Conjunct, ...]
+
+    def position(self, index: int) -> Position:
+        return self.stream.position(self.events[index])
+
+    def scope(self, state: State, duration: int | None = None) -> Scope:
+        return Scope(state, self.events, self.query.variables, duration)
+
+    def extend(
+        self, state: State, bindings: Mapping[str, Binding], spans: Mapping[Path, Span]
+    ) -> State | None:
+        """Decide more variables; None if a conjunct that becomes evaluable with them fails."""
+        grown = replace(state, env={**state.env, **bindings}, spans={**state.spans, **spans})
+        return grown if self.holds(grown, [state]) else None
+
+    def holds(self, state: State, earlier: Iterable[State]) -> bool:
+        """ "an event is skipped if any WHERE conjunct that becomes evaluable with it fails":
+        every conjunct that is evaluable now and was not in one of the earlier states."""
+        return all(
+            self.satisfied(c.expression, c.variables, state, first_of=running_target(c))
+            for c in self.conjuncts
+            if self.ready(c, state) and not any(self.ready(c, e) for e in earlier)
+        )
+
+    def ready(self, conjunct: Conjunct, state: State) -> bool:
+        """All its variables are decided. A condition on the elements of a group needs one at
+        hand; every other one needs the groups that it reads complete."""
+        if any(v not in state.env for v in conjunct.variables):
+            return False
+        if conjunct.role is Role.NEGATION:
+            return True
+        at_hand = {v for v in conjunct.variables if self.element_at_hand(v, state)}
+        target = element_target(conjunct, self.query)
+        return target in at_hand if target else not at_hand
+
+    def element_at_hand(self, variable: str, state: State) -> bool:
+        return self.query.variables[variable].kind is not Kind.SINGLE and isinstance(
+            state.env[variable], int
+        )
+
+    def satisfied(
+        self,
+        expression: Expr,
+        variables: Iterable[str],
+        state: State,
+        duration: int | None = None,
+        first_of: str | None = None,
+    ) -> bool:
+        """ "unknown never satisfies a predicate". A running condition: "for the first element it
+        holds"."""
+        if not applies(self.query.pattern, variables, state):
+            return True
+        if first_of is not None and not state.taken.get(first_of):
+            return True
+        return evaluate(expression, self.scope(state, duration)) is True
+
+
+def element_target(conjunct: Conjunct, query: BoundQuery) -> str | None:
+    """The closure variable whose elements the conjunct tests one by one."""
+    match conjunct.role:
+        case Role.FILTER | Role.RUNNING:
+            return conjunct.target
+        case Role.CLASS:
+            variable = conjunct.variables[0]
+            return None if query.variables[variable].kind is Kind.SINGLE else variable
+        case _:
+            return None
+
+
+def running_target(conjunct: Conjunct) -> str | None:
+    return conjunct.target if conjunct.role is Role.RUNNING else None
+
+
+def negation_of(conjunct: Conjunct, query: BoundQuery) -> int | None:
+    """The negation (or exception) that the conjunct belongs to."""
+    found = {query.variables[v].negation for v in conjunct.variables} - {None}
+    return found.pop() if found else None
+
+
+def disjunctions(pattern: Pattern, path: Path = ()) -> Iterator[tuple[Path, Disjunction]]:
+    if isinstance(pattern, Disjunction):
+        yield path, pattern
+    for n, item in enumerate(items(pattern)):
+        yield from disjunctions(item, (*path, n))
+
+
+def applies(pattern: Pattern, variables: Iterable[str], state: State) -> bool:
+    """ "A conjunct that reads variables of one branch only applies to matches of that branch; one
+    that reads both sees NULL for the absent ones"."""
+    read = set(variables)
+    for path, disjunction in disjunctions(pattern):
+        branches = [n for n, item in enumerate(disjunction.items) if read & set(leaves(item))]
+        if len(branches) == 1 and state.choices.get(path) != branches[0]:
+            return False
+    return True
+
+
+def span(search: Search, state: State) -> Span:
+    """Start and end of the whole match."""
+    found = span_of(search.query.pattern, (), state)
+    assert found is not None, "a match binds at least one event"
+    return found

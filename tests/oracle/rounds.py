@@ -1,0 +1,94 @@
+"""Closures over a pattern: `(A ; B)+`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from cepheid.algebra.patterns import Closure, positive
+from cepheid.language.ast import Exactly, Mode, Optional
+
+from . import patterns
+from .closures import Group, Limits, size_range
+from .conditions import Search
+from .events import Position
+from .expressions import evaluate
+from .state import Path, Span, State, events_of, span_of
+
+
+def round_groups(
+    search: Search,
+    path: Path,
+    closure: Closure,
+    state: State,
+    limits: Limits,
+    unbroken: bool,
+    touch_left: Position | None,
+) -> list[Group]:
+    """The modes choose among rounds as they choose among events."""
+    chain = rounds(search, path, closure, state, limits, unbroken, touch_left)
+    low, high = size_range(closure)
+    sizes = range(low, min(len(chain), high if high is not None else len(chain)) + 1)
+    if isinstance(closure.quantifier, Optional):
+        chosen = [chain[:1]]
+    elif isinstance(closure.quantifier, Exactly) or closure.mode is Mode.RUNS:
+        chosen = [chain[n : n + s] for s in sizes for n in range(len(chain) - s + 1) if s or not n]
+    elif closure.mode is Mode.MAXIMAL:
+        chosen = [chain]
+    elif closure.mode is Mode.PREFIXES:
+        chosen = [chain[:s] for s in sizes]
+    else:
+        chosen = [list(c) for s in sizes for c in combinations(chain, s)]
+    return [group_of(search, path, closure, c) for c in chosen]
+
+
+def rounds(
+    search: Search,
+    path: Path,
+    closure: Closure,
+    state: State,
+    limits: Limits,
+    unbroken: bool,
+    touch_left: Position | None,
+) -> list[State]:
+    """ "from the left neighbour on, the earliest-ending match of P, then the earliest-ending one
+    after it, and so on before the right neighbour (among equal ends the first by complete
+    history)"; among simultaneous ones, by input order."""
+    inner = (*path, 0)
+    variables = positive(closure.item)
+    chain: list[State] = []
+    lower, touch = limits.lower, touch_left
+    while True:
+        taken = {v: tuple(i for s in chain for i in events_of(s.env[v])) for v in variables}
+        base = replace(state, taken={**state.taken, **taken})
+        found: list[tuple[Any, State]] = []
+        for bound in patterns.parts(search, closure.item, inner, base, lower):
+            at = span_of(closure.item, inner, bound)
+            own = patterns.members(closure.item, bound)
+            if at is None or (at.start, at.end, own) not in limits:
+                continue
+            if touch is not None and search.stream.next_position(touch) != at.start:
+                continue
+            found.append(((patterns.history(search, closure.item, inner, bound), own), bound))
+        if not found:
+            return chain
+        first = min(found, key=lambda f: f[0])[1]
+        if closure.until is not None and evaluate(closure.until, search.scope(first)) is True:
+            return chain
+        chain.append(first)
+        last = span_of(closure.item, inner, first)
+        assert last is not None
+        lower = last.end
+        touch = last.end if closure.strict or unbroken else None
+
+
+def group_of(search: Search, path: Path, closure: Closure, chosen: list[State]) -> Group:
+    inner = (*path, 0)
+    spans = [s for s in (span_of(closure.item, inner, r) for r in chosen) if s is not None]
+    return Group(
+        {v: tuple(i for r in chosen for i in events_of(r.env[v])) for v in positive(closure.item)},
+        tuple(s.start for s in spans),
+        Span(spans[0].start, spans[-1].end) if spans else None,
+        tuple(chosen),
+    )

@@ -1,0 +1,256 @@
+"""Scalar operators as SQL (and Spark) has them: NULL is None, unknown is None too."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from cepheid.algebra.types import Type
+
+Value = Any
+MICROSECONDS_PER_DAY = 86_400_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def is_nan(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def compare(left: Value, right: Value) -> int:
+    """-1, 0 or 1. NaN as in Spark: equal to itself, greater than every number."""
+    if is_nan(left) or is_nan(right):
+        return int(is_nan(left)) - int(is_nan(right))
+    return int(left > right) - int(left < right)
+
+
+def conjunction(values: Sequence[Value]) -> bool | None:
+    if any(v is False for v in values):
+        return False
+    return None if any(v is None for v in values) else True
+
+
+def disjunction(values: Sequence[Value]) -> bool | None:
+    if any(v is True for v in values):
+        return True
+    return None if any(v is None for v in values) else False
+
+
+def negate(value: Value) -> bool | None:
+    return None if value is None else not value
+
+
+def member(operand: Value, options: Sequence[Value]) -> bool | None:
+    """`x IN (…)` is the disjunction of the equalities; NULL IN () would be false."""
+    return disjunction(
+        [None if operand is None or o is None else compare(operand, o) == 0 for o in options]
+    )
+
+
+def case(arguments: Sequence[Value]) -> Value:
+    """c1, v1, c2, v2, …, default."""
+    for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        if condition is True:
+            return value
+    return arguments[-1]
+
+
+def coalesce(arguments: Sequence[Value]) -> Value:
+    return next((a for a in arguments if a is not None), None)
+
+
+def divide(left: Value, right: Value) -> Value:
+    return None if right == 0 else float(left) / float(right)
+
+
+def remainder(left: Value, right: Value) -> Value:
+    """With the sign of the dividend; NULL if the divisor is zero."""
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        return int(math.copysign(1, left)) * (abs(left) % abs(right))
+    return math.nan if math.isinf(left) else math.fmod(left, right)
+
+
+def like(text: str, pattern: str) -> bool:
+    """`%` any text, `_` any character, a backslash takes the next character as it is."""
+    parts: list[str] = []
+    characters = iter(pattern)
+    for c in characters:
+        match c:
+            case "%":
+                parts.append(".*")
+            case "_":
+                parts.append(".")
+            case "\\":
+                parts.append(re.escape(next(characters, "\\")))
+            case _:
+                parts.append(re.escape(c))
+    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+def to_timestamp(days: int) -> int:
+    return days * MICROSECONDS_PER_DAY
+
+
+def whole(rounding: Callable[[float], int]) -> Callable[[Value], Value]:
+    """ceil and floor give integers; of NaN and infinity they are undefined."""
+    return lambda x: None if isinstance(x, float) and not math.isfinite(x) else rounding(x)
+
+
+def sign(value: Value) -> Value:
+    if is_nan(value):
+        return value
+    one = 1.0 if isinstance(value, float) else 1
+    return one * compare(value, 0)
+
+
+def rounded(value: Value, digits: int = 0) -> Value:
+    """Half away from zero, as SQL rounds."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    result = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return float(result) if isinstance(value, float) else int(result)
+
+
+def real(function: Callable[..., float]) -> Callable[..., Value]:
+    """Outside of its domain a function is undefined: NULL. Beyond all numbers: infinity."""
+
+    def apply(*arguments: Value) -> Value:
+        try:
+            return function(*(float(a) for a in arguments))
+        except ValueError:
+            return None
+        except OverflowError:
+            return math.inf
+
+    return apply
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    """From 1; 0 is 1 too; a negative start counts from the end."""
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    last = len(text) if length is None else first + length
+    return text[max(first, 0) : max(last, 0)]
+
+
+def replace(text: str, old: str, new: str) -> str:
+    return text.replace(old, new) if old else text
+
+
+def calendar(value: int, kind: Type) -> datetime | date:
+    """A timestamp is microseconds, a date days, since the epoch, in UTC."""
+    if kind is Type.DATE:
+        return EPOCH + timedelta(days=value)
+    return EPOCH + timedelta(microseconds=value)
+
+
+def extreme(direction: int) -> Callable[..., Value]:
+    """greatest and least skip NULLs, as in Spark."""
+
+    def choose(*arguments: Value) -> Value:
+        best = None
+        for a in arguments:
+            if a is not None and (best is None or compare(a, best) * direction > 0):
+                best = a
+        return best
+
+    return choose
+
+
+ON_VALUES: dict[str, Callable[..., Value]] = {
+    "=": lambda a, b: compare(a, b) == 0,
+    "<>": lambda a, b: compare(a, b) != 0,
+    "<": lambda a, b: compare(a, b) < 0,
+    "<=": lambda a, b: compare(a, b) <= 0,
+    ">": lambda a, b: compare(a, b) > 0,
+    ">=": lambda a, b: compare(a, b) >= 0,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": divide,
+    "%": remainder,
+    "neg": lambda a: -a,
+    "concat": lambda *a: "".join(a),
+    "like": like,
+    "contains": lambda text, part: part in text,
+    "to_float": float,
+    "to_timestamp": to_timestamp,
+    "abs": abs,
+    "sign": sign,
+    "ceil": whole(math.ceil),
+    "floor": whole(math.floor),
+    "round": rounded,
+    "sqrt": real(math.sqrt),
+    "power": real(math.pow),
+    "exp": real(math.exp),
+    "ln": real(math.log),
+    "log10": real(math.log10),
+    "upper": str.upper,
+    "lower": str.lower,
+    "length": len,
+    "trim": lambda a: a.strip(" "),
+    "ltrim": lambda a: a.lstrip(" "),
+    "rtrim": lambda a: a.rstrip(" "),
+    "substring": substring,
+    "replace": replace,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+}
+"""Functions of values: NULL if any argument is NULL."""
+
+ON_NULLS: dict[str, Callable[[Sequence[Value]], Value]] = {
+    "and": conjunction,
+    "or": disjunction,
+    "not": lambda a: negate(a[0]),
+    "is_null": lambda a: a[0] is None,
+    "in": lambda a: member(a[0], a[1:]),
+    "case": case,
+    "coalesce": coalesce,
+    "greatest": lambda a: extreme(1)(*a),
+    "least": lambda a: extreme(-1)(*a),
+}
+"""Operators that look at NULLs themselves."""
+
+CALENDAR = frozenset(("year", "month", "day", "hour", "minute", "second"))
+
+
+def apply(operator: str, arguments: Sequence[Value], kinds: Sequence[Type]) -> Value:
+    """An operator of bound expressions; `kinds` are the types of the arguments."""
+    if operator in ON_NULLS:
+        return ON_NULLS[operator](arguments)
+    if any(a is None for a in arguments):
+        return None
+    if operator in CALENDAR:
+        return getattr(calendar(arguments[0], kinds[0]), operator)
+    return ON_VALUES[operator](*arguments)
+
+
+def aggregate(function: str, values: Sequence[Value]) -> Value:
+    """ "NULLs ignored as in SQL (not by first, last, collect)"; "An empty group: `count` 0,
+    `collect` an empty array, other aggregates NULL"."""
+    present = [v for v in values if v is not None]
+    match function:
+        case "collect":
+            return list(values)
+        case "first":
+            return values[0] if values else None
+        case "last":
+            return values[-1] if values else None
+        case "count":
+            return len(present)
+        case _ if not present:
+            return None
+        case "sum":
+            return sum(present)
+        case "avg":
+            return sum(present) / len(present)
+        case "min":
+            return extreme(-1)(*present)
+        case "max":
+            return extreme(1)(*present)
+        case _:
+            raise ValueError(f"unknown aggregate {function}")
