@@ -1,0 +1,56 @@
+"""The `cepheid` command: its options, its subcommands, and the one way out on errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from cepheid.cli import generate
+from cepheid.cli.failure import exit_cleanly
+from cepheid.spark.session import PANDAS_NOTICE
+
+app = typer.Typer(
+    name="cepheid",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(generate.app, name="generate")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. Ends the process: 0 done, 1 the run failed, 2 used wrongly."""
+    warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+    with exit_cleanly():
+        app(args=arguments, prog_name="cepheid")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cepheid {version('cepheid')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Find patterns of events, on a laptop and on a Spark cluster.
+
+    [bold]Try it:[/bold] make some card transactions, with fraud planted in them
+
+        cepheid generate fraud --rows 1_000_000 --output fraud.parquet
+
+    Exit codes: 0 done, 1 the run failed, 2 the query or an option is wrong.
+    CEPHEID_DEBUG=1 in the environment shows the traceback of an error.
+    """

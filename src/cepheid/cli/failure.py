@@ -1,0 +1,48 @@
+"""How the command line ends when something goes wrong: a message, an exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cepheid.errors import CepheidError, PlanError, QueryError, UnsupportedError
+
+FAILED = 1
+USED_WRONGLY = 2
+
+
+@contextmanager
+def exit_cleanly() -> Iterator[None]:
+    """Turn what escapes from the block into a message on stderr and an exit code.
+
+    CEPHEID_DEBUG in the environment lets the exception through.
+    """
+    try:
+        yield
+    except Exception as error:
+        if os.environ.get("CEPHEID_DEBUG"):
+            raise
+        print(message(error), file=sys.stderr)
+        sys.exit(exit_code(error))
+
+
+def exit_code(error: Exception) -> int:
+    """2 if the query can't be run as it was given, 1 if running it failed."""
+    return USED_WRONGLY if isinstance(error, QueryError | PlanError | UnsupportedError) else FAILED
+
+
+def message(error: Exception) -> str:
+    match error:
+        case QueryError():
+            return str(error)
+        case CepheidError():
+            return f"error: {error}"
+        case OSError(strerror=str(reason), filename=str(name)):
+            return f"error: {name}: {reason}"
+        case _:
+            # Spark's messages carry the JVM's stack; their first line says what happened.
+            lines = str(error).strip().splitlines()
+            first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+            return f"error: {first}\n(CEPHEID_DEBUG=1 in the environment shows the whole of it)"

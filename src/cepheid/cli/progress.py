@@ -1,0 +1,60 @@
+"""Progress bars, on stderr so that output can be piped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_POLL_SECONDS = 0.2
+
+
+def bar() -> Progress:
+    """A bar with counts and the time taken; on a pipe only its end is shown."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    )
+
+
+@contextmanager
+def spark_tasks(spark: SparkSession, description: str) -> Iterator[None]:
+    """A bar of a classic session's tasks, for as long as the block runs its jobs."""
+    tracker = spark.sparkContext.statusTracker()
+    done = threading.Event()
+    seen: dict[int, tuple[int, int]] = {}
+
+    with bar() as progress:
+        task = progress.add_task(description, total=None, unit="tasks")
+
+        def look() -> None:
+            for stage in {*seen, *tracker.getActiveStageIds()}:
+                if (info := tracker.getStageInfo(stage)) is not None:
+                    seen[stage] = (info.numCompletedTasks, info.numTasks)
+            completed = sum(finished for finished, _ in seen.values())
+            total = sum(tasks for _, tasks in seen.values())
+            progress.update(task, completed=completed, total=total or None)
+
+        def watch() -> None:
+            while not done.wait(_POLL_SECONDS):
+                look()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+            look()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points, version
+
+import pytest
+
+from cepheid.cli import main
+from cepheid.cli.failure import exit_cleanly
+from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
+from cepheid.language.ast import Span
+from cepheid.language.diagnostics import Diagnostic, Source
+
+WRONG_QUERY = QueryError(
+    [Diagnostic("CEP101", "the query is empty", Span(0, 1), Source("?", "a.cep"), "write PATTERN")]
+)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["--version"])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f"cepheid {version('cepheid')}\n"
+
+
+def test_the_console_script_is_main() -> None:
+    (script,) = entry_points(group="console_scripts", name="cepheid")
+    assert script.load() is main
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["generate", "fraud", "--help"])
+    assert exit.value.code == 0
+    text = capsys.readouterr().out
+    assert "cepheid generate fraud --rows 1_000_000 --output fraud.parquet" in text
+    assert "Columns: id, ts, card, kind, amount" in text
+
+
+def test_an_unknown_command_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["generat"])
+    assert exit.value.code == 2
+    assert "No such command" in capsys.readouterr().err
+
+
+def test_the_command_starts_without_spark() -> None:
+    """Help should come at once, and pyspark takes its time."""
+    program = "import sys, cepheid.cli; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (WRONG_QUERY, 2, f"{WRONG_QUERY}\n"),
+        (PlanError("no such class"), 2, "error: no such class\n"),
+        (UnsupportedError("not yet"), 2, "error: not yet\n"),
+        (DataError("no column `ts`"), 1, "error: no column `ts`\n"),
+        (CepheidError("no Java"), 1, "error: no Java\n"),
+        (FileNotFoundError(2, "No such file", "x.csv"), 1, "error: x.csv: No such file\n"),
+        (
+            ValueError("one\n  at org.apache.spark"),
+            1,
+            "error: ValueError: one\n(CEPHEID_DEBUG=1 in the environment shows the whole of it)\n",
+        ),
+        (
+            ValueError(),
+            1,
+            "error: ValueError\n(CEPHEID_DEBUG=1 in the environment shows the whole of it)\n",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_errors_end_cleanly(
+    error: Exception,
+    code: int,
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CEPHEID_DEBUG", raising=False)
+    with pytest.raises(SystemExit) as exit, exit_cleanly():
+        raise error
+    assert exit.value.code == code
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", text)
+
+
+def test_debugging_shows_the_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CEPHEID_DEBUG", "1")
+    with pytest.raises(DataError, match="no column"), exit_cleanly():
+        raise DataError("no column")
