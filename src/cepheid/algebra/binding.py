@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import assert_never
 
 from cepheid.algebra import patterns, windows
-from cepheid.algebra.conjuncts import Classifier, true_where_absent
-from cepheid.algebra.expressions import Expr, conjuncts
+from cepheid.algebra.conjuncts import Classifier, check_until, true_where_absent
+from cepheid.algebra.expressions import TRUE, Expr, conjuncts
 from cepheid.algebra.findings import Findings, did_you_mean
 from cepheid.algebra.keys import Place, equality, find_key, implied
-from cepheid.algebra.lowering import Clause, Lowering
+from cepheid.algebra.lowering import Lowering
 from cepheid.algebra.outputs import outputs, required
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart
+from cepheid.algebra.resolution import Clause
 from cepheid.algebra.scope import Scope, declare, restrict
 from cepheid.algebra.shape import Shape, normalize
 from cepheid.algebra.structure import Structure, structure
@@ -33,6 +35,7 @@ def bind(
     schema = restrict(schema, query, findings)
     pattern = normalize(query.pattern, query.using)
     Shape(findings).check(pattern)
+    shapeless = len(findings) > 0
     scope = declare(pattern, schema, findings)
     # Conditions inside the pattern (UNTIL) need the pattern's structure, which doesn't need them.
     skeleton = _build(pattern, scope, None)
@@ -43,9 +46,10 @@ def bind(
     where, key = binder.where()
     having = binder.having()
     window = windows.window(query.within, lowering)
-    binder.check_window(bound)
+    if not shapeless:
+        binder.check_window(bound)
     binder.check_after_match()
-    returned = outputs(query.returns, replace(lowering, clause=Clause.RETURN))
+    returned = outputs(query, replace(lowering, clause=Clause.RETURN))
     findings.check()
     return BoundQuery(
         pattern=bound,
@@ -65,7 +69,7 @@ def bind(
 def _build(pattern: ast.Pattern, scope: Scope, until: Lowering | None) -> patterns.Pattern:
     """The bound pattern; its leaves meet the declared variables in order."""
     names = iter(scope.variables)
-    indexes = iter(range(len(scope.variables) + 1))
+    indexes = count()
 
     def build(item: ast.Pattern) -> patterns.Pattern:
         match item:
@@ -85,6 +89,7 @@ def _build(pattern: ast.Pattern, scope: Scope, until: Lowering | None) -> patter
                 stop = None
                 if item.until is not None and until is not None:
                     stop = until.condition(item.until)
+                    check_until(stop, patterns.leaves(inner), until, item.until.span)
                 return patterns.Closure(inner, item.quantifier, item.mode, item.strict, stop)
             case ast.Unless():
                 index = next(indexes)
@@ -128,10 +133,11 @@ class _Binder:
                 links.append(places)
                 continue
             for expr in conjuncts(self.lowering.condition(node)):
-                written.append((true_where_absent(expr, self.scope), node.span))
-        equalities = [equality(expr, self.scope, self.facts) for expr, _ in written]
+                if expr != TRUE:
+                    written.append((true_where_absent(expr, self.scope), node.span))
+        equalities = [equality(expr, self.facts) for expr, _ in written]
         links.extend(link for link in equalities if link is not None)
-        key = find_key(links, self.scope, self.facts)
+        key = find_key(links, tuple(self.scope.variables))
         kept = tuple(
             self._classifier.classify(expr, span)
             for (expr, span), link in zip(written, equalities, strict=True)

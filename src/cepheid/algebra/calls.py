@@ -31,6 +31,7 @@ from cepheid.algebra.functions import (
     Function,
 )
 from cepheid.algebra.query import Kind
+from cepheid.algebra.resolution import WRONG
 from cepheid.algebra.types import Type
 from cepheid.language import ast
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from cepheid.algebra.lowering import Lowering
 
 Thunk = Callable[[], Expr]
-_WRONG = Constant(None, Type.NULL)
 _CALENDAR = (Type.TIMESTAMP, Type.DATE)
 
 
@@ -79,9 +79,9 @@ def apply(low: Lowering, name: str, nodes: Sequence[ast.Expression], span: ast.S
         return low.wrong("CEP209", message, span)
     if Accepts.SAME in function.parameters:
         same = low.unified(nodes, [low.lower(n) for n in nodes], span, "mix")
-        return _WRONG if same is None else _call(function, same)
+        return WRONG if same is None else _call(function, same)
     arguments = [_argument(low, function, i, n) for i, n in enumerate(nodes)]
-    return _WRONG if None in arguments else _call(function, [a for a in arguments if a is not None])
+    return WRONG if None in arguments else _call(function, [a for a in arguments if a is not None])
 
 
 def _call(function: Function, arguments: Sequence[Expr]) -> Expr:
@@ -102,11 +102,13 @@ def _argument(low: Lowering, function: Function, index: int, node: ast.Expressio
 def _fit(expr: Expr, wanted: Accepts) -> Expr | None:
     given = expr.type
     match wanted:
-        case Accepts.NUMBER:
+        case Accepts.AMOUNT if given is Type.DURATION:
+            return expr
+        case Accepts.NUMBER | Accepts.AMOUNT:
             if given is Type.NULL:
                 return cast(expr, Type.INTEGER)
             number = cast(expr, Type.FLOAT) if given is Type.DECIMAL else expr
-            return number if given.numeric or given is Type.DURATION else None
+            return number if given.numeric else None
         case Accepts.FLOAT:
             return cast(expr, Type.FLOAT) if given.numeric or given is Type.NULL else None
         case Accepts.INTEGER:
@@ -131,7 +133,7 @@ def strings(low: Lowering, nodes: Sequence[ast.Expression], operator: str) -> tu
         if fitted is None:
             message = f"{operator} needs a string, but `{low.text(node)}` is {described(expr)}"
             low.wrong("CEP210", message, node.span)
-        found.append(fitted or _WRONG)
+        found.append(fitted or WRONG)
     return tuple(found)
 
 
@@ -166,10 +168,9 @@ def _aggregate(low: Lowering, name: str, node: ast.Call) -> Expr:
         return _aggregate_star(low, name, node, argument)
     if isinstance(argument, ast.Name) and argument.name in low.scope.variables:
         return _aggregate_events(low, name, argument.name, node)
-    inner = low.lower(argument)
-    variable = _group_variable(low, inner, node)
+    inner, variable = _group_argument(low, node)
     if variable is None:
-        return _WRONG
+        return WRONG
     if any(isinstance(e, Aggregate | Previous | Every | Some) for e in walk(inner)):
         return low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
     return _typed_aggregate(low, name, inner, variable, node)
@@ -189,7 +190,7 @@ def _aggregate_events(low: Lowering, name: str, variable: str, node: ast.Call) -
     """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
     found = low.variable(variable, node.arguments[0].span)
     if found is None:
-        return _WRONG
+        return WRONG
     if found.kind is Kind.SINGLE:
         return _outside(low, name, variable, node)
     if name not in ("count", "collect", "first", "last"):
@@ -198,20 +199,27 @@ def _aggregate_events(low: Lowering, name: str, variable: str, node: ast.Call) -
     return Aggregate(name, None, variable, Type.INTEGER if name == "count" else Type.OTHER)
 
 
-def _group_variable(low: Lowering, inner: Expr, node: ast.Call) -> str | None:
-    """The closure variable that the argument reads, or a finding."""
-    read = sorted(variables(inner))
-    if inner.type is Type.NULL and not read:
-        return None
-    groups = [v for v in read if low.scope.variables[v].kind is not Kind.SINGLE]
-    if not groups:
+def _group_argument(low: Lowering, node: ast.Call) -> tuple[Expr, str | None]:
+    """The argument and the closure variable that it reads; None after a finding.
+
+    Several variables of one group closure are read together, iteration by iteration; the first
+    of them stands for the closure.
+    """
+    known = len(low.findings)
+    inner = low.lower(node.arguments[0])
+    if len(low.findings) > known:
+        return inner, None
+    read = sorted(variables(inner), key=low.structure.order.__getitem__)
+    closures = {low.structure.closure.get(v) for v in read}
+    if closures <= {None}:
         _outside(low, node.name, read[0] if read else None, node)
-        return None
-    if len(read) > 1:
-        message = f"`{node.name}` reads one closure variable, not {' and '.join(read)}"
+        return inner, None
+    if len(closures) > 1:
+        shown = " and ".join(f"`{v}`" for v in read)
+        message = f"`{node.name}` reads one closure, not {shown}"
         low.wrong("CEP213", message, node.span)
-        return None
-    return groups[0]
+        return inner, None
+    return inner, read[0]
 
 
 def _outside(low: Lowering, name: str, variable: str | None, node: ast.Call) -> Expr:
@@ -250,10 +258,9 @@ def _previous(low: Lowering, node: ast.Call) -> Expr:
     """`PREV(f(b.x))` is f of the element before, so PREV moves to the attributes."""
     if len(node.arguments) != 1:
         return _arity(low, node, "1 argument")
-    inner = low.lower(node.arguments[0])
-    variable = _group_variable(low, inner, node)
+    inner, variable = _group_argument(low, node)
     if variable is None:
-        return _WRONG
+        return WRONG
 
     def earlier(expr: Expr) -> Expr | None:
         if isinstance(expr, Attribute):
@@ -266,10 +273,9 @@ def _previous(low: Lowering, node: ast.Call) -> Expr:
 def _quantifier(low: Lowering, quantifier: type[Every] | type[Some], node: ast.Call) -> Expr:
     if len(node.arguments) != 1:
         return _arity(low, node, "1 argument")
-    inner = low.lower(node.arguments[0])
-    variable = _group_variable(low, inner, node)
+    inner, variable = _group_argument(low, node)
     if variable is None:
-        return _WRONG
+        return WRONG
     if not low.quantify(quantifier, variable):
         message = f"`{node.name.upper()}` must stand in a comparison"
         return low.wrong("CEP213", message, node.span, f"as in `{node.name.upper()}(b.x) > 3`")

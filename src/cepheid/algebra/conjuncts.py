@@ -7,7 +7,7 @@ there are: it is part of the meaning, not an optimization.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cepheid.algebra.expressions import (
     Aggregate,
@@ -21,11 +21,11 @@ from cepheid.algebra.expressions import (
     Some,
     TimeSpan,
     bare_variables,
-    transform,
     variables,
     walk,
 )
 from cepheid.algebra.findings import Findings
+from cepheid.algebra.lowering import Lowering
 from cepheid.algebra.query import Conjunct, Kind, Role, Variable
 from cepheid.algebra.scope import Scope
 from cepheid.algebra.structure import Structure
@@ -73,14 +73,13 @@ class Classifier:
         """It says which events are forbidden. Inside the negated pattern a closure's filters work
         as outside; a group of the match itself is complete there, so `Every`."""
         bare = self._bare_groups(expr)
-        inner = tuple(v for v in bare if self._variable(v).negation is not None)
-        outer = tuple(v for v in bare if v not in inner)
-        target = self._target(expr, bare) if inner else None
+        inside = any(self._variable(v).negation is not None for v in bare)
+        target = self._target(expr, bare) if inside else None
         if target is None:
             self._no_previous(expr, span)
         if len(ordered) == 1 and not self._reads_groups(expr) and not self._has_duration(expr):
             return Conjunct(expr, Role.CLASS, ordered, negation=index)
-        wrapped = self._every(expr, outer if target is not None else bare)
+        wrapped = expr if target is not None else self._every(expr, bare)
         return Conjunct(wrapped, Role.NEGATION, ordered, target, index)
 
     def having(self, expr: Expr, span: Span) -> Expr:
@@ -138,14 +137,10 @@ class Classifier:
         if len(closures) != 1 or groups != closures:
             return None
         reach = self.structure.reach[next(iter(closures))]
-        if any(self.structure.order[v] > reach for v in self._positive(expr)):
+        if any(self.structure.order[v] > reach for v in variables(expr)):
             return None
         complete = (Every, Some, TimeSpan, MatchDuration)
         return None if any(isinstance(e, complete) for e in walk(expr)) else bare[0]
-
-    def _positive(self, expr: Expr) -> tuple[str, ...]:
-        """What bounds a closure's reach: in a negated pattern all, else what a match binds."""
-        return tuple(variables(expr))
 
     def _reads_before(self, expr: Expr, target: str) -> bool:
         mine = self.structure.closure[target]
@@ -172,21 +167,39 @@ class Classifier:
             self.findings.add("CEP321", message, span, hint)
 
 
-def first_of_optional(expr: Expr, scope: Scope) -> Expr:
-    """An optional event read bare is the event, or NULL: `first` over its group."""
+def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozenset()) -> Expr:
+    """An optional event read bare is the event, or NULL: `first` over its group.
 
-    def change(node: Expr) -> Expr | None:
-        match node:
-            case Attribute(variable, _, type_) if scope.variables[variable].kind is Kind.OPTIONAL:
-                return Aggregate("first", node, variable, type_)
-            case Aggregate(argument=Aggregate("first", inner, variable, _)) as outer if (
-                outer.variable == variable
-            ):
-                return Aggregate(outer.function, inner, variable, outer.type)
-            case _:
-                return None
+    `inside` are variables whose aggregate or quantifier stands around the expression.
+    """
+    match expr:
+        case Attribute(variable, _, type_):
+            optional = scope.variables[variable].kind is Kind.OPTIONAL and variable not in inside
+            return Aggregate("first", expr, variable, type_) if optional else expr
+        case Call():
+            arguments = tuple(first_of_optional(a, scope, inside) for a in expr.arguments)
+            return replace(expr, arguments=arguments)
+        case Every() | Some():
+            within = inside | {expr.variable}
+            return replace(expr, condition=first_of_optional(expr.condition, scope, within))
+        case _:
+            return expr
 
-    return transform(expr, change)
+
+def check_until(stop: Expr, own: tuple[str, ...], lowering: Lowering, span: Span) -> None:
+    """UNTIL is asked before anything right of the closure is known."""
+    order = lowering.structure.order
+    late = [v for v in variables(stop) if v not in own and order[v] > order[own[0]]]
+    groups = [
+        v
+        for v in bare_variables(stop)
+        if v not in own and lowering.scope.variables[v].kind is not Kind.SINGLE
+    ]
+    for name in sorted({*late, *groups}, key=order.__getitem__):
+        why = "it comes later" if name in late else "it is a group"
+        message = f"UNTIL can't read `{name}`: {why}"
+        hint = "read the closure or what stands before it"
+        lowering.findings.add("CEP322", message, span, hint)
 
 
 def true_where_absent(expr: Expr, scope: Scope) -> Expr:

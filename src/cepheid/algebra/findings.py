@@ -23,6 +23,9 @@ class Findings:
         """The query's own words, on one line."""
         return " ".join(self.source.text[span.start : span.end].split())
 
+    def __len__(self) -> int:
+        return len(self._found)
+
     def check(self) -> None:
         """Raise what was found, in the order of the text."""
         if self._found:

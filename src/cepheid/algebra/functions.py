@@ -20,6 +20,7 @@ class Accepts(Enum):
     arguments are."""
 
     NUMBER = "number"
+    AMOUNT = "amount"
     FLOAT = "float"
     INTEGER = "integer"
     STRING = "string"
@@ -32,6 +33,8 @@ class Accepts(Enum):
         match self:
             case Accepts.NUMBER | Accepts.FLOAT:
                 return "a number"
+            case Accepts.AMOUNT:
+                return "a number or a duration"
             case Accepts.INTEGER:
                 return "an integer"
             case Accepts.STRING:
@@ -100,7 +103,7 @@ _C, _T, _A = Accepts.CALENDAR, Accepts.TIMESTAMP, Accepts.SAME
 FUNCTIONS: dict[str, Function] = {
     f.name: f
     for f in (
-        _function("abs", [_N], None, "the number without its sign"),
+        _function("abs", [Accepts.AMOUNT], None, "the number without its sign"),
         _function("sign", [_N], Type.INTEGER, "-1, 0 or 1; NULL for NaN"),
         _function("ceil", [_N], Type.INTEGER, "the smallest integer not below the number"),
         _function("floor", [_N], Type.INTEGER, "the largest integer not above the number"),

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.query import KeyPart
-from cepheid.algebra.scope import Scope
 from cepheid.algebra.structure import Structure
 
 Place = tuple[str, str]
 """A variable and one of its columns."""
 
 
-def equality(expr: Expr, scope: Scope, structure: Structure) -> tuple[Place, Place] | None:
+def equality(expr: Expr, structure: Structure) -> tuple[Place, Place] | None:
     """The two attributes that a conjunct makes equal, if a key may be built on it.
 
     Not between variables that exclude each other: that one is never true.
@@ -27,9 +26,7 @@ def equality(expr: Expr, scope: Scope, structure: Structure) -> tuple[Place, Pla
             return None
 
 
-def find_key(
-    links: Iterable[Sequence[Place]], scope: Scope, structure: Structure
-) -> tuple[KeyPart, ...]:
+def find_key(links: Iterable[Sequence[Place]], variables: Sequence[str]) -> tuple[KeyPart, ...]:
     """Every class of connected attributes that has one of each variable is a part of the key.
 
     A variable may have several in a class; the column that all share is taken first, so that the
@@ -50,7 +47,7 @@ def find_key(
     classes: dict[Place, list[Place]] = {}
     for place in parent:
         classes.setdefault(root(place), []).append(place)
-    parts = (_part(places, tuple(structure.order)) for places in classes.values())
+    parts = (_part(places, variables) for places in classes.values())
     return tuple(part for part in parts if part is not None)
 
 

@@ -6,11 +6,9 @@ condition is still looked at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from enum import Enum
-from fractions import Fraction
+from itertools import combinations
 from typing import assert_never
 
 from cepheid.algebra import calls
@@ -25,54 +23,23 @@ from cepheid.algebra.expressions import (
     Some,
     TimeSpan,
 )
-from cepheid.algebra.findings import Findings, did_you_mean
-from cepheid.algebra.query import Variable
-from cepheid.algebra.scope import Scope, listed
-from cepheid.algebra.structure import Structure
-from cepheid.algebra.types import Schema, Type
-from cepheid.algebra.values import (
-    NoTick,
-    NoUnit,
-    constant,
-    duration_constant,
-    integer_time,
-    ticks,
-)
+from cepheid.algebra.resolution import WRONG, Clause, Resolver
+from cepheid.algebra.types import Type
+from cepheid.algebra.values import constant
 from cepheid.language import ast
 
-WRONG = Constant(None, Type.NULL)
 _COMPARISONS = {"==": "=", "!=": "<>"}
-_FLIPPED = (Type.TIMESTAMP, Type.DATE, Type.DURATION)
-
-
-class Clause(Enum):
-    WHERE = "WHERE"
-    HAVING = "HAVING"
-    RETURN = "RETURN"
-    UNTIL = "UNTIL"
+_MOMENTS = (Type.TIMESTAMP, Type.DATE, Type.DURATION)
 
 
 @dataclass(frozen=True)
-class Lowering:
+class Lowering(Resolver):
     """Lowers the expressions of one clause.
 
-    `quantified` are the ALL and SOME met inside the comparison at hand; None outside of one.
+    `_open` are the comparisons being lowered, each with the ALL and SOME met inside it.
     """
 
-    scope: Scope
-    structure: Structure
-    params: Mapping[str, object]
-    findings: Findings
-    clause: Clause
     _open: list[list[tuple[type[Every] | type[Some], str]]] = field(default_factory=list)
-
-    @property
-    def schema(self) -> Schema:
-        return self.scope.schema
-
-    def wrong(self, code: str, message: str, span: ast.Span, hint: str = "") -> Constant:
-        self.findings.add(code, message, span, hint)
-        return WRONG
 
     def condition(self, node: ast.Expression) -> Expr:
         """An expression that must be true or false."""
@@ -81,9 +48,6 @@ class Lowering:
             message = f"a condition is needed here, but `{self.text(node)}` is {described(expr)}"
             return self.wrong("CEP211", message, node.span, "compare it with something")
         return expr
-
-    def text(self, node: ast.Expression) -> str:
-        return self.findings.text(node.span)
 
     def lower(self, node: ast.Expression) -> Expr:
         match node:
@@ -107,11 +71,11 @@ class Lowering:
             case ast.Comparison():
                 return self.comparison(node)
             case ast.InRange():
-                return self.in_range(node)
+                return self.quantifying(lambda: self.in_range(node))
             case ast.InList():
-                return self.in_list(node)
+                return self.quantifying(lambda: self.in_list(node))
             case ast.Like():
-                return self.like(node)
+                return self.quantifying(lambda: self.like(node))
             case ast.IsNull():
                 return self.quantifying(lambda: self.is_null(node))
             case ast.Case():
@@ -124,124 +88,6 @@ class Lowering:
                 return self.occurs_within(node)
             case _:
                 assert_never(node)
-
-    # ── names and values ────────────────────────────────────────────────────
-
-    def variable(self, name: str, span: ast.Span) -> Variable | None:
-        found = self.scope.lookup(name, span, self.findings)
-        if found is None or found.negation is None:
-            return found
-        if self.clause is Clause.HAVING:
-            message = f"HAVING can't read `{name}`: it is negated, so a match doesn't have it"
-            self.findings.add("CEP331", message, span, "say in WHERE which events are forbidden")
-            return None
-        if self.clause is Clause.RETURN:
-            message = f"RETURN can't read `{name}`: it is negated, so a match doesn't have it"
-            self.findings.add("CEP330", message, span, "return a variable that is not negated")
-            return None
-        return found
-
-    def attribute(self, variable: Variable, name: str, span: ast.Span) -> Expr:
-        column = self.scope.column(variable, name)
-        if column is None:
-            owner = " or ".join(variable.types) or f"`{variable.name}`"
-            hint = did_you_mean(name, variable.columns, f"it has {listed(variable.columns)}")
-            return self.wrong("CEP204", f"{owner} has no attribute `{name}`", span, hint)
-        return Attribute(variable.name, column, self.schema.columns[column])
-
-    def name(self, node: ast.Name) -> Expr:
-        """An attribute without its variable, which only one variable leaves clear."""
-        if node.name in self.scope.variables or node.name in self.scope.ambiguous:
-            message = f"`{node.name}` is an event, not a value"
-            return self.wrong("CEP205", message, node.span, f"name an attribute: `{node.name}.x`")
-        positive = self.scope.positive
-        if len(positive) == 1:
-            return self.attribute(positive[0], node.name, node.span)
-        owners = [v.name for v in positive if self.scope.column(v, node.name)]
-        if not owners:
-            known = {*self.scope.variables, *(c for v in positive for c in v.columns)}
-            hint = did_you_mean(node.name, known, f"variables are {listed(self.scope.variables)}")
-            return self.wrong("CEP203", f"nothing is called `{node.name}`", node.span, hint)
-        hint = f"say whose it is: `{owners[0]}.{node.name}`"
-        message = f"`{node.name}` could belong to several events"
-        return self.wrong("CEP205", message, node.span, hint)
-
-    def parameter_value(self, node: ast.Parameter) -> object:
-        """KeyError, after a finding, if it has no value."""
-        if node.name not in self.params:
-            hint = did_you_mean(node.name, self.params, f'give it one: params={{"{node.name}": …}}')
-            self.findings.add(
-                "CEP206", f"the parameter `:{node.name}` has no value", node.span, hint
-            )
-            raise KeyError(node.name)
-        return self.params[node.name]
-
-    def parameter(self, node: ast.Parameter, *, micros: bool = False) -> Expr:
-        try:
-            value = self.parameter_value(node)
-        except KeyError:
-            return WRONG
-        if isinstance(value, timedelta):
-            amount = Fraction(value // timedelta(microseconds=1))
-            return self._ticks(amount, ast.Unit.MICROSECONDS, node.span, micros)
-        found = constant(value)
-        if found is None:
-            message = f"`:{node.name}` is a {type(value).__name__}, which no predicate can read"
-            return self.wrong("CEP207", message, node.span)
-        return found
-
-    def amount(self, node: ast.Duration | ast.EventCount) -> Fraction | timedelta | None:
-        """The number of a duration; a timedelta only as the value of a bare `:name`."""
-        written = node.amount if isinstance(node, ast.Duration) else node.count
-        if not isinstance(written, ast.Parameter):
-            return Fraction(written)
-        try:
-            value = self.parameter_value(written)
-        except KeyError:
-            return None
-        bare = isinstance(node, ast.Duration) and node.unit is ast.Unit.UNITS
-        if isinstance(value, timedelta) and bare:
-            return value
-        number = constant(value)
-        if number is None or isinstance(value, bool) or not number.type.numeric:
-            message = f"`:{written.name}` must be a number, not {value!r}"
-            self.findings.add("CEP207", message, written.span)
-            return None
-        return Fraction(str(value))
-
-    def duration(self, node: ast.Duration, *, micros: bool = False) -> Expr:
-        amount = self.amount(node)
-        if amount is None:
-            return WRONG
-        if isinstance(amount, timedelta):
-            micro = Fraction(amount // timedelta(microseconds=1))
-            return self._ticks(micro, ast.Unit.MICROSECONDS, node.span, micros)
-        return self._ticks(amount, node.unit, node.span, micros)
-
-    def _ticks(self, amount: Fraction, unit: ast.Unit, span: ast.Span, micros: bool) -> Expr:
-        """`micros`: it meets timestamps, so that an integer time column has no say in it."""
-        size = self.clock_ticks(amount, unit, span, micros=micros)
-        if size is None:
-            return WRONG
-        return duration_constant(size, integer=integer_time(self.schema) and not micros)
-
-    def clock_ticks(
-        self, amount: Fraction, unit: ast.Unit, span: ast.Span, *, micros: bool = False
-    ) -> Fraction | None:
-        try:
-            if micros and unit is not ast.Unit.UNITS:
-                return ticks(amount, unit, Schema({"t": Type.TIMESTAMP}, "t"))
-            return ticks(amount, unit, self.schema)
-        except NoTick:
-            time = self.schema.time
-            message = f"the time column `{time}` is an integer, and nothing says how long one is"
-            shown = f"{_plain(amount)} units"
-            hint = f'write `{shown}`, or say what one tick is: unit="ms"'
-            self.findings.add("CEP403", message, span, hint)
-        except NoUnit:
-            message = f"the time column `{self.schema.time}` is a timestamp, so this needs a unit"
-            self.findings.add("CEP404", message, span, f"write `{_plain(amount)} seconds`")
-        return None
 
     # ── operators ───────────────────────────────────────────────────────────
 
@@ -276,7 +122,7 @@ class Lowering:
         """Two operands; a duration beside a timestamp is in microseconds whatever time is."""
         if _is_duration(left) != _is_duration(right):
             other = self.lower(right if _is_duration(left) else left)
-            micros = other.type in _FLIPPED and not isinstance(other, MatchDuration | TimeSpan)
+            micros = other.type in _MOMENTS and not isinstance(other, MatchDuration | TimeSpan)
             if _is_duration(left):
                 return self._duration_or_parameter(left, micros), other
             return other, self._duration_or_parameter(right, micros)
@@ -314,15 +160,14 @@ class Lowering:
         return result
 
     def compare(self, left: ast.Expression, operator: str, right: ast.Expression) -> Expr:
-        def lowered() -> Expr:
-            operands = self.pair(left, right)
-            span = left.span.to(right.span)
-            sides = self.unified((left, right), operands, span, "compare")
-            if sides is None:
-                return WRONG
-            return Call(_COMPARISONS.get(operator, operator), tuple(sides), Type.BOOLEAN)
+        return self.quantifying(lambda: self._compare(left, operator, right))
 
-        return self.quantifying(lowered)
+    def _compare(self, left: ast.Expression, operator: str, right: ast.Expression) -> Expr:
+        operands = self.pair(left, right)
+        sides = self.unified((left, right), operands, left.span.to(right.span), "compare")
+        if sides is None:
+            return WRONG
+        return Call(_COMPARISONS.get(operator, operator), tuple(sides), Type.BOOLEAN)
 
     def quantifying(self, lowered: calls.Thunk) -> Expr:
         """ALL and SOME inside a comparison quantify over that comparison."""
@@ -345,36 +190,26 @@ class Lowering:
         return logical("and", [self.compare(a, operator, b) for a, operator, b in pairs])
 
     def in_range(self, node: ast.InRange) -> Expr:
+        """Two comparisons of one element, so that SOME means the same one in both."""
         low, high = ("<", ">") if node.negated else (">=", "<=")
-
-        def lowered() -> Expr:
-            sides = (
-                self.compare(node.operand, low, node.low),
-                self.compare(node.operand, high, node.high),
-            )
-            return logical("or" if node.negated else "and", sides)
-
-        return lowered()
+        sides = (
+            self._compare(node.operand, low, node.low),
+            self._compare(node.operand, high, node.high),
+        )
+        return logical("or" if node.negated else "and", sides)
 
     def in_list(self, node: ast.InList) -> Expr:
-        def lowered() -> Expr:
-            nodes = (node.operand, *node.options)
-            operand = self.lower(node.operand)
-            options = [self.pair(node.operand, o)[1] for o in node.options]
-            arguments = self.unified(nodes, (operand, *options), node.span, "compare")
-            if arguments is None:
-                return WRONG
-            return _negated(Call("in", tuple(arguments), Type.BOOLEAN), node.negated)
-
-        return self.quantifying(lowered)
+        nodes = (node.operand, *node.options)
+        operand = self.lower(node.operand)
+        options = [self.pair(node.operand, option)[1] for option in node.options]
+        arguments = self.unified(nodes, (operand, *options), node.span, "compare")
+        if arguments is None:
+            return WRONG
+        return _negated(Call("in", tuple(arguments), Type.BOOLEAN), node.negated)
 
     def like(self, node: ast.Like) -> Expr:
-        def lowered() -> Expr:
-            found = calls.strings(self, (node.operand, node.pattern), node.operator.upper())
-            call = Call(node.operator.lower(), found, Type.BOOLEAN)
-            return _negated(call, node.negated)
-
-        return self.quantifying(lowered)
+        found = calls.strings(self, (node.operand, node.pattern), node.operator.upper())
+        return _negated(Call(node.operator.lower(), found, Type.BOOLEAN), node.negated)
 
     def is_null(self, node: ast.IsNull) -> Expr:
         return _negated(Call("is_null", (self.lower(node.operand),), Type.BOOLEAN), node.negated)
@@ -394,22 +229,36 @@ class Lowering:
 
     # ── the language's own conditions ───────────────────────────────────────
 
-    def key_pairs(self, node: ast.KeyTest) -> list[tuple[Expr, Expr]]:
-        """The equalities of `[id]`: a star, or, where branches exclude each other, all pairs."""
-        found = [
-            self.attribute(v, node.attribute, node.span)
-            for v in self.scope.variables.values()
-            if self.clause is Clause.WHERE or v.negation is None
-        ]
-        attributes = [a for a in found if isinstance(a, Attribute)]
-        if not any(self.structure.branches.values()):
-            positive = {v.name for v in self.scope.positive}
-            center = next((a for a in attributes if a.variable in positive), None)
-            return [] if center is None else [(center, a) for a in attributes if a is not center]
+    def _tested(self, node: ast.KeyTest) -> list[Attribute]:
+        """The attribute of every variable; outside WHERE negated ones have no part in it."""
+        read = self.scope.variables.values() if self.clause is Clause.WHERE else self.scope.positive
+        found = [self.attribute(v, node.attribute, node.span) for v in read]
+        return [a for a in found if isinstance(a, Attribute)]
+
+    def key_test(self, node: ast.KeyTest) -> Expr:
+        attributes = self._tested(node)
+        if node.value is not None:
+            tests = (ast.Attribute(a.variable, a.name, node.span) for a in attributes)
+            return logical("and", [self.compare(test, "=", node.value) for test in tests])
+        if attributes and attributes[0].type is Type.OTHER:
+            message = f"`{node.attribute}` is nested, which can't be compared"
+            return self.wrong("CEP210", message, node.span)
+        pairs = (unify(pair) for pair in self._key_pairs(attributes))
+        return logical("and", [Call("=", tuple(p), Type.BOOLEAN) for p in pairs if p])
+
+    def _key_pairs(self, attributes: Sequence[Attribute]) -> list[tuple[Attribute, Attribute]]:
+        """A star around the first event of a match; all pairs where an event may be absent (in
+        another branch) or lack the attribute (in another stream)."""
+        variables = self.scope.variables
+        center = next((a for a in attributes if variables[a.variable].negation is None), None)
+        branches = any(self.structure.branches.values())
+        if not branches and all(
+            self.scope.complete(variables[a.variable], a.name) for a in attributes
+        ):
+            return [(center, a) for a in attributes if center is not None and a is not center]
         return [
             (one, other)
-            for i, one in enumerate(attributes)
-            for other in attributes[i + 1 :]
+            for one, other in combinations(attributes, 2)
             if not self.structure.exclusive(one.variable, other.variable)
             and not self._two_negations(one.variable, other.variable)
         ]
@@ -418,37 +267,11 @@ class Lowering:
         indexes = {self.scope.variables[v].negation for v in (one, other)} - {None}
         return len(indexes) > 1
 
-    def key_test(self, node: ast.KeyTest) -> Expr:
-        if node.value is not None:
-            names = [
-                v.name
-                for v in self.scope.variables.values()
-                if self.clause is Clause.WHERE or v.negation is None
-            ]
-            tests = [
-                self.compare(ast.Attribute(n, node.attribute, node.span), "=", node.value)
-                for n in names
-            ]
-            return logical("and", tests)
-        equalities: list[Expr] = []
-        for one, other in self.key_pairs(node):
-            sides = unify((one, other))
-            if sides is None:
-                message = f"`{node.attribute}` is {described(one)}, which can't be compared"
-                return self.wrong("CEP210", message, node.span)
-            equalities.append(Call("=", tuple(sides), Type.BOOLEAN))
-        return logical("and", equalities)
-
     def occurs_within(self, node: ast.OccursWithin) -> Expr:
         found = [self.variable(name, node.span) for name in node.variables]
         limit = self.duration(node.duration)
         names = tuple(v.name for v in found if v is not None)
         return Call("<", (TimeSpan(names, self.duration_type), limit), Type.BOOLEAN)
-
-    @property
-    def duration_type(self) -> Type:
-        """Over an integer time column durations are numbers like any other."""
-        return Type.INTEGER if integer_time(self.schema) else Type.DURATION
 
 
 def logical(operator: str, operands: Sequence[Expr]) -> Expr:
@@ -487,7 +310,3 @@ def _clash_hint(one: Expr, other: Expr) -> str:
         if isinstance(expr.value, str) and beside.type.numeric:
             return "a string here is never a number; write it without quotes"
     return ""
-
-
-def _plain(amount: Fraction) -> str:
-    return str(int(amount)) if amount.denominator == 1 else str(float(amount))

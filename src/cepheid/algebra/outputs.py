@@ -39,12 +39,11 @@ class _Column:
     prefix: str | None = None
 
 
-def outputs(items: Iterable[ast.ReturnItem], lowering: Lowering) -> tuple[Output, ...]:
-    written = tuple(items)
-    if not written:
-        columns = list(_all_variables(lowering, ast.NOWHERE))
+def outputs(query: ast.Query, lowering: Lowering) -> tuple[Output, ...]:
+    if query.returns:
+        columns = [c for item in query.returns for c in _columns(item, lowering)]
     else:
-        columns = [c for item in written for c in _columns(item, lowering)]
+        columns = list(_all_variables(lowering, query.pattern.span))
     return _named(columns, lowering.findings)
 
 

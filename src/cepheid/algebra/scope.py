@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import assert_never
 
 from cepheid.algebra.findings import Findings, did_you_mean
@@ -142,16 +144,24 @@ def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
     for name in query.streams:
         if name not in schema.streams:
             hint = did_you_mean(name, schema.streams, f"streams are {listed(schema.streams)}")
-            findings.add("CEP201", f"there is no stream `{name}`", query.span, hint)
+            findings.add(
+                "CEP201", f"there is no stream `{name}`", _place(name, query, findings), hint
+            )
     kept = {n: columns for n, columns in schema.streams.items() if n in query.streams}
     return replace(schema, streams=kept)
+
+
+def _place(name: str, query: ast.Query, findings: Findings) -> ast.Span:
+    """Where FROM names the stream; the AST keeps no spans of single names."""
+    found = re.search(rf"(?is)\bFROM\b.*?(?<!\w)({re.escape(name)})(?!\w)", findings.source.text)
+    return ast.Span(*found.span(1)) if found else query.span
 
 
 def declare(pattern: ast.Pattern, schema: Schema, findings: Findings) -> Scope:
     """Every leaf's variable, with its types, columns, kind and negation."""
     typed = schema.type is not None or schema.streams is not None
     given = iter(names(pattern, typed, findings))
-    counter = iter(range(1_000_000))
+    counter = count()
     variables: dict[str, Variable] = {}
 
     def visit(item: ast.Pattern, kind: Kind, negation: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from cepheid.algebra.patterns import (
     Closure,
@@ -14,7 +15,6 @@ from cepheid.algebra.patterns import (
     Sequence,
     items,
     leaves,
-    walk,
 )
 
 
@@ -42,7 +42,7 @@ def structure(pattern: Pattern) -> Structure:
     closure: dict[str, int] = {}
     reach: dict[int, int] = {}
     branches: dict[str, dict[int, int]] = {v: {} for v in order}
-    numbers: dict[int, int] = {}
+    numbers = count()
     end = len(order)
 
     def visit(item: Pattern, limit: int) -> None:
@@ -50,7 +50,7 @@ def structure(pattern: Pattern) -> Structure:
             case Leaf():
                 return
             case Closure():
-                number = numbers.setdefault(id(item), len(numbers))
+                number = next(numbers)
                 reach[number] = limit
                 for variable in leaves(item):
                     closure[variable] = number
@@ -59,7 +59,7 @@ def structure(pattern: Pattern) -> Structure:
                 for index, part in enumerate(item.items):
                     visit(part, _right_neighbor(item, index, order, end))
             case Disjunction():
-                number = numbers.setdefault(id(item), len(numbers))
+                number = next(numbers)
                 for index, branch in enumerate(item.items):
                     for variable in leaves(branch):
                         branches[variable][number] = index
@@ -77,7 +77,3 @@ def _right_neighbor(sequence: Sequence, index: int, order: Mapping[str, int], en
         if not isinstance(item, Negation):
             return max(order[v] for v in leaves(item))
     return end
-
-
-def has_disjunction(pattern: Pattern) -> bool:
-    return any(isinstance(p, Disjunction) for p in walk(pattern))

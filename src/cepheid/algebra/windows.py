@@ -21,6 +21,8 @@ from cepheid.algebra.query import Clock, Window
 from cepheid.algebra.values import window_size
 from cepheid.language import ast
 
+_TOO_LONG = 2**62  # so that `start + window` stays in 64 bits
+
 
 def window(within: ast.Duration | ast.EventCount | None, lowering: Lowering) -> Window | None:
     if within is None:
@@ -44,6 +46,14 @@ def _positive(
     lowering: Lowering,
 ) -> Window | None:
     assert isinstance(size, Fraction)
+    if clock is Clock.EVENTS and size.denominator != 1:
+        message = "a number of events must be whole"
+        lowering.findings.add("CEP402", message, within.span)
+        return None
+    if size >= _TOO_LONG:
+        message = "the window is longer than time itself"
+        lowering.findings.add("CEP402", message, within.span, "make it shorter")
+        return None
     if size <= 0:
         message = "the window is empty: it must be longer than 0"
         lowering.findings.add("CEP402", message, within.span, "give it a positive length")
