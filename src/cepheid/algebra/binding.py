@@ -10,16 +10,17 @@ from typing import assert_never
 from cepheid.algebra import patterns, windows
 from cepheid.algebra.conjuncts import Classifier, check_until, true_where_absent
 from cepheid.algebra.expressions import TRUE, Expr, conjuncts
-from cepheid.algebra.findings import Findings, did_you_mean
+from cepheid.algebra.findings import Findings
 from cepheid.algebra.keys import Place, equality, find_key, implied
 from cepheid.algebra.lowering import Lowering
 from cepheid.algebra.outputs import outputs, required
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart
 from cepheid.algebra.resolution import Clause
-from cepheid.algebra.scope import Scope, declare, restrict
+from cepheid.algebra.scope import Scope, declare, listed, restrict
 from cepheid.algebra.shape import Shape, normalize
 from cepheid.algebra.structure import Structure, structure
 from cepheid.algebra.types import Schema, Type
+from cepheid.algebra.values import integer_time
 from cepheid.language import ast
 from cepheid.language.diagnostics import Source
 
@@ -32,11 +33,13 @@ def bind(
 ) -> BoundQuery:
     """What the query means over events of this schema; `QueryError` with all that is wrong."""
     findings = Findings(source or Source(""))
+    streams = schema.streams or {}
     schema = restrict(schema, query, findings)
+    left_out = streams.keys() - (schema.streams or {}).keys()
     pattern = normalize(query.pattern, query.using)
     Shape(findings).check(pattern)
     shapeless = len(findings) > 0
-    scope = declare(pattern, schema, findings)
+    scope = declare(pattern, schema, findings, left_out)
     # Conditions inside the pattern (UNTIL) need the pattern's structure, which doesn't need them.
     skeleton = _build(pattern, scope, None)
     facts = structure(skeleton)
@@ -171,7 +174,9 @@ class _Binder:
         reason = windows.needs_window(pattern)
         if self.query.within is None and reason is not None:
             message = f"a pattern with {reason} needs a window"
-            self.findings.add("CEP401", message, self.query.pattern.span, "add WITHIN 10 minutes")
+            plain = integer_time(self.scope.schema) and self.scope.schema.unit is None
+            hint = f"add WITHIN 10 {'units' if plain else 'minutes'}"
+            self.findings.add("CEP401", message, self.query.pattern.span, hint)
 
     def check_after_match(self) -> None:
         after = self.query.after_match
@@ -180,7 +185,7 @@ class _Binder:
         found = self.scope.lookup(after.variable, after.span, self.findings)
         if found is not None and found.negation is not None:
             message = f"AFTER MATCH can't skip to `{found.name}`: it is negated"
-            hint = did_you_mean(found.name, [v.name for v in self.scope.positive])
+            hint = f"skip to one of {listed([v.name for v in self.scope.positive])}"
             self.findings.add("CEP332", message, after.span, hint)
 
 

@@ -46,7 +46,7 @@ class Classifier:
         if len(negations) > 1:
             shown = [v for v in ordered if self._variable(v).negation is not None]
             message = f"one condition reads two negations: `{shown[0]}` and `{shown[-1]}`"
-            hint = "each says alone which events are forbidden; split it with AND"
+            hint = "a negation is checked by itself: compare each with a bound event"
             self.findings.add("CEP320", message, span, hint)
         if negations:
             return self._of_negation(expr, ordered, next(iter(negations)), span)

@@ -60,7 +60,9 @@ class Aggregate:
 class Every:
     """The condition holds for each element of the group; true for an empty one.
 
-    Three-valued as SQL's ALL: false if one is false, else unknown if one is unknown.
+    Three-valued as SQL's ALL: false if one is false, else unknown if one is unknown. The
+    variables of a group closure `(A a ; B b)+` go through its iterations together, so one
+    `Every` (and one aggregate) over the first of them is over all.
     """
 
     variable: str

@@ -74,7 +74,7 @@ class Function:
         if self.variadic:
             return f"at least {_count(self.required)}"
         if self.required < len(self.parameters):
-            return f"{self.required} to {_count(len(self.parameters))}"
+            return f"{self.required} or {_count(len(self.parameters))}"
         return _count(self.required)
 
 

@@ -156,7 +156,8 @@ class Lowering(Resolver):
                 f"can't {verb} `{self.text(nodes[first])}` ({named(exprs[first])}) "
                 f"with `{self.text(nodes[other])}` ({named(exprs[other])})"
             )
-            self.findings.add("CEP210", message, span, _clash_hint(exprs[first], exprs[other]))
+            hint = _clash_hint(exprs[first], exprs[other]) if verb == "compare" else ""
+            self.findings.add("CEP210", message, span, hint)
         return result
 
     def compare(self, left: ast.Expression, operator: str, right: ast.Expression) -> Expr:
@@ -307,6 +308,18 @@ def _clash_hint(one: Expr, other: Expr) -> str:
             continue
         if isinstance(expr.value, int | float) and beside.type is Type.DURATION:
             return f"give it a unit: `{expr.value} seconds`"
+        if isinstance(expr.value, int | float) and beside.type is Type.STRING:
+            return f"for the text, write `'{expr.value}'`"
         if isinstance(expr.value, str) and beside.type.numeric:
-            return "a string here is never a number; write it without quotes"
+            return "a string is never a number" + (
+                "; leave the quotes out" if _number(expr) else ""
+            )
     return ""
+
+
+def _number(text: Constant) -> bool:
+    try:
+        float(str(text.value))
+    except ValueError:
+        return False
+    return True

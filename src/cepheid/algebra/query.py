@@ -43,7 +43,11 @@ class Role(Enum):
     RUNNING   tested left to right inside the group of `target`
     CHECK     reads complete groups (aggregates, `Every`, `Some`)
     NEGATION  says which events of negation `negation` are forbidden, with other variables
-    MATCH     needs the complete match (`duration()`)
+    MATCH     needs the complete match (`duration()`), or reads no event at all
+
+    Of a group closure `(A a ; B b)+`, `target` is the first of its variables that it reads.
+    Inside a negated pattern NEGATION has a `target` where it decides which events of a closure
+    there qualify, or is tested left to right.
     """
 
     CLASS = "class"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import assert_never
@@ -66,8 +66,9 @@ class Scope:
         return found
 
 
-def listed(names: Iterator[str] | Mapping[str, object] | tuple[str, ...]) -> str:
-    return ", ".join(f"`{n}`" for n in names)
+def listed(names: Collection[str], most: int = 8) -> str:
+    shown = [f"`{n}`" for n in names][:most]
+    return ", ".join(shown if len(names) <= most else [*shown, "…"])
 
 
 def leaves(pattern: ast.Pattern) -> Iterator[AstLeaf]:
@@ -147,8 +148,9 @@ def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
             findings.add(
                 "CEP201", f"there is no stream `{name}`", _place(name, query, findings), hint
             )
-    kept = {n: columns for n, columns in schema.streams.items() if n in query.streams}
-    return replace(schema, streams=kept)
+    if not set(query.streams) <= schema.streams.keys():
+        return schema
+    return replace(schema, streams={n: schema.streams[n] for n in query.streams})
 
 
 def _place(name: str, query: ast.Query, findings: Findings) -> ast.Span:
@@ -157,8 +159,13 @@ def _place(name: str, query: ast.Query, findings: Findings) -> ast.Span:
     return ast.Span(*found.span(1)) if found else query.span
 
 
-def declare(pattern: ast.Pattern, schema: Schema, findings: Findings) -> Scope:
-    """Every leaf's variable, with its types, columns, kind and negation."""
+def declare(
+    pattern: ast.Pattern, schema: Schema, findings: Findings, left_out: Collection[str] = ()
+) -> Scope:
+    """Every leaf's variable, with its types, columns, kind and negation.
+
+    `left_out` are streams that exist, but not for this query.
+    """
     typed = schema.type is not None or schema.streams is not None
     given = iter(names(pattern, typed, findings))
     counter = count()
@@ -168,7 +175,8 @@ def declare(pattern: ast.Pattern, schema: Schema, findings: Findings) -> Scope:
         match item:
             case ast.Atom() | ast.AnyOf():
                 name = next(given)
-                types = _types(item, schema, typed, findings)
+                types = _types(item, typed, findings)
+                _check_streams(item, types, schema, findings, left_out)
                 present = schema.columns_of(types)
                 columns = tuple(c for c in schema.columns if c in present)
                 variables[name] = Variable(name, types, kind, negation, columns)
@@ -193,7 +201,7 @@ def declare(pattern: ast.Pattern, schema: Schema, findings: Findings) -> Scope:
     return Scope(schema, variables, ambiguous(pattern, typed))
 
 
-def _types(leaf: AstLeaf, schema: Schema, typed: bool, findings: Findings) -> tuple[str, ...]:
+def _types(leaf: AstLeaf, typed: bool, findings: Findings) -> tuple[str, ...]:
     if isinstance(leaf, ast.AnyOf):
         types: tuple[str, ...] = tuple(dict.fromkeys(leaf.types))
     elif typed or leaf.alias is not None:
@@ -204,9 +212,22 @@ def _types(leaf: AstLeaf, schema: Schema, typed: bool, findings: Findings) -> tu
         message = f"`{types[0]}` is an event type, but the events have no type column"
         findings.add("CEP201", message, leaf.span, 'say which column it is, as in type="name"')
         return ()
-    if schema.streams is not None:
-        for name in types:
-            if name not in schema.streams:
-                hint = did_you_mean(name, schema.streams, f"streams are {listed(schema.streams)}")
-                findings.add("CEP201", f"there is no stream `{name}`", leaf.span, hint)
     return types
+
+
+def _check_streams(
+    leaf: AstLeaf,
+    types: tuple[str, ...],
+    schema: Schema,
+    findings: Findings,
+    left_out: Collection[str],
+) -> None:
+    if schema.streams is None:
+        return
+    for name in types:
+        if name in left_out:
+            hint = "name it there, too"
+            findings.add("CEP201", f"FROM leaves out the stream `{name}`", leaf.span, hint)
+        elif name not in schema.streams:
+            hint = did_you_mean(name, schema.streams, f"streams are {listed(schema.streams)}")
+            findings.add("CEP201", f"there is no stream `{name}`", leaf.span, hint)
