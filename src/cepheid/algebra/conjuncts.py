@@ -20,7 +20,7 @@ from cepheid.algebra.expressions import (
     Previous,
     Some,
     TimeSpan,
-    bare_variables,
+    children,
     variables,
     walk,
 )
@@ -98,8 +98,7 @@ class Classifier:
 
     def _bare_groups(self, expr: Expr) -> tuple[str, ...]:
         """Closure variables read bare; PREV alone is no such reading."""
-        names = (v for v in bare_variables(expr) if self._variable(v).kind is not Kind.SINGLE)
-        return self._ordered(names)
+        return self._ordered(bare_groups(expr, self.structure))
 
     def _role_without_bare(self, expr: Expr) -> Role:
         if self._reads_groups(expr):
@@ -167,6 +166,19 @@ class Classifier:
             self.findings.add("CEP321", message, span, hint)
 
 
+def bare_groups(expr: Expr, structure: Structure) -> frozenset[str]:
+    """Closure variables read outside any aggregate or quantifier over their closure."""
+    match expr:
+        case Attribute(variable):
+            return frozenset((variable,)) & structure.closure.keys()
+        case _:
+            inner = frozenset[str]().union(*(bare_groups(c, structure) for c in children(expr)))
+    if isinstance(expr, Aggregate | Every | Some):
+        mine = structure.closure[expr.variable]
+        return frozenset(v for v in inner if structure.closure[v] != mine)
+    return inner
+
+
 def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozenset()) -> Expr:
     """An optional event read bare is the event, or NULL: `first` over its group.
 
@@ -190,11 +202,7 @@ def check_until(stop: Expr, own: tuple[str, ...], lowering: Lowering, span: Span
     """UNTIL is asked before anything right of the closure is known."""
     order = lowering.structure.order
     late = [v for v in variables(stop) if v not in own and order[v] > order[own[0]]]
-    groups = [
-        v
-        for v in bare_variables(stop)
-        if v not in own and lowering.scope.variables[v].kind is not Kind.SINGLE
-    ]
+    groups = [v for v in bare_groups(stop, lowering.structure) if v not in own]
     for name in sorted({*late, *groups}, key=order.__getitem__):
         why = "it comes later" if name in late else "it is a group"
         message = f"UNTIL can't read `{name}`: {why}"

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cepheid.algebra.conjuncts import first_of_optional
+from cepheid.algebra.conjuncts import bare_groups, first_of_optional
 from cepheid.algebra.expressions import (
     Aggregate,
     Attribute,
     Expr,
     Previous,
     Whole,
-    bare_variables,
     walk,
 )
 from cepheid.algebra.findings import Findings
@@ -90,9 +89,7 @@ def _value(attribute: Attribute, variable: Variable) -> Expr:
 
 
 def _check_expression(value: Expr, written: ast.Expression, lowering: Lowering) -> None:
-    groups = [
-        v for v in sorted(bare_variables(value)) if lowering.scope.variables[v].kind is Kind.GROUP
-    ]
+    groups = sorted(bare_groups(value, lowering.structure))
     if groups:
         name = groups[0]
         message = f"`{name}` is a group, and this needs one value of it"
