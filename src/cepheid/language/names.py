@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 CLAUSES = ("FROM", "WHERE", "HAVING", "WITHIN", "USING", "AFTER", "RETURN")
 
@@ -17,6 +18,10 @@ RESERVED = frozenset(
 )
 """Words that the grammar reads as keywords in some place where a name may stand."""
 
+_NO_FUNCTION = frozenset(
+    {*CLAUSES, "INTO", "PATTERN", "AND", "OR", "NOT", "CASE", "NULL", "TRUE", "FALSE"}
+    | {"WHEN", "DISTINCT"}
+)
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
@@ -26,9 +31,15 @@ def quoted(name: str, reserved: frozenset[str] = RESERVED) -> str:
     >>> quoted("price"), quoted("where"), quoted("unit price")
     ('price', '`where`', '`unit price`')
     """
-    if _PLAIN.fullmatch(name) and name.upper() not in reserved:
+    if _PLAIN.fullmatch(name) and not _keywords(reserved).fullmatch(name):
         return name
     return "`" + name.replace("`", "``") + "`"
+
+
+@lru_cache
+def _keywords(words: frozenset[str]) -> re.Pattern[str]:
+    """As the lexer matches them: its idea of upper and lower case isn't `str.upper`'s."""
+    return re.compile("|".join(sorted(words)) or "(?!)", re.IGNORECASE)
 
 
 def quoted_field(name: str) -> str:
@@ -37,8 +48,5 @@ def quoted_field(name: str) -> str:
 
 
 def quoted_function(name: str) -> str:
-    """A name before `(`, where an expression starts."""
-    return quoted(name, frozenset({*CLAUSES, *_NO_FUNCTION}))
-
-
-_NO_FUNCTION = ("INTO", "PATTERN", "AND", "OR", "NOT", "CASE", "NULL", "TRUE", "FALSE", "DISTINCT")
+    """A name before `(`, where an expression starts and most keywords can't stand."""
+    return quoted(name, _NO_FUNCTION)

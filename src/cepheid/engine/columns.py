@@ -1,0 +1,197 @@
+"""Columns of the event store as kernels see them: numbers, and codes for strings.
+
+A column is an attribute, or an expression over one event that kernels can't compute themselves
+(`upper(a.name)`, `a.url LIKE '%x%'`); the latter is computed once per event with pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute, Call, Expr, bare_variables, transform, variables
+from cepheid.algebra.types import Type
+
+NATIVE = frozenset(
+    "and or not = <> < <= > >= + - * / % neg is_null case coalesce in abs sign to_float "
+    "to_timestamp sqrt exp ln log10 ceil floor greatest least".split()
+)
+"""Operators that kernels compute; of strings only `=` and `<>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An expression over one event, whose variable is left blank."""
+
+    expression: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.expression.type
+
+
+@dataclass(frozen=True, slots=True)
+class Hash:
+    """One hash per event over several columns, for hash chains."""
+
+    columns: tuple[Column, ...]
+
+
+TIME = Column(Attribute("", "", Type.INTEGER))
+"""The event's time, whatever the time column is called."""
+
+
+def as_column(expr: Expr) -> Column | None:
+    """The column that the expression is, if it reads one event and kernels can't compute it."""
+    match expr:
+        case Attribute():
+            return Column(replace(expr, variable=""))
+        case Call():
+            names = variables(expr)
+            if len(names) != 1 or bare_variables(expr) != names or _native(expr):
+                return None
+            return Column(transform(expr, _blank))
+        case _:
+            return None
+
+
+def _blank(expr: Expr) -> Expr | None:
+    return replace(expr, variable="") if isinstance(expr, Attribute) else None
+
+
+def _native(call: Call) -> bool:
+    if call.operator not in NATIVE:
+        return False
+    if any(a.type in (Type.STRING, Type.BINARY) for a in call.arguments):
+        return call.operator in ("=", "<>", "is_null", "case", "coalesce", "in")
+    return True
+
+
+class Interner:
+    """Codes for strings: equal strings have equal codes, and a code is never given twice.
+
+    `forget` drops the strings that no retained event has: one that comes again gets a new code,
+    which can't be wrong, since nothing is left to compare it with. So memory follows the window.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[str | bytes, int] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def code(self, value: str | bytes) -> int:
+        code = self._codes.get(value)
+        if code is None:
+            code = self._codes[value] = self._next
+            self._next += 1
+        return code
+
+    def encode(self, array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        if not pa.types.is_dictionary(array.type):
+            array = pc.dictionary_encode(array)
+        code = self.code
+        known = np.fromiter(
+            (-1 if v is None else code(v) for v in array.dictionary.to_pylist()),
+            np.int64,
+            len(array.dictionary),
+        )
+        indices = array.indices
+        valid = _validity(indices)
+        positions = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
+        if not len(known):
+            return np.zeros(len(array), np.int64), valid
+        codes = known[positions]
+        return codes, valid
+
+    def decode(
+        self, codes: NDArray[np.generic], valid: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.generic], NDArray[np.bool_] | None]:
+        """The strings of these codes, as Python objects."""
+        strings = {code: value for value, code in self._codes.items()}
+        return np.array([strings.get(c) for c in codes.tolist()], dtype=object), valid
+
+    def forget(self, live: Iterable[int]) -> None:
+        keep = set(live)
+        self._codes = {value: code for value, code in self._codes.items() if code in keep}
+
+
+def _validity(array: pa.Array) -> NDArray[np.bool_] | None:
+    if array.null_count == 0:
+        return None
+    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
+
+
+def kernel_values(
+    array: pa.Array, type_: Type, interner: Interner
+) -> tuple[NDArray[np.generic], NDArray[np.bool_] | None]:
+    """Values as kernels see them, and which are not NULL (None: all)."""
+    match type_:
+        case Type.STRING | Type.BINARY:
+            return interner.encode(array)
+        case Type.FLOAT | Type.DECIMAL:
+            values, zero = array.cast(pa.float64()), 0.0
+        case Type.BOOLEAN:
+            values, zero = array, False
+        case Type.TIMESTAMP:
+            values, zero = microseconds(array), 0
+        case Type.DATE:
+            values, zero = days(array), 0
+        case Type.DURATION:
+            values, zero = ticks(array), 0
+        case _:
+            values, zero = array.cast(pa.int64()), 0
+    valid = _validity(values)
+    if valid is not None:
+        values = pc.fill_null(values, zero)
+    return values.to_numpy(zero_copy_only=False), valid
+
+
+def microseconds(array: pa.Array) -> pa.Array:
+    """A timestamp (or date) array as microseconds since the epoch; integers are that already."""
+    if pa.types.is_integer(array.type):
+        return array.cast(pa.int64())
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        return pc.divide(array.cast(pa.int64()), 1000)
+    if pa.types.is_date(array.type):
+        return array.cast(pa.timestamp("us")).cast(pa.int64())
+    return array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
+
+
+def days(array: pa.Array) -> pa.Array:
+    """A date array as days since the epoch."""
+    if pa.types.is_integer(array.type):
+        return array.cast(pa.int64())
+    return array.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+
+
+def ticks(array: pa.Array) -> pa.Array:
+    """A duration array as microseconds."""
+    if pa.types.is_integer(array.type):
+        return array.cast(pa.int64())
+    return array.cast(pa.duration("us")).cast(pa.int64())
+
+
+def hashes(
+    columns: Iterable[tuple[NDArray[np.generic], NDArray[np.bool_] | None]], length: int
+) -> NDArray[np.int64]:
+    """One non-negative hash per row for the values of several columns; -1 where one is NULL."""
+    mixed = np.full(length, 0x9E3779B97F4A7C15, np.uint64)
+    null = np.zeros(length, np.bool_)
+    for values, valid in columns:
+        if values.dtype == np.float64:
+            # One bit pattern for each number: -0.0 as 0.0, every NaN as one.
+            values = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+        mixed = (mixed ^ values.astype(np.int64).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(31)
+        if valid is not None:
+            null |= ~valid
+    result = (mixed >> np.uint64(2)).view(np.int64)
+    result[null] = -1
+    return result

@@ -1,0 +1,547 @@
+"""Expressions as source lines for kernels.
+
+A condition is lowered to two Python expressions, *it is true* and *it is false*; unknown is
+neither, which is all of SQL's three-valued logic that a predicate needs. A value is lowered to
+an expression and one that says whether it is not NULL. Attributes of the outer record are read
+once, before the inner loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Attribute,
+    Call,
+    Constant,
+    Every,
+    Expr,
+    MatchDuration,
+    Previous,
+    Some,
+    TimeSpan,
+    Whole,
+    variables,
+)
+from cepheid.algebra.types import Type
+from cepheid.engine.columns import TIME, Column, Hash, as_column
+
+COMPARISONS = {
+    "=": "({x} == {y})",
+    "<>": "({x} != {y})",
+    "<": "({x} < {y})",
+    "<=": "({x} <= {y})",
+    ">": "({x} > {y})",
+    ">=": "({x} >= {y})",
+}
+# Spark's order of doubles: NaN equals itself and is above every number.
+NAN_COMPARISONS = {
+    "=": "({x} == {y} or ({x} != {x} and {y} != {y}))",
+    "<>": "({x} != {y} and ({x} == {x} or {y} == {y}))",
+    "<": "({x} < {y} or ({y} != {y} and {x} == {x}))",
+    "<=": "({x} <= {y} or {y} != {y})",
+    ">": "({x} > {y} or ({x} != {x} and {y} == {y}))",
+    ">=": "({x} >= {y} or {x} != {x})",
+}
+DAY = 86_400_000_000
+
+
+class NotLowered(Exception):
+    """The expression has no form over arrays; the operator then runs as plain Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Source of a value and of its being not NULL (None: it never is NULL)."""
+
+    value: str
+    valid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A variable bound to one event: `row` is the source of its index in the store."""
+
+    row: str
+    outer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlace:
+    """A variable bound to a group: elements `array[start:start + count]` are absolute rows."""
+
+    array: str
+    start: str
+    count: str
+
+
+Place = Event | GroupPlace
+
+
+@dataclass
+class Inputs:
+    """What a kernel is called with, in order: store columns (the values and, if one may be NULL,
+    its validity) and parameters. `objects` lets string columns be Python strings."""
+
+    nullable: frozenset[Column]
+    objects: bool
+    columns: list[Column | Hash] = field(default_factory=list)
+    params: list[Constant] = field(default_factory=list)
+    pools: list[str] = field(default_factory=list)
+
+    def column(self, column: Column | Hash) -> int:
+        if column not in self.columns:
+            self.columns.append(column)
+        return self.columns.index(column)
+
+    def param(self, constant: Constant) -> str:
+        self.params.append(constant)
+        return f"p{len(self.params) - 1}"
+
+    def pool(self, variable: str) -> int:
+        if variable not in self.pools:
+            self.pools.append(variable)
+        return self.pools.index(variable)
+
+    def unpack(self, offset: int) -> list[str]:
+        """Lines that name the columns, pools and parameters; `offset` tuples come before them."""
+        lines: list[str] = []
+        at = offset
+        for n, column in enumerate(self.columns):
+            lines.append(f"c{n} = cols[{at}]")
+            at += 1
+            if column in self.nullable:
+                lines.append(f"v{n} = cols[{at}]")
+                at += 1
+        for n in range(len(self.pools)):
+            lines.append(f"g{n} = cols[{at}]")
+            lines.append(f"gb{n} = params[{len(self.params) + n}]")
+            at += 1
+        lines += [f"p{n} = params[{n}]" for n in range(len(self.params))]
+        return lines
+
+
+class Lowering:
+    """Lowers expressions into the lines of one kernel, given where its variables are."""
+
+    def __init__(self, inputs: Inputs, scope: dict[str, Place], prefix: str = "t") -> None:
+        self.inputs = inputs
+        self.prefix = prefix
+        self.scope = scope
+        self.outer: list[str] = []
+        self.inner: list[str] = []
+        self.depth = 0
+        self._outer_cache: dict[tuple[str, Column | Hash], Term] = {}
+        self._cache: dict[tuple[str, Column | Hash], Term] = {}
+        self._names = 0
+
+    # ── lines ──
+
+    def name(self) -> str:
+        self._names += 1
+        return f"{self.prefix}{self._names}"
+
+    def line(self, text: str) -> None:
+        self.inner.append("    " * self.depth + text)
+
+    def let(self, source: str) -> str:
+        name = self.name()
+        self.line(f"{name} = {source}")
+        return name
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """A nested block; what is read inside isn't known after it."""
+        self.line(head)
+        kept = self._cache.copy()
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self._cache = kept
+
+    def require(self, predicates: Sequence[Expr]) -> None:
+        """Go one `if` deeper for each predicate."""
+        for predicate in predicates:
+            self.require_source(self.true(predicate))
+
+    def require_source(self, test: str) -> None:
+        self.line(f"if {test}:")
+        self.depth += 1
+
+    # ── conditions ──
+
+    def true(self, expr: Expr) -> str:
+        match expr:
+            case Constant(value=value):
+                return "True" if value is True else "False"
+            case Call("and"):
+                return self._join(" and ", map(self.true, expr.arguments))
+            case Call("or"):
+                return self._join(" or ", map(self.true, expr.arguments))
+            case Call("not"):
+                return self.false(expr.arguments[0])
+            case Every() | Some():
+                return self._quantified(expr)[0]
+            case _:
+                term = self.term(expr)
+                return _both(term.value, term.valid)
+
+    def false(self, expr: Expr) -> str:
+        match expr:
+            case Constant(value=value):
+                return "True" if value is False else "False"
+            case Call("and"):
+                return self._join(" or ", map(self.false, expr.arguments))
+            case Call("or"):
+                return self._join(" and ", map(self.false, expr.arguments))
+            case Call("not"):
+                return self.true(expr.arguments[0])
+            case Every() | Some():
+                return self._quantified(expr)[1]
+            case _:
+                term = self.term(expr)
+                return _both(f"(not {term.value})", term.valid)
+
+    def _join(self, word: str, parts: Iterator[str]) -> str:
+        return f"({word.join(list(parts))})"
+
+    def _quantified(self, expr: Every | Some) -> tuple[str, str]:
+        every = isinstance(expr, Every)
+        true, false = self.let("True" if every else "False"), self.let(str(not every))
+        with self._elements(expr.variable):
+            if every:
+                self.line(f"{true} = {true} and {self.true(expr.condition)}")
+                self.line(f"{false} = {false} or {self.false(expr.condition)}")
+            else:
+                self.line(f"{true} = {true} or {self.true(expr.condition)}")
+                self.line(f"{false} = {false} and {self.false(expr.condition)}")
+        return true, false
+
+    # ── values ──
+
+    def term(self, expr: Expr) -> Term:
+        column = as_column(expr)
+        if column is not None:
+            return self.read(next(iter(variables(expr))), column)
+        match expr:
+            case Constant(value=None):
+                return Term(_zero(expr.type), "False")
+            case Constant():
+                return Term(self.inputs.param(expr))
+            case Attribute():
+                raise NotLowered(expr)
+            case Previous():
+                return self._previous(expr)
+            case Aggregate():
+                return self._aggregate(expr)
+            case TimeSpan():
+                return self._span(expr)
+            case Every() | Some():
+                true, false = self._quantified(expr)
+                return Term(true, f"({true} or {false})")
+            case Call():
+                return self._call(expr)
+            case MatchDuration() | Whole():
+                raise NotLowered(expr)
+            case _:
+                assert_never(expr)
+
+    def read(self, variable: str, column: Column | Hash) -> Term:
+        place = self.scope.get(variable)
+        if not isinstance(place, Event):
+            raise NotLowered(column)
+        cache = self._outer_cache if place.outer else self._cache
+        key = (variable, column)
+        if key not in cache:
+            n = self.inputs.column(column)
+            lines = self.outer if place.outer else None
+            value = self.name()
+            row = f"{place.row}"
+
+            def write(text: str) -> None:
+                if lines is None:
+                    self.line(text)
+                else:
+                    lines.append(text)
+
+            write(f"{value} = c{n}[{row}]")
+            valid = None
+            if column in self.inputs.nullable:
+                valid = self.name()
+                write(f"{valid} = v{n}[{row}]")
+            cache[key] = Term(value, valid)
+        return cache[key]
+
+    def _previous(self, expr: Previous) -> Term:
+        group = self.scope.get(f"{expr.variable}…")
+        if not isinstance(group, GroupPlace):
+            raise NotLowered(expr)
+        return self._element(group, "-1", Attribute(expr.variable, expr.name, expr.type))
+
+    def _group(self, variable: str) -> GroupPlace:
+        place = self.scope.get(f"{variable}…") or self.scope.get(variable)
+        if not isinstance(place, GroupPlace):
+            raise NotLowered(variable)
+        return place
+
+    def _element(self, group: GroupPlace, which: str, argument: Expr) -> Term:
+        """The argument at the first ("0") or last ("-1") element; NULL if there is none."""
+        value, valid = self.let(_zero(argument.type)), self.let("False")
+        at = f"{group.start}" if which == "0" else f"{group.start} + {group.count} - 1"
+        with self.block(f"if {group.count} > 0:"):
+            row = self.let(f"{group.array}[{at}] - base")
+            with self._bound(argument, row):
+                term = self.term(argument)
+                self.line(f"{value} = {term.value}")
+                self.line(f"{valid} = {term.valid or 'True'}")
+        return Term(value, valid)
+
+    @contextmanager
+    def _bound(self, argument: Expr | None, row: str) -> Iterator[None]:
+        """Bare attributes of the group's variable read this row."""
+        names = variables(argument) if argument is not None else frozenset()
+        kept = self.scope
+        groups = {f"{v}…": kept[v] for v in names if isinstance(kept.get(v), GroupPlace)}
+        bound = {
+            v: Event(row, False)
+            for v in names
+            if isinstance(kept.get(v), GroupPlace) or f"{v}…" in kept
+        }
+        cache = {k: t for k, t in self._cache.items() if k[0] not in bound}
+        kept_cache, self._cache = self._cache, cache
+        self.scope = {**kept, **groups, **bound}
+        yield
+        self.scope = kept
+        self._cache = kept_cache
+
+    @contextmanager
+    def _elements(self, variable: str) -> Iterator[None]:
+        """A loop over the group, with the variable bound to the element at hand."""
+        group = self._group(variable)
+        at = self.name()
+        with self.block(f"for {at} in range({group.start}, {group.start} + {group.count}):"):
+            row = self.let(f"{group.array}[{at}] - base")
+            with self._bound(Attribute(variable, "", Type.NULL), row):
+                yield
+
+    def _aggregate(self, expr: Aggregate) -> Term:
+        group = self._group(expr.variable)
+        argument = expr.argument
+        match expr.function, argument:
+            case "count", None:
+                return Term(f"({group.count})")
+            case ("first" | "last"), Expr_ if Expr_ is not None:
+                return self._element(group, "0" if expr.function == "first" else "-1", Expr_)
+            case ("count" | "sum" | "avg" | "min" | "max"), Expr_ if Expr_ is not None:
+                return self._fold(expr.function, expr.variable, Expr_)
+            case _:
+                raise NotLowered(expr)
+
+    def _fold(self, function: str, variable: str, argument: Expr) -> Term:
+        if argument.type in (Type.STRING, Type.BINARY) and function in ("min", "max"):
+            if not self.inputs.objects:
+                raise NotLowered(function)
+        zero = "0.0" if function == "avg" else _zero(argument.type, self.inputs.objects)
+        total, count = self.let(zero), self.let("0")
+        with self._elements(variable):
+            term = self.term(argument)
+            with self.block(f"if {term.valid or 'True'}:"):
+                if function in ("sum", "avg"):
+                    self.line(f"{total} = {total} + {term.value}")
+                elif function in ("min", "max"):
+                    operator = "<" if function == "min" else ">"
+                    better = compare(operator, Term(term.value), Term(total), argument.type)
+                    with self.block(f"if {count} == 0 or {better}:"):
+                        self.line(f"{total} = {term.value}")
+                self.line(f"{count} = {count} + 1")
+        match function:
+            case "count":
+                return Term(count)
+            case "avg":
+                return Term(f"({total} / {count} if {count} > 0 else 0.0)", f"({count} > 0)")
+            case _:
+                return Term(total, f"({count} > 0)")
+
+    def _span(self, expr: TimeSpan) -> Term:
+        """Latest minus earliest time: groups are in order, so their ends suffice."""
+        latest, earliest = self.let(str(-(1 << 62))), self.let(str(1 << 62))
+        n = self.inputs.column(TIME)
+
+        def widen(row: str) -> None:
+            self.line(f"{latest} = max({latest}, c{n}[{row}])")
+            self.line(f"{earliest} = min({earliest}, c{n}[{row}])")
+
+        for variable in expr.variables:
+            match self.scope.get(variable):
+                case Event(row=row):
+                    widen(row)
+                case GroupPlace() as group:
+                    with self.block(f"if {group.count} > 0:"):
+                        widen(f"{group.array}[{group.start}] - base")
+                        widen(f"{group.array}[{group.start} + {group.count} - 1] - base")
+                case None:
+                    raise NotLowered(expr)
+        return Term(f"({latest} - {earliest})", f"({latest} >= {earliest})")
+
+    # ── operators ──
+
+    def _call(self, expr: Call) -> Term:
+        if expr.type is Type.BOOLEAN and expr.operator in ("and", "or", "not"):
+            true, false = self.let(self.true(expr)), self.let(self.false(expr))
+            return Term(true, f"({true} or {false})")
+        match expr.operator:
+            case "is_null":
+                term = self.term(expr.arguments[0])
+                return Term("False" if term.valid is None else f"(not {term.valid})")
+            case "case":
+                return self._case(expr)
+            case "coalesce":
+                return self._coalesce(expr)
+            case "in":
+                equal = tuple(
+                    Call("=", (expr.arguments[0], option), Type.BOOLEAN)
+                    for option in expr.arguments[1:]
+                )
+                either = Call("or", equal, Type.BOOLEAN) if len(equal) > 1 else equal[0]
+                true, false = self.let(self.true(either)), self.let(self.false(either))
+                return Term(true, f"({true} or {false})")
+        terms = [self.term(a) for a in expr.arguments]
+        terms = [Term(self.let(t.value) if " " in t.value else t.value, t.valid) for t in terms]
+        valid = _all(t.valid for t in terms)
+        values = [t.value for t in terms]
+        operand = expr.arguments[0].type
+        match expr.operator:
+            case "=" | "<>" | "<" | "<=" | ">" | ">=":
+                if operand in (Type.STRING, Type.BINARY) and expr.operator not in ("=", "<>"):
+                    if not self.inputs.objects:
+                        raise NotLowered(expr)
+                return Term(compare(expr.operator, terms[0], terms[1], operand), valid)
+            case "+" | "-" | "*":
+                return Term(f"({values[0]} {expr.operator} {values[1]})", valid)
+            case "/":
+                divided = f"({values[0]} / {values[1]} if {values[1]} != 0 else 0.0)"
+                return Term(divided, _all([valid, f"({values[1]} != 0)"]))
+            case "%":
+                one = "1.0" if expr.type is Type.FLOAT else "1"
+                safe = self.let(f"{values[1]} if {values[1]} != 0 else {one}")
+                # The remainder has the sign of the dividend, as in SQL.
+                rest = f"({values[0]} - {safe} * {_truncated(values[0], safe, expr.type)})"
+                return Term(rest, _all([valid, f"({values[1]} != 0)"]))
+            case "neg":
+                return Term(f"(-{values[0]})", valid)
+            case "abs":
+                return Term(f"abs({values[0]})", valid)
+            case "sign":
+                zero = _zero(expr.type)
+                one = "1.0" if expr.type is Type.FLOAT else "1"
+                return Term(
+                    f"({one} if {values[0]} > 0 else (-{one} if {values[0]} < 0 else {zero}))",
+                    valid,
+                )
+            case "to_float":
+                return Term(f"float({values[0]})", valid)
+            case "to_timestamp":
+                return Term(f"({values[0]} * {DAY})", valid)
+            case "sqrt":
+                return self._defined(f"math.sqrt({values[0]})", f"({values[0]} >= 0)", valid)
+            case "ln" | "log10":
+                name = {"ln": "log", "log10": "log10"}[expr.operator]
+                return self._defined(f"math.{name}({values[0]})", f"({values[0]} > 0)", valid)
+            case "exp":
+                return Term(f"math.exp({values[0]})", valid)
+            case "ceil" | "floor" if operand is not Type.INTEGER:
+                finite = f"({values[0]} - {values[0]} == 0)"
+                return self._defined(f"math.{expr.operator}({values[0]})", finite, valid, "0")
+            case "ceil" | "floor":
+                return Term(values[0], valid)
+            case "greatest" | "least":
+                return self._extreme(expr.operator, terms, expr.type)
+            case _ if self.inputs.objects:
+                function = self.inputs.param(Constant(expr, Type.OTHER))  # type: ignore[arg-type]
+                tested = self.let(f"{function}({', '.join(values)}) if {valid or 'True'} else None")
+                return Term(tested, f"({tested} is not None)")
+            case _:
+                raise NotLowered(expr)
+
+    def _defined(self, source: str, test: str, valid: str | None, zero: str = "0.0") -> Term:
+        """A function that is NULL where the test fails."""
+        value = self.let(f"{source} if {test} else {zero}")
+        return Term(value, _all([valid, test]))
+
+    def _extreme(self, operator: str, terms: list[Term], type_: Type) -> Term:
+        """The greatest or least of those that are not NULL."""
+        if type_ is Type.STRING and not self.inputs.objects:
+            raise NotLowered(operator)
+        best, found = self.let(terms[0].value), self.let(terms[0].valid or "True")
+        for term in terms[1:]:
+            better = compare(">" if operator == "greatest" else "<", term, Term(best), type_)
+            test = _both(f"(not {found} or {better})", term.valid)
+            with self.block(f"if {test}:"):
+                self.line(f"{best} = {term.value}")
+                self.line(f"{found} = True")
+        return Term(best, found)
+
+    def _case(self, expr: Call) -> Term:
+        value, valid = self.let(_zero(expr.type, self.inputs.objects)), self.let("False")
+        *branches, default = expr.arguments
+        depth = self.depth
+        kept = self._cache.copy()
+        for condition, result in zip(branches[::2], branches[1::2], strict=True):
+            with self.block(f"if {self.true(condition)}:"):
+                self._assign(value, valid, result)
+            self.line("else:")
+            self.depth += 1
+        self._assign(value, valid, default)
+        self.depth = depth
+        self._cache = kept
+        return Term(value, valid)
+
+    def _coalesce(self, expr: Call) -> Term:
+        value, valid = self.let(_zero(expr.type, self.inputs.objects)), self.let("False")
+        for argument in expr.arguments:
+            with self.block(f"if not {valid}:"):
+                self._assign(value, valid, argument)
+        return Term(value, valid)
+
+    def _assign(self, value: str, valid: str, expr: Expr) -> None:
+        term = self.term(expr)
+        self.line(f"{value} = {term.value}")
+        self.line(f"{valid} = {term.valid or 'True'}")
+
+
+def compare(operator: str, x: Term, y: Term, type_: Type) -> str:
+    table = NAN_COMPARISONS if type_ is Type.FLOAT else COMPARISONS
+    return table[operator].format(x=x.value, y=y.value)
+
+
+def _truncated(x: str, y: str, type_: Type) -> str:
+    if type_ is Type.FLOAT:
+        return f"float(int({x} / {y}))"
+    return f"((abs({x}) // abs({y})) * (1 if ({x} >= 0) == ({y} >= 0) else -1))"
+
+
+def _zero(type_: Type, objects: bool = False) -> str:
+    match type_:
+        case Type.FLOAT | Type.DECIMAL:
+            return "0.0"
+        case Type.BOOLEAN:
+            return "False"
+        case Type.STRING if objects:
+            return "''"
+        case _:
+            return "0"
+
+
+def _both(value: str, valid: str | None) -> str:
+    return value if valid is None else f"({valid} and {value})"
+
+
+def _all(parts: Iterable[str | None]) -> str | None:
+    known = [p for p in parts if p is not None]
+    return None if not known else known[0] if len(known) == 1 else f"({' and '.join(known)})"
+
+

@@ -1,0 +1,74 @@
+"""The operators of a plan at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never
+
+from cepheid import kernels
+from cepheid.engine.lowering import Inputs, Lowering
+from cepheid.engine.operators.base import FOREVER, Context, LeafOperator, Operator, Passing, places
+from cepheid.engine.operators.base import NO_HEADS
+from cepheid.engine.operators.closure import KseqOperator
+from cepheid.engine.operators.joins import ConjOperator, SeqOperator
+from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
+from cepheid.kernels import Pieces
+from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Seq
+
+__all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
+
+
+class FilterOperator(Passing):
+    """Records that satisfy the predicates; with none, a copy of the input."""
+
+    def searched(self) -> Iterable[Operator]:
+        return ()
+
+    def __init__(self, context: Context, node: Filter, source: Operator) -> None:
+        super().__init__(context, source)
+        self.node = node
+
+    def source(self, inputs: Inputs) -> str:
+        lower = Lowering(inputs, places(self.outer, inputs, "o_slots", "o", outer=False))
+        lower.require(self.node.predicates)
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth)
+        return kernels.filter_(pieces, self.outer.copied)
+
+    def step(self) -> bool:
+        source = self.outer.out
+        return self.pass_on(source.visible, source.records, NO_HEADS) == 1
+
+
+def build_operators(context: Context, roots: Sequence[Node]) -> tuple[list[Operator], list[Operator]]:
+    """One operator per distinct node, inputs first; and the operators of the roots."""
+    known: dict[Node, Operator] = {}
+
+    def build(node: Node) -> Operator:
+        if node not in known:
+            known[node] = _operator(context, node, build)
+        return known[node]
+
+    tops = [build(root) for root in roots]
+    return list(known.values()), tops
+
+
+def _operator(context: Context, node: Node, build: Callable[[Node], Operator]) -> Operator:
+    match node:
+        case Leaf():
+            return LeafOperator(context, node)
+        case Seq():
+            return SeqOperator(context, node, build(node.left), build(node.right))
+        case Conj():
+            return ConjOperator(context, node, build(node.left), build(node.right))
+        case Nseq(before=True):
+            return NseqBefore(context, node, build(node.input), build(node.negated))
+        case Nseq():
+            return NseqAfter(context, node, build(node.input), build(node.negated))
+        case Neg():
+            return NegOperator(context, node, build(node.input), build(node.negated))
+        case Kseq():
+            return KseqOperator(context, node, build(node.input), build(node.element))
+        case Filter():
+            return FilterOperator(context, node, build(node.input))
+        case _:
+            assert_never(node)

@@ -1,0 +1,355 @@
+"""What all operators have: an output buffer, slots, a kernel for the NULLs seen so far.
+
+An operator reads the records of its inputs that are new since its last run and appends to its
+own buffer. The outer input drives a kernel's loop; the inner one is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute, Call, Constant, Expr
+from cepheid.algebra.types import Type
+from cepheid.engine.buffers import Buffer, Pool
+from cepheid.engine.columns import Column, Hash
+from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, NotLowered, Place
+from cepheid.engine.store import EventStore
+from cepheid.engine.vector import evaluate
+from cepheid.kernels import State, load
+from cepheid.plan.nodes import Equality, Gap, Leaf
+
+FOREVER = 1 << 62
+
+
+@dataclass
+class Context:
+    """What all operators of an engine share. `frontier` is the clock that has been reached: every
+    event before it is known. `eat` is the clock at or before which nothing counts any more."""
+
+    store: EventStore
+    window: int
+    jit: bool
+    frontier: int = -FOREVER
+    eat: int = -FOREVER
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel and what it is called with."""
+
+    kernel: Any
+    columns: tuple[Column | Hash, ...]
+    params: tuple[Any, ...]
+    pools: tuple[str, ...]
+    objects: bool
+
+
+class Operator:
+    """Base of the operators: the output buffer, its slots, the kernel for the NULLs seen so far."""
+
+    def __init__(
+        self, context: Context, slots: dict[str, int], width: int, *inputs: Operator
+    ) -> None:
+        self.context = context
+        self.inputs = inputs
+        self.groups: dict[str, Pool] = {}  # closure variable → where its elements are
+        for source in inputs:
+            self.groups |= source.groups
+        self.slots = slots  # variable → its first slot
+        self.width = width
+        self.bound: int | None = None  # slot of an NSEQ bound, which a parent doesn't copy
+        self.out = Buffer(width)
+        self.state: NDArray[np.int64] = np.zeros(State.SIZE, np.int64)
+        self._compiled: dict[frozenset[Column], Compiled] = {}
+
+    @property
+    def copied(self) -> list[int]:
+        return [s for s in range(self.width) if s != self.bound]
+
+    # ── compiling ──
+
+    def source(self, inputs: Inputs) -> str:
+        raise NotImplementedError
+
+    def compiled(self) -> Compiled:
+        """The kernel for the columns in which NULLs have been seen."""
+        nullable = self.context.store.nullable
+        if nullable not in self._compiled:
+            self._compiled[nullable] = self._compile(nullable)
+        return self._compiled[nullable]
+
+    def _compile(self, nullable: frozenset[Column]) -> Compiled:
+        inputs = Inputs(nullable, objects=False)
+        try:
+            source = self.source(inputs)
+        except NotLowered:
+            inputs = Inputs(nullable, objects=True)
+            source = self.source(inputs)
+        kernel = load(source, self.context.jit and not inputs.objects)
+        params = tuple(self._param(p, inputs.objects) for p in inputs.params)
+        return Compiled(kernel, tuple(inputs.columns), params, tuple(inputs.pools), inputs.objects)
+
+    def _param(self, constant: Constant, objects: bool) -> Any:
+        if isinstance(constant.value, Call):
+            return _RowFunction(constant.value)
+        if isinstance(constant.value, str | bytes) and not objects:
+            code = self.context.store.interner.code(constant.value)
+            self.context.store.pin(code)
+            return code
+        if constant.type in (Type.FLOAT, Type.DECIMAL) and constant.value is not None:
+            return float(constant.value)
+        return constant.value
+
+    def columns(self) -> Iterable[Column]:
+        """Columns that the kernel reads, known before any event is."""
+        for column in self._compile(frozenset()).columns:
+            if isinstance(column, Hash):
+                yield from column.columns
+            else:
+                yield column
+
+    # ── running ──
+
+    def call(self, outer: Any, inner: Any, heads: Any, fixed: Sequence[Any] = ()) -> int:
+        """Run the kernel once; 1 if it finished, 0 if the output is full, 2 if the pool is."""
+        compiled = self.compiled()
+        context, state = self.context, self.state
+        arrays = context.store.kernel_columns(compiled.columns, compiled.objects)
+        pools = [self.groups[name] for name in compiled.pools]
+        state[State.BASE] = context.store.base
+        state[State.WINDOW] = context.window
+        state[State.COUNT] = self.out.n
+        compiled.kernel(
+            outer,
+            inner,
+            heads,
+            (*fixed, *arrays, *(p.rows for p in pools)),
+            (*compiled.params, *(p.base for p in pools)),
+            self.out.records,
+            state,
+        )
+        self.out.n = self.out.visible = int(state[State.COUNT])
+        return int(state[State.DONE])
+
+    def step(self) -> bool:
+        """Process what is new; False if the output got full before the end."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Process all that is new, growing the output as needed."""
+        self.out.reserve(1)
+        while not self.step():
+            self.out.reserve(self.out.capacity)
+
+    def searched(self) -> Iterable[Operator]:
+        """The inputs whose records must stay after a round that has read them."""
+        return ()
+
+    def undecided(self) -> int:
+        """The earliest end that a record may have that waits here or below; FOREVER if none."""
+        return FOREVER
+
+    def trim(self, retained: bool) -> None:
+        """After a round: forget what is past every window, or all, if nobody searches here."""
+        if retained:
+            self.out.expire(self.context.eat, self.out.n)
+        else:
+            self.out.drop(self.out.n)
+
+
+class _RowFunction:
+    """A function without a kernel form, for operators that run as plain Python."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+
+    def __call__(self, *values: Any) -> Any:
+        arguments = tuple(
+            Constant(v, a.type) for v, a in zip(values, self.call.arguments, strict=True)
+        )
+        return evaluate(Call(self.call.operator, arguments, self.call.type), _no_rows, 1)[0].as_py()
+
+
+def _no_rows(attribute: Attribute) -> pa.Array:
+    raise AssertionError(attribute)
+
+
+class LeafOperator(Operator):
+    """Events of a class; the engine loads its buffer."""
+
+    def __init__(self, context: Context, node: Leaf) -> None:
+        super().__init__(context, {node.variable: 0}, 1)
+        self.node = node
+
+    def show(self, limit: int) -> bool:
+        """Make the events before this row visible; whether there are new ones."""
+        before = self.out.visible
+        rows = self.out.records.slots[0, : self.out.n]
+        self.out.visible = int(np.searchsorted(rows, limit))
+        return self.out.visible > before
+
+    def columns(self) -> Iterable[Column]:
+        return ()
+
+    def step(self) -> bool:
+        return True
+
+    def trim(self, retained: bool) -> None:
+        self.out.expire(self.context.eat, self.out.visible)
+
+
+class Cursor:
+    """How far an operator has read an input: an absolute number."""
+
+    def __init__(self, source: Operator) -> None:
+        self.source = source
+        self.done = 0
+
+    @property
+    def begin(self) -> int:
+        return max(0, self.done - self.source.out.base)
+
+    def advance(self, index: int) -> None:
+        self.done = self.source.out.base + index
+
+
+def places(
+    operator: Operator, inputs: Inputs, records: str, index: str, outer: bool
+) -> dict[str, Place]:
+    """Where the variables of an input's record are, in the source of a kernel."""
+    scope: dict[str, Place] = {}
+    for variable, slot in operator.slots.items():
+        if variable in operator.groups:
+            n = inputs.pool(variable)
+            start = f"({records}[{slot}, {index}] - gb{n})"
+            scope[variable] = GroupPlace(f"g{n}", start, f"{records}[{slot + 1}, {index}]")
+        else:
+            scope[variable] = Event(f"{records}[{slot}, {index}] - base", outer)
+    return scope
+
+
+def hash_of(equalities: Sequence[Equality]) -> tuple[tuple[str, Hash], tuple[str, Hash]] | None:
+    """The pair of events with the most equalities: (variable, hash) in both inputs."""
+    if not equalities:
+        return None
+    pairs: dict[tuple[str, str], list[Equality]] = {}
+    for e in equalities:
+        pairs.setdefault((e.left.variable, e.right.variable), []).append(e)
+    (left, right), best = max(pairs.items(), key=lambda item: len(item[1]))
+    return (
+        (left, Hash(tuple(_column(e.left) for e in best))),
+        (right, Hash(tuple(_column(e.right) for e in best))),
+    )
+
+
+def _column(attribute: Attribute) -> Column:
+    return Column(Attribute("", attribute.name, attribute.type))
+
+
+def as_predicates(equalities: Iterable[Equality]) -> list[Expr]:
+    return [Call("=", (e.left, e.right), Type.BOOLEAN) for e in equalities]
+
+
+NO_HEADS = np.full(1, -1, np.int64)
+
+
+class Searching(Operator):
+    """An operator with an outer input that drives and an inner one that is searched."""
+
+    outer: Operator
+    inner: Operator
+    inner_key: tuple[str, Hash] | None
+    outer_key: tuple[str, Hash] | None
+
+    def prepare(self) -> Any:
+        """Bring the inner input's chain up to date; its heads."""
+        self.state[State.INNER_BASE] = self.inner.out.base
+        self.state[State.INNER_END] = self.inner.out.visible
+        if self.inner_key is None:
+            return NO_HEADS
+        variable, key = self.inner_key
+        return extend_chain(self.inner, variable, key)
+
+    def searched(self) -> Iterable[Operator]:
+        return (self.inner,)
+
+    def inner_records(self) -> Any:
+        return self.inner.out.linked(self.inner_key[1] if self.inner_key else None)
+
+    def link(self) -> None:
+        if self.inner_key is not None:
+            self.inner.out.chain(self.inner_key[1], self.context.jit)
+
+    def hash(self, lower: Lowering) -> str | None:
+        return lower.read(*self.outer_key).value if self.outer_key else None
+
+
+def extend_chain(operator: Operator, variable: str, key: Hash) -> Any:
+    store = operator.context.store
+    chain = operator.out.chains[key]
+    chain.extend(operator.out, operator.slots[variable], store.hash(key), store.base)
+    return chain.heads
+
+
+def same_slots(source: Operator) -> tuple[dict[str, int], int]:
+    """The slots of an operator that passes its input's records on."""
+    return {v: source.copied.index(s) for v, s in source.slots.items()}, len(source.copied)
+
+
+class Passing(Searching):
+    """An operator that takes the records of its outer input one by one, in order."""
+
+    gap = Gap((), ())
+
+    def __init__(self, context: Context, source: Operator, *inputs: Operator, extra: int = 0) -> None:
+        slots, width = same_slots(source)
+        super().__init__(context, slots, width + extra, source, *inputs)
+        self.outer = self.inner = source
+        self.cursor = Cursor(source)
+        self.inner_key = self.outer_key = None
+        self.state[State.FRESH] = 1
+
+    def search(self, inner: Operator, equalities: Sequence[Equality]) -> None:
+        """Search this input for each record."""
+        self.inner = inner
+        pair = hash_of(equalities)
+        if pair:
+            self.outer_key, self.inner_key = pair
+        self.link()
+
+    def searched(self) -> Iterable[Operator]:
+        # What waits for its window is read only then.
+        return (self.outer, self.inner) if self.gap.open_after else (self.inner,)
+
+    def pass_on(self, until: int, inner: Any, heads: Any, fixed: Sequence[Any] = ()) -> int:
+        """Run the kernel up to the outer record `until`."""
+        state = self.state
+        state[State.OUTER] = self.cursor.begin
+        state[State.OUTER_END] = until
+        if state[State.OUTER] >= until:
+            return 1
+        done = self.call(self.outer.out.records, inner, heads, fixed)
+        self.cursor.advance(int(state[State.OUTER]))
+        return done
+
+    def decided(self) -> int:
+        """How many outer records can be processed: if the gap is open at the end, those before
+        the first whose window has not passed."""
+        source = self.outer.out
+        if not self.gap.open_after:
+            return source.visible
+        begin = self.cursor.begin
+        ends = source.records.start[begin : source.visible] + self.context.window
+        waiting = np.flatnonzero(ends > self.context.frontier)
+        return int(begin + waiting[0]) if len(waiting) else source.visible
+
+    def undecided(self) -> int:
+        source = self.outer.out
+        rest = source.records.last[self.cursor.begin : source.visible]
+        return min(int(rest.min()) if len(rest) else FOREVER, self.outer.undecided())

@@ -1,0 +1,124 @@
+"""SEQ and CONJ: two inputs joined (ZStream 4.4.1, 4.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cepheid import kernels
+from cepheid.engine.lowering import Inputs, Lowering
+from cepheid.engine.operators.base import (
+    NO_HEADS,
+    Context,
+    Cursor,
+    Operator,
+    Searching,
+    as_predicates,
+    extend_chain,
+    hash_of,
+    places,
+)
+from cepheid.engine.operators.negation import NseqAfter, NseqBefore, require_distinct
+from cepheid.kernels import Pieces, State
+from cepheid.plan.nodes import Conj, Seq
+
+
+def joined_slots(left: Operator, right: Operator) -> tuple[dict[str, int], int]:
+    """The slots of the left record, then those of the right; NSEQ bounds are left out."""
+    offset = len(left.copied)
+    slots = {v: left.copied.index(s) for v, s in left.slots.items()}
+    slots |= {v: offset + right.copied.index(s) for v, s in right.slots.items()}
+    return slots, offset + len(right.copied)
+
+
+class SeqOperator(Searching):
+    """SEQ: the right input is the outer one, so that output is in the order of ends."""
+
+    def __init__(self, context: Context, node: Seq, left: Operator, right: Operator) -> None:
+        super().__init__(context, *joined_slots(left, right), left, right)
+        self.node = node
+        self.outer, self.inner = right, left
+        self.cursor = Cursor(right)
+        pair = hash_of(node.equalities)
+        self.inner_key, self.outer_key = pair if pair else (None, None)
+        self.link()
+        self.state[State.FRESH] = 1
+
+    def source(self, inputs: Inputs) -> str:
+        scope = places(self.inner, inputs, "i_slots", "i", outer=False)
+        scope |= places(self.outer, inputs, "o_slots", "o", outer=True)
+        lower = Lowering(inputs, scope)
+        hashed = self.hash(lower)
+        lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed)
+        floor = self.outer.bound if isinstance(self.outer, NseqBefore) else None
+        ceiling = self.inner.bound if isinstance(self.inner, NseqAfter) else None
+        return kernels.seq(pieces, self.outer.copied, self.inner.copied, floor, ceiling)
+
+    def step(self) -> bool:
+        state, right = self.state, self.outer.out
+        if state[State.FRESH]:
+            state[State.OUTER] = self.cursor.begin
+        state[State.OUTER_END] = right.visible
+        if state[State.OUTER] >= right.visible:
+            return True
+        heads = self.prepare()
+        done = self.call(right.records, self.inner_records(), heads) == 1
+        self.cursor.advance(int(state[State.OUTER]))
+        return done
+
+
+class ConjOperator(Operator):
+    """CONJ: both inputs drive, in the order of their ends."""
+
+    def __init__(self, context: Context, node: Conj, left: Operator, right: Operator) -> None:
+        super().__init__(context, *joined_slots(left, right), left, right)
+        self.node = node
+        self.left, self.right = left, right
+        self.cursors = Cursor(left), Cursor(right)
+        self.keys = hash_of(node.equalities)
+        if self.keys:
+            left.out.chain(self.keys[0][1], context.jit)
+            right.out.chain(self.keys[1][1], context.jit)
+        self.state[State.FRESH] = 1
+
+    def searched(self) -> Iterable[Operator]:
+        return (self.left, self.right)
+
+    def _side(self, inputs: Inputs, left_at_hand: bool) -> Pieces:
+        scope = places(self.left, inputs, "o_slots", "o", outer=left_at_hand)
+        scope |= places(self.right, inputs, "i_slots", "i", outer=not left_at_hand)
+        lower = Lowering(inputs, scope, "l" if left_at_hand else "r")
+        hashed = None
+        if self.keys:
+            hashed = lower.read(*self.keys[0 if left_at_hand else 1]).value
+        require_distinct(lower, self.node.distinct)
+        lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
+        return Pieces([], lower.outer, lower.inner, lower.depth, hashed)
+
+    def source(self, inputs: Inputs) -> str:
+        left, right = self._side(inputs, True), self._side(inputs, False)
+        left.unpack = inputs.unpack(0)
+        return kernels.conj(left, right, self.left.copied, self.right.copied)
+
+    def step(self) -> bool:
+        state, left, right = self.state, self.left.out, self.right.out
+        if state[State.FRESH]:
+            state[State.OUTER] = self.cursors[0].begin
+            state[State.INNER] = self.cursors[1].begin
+        state[State.OUTER_END] = left.visible
+        state[State.INNER_END] = right.visible
+        if state[State.OUTER] >= left.visible and state[State.INNER] >= right.visible:
+            return True
+        state[State.OUTER_BASE] = left.base
+        state[State.INNER_BASE] = right.base
+        heads = (NO_HEADS, NO_HEADS)
+        outer, inner = left.records, right.records
+        if self.keys:
+            heads = (extend_chain(self.left, *self.keys[0]), extend_chain(self.right, *self.keys[1]))
+            outer, inner = left.linked(self.keys[0][1]), right.linked(self.keys[1][1])
+        done = self.call(outer, inner, heads) == 1
+        self.cursors[0].advance(int(state[State.OUTER]))
+        self.cursors[1].advance(int(state[State.INNER]))
+        return done
+
+

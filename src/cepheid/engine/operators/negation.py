@@ -1,0 +1,205 @@
+"""Negation: NSEQ on either side, and NEG on top (ZStream 4.4.2); gaps and their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+from cepheid import kernels
+from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
+from cepheid.engine.operators.base import (
+    FOREVER,
+    NO_HEADS,
+    Context,
+    Cursor,
+    Operator,
+    Passing,
+    as_predicates,
+    places,
+)
+from cepheid.kernels import Pieces, State
+from cepheid.plan.nodes import Gap, Neg, Nseq
+
+
+class NseqBefore(Passing):
+    """NSEQ with the negation on the left: a floor for the left neighbour's end."""
+
+    def __init__(self, context: Context, node: Nseq, source: Operator, negated: Operator) -> None:
+        super().__init__(context, source, negated, extra=1)
+        self.bound = self.width - 1
+        self.node = node
+        self.search(negated, node.equalities)
+
+    def source(self, inputs: Inputs) -> str:
+        lower = Lowering(inputs, searched(self, inputs))
+        hashed = self.hash(lower)
+        lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed)
+        return kernels.nseq_before(pieces, self.outer.copied)
+
+    def step(self) -> bool:
+        heads = self.prepare()
+        return self.pass_on(self.outer.out.visible, self.inner_records(), heads) == 1
+
+
+def searched(operator: Passing, inputs: Inputs) -> dict[str, Place]:
+    """The variables of the outer record and of the events searched for it."""
+    scope = places(operator.outer, inputs, "o_slots", "o", outer=True)
+    return scope | places(operator.inner, inputs, "i_slots", "i", outer=False)
+
+
+class NseqAfter(Passing):
+    """NSEQ with the negation on the right: a ceiling for the right neighbour's start.
+
+    The negated event may come rounds after the record, so bounds that are still open are looked
+    at again whenever negated events have come.
+    """
+
+    def __init__(self, context: Context, node: Nseq, source: Operator, negated: Operator) -> None:
+        super().__init__(context, source, negated, extra=1)
+        self.bound = self.width - 1
+        self.node = node
+        self.search(negated, ())
+        self.seen = Cursor(negated)
+
+    def source(self, inputs: Inputs) -> str:
+        scope = places(self, inputs, "o_slots", "o", outer=True)
+        lower = Lowering(inputs, scope | places(self.inner, inputs, "i_slots", "i", outer=False))
+        lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth)
+        return kernels.nseq_after(pieces, self.width - 1)
+
+    def step(self) -> bool:
+        known = self.out.n
+        self._take()
+        self._look(known, self.out.n, 0)
+        self._look(0, known, self.seen.begin)
+        self.seen.advance(self.inner.out.visible)
+        return True
+
+    def _take(self) -> None:
+        """Copy the new records, their bounds open."""
+        source, own = self.outer.out, self.out
+        new = slice(self.cursor.begin, source.visible)
+        count = new.stop - new.start
+        if count <= 0:
+            return
+        own.reserve(count)
+        target = slice(own.n, own.n + count)
+        for name in ("start", "end", "first", "last"):
+            getattr(own.records, name)[target] = getattr(source.records, name)[new]
+        own.records.slots[:-1, target] = source.records.slots[self.outer.copied, new]
+        own.records.slots[-1, target] = FOREVER
+        own.n = own.visible = own.n + count
+        self.cursor.advance(source.visible)
+
+    def _look(self, begin: int, end: int, inner: int) -> None:
+        """Look for negated events from index `inner` on, for the records from begin to end."""
+        if begin >= end or inner >= self.inner.out.visible:
+            return
+        state, kept = self.state, self.out.n
+        state[State.OUTER], state[State.OUTER_END] = begin, end
+        state[State.INNER], state[State.INNER_END] = inner, self.inner.out.visible
+        state[State.EAT] = self.context.eat
+        self.call(self.out.records, self.inner.out.records, NO_HEADS)
+        self.out.n = self.out.visible = kept
+
+
+class NegOperator(Passing):
+    """NEG: a filter on top, for every negation that NSEQ can't take."""
+
+    def __init__(self, context: Context, node: Neg, source: Operator, negated: Operator) -> None:
+        super().__init__(context, source, negated)
+        self.node = node
+        self.gap = node.gap
+        self.search(negated, node.equalities)
+
+    def source(self, inputs: Inputs) -> str:
+        low, high, clock = edges(self.outer, inputs, self.node.gap)
+        lower = Lowering(inputs, searched(self, inputs))
+        hashed = self.hash(lower)
+        require_distinct(lower, self.node.distinct)
+        lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
+        unpack = ["positions = cols[0]", *inputs.unpack(1)]
+        pieces = Pieces(unpack, lower.outer, lower.inner, lower.depth, hashed)
+        return kernels.neg(pieces, self.outer.copied, low, high, clock)
+
+    def step(self) -> bool:
+        heads = self.prepare()
+        until = self.decided()
+        fixed = (self.context.store.position,)
+        return self.pass_on(until, self.inner_records(), heads, fixed) == 1
+
+
+def edges(source: Operator, inputs: Inputs, gap: Gap) -> tuple[str, str, str | None]:
+    """Source of the positions between which the gap lies, and of the test against the window."""
+
+    def fold(names: Sequence[str], last: bool) -> tuple[str, list[str]]:
+        """The extreme position of the bound events, and tests that a side is empty."""
+        values: list[str] = []
+        empty: list[str] = []
+        extreme, none = ("max", str(-FOREVER)) if last else ("min", str(FOREVER))
+        for name, place in scope.items():
+            if name not in names:
+                continue
+            match place:
+                case Event(row=row):
+                    values.append(f"positions[{row}]")
+                    empty.append("False")
+                case GroupPlace(array=array, start=start, count=count):
+                    at = f"{start} + {count} - 1" if last else start
+                    values.append(
+                        f"(positions[{array}[{at}] - base] if {count} > 0 else {none})"
+                    )
+                    empty.append(f"{count} == 0")
+        if not values:
+            return none, []
+        value = values[0]
+        for other in values[1:]:
+            value = f"{extreme}({value}, {other})"
+        return value, empty
+
+    scope = places(source, inputs, "o_slots", "o", outer=True)
+    low, no_left = fold(gap.before, True)
+    high, no_right = fold(gap.after, False)
+    tests: list[str] = []
+    if gap.open_before:
+        tests.append(_unless_bound(no_left, "i_start[i] > o_finish[o] - window"))
+    if gap.open_after:
+        tests.append(_unless_bound(no_right, "i_finish[i] < o_start[o] + window"))
+    return low, high, " and ".join(tests) or None
+
+
+def _unless_bound(empty: Sequence[str], test: str) -> str:
+    """The window's edge counts only if nothing is bound on that side."""
+    return f"({test} or not ({' and '.join(empty)}))" if empty else test
+
+
+def require_distinct(lower: Lowering, pairs: Iterable[tuple[str, str]]) -> None:
+    """The two variables never bind the same event."""
+    for a, b in pairs:
+        match lower.scope[a], lower.scope[b]:
+            case Event(row=x), Event(row=y):
+                lower.require_source(f"{x} != {y}")
+            case Event(row=row), GroupPlace() as group:
+                lower.require_source(f"not {_member(lower, row, group)}")
+            case GroupPlace() as group, Event(row=row):
+                lower.require_source(f"not {_member(lower, row, group)}")
+            case GroupPlace() as one, GroupPlace() as other:
+                at = lower.name()
+                found = lower.let("False")
+                head = f"for {at} in range({one.start}, {one.start} + {one.count}):"
+                with lower.block(head):
+                    inside = _member(lower, f"{one.array}[{at}] - base", other)
+                    lower.line(f"{found} = {found} or {inside}")
+                lower.require_source(f"not {found}")
+
+
+def _member(lower: Lowering, row: str, group: GroupPlace) -> str:
+    at, found = lower.name(), lower.let("False")
+    with lower.block(f"for {at} in range({group.start}, {group.start} + {group.count}):"):
+        with lower.block(f"if {group.array}[{at}] - base == {row}:"):
+            lower.line(f"{found} = True")
+    return found
+
+

@@ -1,0 +1,331 @@
+"""From records to rows: the RETURN columns, gathered from the event store.
+
+Nothing is copied before this point. Only the columns that RETURN names are gathered.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Attribute,
+    Call,
+    Constant,
+    Every,
+    Expr,
+    MatchDuration,
+    Previous,
+    Some,
+    TimeSpan,
+    Whole,
+    walk,
+)
+from cepheid.algebra.query import Kind
+from cepheid.algebra.types import Type
+from cepheid.engine.operators import Operator
+from cepheid.engine.vector import ARROW, evaluate
+from cepheid.plan.nodes import Plan
+
+MATCH_START, MATCH_END = "match_start", "match_end"
+
+Ints = NDArray[np.int64]
+
+
+def returned_columns(plan: Plan) -> tuple[str, ...]:
+    """Columns that RETURN reads."""
+    names: dict[str, None] = {}
+    for output in plan.outputs:
+        for node in walk(output.expression):
+            match node:
+                case Attribute():
+                    names[node.name] = None
+                case Whole():
+                    names.update(dict.fromkeys(node.columns))
+                case _:
+                    pass
+    return tuple(names)
+
+
+def output_schema(plan: Plan, input_schema: pa.Schema) -> pa.Schema:
+    """The schema of the matches, given that of the events."""
+    time = _value_type(input_schema.field(plan.schema.time).type)
+    fields = [pa.field(o.name, _arrow_type(o.expression, plan, input_schema)) for o in plan.outputs]
+    return pa.schema([*fields, pa.field(MATCH_START, time), pa.field(MATCH_END, time)])
+
+
+def _value_type(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _arrow_type(expr: Expr, plan: Plan, schema: pa.Schema) -> pa.DataType:
+    match expr:
+        case Attribute():
+            return _value_type(schema.field(expr.name).type)
+        case Whole():
+            struct = pa.struct(
+                [pa.field(c, _value_type(schema.field(c).type)) for c in expr.columns]
+            )
+            grouped = plan.variables[expr.variable].kind is Kind.GROUP
+            return pa.list_(struct) if grouped else struct
+        case Aggregate(function="collect"):
+            inner = expr.argument
+            assert inner is not None
+            return pa.list_(_arrow_type(inner, plan, schema))
+        case Aggregate(function="first" | "last" | "min" | "max", argument=argument):
+            assert argument is not None
+            return _arrow_type(argument, plan, schema)
+        case Constant(type=Type.NULL):
+            return pa.null()
+        case _:
+            return _computed_type(expr.type, schema.field(plan.schema.time).type)
+
+
+def _computed_type(type_: Type, time: pa.DataType) -> pa.DataType:
+    match type_:
+        case Type.TIMESTAMP:
+            return pa.timestamp("us", time.tz if pa.types.is_timestamp(time) else None)
+        case Type.DATE:
+            return pa.date32()
+        case Type.DURATION:
+            return pa.int64() if pa.types.is_integer(time) else pa.duration("us")
+        case _:
+            return ARROW[type_]
+
+
+class Projection:
+    """Turns the records of an alternative's root into a batch of matches."""
+
+    def __init__(self, plan: Plan, root: Operator, input_schema: pa.Schema) -> None:
+        self.plan = plan
+        self.root = root
+        self.schema = output_schema(plan, input_schema)
+        self.input_schema = input_schema
+        self._absolute: dict[str, Ints] = {}
+
+    def batch(self) -> pa.RecordBatch:
+        """All records of the root, as rows."""
+        out = self.root.out
+        n = out.n
+        view = _View(self, n)
+        columns = [
+            view.output(o.expression, self.schema.field(i).type)
+            for i, o in enumerate(self.plan.outputs)
+        ]
+        time = self.schema.field(MATCH_START).type
+        start, end = view.times()
+        columns += [_from_ticks(start, time), _from_ticks(end, time)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _from_ticks(values: Ints, type_: pa.DataType) -> pa.Array:
+    array = pa.array(values, pa.int64())
+    if pa.types.is_timestamp(type_):
+        return array.cast(pa.timestamp("us", type_.tz)).cast(type_)
+    if pa.types.is_date(type_):
+        return array.cast(pa.timestamp("us")).cast(type_)
+    return array.cast(type_)
+
+
+class _View:
+    """The records at hand: rows of each variable, and columns gathered once."""
+
+    def __init__(self, projection: Projection, n: int) -> None:
+        self.plan = projection.plan
+        self.root = projection.root
+        self.store = projection.root.context.store
+        self.input_schema = projection.input_schema
+        self.n = n
+        self._rows: dict[str, Ints] = {}
+        self._groups: dict[str, tuple[Ints, Ints]] = {}
+
+    # ── rows ──
+
+    def rows(self, variable: str) -> Ints:
+        """Index in the store of the event that each record binds."""
+        if variable not in self._rows:
+            slot = self.root.slots[variable]
+            self._rows[variable] = self.root.out.records.slots[slot, : self.n] - self.store.base
+        return self._rows[variable]
+
+    def group(self, variable: str) -> tuple[Ints, Ints]:
+        """Offsets of each record's elements, and the index in the store of every element."""
+        if variable not in self._groups:
+            slot = self.root.slots[variable]
+            slots = self.root.out.records.slots
+            pool = self.root.groups[variable]
+            starts, counts = slots[slot, : self.n] - pool.base, slots[slot + 1, : self.n]
+            offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+            within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+            elements = pool.rows[np.repeat(starts, counts) + within] - self.store.base
+            self._groups[variable] = offsets, elements
+        return self._groups[variable]
+
+    def times(self) -> tuple[Ints, Ints]:
+        """Start and end of each match, as times: the extremes over its events."""
+        time = self.store.time
+        starts = np.full(self.n, np.iinfo(np.int64).max)
+        ends = np.full(self.n, np.iinfo(np.int64).min)
+        for variable in self.root.slots:
+            if variable in self.root.groups:
+                offsets, elements = self.group(variable)
+                some = np.flatnonzero(offsets[1:] > offsets[:-1])
+                first, last = elements[offsets[some]], elements[offsets[some + 1] - 1]
+                starts[some] = np.minimum(starts[some], time[first])
+                ends[some] = np.maximum(ends[some], time[last])
+            else:
+                own = time[self.rows(variable)]
+                np.minimum(starts, own, out=starts)
+                np.maximum(ends, own, out=ends)
+        return starts, ends
+
+    # ── columns ──
+
+    def output(self, expr: Expr, type_: pa.DataType) -> pa.Array:
+        match expr:
+            case Attribute() | Whole() if expr.variable not in self.root.slots:
+                return pa.nulls(self.n, type_)
+            case Aggregate() if expr.variable not in self.root.slots:
+                return pa.nulls(self.n, type_)
+            case Attribute():
+                return self._take(expr.name, self.rows(expr.variable))
+            case Whole():
+                return self._whole(expr)
+            case Aggregate(function="collect" | "first" | "last" | "min" | "max"):
+                return self._from_group(expr, type_)
+            case _:
+                return _typed(evaluate(expr, self._read, self.n, self._special), type_)
+
+    def _take(self, name: str, rows: Ints) -> pa.Array:
+        column = self.store.arrow[name]
+        assert column is not None
+        if column.null_count == 0 and _fixed(column.type):
+            # Much faster than pyarrow's take, and most of the output of large results.
+            return pa.array(np.take(column.to_numpy(), rows), column.type)
+        return column.take(pa.array(rows))
+
+    def _whole(self, expr: Whole) -> pa.Array:
+        if expr.variable not in self.root.groups:
+            return self._struct(expr, self.rows(expr.variable), None)
+        offsets, elements = self.group(expr.variable)
+        if self.plan.variables[expr.variable].kind is Kind.OPTIONAL:
+            present = offsets[1:] > offsets[:-1]
+            rows = np.zeros(self.n, np.int64)
+            rows[present] = elements
+            return self._struct(expr, rows, present)
+        structs = self._struct(expr, elements, None)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
+
+    def _struct(self, expr: Whole, rows: Ints, present: NDArray[np.bool_] | None) -> pa.Array:
+        columns = [self._take(c, rows) for c in expr.columns]
+        mask = None if present is None else pa.array(~present)
+        return pa.StructArray.from_arrays(columns, names=list(expr.columns), mask=mask)
+
+    def _from_group(self, expr: Aggregate, type_: pa.DataType) -> pa.Array:
+        """Aggregates whose result has the type of the element's attribute."""
+        offsets, elements = self.group(expr.variable)
+        argument = expr.argument
+        assert argument is not None
+        if isinstance(argument, Attribute):
+            values = self._take(argument.name, elements)
+        elif isinstance(argument, Whole):
+            values = self._struct(argument, elements, None)
+        else:
+            inner = type_.value_type if expr.function == "collect" else type_
+            values = _typed(evaluate(argument, self._elements(elements), len(elements)), inner)
+        match expr.function:
+            case "collect":
+                return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+            case "first" | "last":
+                some = offsets[1:] > offsets[:-1]
+                at = offsets[:-1] if expr.function == "first" else offsets[1:] - 1
+                return values.take(pa.array(np.where(some, at, 0), mask=~some))
+            case _:
+                return self._reduce(expr.function, offsets, values)
+
+    def _elements(self, elements: Ints):  # type: ignore[no-untyped-def]
+        return lambda attribute: self._take(attribute.name, elements)
+
+    def _reduce(self, function: str, offsets: Ints, values: pa.Array) -> pa.Array:
+        """sum, mean, min, max or count of the values of each record's group."""
+        groups = pa.array(np.repeat(np.arange(self.n), np.diff(offsets)))
+        table = pa.table({"group": groups, "value": values})
+        reduced = table.group_by("group").aggregate([("value", function)])
+        name = f"value_{function}"
+        where = reduced["group"].to_numpy()
+        result = reduced[name].combine_chunks()
+        index = np.full(self.n, -1)
+        index[where] = np.arange(len(where))
+        found = result.take(pa.array(np.maximum(index, 0), mask=index < 0))
+        return pc.fill_null(found, 0) if function == "count" else found
+
+    # ── inside expressions ──
+
+    def _read(self, attribute: Attribute) -> pa.Array:
+        if attribute.variable not in self.root.slots:
+            return pa.nulls(self.n, _value_type(self.input_schema.field(attribute.name).type))
+        return self._take(attribute.name, self.rows(attribute.variable))
+
+    def _special(self, expr: Expr) -> pa.Array:
+        match expr:
+            case MatchDuration():
+                start, end = self.times()
+                return pa.array(end - start)
+            case Aggregate():
+                return self._aggregate(expr)
+            case TimeSpan():
+                return self._span(expr)
+            case Every() | Some() | Previous() | Whole() | Attribute() | Call() | Constant():
+                raise AssertionError(f"{type(expr).__name__} in RETURN")
+            case _:
+                assert_never(expr)
+
+    def _aggregate(self, expr: Aggregate) -> pa.Array:
+        target = ARROW.get(expr.type, pa.int64())
+        if expr.variable not in self.root.slots:
+            return pa.nulls(self.n, target)
+        offsets, elements = self.group(expr.variable)
+        if expr.argument is None:
+            return pa.array(np.diff(offsets))
+        values = evaluate(expr.argument, self._elements(elements), len(elements))
+        match expr.function:
+            case "first" | "last":
+                some = offsets[1:] > offsets[:-1]
+                at = offsets[:-1] if expr.function == "first" else offsets[1:] - 1
+                return values.take(pa.array(np.where(some, at, 0), mask=~some))
+            case "avg":
+                return self._reduce("mean", offsets, values)
+            case _:
+                return self._reduce(expr.function, offsets, values).cast(target)
+
+    def _span(self, expr: TimeSpan) -> pa.Array:
+        time = self.store.time
+        earliest = np.full(self.n, np.iinfo(np.int64).max)
+        latest = np.full(self.n, np.iinfo(np.int64).min)
+        for variable in expr.variables:
+            if variable in self.root.slots and variable not in self.root.groups:
+                own = time[self.rows(variable)]
+                earliest, latest = np.minimum(earliest, own), np.maximum(latest, own)
+        return pa.array(latest - earliest)
+
+
+def _fixed(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_timestamp(type_)
+    )
+
+
+def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A computed array (integers for times) as the column's type."""
+    if array.type == type_:
+        return array
+    if pa.types.is_date32(type_):
+        return array.cast(pa.int32()).cast(type_)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), type_)
+    return array.cast(type_)

@@ -1,0 +1,157 @@
+"""The event store: every retained event once, as columns.
+
+Only rows that belong to some class are kept, and only the columns that predicates and RETURN
+read. Rows have absolute numbers; `base` is that of the oldest row still here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute, walk
+from cepheid.algebra.types import Type
+from cepheid.engine.columns import (
+    TIME,
+    Column,
+    Hash,
+    Interner,
+    hashes,
+    kernel_values,
+)
+from cepheid.engine.vector import evaluate
+
+Ints = NDArray[np.int64]
+Values = NDArray[np.generic]
+Valid = NDArray[np.bool_]
+
+FORGET_AT = 100_000
+"""Strings that the interner may hold before those of expired events are looked for."""
+
+
+class EventStore:
+    """Rows `base` to `base + n`: time, position, clock; Arrow columns; kernel columns."""
+
+    def __init__(self, returned: Iterable[str], interner: Interner) -> None:
+        self.interner = interner
+        self.base = 0
+        self.n = 0
+        self.time: Ints = np.zeros(0, np.int64)
+        self.position: Ints = np.zeros(0, np.int64)
+        self.clock: Ints = np.zeros(0, np.int64)
+        self.arrow: dict[str, pa.Array | None] = dict.fromkeys(returned)
+        self.values: dict[Column, Values] = {}
+        self.valid: dict[Column, Valid | None] = {}
+        self.nullable: frozenset[Column] = frozenset()
+        self._columns: dict[Column, None] = {}
+        self._objects: dict[Column, tuple[Values, Valid | None]] = {}
+        self._hashes: dict[Hash, Ints] = {}
+        self._pinned: set[int] = set()
+        self._limit = FORGET_AT
+
+    def require(self, columns: Iterable[Column]) -> None:
+        """Keep these columns for the kernels."""
+        self._columns.update({c: None for c in columns if c != TIME})
+
+    def columns_of(self, batch: pa.RecordBatch) -> list[str]:
+        """The batch's columns that the store reads."""
+        read = {*self.arrow}
+        for column in self._columns:
+            read |= {n.name for n in walk(column.expression) if isinstance(n, Attribute)}
+        return [name for name in batch.schema.names if name in read]
+
+    def pin(self, code: int) -> None:
+        """Keep a constant's code for good."""
+        self._pinned.add(code)
+
+    def append(self, batch: pa.RecordBatch, time: Ints, position: Ints, clock: Ints, eat: int) -> None:
+        """Add rows in order; forget those whose clock is at or before `eat`."""
+        expired = int(np.searchsorted(self.clock, eat, "right"))
+        # Clocks rise with rows, except that ties in time may be cut anywhere: that is harmless.
+        self.base += expired
+        self.time = np.concatenate((self.time[expired:], time))
+        self.position = np.concatenate((self.position[expired:], position))
+        self.clock = np.concatenate((self.clock[expired:], clock))
+        self.n = len(self.time)
+        for name, kept in self.arrow.items():
+            new = _plain(batch.column(name))
+            self.arrow[name] = new if kept is None else pa.concat_arrays([kept.slice(expired), new])
+        for column in self._columns:
+            self._append(column, batch, expired)
+        self._objects.clear()
+        self._hashes.clear()
+        if len(self.interner) > self._limit:
+            self._forget()
+
+    def _append(self, column: Column, batch: pa.RecordBatch, expired: int) -> None:
+        values, valid = kernel_values(_evaluated(column, batch), column.type, self.interner)
+        if valid is not None and column not in self.nullable:
+            self.nullable |= {column}
+        if column in self.values:
+            kept = self.valid[column]
+            if column in self.nullable:
+                old = len(self.values[column])
+                before = np.ones(old, np.bool_) if kept is None else kept
+                after = np.ones(len(values), np.bool_) if valid is None else valid
+                valid = np.concatenate((before[expired:], after))
+            values = np.concatenate((self.values[column][expired:], values))
+        elif not values.flags.writeable or not values.flags.c_contiguous:
+            values = values.copy()  # kernels are compiled for arrays of one kind
+        self.values[column] = values
+        if valid is None and column in self.nullable:
+            valid = np.ones(len(values), np.bool_)
+        self.valid[column] = valid
+
+    def _forget(self) -> None:
+        strings = [v for c, v in self.values.items() if c.type in (Type.STRING, Type.BINARY)]
+        live = set(self._pinned).union(*(np.unique(v).tolist() for v in strings))
+        self.interner.forget(live)
+        self._limit = max(FORGET_AT, 2 * len(self.interner))
+
+    def kernel_columns(self, columns: Iterable[Column | Hash], objects: bool) -> list[Values]:
+        """The arrays that a kernel is called with: values, and validity where NULL may be."""
+        arrays: list[Values] = []
+        for column in columns:
+            if isinstance(column, Hash):
+                arrays.append(self.hash(column))
+                continue
+            if column == TIME:
+                arrays.append(self.time)
+                continue
+            if objects and column.type in (Type.STRING, Type.BINARY):
+                values, valid = self._object(column)
+            else:
+                values, valid = self.values[column], self.valid[column]
+            arrays.append(values)
+            if column in self.nullable:
+                arrays.append(np.ones(self.n, np.bool_) if valid is None else valid)
+        return arrays
+
+    def _object(self, column: Column) -> tuple[Values, Valid | None]:
+        if column not in self._objects:
+            # Strings are read back from their codes, so that they need not be kept twice.
+            self._objects[column] = self.interner.decode(self.values[column], self.valid[column])
+        return self._objects[column]
+
+    def hash(self, key: Hash) -> Ints:
+        if key not in self._hashes:
+            self._hashes[key] = hashes(
+                ((self.values[c], self.valid[c]) for c in key.columns), self.n
+            )
+        return self._hashes[key]
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+
+
+def _evaluated(column: Column, batch: pa.RecordBatch) -> pa.Array:
+    expression = column.expression
+    if isinstance(expression, Attribute):
+        return batch.column(expression.name)
+    return evaluate(expression, lambda a: batch.column(a.name), batch.num_rows)

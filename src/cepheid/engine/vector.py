@@ -1,0 +1,309 @@
+"""Expressions over whole arrays, with pyarrow: class filters, derived columns, RETURN.
+
+Values are as predicates see them (`cepheid.algebra.types.Type`): timestamps are microseconds,
+dates days, decimals doubles. NULL, NaN and undefined results follow the same rules as kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Attribute,
+    Call,
+    Constant,
+    Every,
+    Expr,
+    MatchDuration,
+    Previous,
+    Some,
+    TimeSpan,
+    Whole,
+)
+from cepheid.algebra.types import Type
+from cepheid.engine.columns import days, microseconds, ticks
+
+Read = Callable[[Attribute], pa.Array]
+Special = Callable[[Expr], pa.Array]
+
+DAY = 86_400_000_000
+
+ARROW: dict[Type, pa.DataType] = {
+    Type.BOOLEAN: pa.bool_(),
+    Type.INTEGER: pa.int64(),
+    Type.FLOAT: pa.float64(),
+    Type.DECIMAL: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.BINARY: pa.binary(),
+    Type.DATE: pa.int64(),
+    Type.TIMESTAMP: pa.int64(),
+    Type.DURATION: pa.int64(),
+    Type.NULL: pa.bool_(),
+}
+
+
+def evaluate(expr: Expr, read: Read, length: int, special: Special | None = None) -> pa.Array:
+    """One value per row. `special` answers for what needs more than the row: aggregates, spans."""
+    result = _evaluate(expr, read, special)
+    if isinstance(result, pa.Scalar):
+        return pa.repeat(result, length)
+    return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+
+def logical(array: pa.Array, type_: Type) -> pa.Array:
+    """An Arrow array as predicates see it."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    match type_:
+        case Type.TIMESTAMP:
+            return microseconds(array)
+        case Type.DATE:
+            return days(array)
+        case Type.DURATION:
+            return ticks(array)
+        case Type.OTHER | Type.NULL:
+            return array
+        case _:
+            return array.cast(ARROW[type_])
+
+
+def _evaluate(expr: Expr, read: Read, special: Special | None) -> Any:
+    match expr:
+        case Constant():
+            if expr.type is Type.OTHER:
+                return pa.scalar(None)
+            return pa.scalar(expr.value, ARROW[expr.type])
+        case Attribute():
+            return logical(read(expr), expr.type)
+        case Call():
+            return _call(expr, [_evaluate(a, read, special) for a in expr.arguments])
+        case Previous() | Aggregate() | Every() | Some() | TimeSpan() | MatchDuration() | Whole():
+            if special is None:
+                raise AssertionError(f"{type(expr).__name__} needs a match")
+            return special(expr)
+        case _:
+            assert_never(expr)
+
+
+def _call(expr: Call, args: list[Any]) -> Any:
+    kind = expr.arguments[0].type
+    x = args[0]
+    y = args[1] if len(args) > 1 else None
+    match expr.operator:
+        case "and":
+            return reduce(pc.and_kleene, args)
+        case "or":
+            return reduce(pc.or_kleene, args)
+        case "not":
+            return pc.invert(x)
+        case "=" | "<>" | "<" | "<=" | ">" | ">=":
+            return compare(expr.operator, x, y, kind)
+        case "in":
+            tests = [compare("=", x, option, kind) for option in args[1:]]
+            return reduce(pc.or_kleene, tests)
+        case "+":
+            return pc.add(x, y)
+        case "-":
+            return pc.subtract(x, y)
+        case "*":
+            return pc.multiply(x, y)
+        case "/":
+            return pc.divide(x, _nonzero(y))
+        case "%":
+            y = _nonzero(y)
+            quotient = pc.divide(x, y)
+            if expr.type is Type.FLOAT:
+                quotient = pc.trunc(quotient)
+            return pc.subtract(x, pc.multiply(quotient, y))
+        case "neg":
+            return pc.negate(x)
+        case "is_null":
+            return pc.is_null(x)
+        case "case":
+            return _case(expr, args)
+        case "coalesce":
+            return pc.coalesce(*args)
+        case "to_float":
+            return x.cast(pa.float64())
+        case "to_timestamp":
+            return pc.multiply(x, pa.scalar(DAY, pa.int64()))
+        case _:
+            return _function(expr, args)
+
+
+def compare(operator: str, x: Any, y: Any, kind: Type) -> Any:
+    """Spark's order of doubles: NaN equals itself and is above every number."""
+    match operator:
+        case "<>":
+            return pc.invert(compare("=", x, y, kind))
+        case ">":
+            return compare("<", y, x, kind)
+        case ">=":
+            return compare("<=", y, x, kind)
+    if kind is not Type.FLOAT:
+        plain = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}
+        return plain[operator](x, y)
+    match operator:
+        case "=":
+            return pc.or_(pc.equal(x, y), pc.and_(pc.is_nan(x), pc.is_nan(y)))
+        case "<":
+            return pc.or_(pc.less(x, y), pc.and_(pc.is_nan(y), pc.invert(pc.is_nan(x))))
+        case _:
+            return pc.or_(pc.less_equal(x, y), pc.and_(pc.is_nan(y), pc.is_valid(x)))
+
+
+def _null(type_: pa.DataType) -> pa.Scalar:
+    return pa.scalar(None, type_)
+
+
+def _where(condition: Any, value: Any) -> Any:
+    """The value where the condition is true, else NULL."""
+    return pc.if_else(pc.fill_null(condition, False), value, _null(value.type))
+
+
+def _nonzero(y: Any) -> Any:
+    return _where(pc.not_equal(y, pa.scalar(0, y.type)), y)
+
+
+def _case(expr: Call, args: list[Any]) -> Any:
+    result = args[-1]
+    target = ARROW[expr.type]
+    result = result.cast(target)
+    for condition, value in zip(reversed(args[:-1][::2]), reversed(args[:-1][1::2]), strict=True):
+        result = pc.if_else(pc.fill_null(condition, False), value.cast(target), result)
+    return result
+
+
+def _extreme(operator: str, args: list[Any], kind: Type) -> Any:
+    best = args[0]
+    for other in args[1:]:
+        better = compare("<" if operator == "greatest" else ">", best, other, kind)
+        chosen = pc.if_else(pc.fill_null(better, False), other, best)
+        best = pc.coalesce(chosen, other)
+    return best
+
+
+def _function(expr: Call, args: list[Any]) -> Any:
+    x = args[0]
+    kind = expr.arguments[0].type
+    match expr.operator:
+        case "greatest" | "least":
+            return _extreme(expr.operator, args, kind)
+        case "abs":
+            return pc.abs(x)
+        case "sign":
+            if kind is Type.FLOAT:
+                x = _where(pc.invert(pc.is_nan(x)), x)
+            return pc.sign(x).cast(pa.int64())
+        case "ceil" | "floor":
+            if kind is not Type.FLOAT:
+                return x
+            finite = _where(pc.is_finite(x), x)
+            return (pc.ceil if expr.operator == "ceil" else pc.floor)(finite).cast(pa.int64())
+        case "round":
+            return _round(x, args[1] if len(args) > 1 else pa.scalar(0, pa.int64()), kind)
+        case "sqrt":
+            return pc.sqrt(_where(pc.greater_equal(x, 0.0), x))
+        case "ln":
+            return pc.ln(_where(pc.greater(x, 0.0), x))
+        case "log10":
+            return pc.log10(_where(pc.greater(x, 0.0), x))
+        case "exp":
+            return pc.exp(x)
+        case "power":
+            result = pc.power(x, args[1])
+            undefined = pc.and_(
+                pc.is_nan(result), pc.invert(pc.or_(pc.is_nan(x), pc.is_nan(args[1])))
+            )
+            return pc.if_else(undefined, _null(result.type), result)
+        case "year" | "month" | "day" | "hour" | "minute" | "second":
+            moment = x.cast(pa.int32()).cast(pa.date32()) if kind is Type.DATE else x
+            if kind is Type.TIMESTAMP:
+                moment = x.cast(pa.timestamp("us"))
+            return getattr(pc, expr.operator)(moment).cast(pa.int64())
+        case _:
+            return _string(expr.operator, args)
+
+
+def _round(x: Any, digits: Any, kind: Type) -> Any:
+    if isinstance(digits, pa.Scalar) and digits.is_valid:
+        mode = "half_towards_infinity"
+        return pc.round(x, ndigits=digits.as_py(), round_mode=mode).cast(x.type)
+    return rowwise(_round_one, [x, digits], x.type)
+
+
+def _round_one(x: Any, digits: int) -> Any:
+    return pc.round(pa.scalar(x), ndigits=digits, round_mode="half_towards_infinity").as_py()
+
+
+def _string(operator: str, args: list[Any]) -> Any:
+    x = args[0]
+    constant = all(isinstance(a, pa.Scalar) and a.is_valid for a in args[1:])
+    match operator:
+        case "upper":
+            return pc.utf8_upper(x)
+        case "lower":
+            return pc.utf8_lower(x)
+        case "length":
+            return pc.utf8_length(x).cast(pa.int64())
+        case "trim":
+            return pc.utf8_trim(x, characters=" ")
+        case "ltrim":
+            return pc.utf8_ltrim(x, characters=" ")
+        case "rtrim":
+            return pc.utf8_rtrim(x, characters=" ")
+        case "concat":
+            return pc.binary_join_element_wise(*args, "")
+        case "like" if constant:
+            return pc.match_like(x, args[1].as_py())
+        case "contains" if constant:
+            return pc.match_substring(x, args[1].as_py())
+        case "starts_with" if constant:
+            return pc.starts_with(x, args[1].as_py())
+        case "ends_with" if constant:
+            return pc.ends_with(x, args[1].as_py())
+        case "replace" if constant and args[1].as_py():
+            return pc.replace_substring(x, args[1].as_py(), args[2].as_py())
+        case _:
+            function, type_ = ROWWISE[operator]
+            return rowwise(function, args, type_)
+
+
+def like(text: str, pattern: str) -> bool:
+    return bool(pc.match_like(pa.scalar(text), pattern).as_py())
+
+
+def substring(text: str, begin: int, length: int | None = None) -> str:
+    """From position 1; 0 counts as 1, a negative position from the end, as in Spark."""
+    start = begin - 1 if begin > 0 else max(0, len(text) + begin) if begin < 0 else 0
+    if begin < 0 and length is not None and len(text) + begin < 0:
+        length += len(text) + begin
+    return text[start:] if length is None else text[start : start + max(0, length)]
+
+
+ROWWISE: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
+    "like": (like, pa.bool_()),
+    "contains": (lambda x, y: y in x, pa.bool_()),
+    "starts_with": (lambda x, y: x.startswith(y), pa.bool_()),
+    "ends_with": (lambda x, y: x.endswith(y), pa.bool_()),
+    "replace": (lambda x, y, z: x.replace(y, z) if y else x, pa.string()),
+    "substring": (substring, pa.string()),
+}
+"""What pyarrow has only for constants, or not at all."""
+
+
+def rowwise(function: Callable[..., Any], args: list[Any], type_: pa.DataType) -> Any:
+    length = next((len(a) for a in args if not isinstance(a, pa.Scalar)), None)
+    lists = [
+        [a.as_py()] * (length or 1) if isinstance(a, pa.Scalar) else a.to_pylist() for a in args
+    ]
+    results = [
+        None if any(v is None for v in row) else function(*row) for row in zip(*lists, strict=True)
+    ]
+    return pa.scalar(results[0], type_) if length is None else pa.array(results, type_)

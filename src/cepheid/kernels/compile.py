@@ -1,0 +1,106 @@
+"""Turns generated source into functions, compiled ones cached on disk.
+
+A generated module is a file named after its content, so a second process finds both the source
+and Numba's machine code for it: loading takes about 10 ms, compiling about a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+Kernel = Callable[..., None]
+
+_COMPILED = "import math\n\nfrom numba import njit\n\njit = njit(cache=True, nogil=True, error_model='numpy')\n"
+_PLAIN = "import math\n\n\ndef jit(function):\n    return function\n"
+
+# Binary searches: the number of leading values below (or at most) x among the first n.
+_SEARCH = '''
+@jit
+def lower_bound(values, n, x):
+    low = 0
+    while low < n:
+        middle = (low + n) >> 1
+        if values[middle] < x:
+            low = middle + 1
+        else:
+            n = middle
+    return low
+
+
+@jit
+def upper_bound(values, n, x):
+    low = 0
+    while low < n:
+        middle = (low + n) >> 1
+        if values[middle] <= x:
+            low = middle + 1
+        else:
+            n = middle
+    return low
+
+
+@jit
+def chain(hashes, heads, link, begin, end, number):
+    mask = heads.shape[0] - 1
+    for i in range(begin, end):
+        h = hashes[i - begin]
+        if h >= 0:
+            link[i] = heads[h & mask]
+            heads[h & mask] = number + i
+        else:
+            link[i] = -1
+'''
+
+
+def cache_folder() -> Path:
+    """Where generated modules live: $CEPHEID_CACHE, the user's cache, or a temporary folder."""
+    chosen = os.environ.get("CEPHEID_CACHE")
+    base = Path(chosen) if chosen else Path.home() / ".cache" / "cepheid"
+    folder = base / f"kernels-{numba.__version__}-py{sys.version_info[0]}{sys.version_info[1]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    folder = Path(tempfile.gettempdir()) / f"cepheid-{os.getuid()}" / folder.name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@lru_cache(maxsize=4096)
+def load(source: str, jit: bool) -> Kernel:
+    """The function `kernel` of a generated source."""
+    if not jit:
+        namespace: dict[str, Any] = {}
+        exec(compile(_PLAIN + _SEARCH + source, "<kernel>", "exec"), namespace)
+        return namespace["kernel"]  # type: ignore[no-any-return]
+    text = _COMPILED + _SEARCH + source
+    name = "cepheid_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:24]
+    path = cache_folder() / f"{name}.py"
+    if not path.exists():
+        # Written whole under another name first: another process may be doing the same.
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            file.write(text)
+        os.replace(file.name, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module.kernel  # type: ignore[no-any-return]
+
+
+def load_chain(jit: bool) -> Callable[..., None]:
+    """`chain(hashes, heads, link, begin, end, number)`: put records into their hash chains."""
+    return load("\n\nkernel = chain\n", jit)

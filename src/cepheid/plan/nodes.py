@@ -1,0 +1,192 @@
+"""Physical plans: trees of join operators, as data (ZStream 4).
+
+A node's records bind the variables of its subtree. Expressions hang on the lowest node that can
+evaluate them. Nodes are compared by structure: two alternatives of a disjunction that contain
+the same subtree share one operator at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from cepheid.algebra.expressions import Attribute, Expr
+from cepheid.algebra.query import Output, Variable, Window
+from cepheid.algebra.types import Schema
+from cepheid.language.ast import Quantifier
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """`left.x = right.y`: found through hash chains (ZStream 5.2.2).
+
+    `left` is read in the first input of the operator, `right` in the second.
+    """
+
+    left: Attribute
+    right: Attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Where a negated or repeated event may lie: after all of `before`, before all of `after`.
+
+    Variables that bind an empty group are passed over. If that leaves none on a side, the edge
+    is the window's; only an `open` side may come to that.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    open_before: bool = False
+    open_after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Events of one class: its types, and its single-class predicates."""
+
+    variable: str
+    filters: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """left before right (ZStream 4.4.1)."""
+
+    left: Node
+    right: Node
+    equalities: tuple[Equality, ...] = ()
+    predicates: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conj:
+    """left and right in any order (4.4.3). `distinct`: pairs whose events may be the same row."""
+
+    left: Node
+    right: Node
+    equalities: tuple[Equality, ...] = ()
+    predicates: tuple[Expr, ...] = ()
+    distinct: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Nseq:
+    """Each record of `input` with the position of the negated event nearest to it (4.4.2).
+
+    `before`: the negation stands left of the input, and the bound says how early the left
+    neighbour may end; otherwise it stands right, and the bound says how late the right one may
+    start. The parent is the `Seq` that joins the two neighbours.
+    """
+
+    input: Node
+    negated: Leaf
+    before: bool
+    equalities: tuple[Equality, ...] = ()
+    predicates: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Neg:
+    """Records of `input` without a record of `negated` in the gap (NEG on top, 4.4.2)."""
+
+    input: Node
+    negated: Node
+    gap: Gap
+    equalities: tuple[Equality, ...] = ()
+    predicates: tuple[Expr, ...] = ()
+    distinct: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kseq:
+    """Records of `input` with a group of `element` events in the gap (4.4.5).
+
+    `predicates` say which elements qualify, `running` are tested left to right inside the
+    group, `checks` on the complete group.
+    """
+
+    input: Node
+    element: Leaf
+    quantifier: Quantifier
+    gap: Gap
+    equalities: tuple[Equality, ...] = ()
+    predicates: tuple[Expr, ...] = ()
+    running: tuple[Expr, ...] = ()
+    checks: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Records of `input` that satisfy the predicates."""
+
+    input: Node
+    predicates: tuple[Expr, ...]
+
+
+Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Filter
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an engine runs: one tree for each alternative of the pattern's disjunctions (DISJ,
+    never materialized), and what it must know of the query."""
+
+    alternatives: tuple[Node, ...]
+    variables: Mapping[str, Variable]
+    outputs: tuple[Output, ...]
+    window: Window | None
+    key: tuple[Mapping[str, str], ...]
+    schema: Schema
+    required: tuple[str, ...]
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Inputs, in the order in which `Equality` means them."""
+    match node:
+        case Leaf():
+            return ()
+        case Seq() | Conj():
+            return (node.left, node.right)
+        case Nseq() | Neg():
+            return (node.input, node.negated)
+        case Kseq():
+            return (node.input, node.element)
+        case Filter():
+            return (node.input,)
+        case _:
+            assert_never(node)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, inputs first."""
+    for child in children(node):
+        yield from walk(child)
+    yield node
+
+
+def bound(node: Node) -> tuple[str, ...]:
+    """The variables that the node's records bind, in slot order."""
+    match node:
+        case Leaf():
+            return (node.variable,)
+        case Seq() | Conj():
+            return bound(node.left) + bound(node.right)
+        case Nseq() | Neg() | Filter():
+            return bound(node.input)
+        case Kseq():
+            return (*bound(node.input), node.element.variable)
+        case _:
+            assert_never(node)
+
+
+def waits(node: Node) -> bool:
+    """Whether the node's records are known only when the window has passed."""
+    match node:
+        case Neg() | Kseq():
+            return node.gap.open_after or waits(node.input)
+        case Filter():
+            return waits(node.input)
+        case _:
+            return False

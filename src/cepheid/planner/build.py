@@ -1,0 +1,357 @@
+"""From an alternative and a shape to a tree of operators.
+
+Bottom up: whatever becomes evaluable at a node is attached to it, and only there. Equalities
+become hash keys, negations NSEQ where their predicates allow it (ZStream 4.4.2), and what needs
+the whole match (edges of the window, `duration()`, HAVING) goes on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from cepheid.algebra.expressions import Attribute, Call, Expr, variables
+from cepheid.algebra.patterns import (
+    Closure,
+    Conjunction,
+    Leaf as LeafPattern,
+    Negation,
+    Pattern,
+    Sequence,
+    leaves,
+    walk,
+)
+from cepheid.algebra.patterns import Disjunction
+from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
+from cepheid.algebra.types import Type
+from cepheid.errors import PlanError
+from cepheid.language.ast import Exactly
+from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Seq, bound
+from cepheid.planner.alternatives import Alternative, applies, negated_branches, without_absent
+from cepheid.planner.gaps import Placed, between, core
+from cepheid.planner.shapes import Shape, fold, names, restrict
+
+
+def build(query: BoundQuery, alternative: Alternative, shape: Shape | str, push: bool) -> Node:
+    """The tree of one alternative. `shape` is a style (`left-deep`) or an explicit tree; `push`
+    lets negations go down as NSEQ, otherwise they are filters on top."""
+    return _Builder(query, alternative, push).build(shape)
+
+
+def shape_of(pattern: Pattern, style: str) -> Shape:
+    """The style's tree over the variables that every match binds."""
+    match pattern:
+        case LeafPattern():
+            return pattern.variable
+        case Sequence() | Conjunction():
+            return fold([shape_of(i, style) for i in pattern.items if core(i)], style)
+        case _:
+            raise AssertionError(f"no tree plan for {type(pattern).__name__}")
+
+
+class _Negated:
+    """A forbidden pattern that waits for the node that can check it."""
+
+    def __init__(self, pattern: Pattern, gap: Gap, predicates: tuple[Expr, ...]) -> None:
+        self.pattern = pattern
+        self.gap = gap
+        self.names = frozenset(leaves(pattern))
+        inner = [p for p in predicates if variables(p) <= self.names]
+        self.inner = tuple(inner)
+        self.predicates = tuple(p for p in predicates if p not in inner)
+        self.outer = frozenset().union(*(variables(p) for p in self.predicates)) - self.names
+        self.needs = self.outer | {*gap.before, *gap.after}
+
+
+class _Group:
+    """A closure that waits for the node that has its neighbours."""
+
+    def __init__(self, closure: Closure, gap: Gap, conjuncts: list[Conjunct]) -> None:
+        assert isinstance(closure.item, LeafPattern)
+        self.closure = closure
+        self.gap = gap
+        self.name = closure.item.variable
+        self.filters = tuple(c.expression for c in conjuncts if c.role is Role.FILTER)
+        self.running = tuple(c.expression for c in conjuncts if c.role is Role.RUNNING)
+        read = frozenset().union(*(variables(e) for e in (*self.filters, *self.running)))
+        self.needs = (read - {self.name}) | {*gap.before, *gap.after}
+
+
+class _Builder:
+    """Holds what is still to be attached while the tree grows from its leaves."""
+
+    def __init__(self, query: BoundQuery, alternative: Alternative, push: bool) -> None:
+        self.query = query
+        self.pattern = alternative.pattern
+        self.having = alternative.having
+        self.push = push
+        self.mingled = any(isinstance(p, Conjunction) for p in walk(self.pattern))
+        where = alternative.where
+        self.filters = {
+            v: tuple(
+                c.expression for c in where if c.role is Role.CLASS and c.variables == (v,)
+            )
+            for v in query.variables
+        }
+        # A conjunct on no variable at all (`WHERE 1 = 2`) is checked on the complete match.
+        self.predicates = [
+            c.expression
+            for c in where
+            if c.role in (Role.EQUALITY, Role.MULTI, Role.CHECK)
+            or (c.role is Role.CLASS and len(c.variables) != 1)
+        ]
+        self.final = [c.expression for c in where if c.role is Role.MATCH]
+        placed = between(self.pattern)
+        self.negated = [n for p in placed for n in self._negations(p, where)]
+        self.groups = [
+            _Group(p.item, p.gap, [c for c in where if c.target == _element(p.item)])
+            for p in placed
+            if isinstance(p.item, Closure)
+        ]
+        self.groups.sort(key=lambda g: not isinstance(g.closure.quantifier, Exactly))
+        self.negated.sort(key=lambda n: n.gap.open_after)
+
+    def _negations(self, placed: Placed, where: Iterable[Conjunct]) -> Iterable[_Negated]:
+        if not isinstance(placed.item, Negation):
+            return
+        index = placed.item.index
+        own = [c for c in self.query.where if c.negation == index and c.role is Role.NEGATION]
+        disjunctions = [p for p in walk(self.query.pattern) if isinstance(p, Disjunction)]
+        positives = frozenset(leaves(self.pattern)) - frozenset(leaves(placed.item))
+        for branch in negated_branches(placed.item):
+            present = positives | frozenset(leaves(branch))
+            yield _Negated(
+                branch,
+                placed.gap,
+                tuple(
+                    without_absent(c.expression, present)
+                    for c in own
+                    if applies(c.variables, present, disjunctions)
+                ),
+            )
+
+    # ── the tree ──
+
+    def build(self, shape: Shape | str) -> Node:
+        wanted = core(self.pattern)
+        tree = shape_of(self.pattern, shape) if shape in ("left-deep", "right-deep") else shape
+        tree = restrict(tree, wanted) or wanted[0]
+        node = self._node(self.pattern, tree)
+        node = self._attach(node, top=True)
+        rest = (*self.predicates, *self.final, *self.having)
+        return Filter(node, tuple(rest)) if rest else node
+
+    def _node(self, pattern: Pattern, shape: Shape) -> Node:
+        match pattern:
+            case LeafPattern():
+                return self._leaf(pattern.variable)
+            case Sequence():
+                return self._sequence([i for i in pattern.items if core(i)], shape)
+            case Conjunction():
+                return self._conjunction([i for i in pattern.items if core(i)], shape)
+            case _:
+                raise AssertionError(f"no tree plan for {type(pattern).__name__}")
+
+    def _leaf(self, variable: str) -> Leaf:
+        return Leaf(variable, self.filters[variable])
+
+    def _sequence(self, items: list[Pattern], shape: Shape) -> Node:
+        if len(items) == 1:
+            return self._node(items[0], shape)
+        if isinstance(shape, str):
+            raise PlanError(f"the plan joins `{shape}` with nothing")
+        left = set(names(shape.left))
+        for k in range(1, len(items)):
+            if {v for i in items[:k] for v in core(i)} == left:
+                break
+        else:
+            raise PlanError(
+                f"in a sequence only neighbours can be joined: ({' '.join(names(shape.left))}) and "
+                f"({' '.join(names(shape.right))}) are not two parts of "
+                f"{' ; '.join(' '.join(core(i)) for i in items)}"
+            )
+        first = self._sequence(items[:k], shape.left)
+        second = self._sequence(items[k:], shape.right)
+        first, second = self._push_negations(first, second, core(items[k - 1]), core(items[k]))
+        equalities, predicates = self._join(first, second)
+        return self._attach(Seq(first, second, equalities, predicates))
+
+    def _conjunction(self, items: list[Pattern], shape: Shape) -> Node:
+        if len(items) == 1:
+            return self._node(items[0], shape)
+        if isinstance(shape, str):
+            raise PlanError(f"the plan joins `{shape}` with nothing")
+        sides: list[list[Pattern]] = []
+        for part in (shape.left, shape.right):
+            inside = set(names(part))
+            sides.append([i for i in items if set(core(i)) <= inside])
+        if {v for i in sides[0] for v in core(i)} != set(names(shape.left)) or len(sides[0]) + len(
+            sides[1]
+        ) != len(items):
+            raise PlanError(
+                f"({' '.join(names(shape.left))}) is not made of whole members of "
+                f"{' & '.join(' '.join(core(i)) for i in items)}"
+            )
+        first = self._conjunction(sides[0], shape.left)
+        second = self._conjunction(sides[1], shape.right)
+        equalities, predicates = self._join(first, second)
+        distinct = self._overlapping(bound(first), bound(second))
+        return self._attach(Conj(first, second, equalities, predicates, distinct))
+
+    # ── what hangs on it ──
+
+    def _take(self, available: Collection[str]) -> tuple[Expr, ...]:
+        """Remove and return the predicates that these variables can evaluate."""
+        names_ = frozenset(available)
+        taken = [p for p in self.predicates if variables(p) and variables(p) <= names_]
+        self.predicates = [p for p in self.predicates if p not in taken]
+        return tuple(taken)
+
+    def _join(self, left: Node, right: Node) -> tuple[tuple[Equality, ...], tuple[Expr, ...]]:
+        sides = bound(left), bound(right)
+        predicates = self._take((*sides[0], *sides[1]))
+        return self._split(sides[0], sides[1], predicates)
+
+    def _split(
+        self, left: Collection[str], right: Collection[str], predicates: Iterable[Expr]
+    ) -> tuple[tuple[Equality, ...], tuple[Expr, ...]]:
+        """Equalities across the two inputs, the key among them, and the other predicates."""
+        equalities = list(self._key(left, right))
+        others: list[Expr] = []
+        for predicate in predicates:
+            equality = self._equality(predicate, left, right)
+            if equality is None:
+                others.append(predicate)
+            else:
+                equalities.append(equality)
+        return tuple(equalities), tuple(others)
+
+    def _key(self, left: Collection[str], right: Collection[str]) -> Iterable[Equality]:
+        columns = self.query.schema.columns
+        for part in self.query.key:
+            # All variables of a side agree on the key; one that is an event speaks for them.
+            a, b = (
+                Attribute(v, part.columns[v], columns[part.columns[v]])
+                for v in (min(side, key=lambda v: not self._single(v)) for side in (left, right))
+            )
+            yield Equality(a, b)
+
+    def _single(self, variable: str) -> bool:
+        return self.query.variables[variable].kind is Kind.SINGLE
+
+    def _equality(
+        self, predicate: Expr, left: Collection[str], right: Collection[str]
+    ) -> Equality | None:
+        match predicate:
+            case Call("=", (Attribute() as a, Attribute() as b)) if a.type is b.type:
+                if a.type in (Type.DECIMAL, Type.OTHER):
+                    return None
+                if a.variable in left and b.variable in right and self._single(a.variable):
+                    return Equality(a, b)
+                if b.variable in left and a.variable in right and self._single(b.variable):
+                    return Equality(b, a)
+        return None
+
+    def _overlapping(
+        self, left: Iterable[str], right: Iterable[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """Pairs of variables that one event could be bound to twice."""
+
+        def types(name: str) -> frozenset[str]:
+            return frozenset(self.query.variables[name].types)
+
+        return tuple(
+            (a, b)
+            for a in left
+            for b in right
+            if not types(a) or not types(b) or types(a) & types(b)
+        )
+
+    def _push_negations(
+        self, left: Node, right: Node, last: tuple[str, ...], first: tuple[str, ...]
+    ) -> tuple[Node, Node]:
+        """NSEQ for the primitive negations between two neighbours whose predicates read one side
+        only; correct because the nearest forbidden event on that side is then the same for every
+        record of the other."""
+        if not self.push:
+            return left, right
+        for negated in list(self.negated):
+            gap = negated.gap
+            if (
+                not isinstance(negated.pattern, LeafPattern)
+                or set(gap.before) != set(last)
+                or set(gap.after) != set(first)
+                or gap.open_before
+                or gap.open_after
+            ):
+                continue
+            leaf = self._negated_leaf(negated)
+            if negated.outer <= set(bound(right)):
+                keys, rest = self._split(bound(right), (leaf.variable,), negated.predicates)
+                right = Nseq(right, leaf, True, keys, rest)
+            elif negated.outer <= set(bound(left)):
+                keys, rest = self._split(bound(left), (leaf.variable,), negated.predicates)
+                left = Nseq(left, leaf, False, keys, rest)
+            else:
+                continue
+            self.negated.remove(negated)
+        return left, right
+
+    def _negated_leaf(self, negated: _Negated) -> Leaf:
+        assert isinstance(negated.pattern, LeafPattern)
+        leaf = self._leaf(negated.pattern.variable)
+        return replace(leaf, filters=leaf.filters + negated.inner)
+
+    def _negated_node(self, negated: _Negated) -> Node:
+        """The forbidden pattern as a plan of its own."""
+        if isinstance(negated.pattern, LeafPattern):
+            return self._negated_leaf(negated)
+        kept = self.predicates, self.negated, self.groups
+        self.predicates, self.negated, self.groups = list(negated.inner), [], []
+        node = self._node(negated.pattern, shape_of(negated.pattern, "left-deep"))
+        self.predicates, self.negated, self.groups = kept
+        return node
+
+    def _attach(self, node: Node, top: bool = False) -> Node:
+        """Closures first (runs before maximal groups), then negations, as soon as all that they
+        read is bound; those at the window's edge on top only."""
+        progress = True
+        while progress:
+            progress = False
+            for group in list(self.groups):
+                edge = group.gap.open_before or group.gap.open_after
+                if group.needs <= set(bound(node)) and (top or not edge):
+                    self.groups.remove(group)
+                    node = self._kseq(node, group)
+                    progress = True
+                    break
+        for negated in list(self.negated):
+            edge = negated.gap.open_before or negated.gap.open_after or not self.push
+            if negated.needs <= set(bound(node)) and (top or not edge):
+                self.negated.remove(negated)
+                inner = self._negated_node(negated)
+                keys, rest = self._split(bound(node), bound(inner), negated.predicates)
+                # Outside conjunctions no bound event can lie in the gap.
+                distinct = self._overlapping(bound(node), bound(inner)) if self.mingled else ()
+                node = Neg(node, inner, negated.gap, keys, rest, distinct)
+        return node
+
+    def _kseq(self, node: Node, group: _Group) -> Node:
+        element = self._leaf(group.name)
+        keys, filters = self._split(bound(node), (group.name,), group.filters)
+        checks = self._take((*bound(node), group.name))
+        return Kseq(
+            node,
+            element,
+            group.closure.quantifier,
+            group.gap,
+            keys,
+            filters,
+            group.running,
+            checks,
+        )
+
+
+def _element(closure: Negation | Closure) -> str | None:
+    item = closure.item
+    return item.variable if isinstance(closure, Closure) and isinstance(item, LeafPattern) else None
