@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.expressions import Expr
+from cepheid.algebra.expressions import Aggregate, Expr, Previous, walk
 from cepheid.algebra.patterns import Disjunction, Pattern, items, leaves
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 
@@ -55,11 +55,11 @@ class Search:
         hand; every other one needs the groups that it reads complete."""
         if any(v not in state.env for v in conjunct.variables):
             return False
-        if conjunct.role is Role.NEGATION:
-            return True
         at_hand = {v for v in conjunct.variables if self.element_at_hand(v, state)}
         target = element_target(conjunct, self.query)
-        return target in at_hand if target else not at_hand
+        if target is not None:
+            return target in at_hand
+        return conjunct.role is Role.NEGATION or not at_hand
 
     def element_at_hand(self, variable: str, state: State) -> bool:
         return self.query.variables[variable].kind is not Kind.SINGLE and isinstance(
@@ -86,7 +86,7 @@ class Search:
 def element_target(conjunct: Conjunct, query: BoundQuery) -> str | None:
     """The closure variable whose elements the conjunct tests one by one."""
     match conjunct.role:
-        case Role.FILTER | Role.RUNNING:
+        case Role.FILTER | Role.RUNNING | Role.NEGATION:
             return conjunct.target
         case Role.CLASS:
             variable = conjunct.variables[0]
@@ -96,7 +96,9 @@ def element_target(conjunct: Conjunct, query: BoundQuery) -> str | None:
 
 
 def running_target(conjunct: Conjunct) -> str | None:
-    return conjunct.target if conjunct.role is Role.RUNNING else None
+    """The closure variable of a running condition, which may also stand in a negation."""
+    reads_before = any(isinstance(e, Previous | Aggregate) for e in walk(conjunct.expression))
+    return conjunct.target if reads_before else None
 
 
 def negation_of(conjunct: Conjunct, query: BoundQuery) -> int | None:

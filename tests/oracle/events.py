@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Position = tuple[int, tuple[Any, ...]]
@@ -26,11 +26,15 @@ class Event:
 
 @dataclass(frozen=True)
 class Match:
-    """The branch not taken binds None, an empty group (or optional event) binds ()."""
+    """The branch not taken binds None, an empty group (or optional event) binds ().
+
+    `rounds` are those of closures over a pattern, for RETURN expressions that read several of
+    their variables."""
 
     bindings: Mapping[str, Binding]
     start: int
     end: int
+    rounds: Mapping[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 def rank(value: Any) -> tuple[Any, ...]:

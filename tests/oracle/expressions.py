@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -42,9 +42,29 @@ class Scope:
         binding = self.state.env[variable]
         return None if binding is None else events_of(binding)
 
-    def at_hand(self, variable: str, element: Binding) -> Scope:
-        env = {**self.state.env, variable: element}
-        return replace(self, state=replace(self.state, env=env))
+    def at_hand(self, bindings: Mapping[str, Binding]) -> Scope:
+        env = {**self.state.env, **bindings}
+        others = {
+            path: rounds
+            for path, rounds in self.state.iterations.items()
+            if not (rounds and rounds[0].env.keys() & bindings.keys())
+        }
+        return replace(self, state=replace(self.state, env=env, iterations=others))
+
+    def elements(self, variable: str) -> list[Scope] | None:
+        """One scope for each element of a group, with that element at hand. The variables of a
+        closure over a pattern go through its rounds together."""
+        group = self.group(variable)
+        if group is None:
+            return None
+        for rounds in self.state.iterations.values():
+            if rounds and variable in rounds[0].env:
+                return [
+                    self.at_hand({**r.env, variable: i})
+                    for r in rounds
+                    for i in events_of(r.env[variable])
+                ]
+        return [self.at_hand({variable: i}) for i in group]
 
 
 def evaluate(expr: Expr, scope: Scope) -> Any:
@@ -85,21 +105,23 @@ def evaluate(expr: Expr, scope: Scope) -> Any:
 
 def over_elements(variable: str, condition: Expr, scope: Scope) -> list[Any]:
     """The condition for each element. A group of a branch not taken is seen as one NULL."""
-    group = scope.group(variable)
-    elements: Sequence[int | None] = (None,) if group is None else group
-    return [evaluate(condition, scope.at_hand(variable, e)) for e in elements]
+    elements = scope.elements(variable)
+    if elements is None:
+        elements = [scope.at_hand({variable: None})]
+    return [evaluate(condition, e) for e in elements]
 
 
 def aggregate(expr: Aggregate, scope: Scope) -> Any:
-    """ "`count(b)` counts elements, `collect(b.id)` gives an array"; NULL for a branch not taken."""
-    group = scope.group(expr.variable)
-    if group is None:
+    """ "`count(b)` counts elements, `collect(b.id)` gives an array". A branch not taken: NULL."""
+    elements = scope.elements(expr.variable)
+    if elements is None:
         return None
     if expr.argument is None:
-        elements: list[Any] = [dict(scope.events[i].values) for i in group]
+        at_hand = [events_of(e.state.env[expr.variable])[0] for e in elements]
+        found: list[Any] = [dict(scope.events[i].values) for i in at_hand]
     else:
-        elements = [evaluate(expr.argument, scope.at_hand(expr.variable, i)) for i in group]
-    return values.aggregate(expr.function, elements)
+        found = [evaluate(expr.argument, e) for e in elements]
+    return values.aggregate(expr.function, found)
 
 
 def whole(expr: Whole, scope: Scope) -> Any:

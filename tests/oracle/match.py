@@ -9,6 +9,7 @@ from typing import Any
 from cepheid.algebra.expressions import variables as variables_of
 from cepheid.algebra.patterns import Unless, positive
 from cepheid.algebra.query import BoundQuery, Clock, Role
+from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.language.ast import SequenceOperator
 
 from .closures import Limits, groups, size_range
@@ -40,7 +41,7 @@ def matches(query: BoundQuery, events: Sequence[Event]) -> list[Match]:
 def outputs(query: BoundQuery, match: Match, events: Sequence[Event]) -> dict[str, Any]:
     """The RETURN columns of a match."""
     scope = Scope(
-        State(env=match.bindings),
+        State(env=match.bindings, iterations=match.rounds),
         {e.index: e for e in events},
         query.variables,
         match.end - match.start,
@@ -51,7 +52,7 @@ def outputs(query: BoundQuery, match: Match, events: Sequence[Event]) -> dict[st
 def as_match(search: Search, state: State) -> Match:
     whole = span(search, state)
     bindings = {v: state.env[v] for v in positive(search.query.pattern)}
-    return Match(bindings, whole.start[0], whole.end[0])
+    return Match(bindings, whole.start[0], whole.end[0], state.iterations)
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────
@@ -92,7 +93,7 @@ def searches(query: BoundQuery, events: list[Event]) -> Iterator[Search]:
 
 def is_a(query: BoundQuery, variable: str, event: Event) -> bool:
     types = query.variables[variable].types
-    return not types or event.values[query.schema.type or ""] in types
+    return not types or event.values[query.schema.type or STREAM_COLUMN] in types
 
 
 def key_of(query: BoundQuery, variable: str, event: Event) -> tuple[Any, ...] | None:

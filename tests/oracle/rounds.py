@@ -61,7 +61,11 @@ def rounds(
     lower, touch = limits.lower, touch_left
     while True:
         taken = {v: tuple(i for s in chain for i in events_of(s.env[v])) for v in variables}
-        base = replace(state, taken={**state.taken, **taken})
+        base = replace(
+            state,
+            taken={**state.taken, **taken},
+            iterations={**state.iterations, path: tuple(chain)},
+        )
         found: list[tuple[Any, State]] = []
         for bound in patterns.parts(search, closure.item, inner, base, lower):
             at = span_of(closure.item, inner, bound)
@@ -76,7 +80,7 @@ def rounds(
         first = min(found, key=lambda f: f[0])[1]
         if closure.until is not None and evaluate(closure.until, search.scope(first)) is True:
             return chain
-        chain.append(first)
+        chain.append(replace(first, env={v: first.env[v] for v in variables}))
         last = span_of(closure.item, inner, first)
         assert last is not None
         lower = last.end

@@ -160,6 +160,8 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
         lower = max((spans[m].end for m in spans if m < n), default=anchors.left)
         upper = min((spans[m].start for m in spans if m > n), default=anchors.right)
         if n in other and waits(closure, lower, upper):
+            if lower is None and item.after is NEXT:
+                raise NotImplementedError("a leading closure before `->` has no beginning")
             edge = Edge(item.path, closure, lower, upper, item.before, item.after)
             edged = replace(state, edges=(*state.edges, edge))
             yield from choose(waiting[1:], edged, spans, fits)
