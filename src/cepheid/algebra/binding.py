@@ -41,7 +41,7 @@ def bind(
     shapeless = len(findings) > 0
     scope = declare(pattern, schema, findings, left_out)
     # Conditions inside the pattern (UNTIL) need the pattern's structure, which doesn't need them.
-    skeleton = _build(pattern, scope, None)
+    skeleton = _build(pattern, scope)
     facts = structure(skeleton)
     lowering = Lowering(scope, facts, params or {}, findings, Clause.WHERE)
     bound = _build(pattern, scope, replace(lowering, clause=Clause.UNTIL))
@@ -69,8 +69,9 @@ def bind(
     )
 
 
-def _build(pattern: ast.Pattern, scope: Scope, until: Lowering | None) -> patterns.Pattern:
-    """The bound pattern; its leaves meet the declared variables in order."""
+def _build(pattern: ast.Pattern, scope: Scope, until: Lowering | None = None) -> patterns.Pattern:
+    """The bound pattern; its leaves meet the declared variables in order. Without a lowering its
+    structure alone: no UNTIL, no delays."""
     names = iter(scope.variables)
     indexes = count()
 
@@ -98,19 +99,12 @@ def _build(pattern: ast.Pattern, scope: Scope, until: Lowering | None) -> patter
                 index = next(indexes)
                 return patterns.Unless(build(item.item), build(item.exception), index)
             case ast.Delay():
-                return patterns.Delay(build(item.item), _delay(item.duration, until))
+                duration = 0 if until is None else windows.delay(item.duration, until)
+                return patterns.Delay(build(item.item), duration)
             case _:
                 assert_never(item)
 
     return build(pattern)
-
-
-def _delay(duration: ast.Duration, lowering: Lowering | None) -> int:
-    if lowering is None:
-        return 0
-    value = lowering.duration(duration)
-    size = getattr(value, "value", None)
-    return size if isinstance(size, int) else 0
 
 
 @dataclass(frozen=True, slots=True)
