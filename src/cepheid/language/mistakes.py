@@ -95,7 +95,7 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
     here = None if ended else next(w for w in words if w.span.end > stop)
     return (
         _unclosed_quote(words, before, here)
-        or _brackets(before, here)
+        or _brackets(words, before, here)
         or _window(before, here, accepted)
         or _no_pattern(words, here, accepted)
         or _misspelled(before, here, accepted)
@@ -127,8 +127,10 @@ def _unclosed_quote(words: list[_Word], before: list[_Word], here: _Word | None)
     )
 
 
-def _brackets(before: list[_Word], here: _Word | None) -> Mistake | None:
+def _brackets(words: list[_Word], before: list[_Word], here: _Word | None) -> Mistake | None:
     stack: list[_Word] = []
+    if here is not None and here.text == "{" and all(word.text != "}" for word in words):
+        return _never_closed(here)
     for word in before:
         if word.text in _BRACKETS:
             stack.append(word)
@@ -141,10 +143,13 @@ def _brackets(before: list[_Word], here: _Word | None) -> Mistake | None:
     if not stack or (here is not None and closes and here.text == _BRACKETS[stack[-1].text]):
         return None
     if here is None or closes or here.keyword in CLAUSES:
-        opening = stack[-1].text
-        hint = f"add `{_BRACKETS[opening]}`"
-        return Mistake("CEP105", f"this `{opening}` is never closed", stack[-1].span, hint)
+        return _never_closed(stack[-1])
     return None
+
+
+def _never_closed(opening: _Word) -> Mistake:
+    hint = f"add `{_BRACKETS[opening.text]}`"
+    return Mistake("CEP105", f"this `{opening.text}` is never closed", opening.span, hint)
 
 
 def _window(before: list[_Word], here: _Word | None, accepted: set[str]) -> Mistake | None:
@@ -249,7 +254,7 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     (
         "SUM_OPERATOR",
         "an operator",
-        frozenset({"PRODUCT_OPERATOR", "COMPARISON", "OR", "NOT", "UNIT", "DOT"})
+        frozenset({"PRODUCT_OPERATOR", "COMPARISON", "OR", "NOT", "UNIT", "DOT", "LPAR"})
         | {"BETWEEN", "IN", "LIKE", "CONTAINS", "IS", "OCCURS"},
     ),
     ("NUMBER", "a number", frozenset({"PARAMETER"})),
@@ -257,13 +262,14 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("NAME", "a name", frozenset({"AS"})),
     ("FIELD", "a name", frozenset()),
     ("WHERE", "a clause such as WHERE or WITHIN", frozenset(CLAUSES)),
+    ("LPAR", "`(`", frozenset()),
     ("RPAR", "`)`", frozenset()),
     ("RSQB", "`]`", frozenset()),
     ("COMMA", "`,`", frozenset()),
     ("DOT", "`.`", frozenset()),
     ("_EQUALS", "`=`", frozenset()),
 )
-_SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "AT", "EVENTS", "LPAR"})
+_SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "AT", "EVENTS"})
 
 
 def _expected(accepted: set[str]) -> str:
