@@ -1,0 +1,48 @@
+"""Cepheid: complex event processing for Spark, in Python.
+
+>>> import cepheid as cep, pyarrow as pa
+>>> events = pa.table({"ts": [1, 2, 3, 9], "name": ["A", "B", "C", "C"]})
+>>> query = "PATTERN A a ; B b ; C c WITHIN 5 RETURN a.ts AS a, b.ts AS b, c.ts AS c"
+>>> cep.match(events, query, time="ts", type="name").to_pylist()
+[{'a': 1, 'b': 2, 'c': 3, 'match_start': 1, 'match_end': 3}]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
+from cepheid.spark.session import ensure_worker_python
+
+if TYPE_CHECKING:
+    from cepheid.options import Options
+    from cepheid.query import Query, match, rejected
+
+__all__ = [
+    "CepheidError",
+    "DataError",
+    "Options",
+    "PlanError",
+    "Query",
+    "QueryError",
+    "UnsupportedError",
+    "match",
+    "rejected",
+]
+
+__version__ = "0.1.0"
+
+# Before a Spark session starts: its workers need this interpreter's packages.
+ensure_worker_python()
+
+_HOMES = {"Options": "cepheid.options"}
+
+
+def __getattr__(name: str) -> object:
+    """The public names are loaded when first used: a worker that only runs the engine never
+    loads the parser or the planner."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES.get(name, "cepheid.query")), name)

@@ -1,0 +1,194 @@
+"""The in-process runtime: pyarrow, pandas and polars data, one thread.
+
+Tables are put in order here; an iterator of record batches is taken as it comes and must be in
+order already, so that it may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.query import Clock
+from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.engine.run import Engine
+from cepheid.errors import DataError
+from cepheid.options import Options
+from cepheid.plan.nodes import Plan
+
+BATCH = 1 << 17
+"""Rows of a table that go to the engine at once."""
+
+
+class Batches:
+    """An iterator of record batches whose schema is known."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        if isinstance(batches, pa.RecordBatchReader):
+            self.schema = batches.schema
+            self._batches: Iterator[pa.RecordBatch] = iter(batches)
+            return
+        iterator = iter(batches)
+        first = next(iterator, None)
+        if first is None:
+            raise DataError("the iterator of record batches is empty, so its columns are unknown")
+        if not isinstance(first, pa.RecordBatch):
+            raise DataError(f"expected record batches, not {type(first).__name__}")
+        self.schema = first.schema
+        self._batches = _chain(first, iterator)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._batches
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+Source = pa.Table | Batches
+
+
+def to_arrow(data: Any) -> Source:
+    """Any supported in-process data as Arrow."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if _is(data, "pandas", "DataFrame"):
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if _is(data, "polars", "DataFrame"):
+        return data.to_arrow()
+    if _is(data, "polars", "LazyFrame"):
+        return data.collect().to_arrow()
+    if isinstance(data, pa.RecordBatchReader | Iterator) or hasattr(data, "__iter__"):
+        return Batches(data)
+    raise DataError(
+        f"can't read events from {type(data).__name__}: pass a Spark, pandas or polars frame, a "
+        "pyarrow Table, an iterator of record batches, or a dict of those"
+    )
+
+
+def like(data: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
+    """The matches as the same kind of data as the events."""
+    if isinstance(data, Mapping):
+        data = next(iter(data.values()))
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return pa.Table.from_batches(batches, schema)
+    if _is(data, "pandas", "DataFrame"):
+        return pa.Table.from_batches(batches, schema).to_pandas()
+    if _is(data, "polars", "DataFrame"):
+        return _polars(pa.Table.from_batches(batches, schema))
+    if _is(data, "polars", "LazyFrame"):
+        return _polars(pa.Table.from_batches(batches, schema)).lazy()
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _is(data: Any, module: str, name: str) -> bool:
+    """Whether data is of a class of a library that may not be installed."""
+    library = sys.modules.get(module)
+    return library is not None and isinstance(data, getattr(library, name))
+
+
+def _polars(table: pa.Table) -> Any:
+    import polars
+
+    return polars.from_arrow(table)
+
+
+def merge(streams: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
+    """Several streams as one table: the columns that a stream lacks are NULL."""
+    tables = []
+    for name, source in streams.items():
+        table = source if isinstance(source, pa.Table) else _read(source)
+        columns = [
+            pa.repeat(pa.scalar(name), table.num_rows)
+            if field.name == STREAM_COLUMN
+            else table[field.name].cast(field.type)
+            if field.name in table.column_names
+            else pa.nulls(table.num_rows, field.type)
+            for field in schema
+        ]
+        tables.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(tables)
+
+
+def run(plan: Plan, source: Source, options: Options) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The matches' schema, and the matches as they are found."""
+    if isinstance(source, Batches) and _key_by_key(plan):
+        source = _read(source)
+    needed = [n for n in source.schema.names if n in plan.required]
+    if isinstance(source, pa.Table):
+        source = source.select(needed)
+        batches: Iterable[pa.RecordBatch] = _ordered(plan, source)
+    else:
+        batches = (batch.select(needed) for batch in source)
+    engine = Engine(plan, pa.schema([source.schema.field(n) for n in needed]), jit=options.jit)
+    return engine.schema, _matches(engine, batches)
+
+
+def _read(source: Batches) -> pa.Table:
+    return pa.Table.from_batches(source, source.schema)
+
+
+def _matches(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from engine.push(batch)
+    yield from engine.finish()
+    if engine.counts.rejected:
+        warnings.warn(
+            f"{engine.counts.rejected} of {engine.counts.events} events have no time and were left "
+            "out; cepheid.rejected(data, time=...) shows them",
+            stacklevel=2,
+        )
+
+
+def _key_by_key(plan: Plan) -> bool:
+    """A keyed window of n EVENTS is counted key by key (see `cepheid.engine.clock`)."""
+    counted = plan.window is not None and plan.window.clock is Clock.EVENTS
+    return counted and bool(plan.key) and all(len(set(p.values())) == 1 for p in plan.key)
+
+
+def _ordered(plan: Plan, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The table in the order of the stream; simultaneous events stay in input order."""
+    schema = plan.schema
+    keys = [next(iter(part.values())) for part in plan.key] if _key_by_key(plan) else []
+    names = [*keys, schema.time, *([schema.tie] if schema.tie else [])]
+    if not _sorted(table, names):
+        number = pa.array(np.arange(table.num_rows))
+        order = pc.sort_indices(
+            pa.table({**{n: _sortable(table[n]) for n in names}, "": number}),
+            sort_keys=[(n, "ascending") for n in (*names, "")],
+        )
+        table = table.take(order)
+    for begin in range(0, max(1, table.num_rows), BATCH):
+        chunk = table.slice(begin, BATCH).combine_chunks()
+        yield from chunk.to_batches()
+
+
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
+
+def _sorted(table: pa.Table, names: list[str]) -> bool:
+    """Whether a table whose order is that of its time alone needs no sorting."""
+    if len(names) > 1 or table.num_rows < 2:
+        return table.num_rows < 2
+    column = table[names[0]]
+    if column.null_count:
+        return False
+    values = column.combine_chunks()
+    return bool(pc.all(pc.less_equal(values.slice(0, len(values) - 1), values.slice(1))).as_py())
+
+
+def rejected(table: pa.Table, time: str) -> pa.Table:
+    """The rows that no query can place: their time is NULL."""
+    return table.filter(pc.is_null(table[time]))

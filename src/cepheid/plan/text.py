@@ -1,0 +1,143 @@
+"""Plans as text: a contract, stable and without ids.
+
+    key: user
+    window: 10 seconds
+    SEQ  a.user = c.user, a.price < c.price
+    ├── A a  price > 5
+    └── NSEQ  b.user = c.user
+        ├── !B b
+        └── C c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from cepheid.algebra.expressions import Expr
+from cepheid.algebra.query import Clock, Variable
+from cepheid.algebra.text import expression_text, span_text
+from cepheid.algebra.types import Type
+from cepheid.language.ast import Between, Exactly, Optional, Quantifier
+from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Plan, Seq
+
+
+def plan_text(plan: Plan) -> str:
+    """The plan, its key and its window."""
+    lines: list[str] = []
+    if plan.key:
+        lines.append("key: " + ", ".join(_key(part) for part in plan.key))
+    if plan.window is not None:
+        ticks = plan.schema.columns[plan.schema.time] is Type.INTEGER
+        events = plan.window.clock is Clock.EVENTS
+        size = f"{plan.window.size} events" if events else span_text(plan.window.size, ticks)
+        lines.append(f"window: {size}")
+    if len(plan.alternatives) == 1:
+        lines += node_lines(plan.alternatives[0], plan.variables)
+    else:
+        branches = [node_lines(root, plan.variables) for root in plan.alternatives]
+        lines += ["DISJ", *_branches(branches)]
+    return "\n".join(lines)
+
+
+def _key(part: Mapping[str, str]) -> str:
+    names = dict.fromkeys(part.values())
+    return " = ".join(f"{v}.{c}" for v, c in part.items()) if len(names) > 1 else next(iter(names))
+
+
+def node_lines(node: Node, variables: Mapping[str, Variable]) -> list[str]:
+    """A line for the node, and its inputs below it."""
+    inputs = [
+        [f"!{lines[0]}", *lines[1:]] if negated else lines
+        for lines, negated in ((node_lines(n, variables), neg) for n, neg in _inputs(node))
+    ]
+    return [_label(node, variables), *_branches(inputs)]
+
+
+def _inputs(node: Node) -> tuple[tuple[Node, bool], ...]:
+    """Inputs in the order of the pattern, and which of them are negated."""
+    match node:
+        case Leaf():
+            return ()
+        case Seq() | Conj():
+            return ((node.left, False), (node.right, False))
+        case Nseq(before=True):
+            return ((node.negated, True), (node.input, False))
+        case Nseq() | Neg():
+            return ((node.input, False), (node.negated, True))
+        case Kseq():
+            return ((node.input, False), (node.element, False))
+        case Filter():
+            return ((node.input, False),)
+        case _:
+            assert_never(node)
+
+
+def _branches(parts: Sequence[list[str]]) -> Iterable[str]:
+    for n, lines in enumerate(parts):
+        last = n == len(parts) - 1
+        yield ("└── " if last else "├── ") + lines[0]
+        yield from (("    " if last else "│   ") + line for line in lines[1:])
+
+
+def _label(node: Node, variables: Mapping[str, Variable]) -> str:
+    match node:
+        case Leaf():
+            return _with(_leaf(variables[node.variable]), [expression_text(f) for f in node.filters])
+        case Seq():
+            return _with("SEQ", _conditions(node.equalities, node.predicates))
+        case Conj():
+            return _with("CONJ", _conditions(node.equalities, node.predicates))
+        case Nseq():
+            return _with("NSEQ", _conditions(node.equalities, node.predicates))
+        case Neg():
+            return _with(
+                f"NEG {_gap(node.gap)}", _conditions(node.equalities, node.predicates)
+            )
+        case Kseq():
+            name = f"KSEQ {node.element.variable}{_quantifier(node.quantifier)} {_gap(node.gap)}"
+            conditions = (*node.predicates, *node.running, *node.checks)
+            return _with(name, _conditions(node.equalities, conditions))
+        case Filter():
+            return _with("FILTER", [expression_text(p) for p in node.predicates])
+        case _:
+            assert_never(node)
+
+
+def _with(name: str, conditions: Sequence[str]) -> str:
+    return f"{name}  {', '.join(conditions)}" if conditions else name
+
+
+def _leaf(variable: Variable) -> str:
+    types = " | ".join(variable.types)
+    return variable.name if types in ("", variable.name) else f"{types} {variable.name}"
+
+
+def _conditions(equalities: Iterable[Equality], predicates: Iterable[Expr]) -> list[str]:
+    hashed = [f"{expression_text(e.left)} = {expression_text(e.right)}" for e in equalities]
+    return [f"hash({h})" for h in hashed] + [expression_text(p) for p in predicates]
+
+
+def _quantifier(quantifier: Quantifier) -> str:
+    match quantifier:
+        case Between(low=1, high=None):
+            return "+"
+        case Between(low=0, high=None):
+            return "*"
+        case Between(low=low, high=None):
+            return f"{{{low},}}"
+        case Between(low=low, high=high):
+            return f"{{{low},{high}}}"
+        case Exactly(count=count):
+            return f"{{{count}}}"
+        case Optional():
+            return "?"
+        case _:
+            assert_never(quantifier)
+
+
+def _gap(gap: Gap) -> str:
+    """Between which variables; … is the window's edge."""
+    before = [*(["…"] if gap.open_before else []), *reversed(gap.before)]
+    after = [*gap.after, *(["…"] if gap.open_after else [])]
+    return f"[{' '.join(before)}, {' '.join(after)}]"

@@ -1,0 +1,172 @@
+"""The public interface: `match`, `Query`, `rejected`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from cepheid import local
+from cepheid.algebra import bind
+from cepheid.algebra.query import BoundQuery
+from cepheid.errors import DataError
+from cepheid.language import ast, parse, render
+from cepheid.language.diagnostics import Source
+from cepheid.options import Options
+from cepheid.plan.nodes import Plan
+from cepheid.plan.text import plan_text
+from cepheid.planner import make_plan
+from cepheid.schemas import assumed, bind_schema, bind_streams
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A parsed query: immutable, picklable, reusable on any data.
+
+    >>> query = Query("PATTERN A a ; B b WHERE a.id = b.id WITHIN 10 RETURN a.id")
+    >>> print(query)
+    PATTERN A a ; B b
+    WHERE a.id = b.id
+    WITHIN 10 units
+    RETURN a.id
+    """
+
+    text: str
+    name: str = "query"
+    syntax: ast.Query = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "syntax", parse(self.text, self.name))
+
+    def __str__(self) -> str:
+        return render(self.syntax)
+
+    def match(self, data: Data, options: Options | None = None, **named: Any) -> Data:
+        """The matches of this query in the data, as the same kind of data; see `match`.
+
+        >>> table = pa.table({"ts": [1, 2], "name": ["A", "B"]})
+        >>> Query("PATTERN A ; B WITHIN 5").match(table, time="ts", type="name").num_rows
+        1
+        """
+        chosen = _options(options, named)
+        if _on_spark(data):
+            from cepheid.spark import batch
+
+            return batch.match(self, data, chosen)  # type: ignore[no-any-return]
+        source, schema = self._source(data, chosen)
+        plan = self._plan(schema, chosen)
+        matched, batches = local.run(plan, source, chosen)
+        return local.like(data, matched, batches)  # type: ignore[no-any-return]
+
+    def explain(self, data: Any = None, options: Options | None = None, **named: Any) -> str:
+        """The plan as text. Without data every attribute is taken to exist and to be a number.
+
+        >>> table = pa.table({"ts": [1], "name": ["A"], "x": [0.5]})
+        >>> query = Query("PATTERN A a ; B b WHERE a.x < b.x WITHIN 5")
+        >>> print(query.explain(table, time="ts", type="name"))
+        window: 5 units
+        SEQ  a.x < b.x
+        ├── A a
+        └── B b
+        """
+        if data is None:
+            chosen = _options(options, {"time": "ts", "type": "type", **named})
+            return plan_text(self._plan(assumed(self.syntax, chosen), chosen))
+        chosen = _options(options, named)
+        if _on_spark(data):
+            from cepheid.spark import batch
+
+            return batch.explain(self, data, chosen)
+        return plan_text(self._plan(self._source(data, chosen)[1], chosen))
+
+    def bind(
+        self,
+        schema: pa.Schema | Mapping[str, pa.Schema],
+        options: Options | None = None,
+        **named: Any,
+    ) -> BoundQuery:
+        """The query bound to the columns of one stream, or of several.
+
+        >>> columns = pa.schema({"ts": pa.int64(), "name": pa.string(), "id": pa.int64()})
+        >>> bound = Query("PATTERN A ; B WHERE [id] WITHIN 9").bind(columns, time="ts", type="name")
+        >>> [dict(part.columns) for part in bound.key]
+        [{'A': 'id', 'B': 'id'}]
+        """
+        chosen = _options(options, named)
+        if isinstance(schema, pa.Schema):
+            bound = bind_schema(schema, chosen)
+        else:
+            bound = bind_streams(schema, chosen)[1]
+        return bind(self.syntax, bound, chosen.params, Source(self.text, self.name))
+
+    def _plan(self, schema: pa.Schema | Mapping[str, pa.Schema], options: Options) -> Plan:
+        return make_plan(self.bind(schema, options), options.plan, options.negation == "push")
+
+    def _source(
+        self, data: Any, options: Options
+    ) -> tuple[local.Source, pa.Schema | Mapping[str, pa.Schema]]:
+        if not isinstance(data, Mapping):
+            source = local.to_arrow(data)
+            return source, source.schema
+        streams = {name: local.to_arrow(part) for name, part in data.items()}
+        schemas = {name: part.schema for name, part in streams.items()}
+        merged, _ = bind_streams(schemas, options)
+        return local.merge(streams, merged), schemas
+
+
+def match(data: Data, query: str | Query, options: Options | None = None, **named: Any) -> Data:
+    """Find the query's matches in the data.
+
+    `data` is a Spark DataFrame, a pyarrow Table or an iterator of record batches, a pandas or a
+    polars frame, or a dict of those for several streams; the result is of the same kind, one row
+    per match: the RETURN columns, `match_start` and `match_end`. The options are those of
+    `Options`, by name or as one object.
+
+    >>> import cepheid as cep
+    >>> trades = pa.table({
+    ...     "ts": [1, 2, 3, 4], "name": ["IBM", "Sun", "IBM", "Sun"], "price": [9.0, 7.0, 8.0, 8.5],
+    ... })
+    >>> query = "PATTERN IBM ; Sun WHERE IBM.price > Sun.price WITHIN 3 RETURN IBM.price AS ibm"
+    >>> cep.match(trades, query, time="ts", type="name").to_pydict()
+    {'ibm': [9.0], 'match_start': [1], 'match_end': [2]}
+    """
+    parsed = query if isinstance(query, Query) else Query(query)
+    return parsed.match(data, options, **named)
+
+
+def rejected(data: Data, time: str) -> Data:
+    """The dead letters of the data: rows that no query can place, since their time is NULL.
+
+    >>> rejected(pa.table({"ts": [1, None], "x": [5, 6]}), time="ts").to_pydict()
+    {'ts': [None], 'x': [6]}
+    """
+    if _on_spark(data):
+        from cepheid.spark import batch
+
+        return batch.rejected(data, time)  # type: ignore[no-any-return]
+    source = local.to_arrow(data)
+    if not isinstance(source, pa.Table):
+        raise DataError("rejected() needs a table or a frame: an iterator could be read only once")
+    if time not in source.column_names:
+        raise DataError(f"there is no column `{time}` (time=)")
+    dead = local.rejected(source, time)
+    return local.like(data, dead.schema, iter(dead.to_batches()))  # type: ignore[no-any-return]
+
+
+def _options(options: Options | None, named: Mapping[str, Any]) -> Options:
+    if options is not None:
+        return replace(options, **named)
+    if "time" not in named:
+        raise DataError("say which column holds the event time: time='ts'")
+    return Options(**named)
+
+
+def _on_spark(data: Any) -> bool:
+    """Whether the data is a Spark DataFrame (classic or Connect), or streams of them."""
+    if isinstance(data, Mapping):
+        return any(_on_spark(part) for part in data.values())
+    return any(base.__module__.startswith("pyspark.sql") for base in type(data).__mro__)
