@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -119,27 +119,38 @@ def merge(streams: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def run(plan: Plan, source: Source, options: Options) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The matches' schema, and the matches as they are found."""
+def run(
+    plan: Plan,
+    source: Source,
+    options: Options,
+    seen: Callable[[int], None] = lambda rows: None,
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The matches' schema, and the matches as they are found.
+
+    `seen` is told the number of rows after every batch of events.
+    """
     if isinstance(source, Batches) and _key_by_key(plan):
         source = _read(source)
     needed = [n for n in source.schema.names if n in plan.required]
     if isinstance(source, pa.Table):
         source = source.select(needed)
-        batches: Iterable[pa.RecordBatch] = _ordered(plan, source)
+        batches: Iterable[pa.RecordBatch] = _slices(in_order(plan, source))
     else:
         batches = (batch.select(needed) for batch in source)
     engine = Engine(plan, pa.schema([source.schema.field(n) for n in needed]), jit=options.jit)
-    return engine.schema, _matches(engine, batches)
+    return engine.schema, _matches(engine, batches, seen)
 
 
 def _read(source: Batches) -> pa.Table:
     return pa.Table.from_batches(source, source.schema)
 
 
-def _matches(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _matches(
+    engine: Engine, batches: Iterable[pa.RecordBatch], seen: Callable[[int], None]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from engine.push(batch)
+        seen(batch.num_rows)
     yield from engine.finish()
     if engine.counts.rejected:
         warnings.warn(
@@ -155,21 +166,26 @@ def _key_by_key(plan: Plan) -> bool:
     return counted and bool(plan.key) and all(len(set(p.values())) == 1 for p in plan.key)
 
 
-def _ordered(plan: Plan, table: pa.Table) -> Iterator[pa.RecordBatch]:
+def in_order(plan: Plan, table: pa.Table) -> pa.Table:
     """The table in the order of the stream; simultaneous events stay in input order."""
     schema = plan.schema
     keys = [next(iter(part.values())) for part in plan.key] if _key_by_key(plan) else []
     names = [*keys, schema.time, *([schema.tie] if schema.tie else [])]
     if not _sorted(table, names):
-        number = pa.array(np.arange(table.num_rows))
-        order = pc.sort_indices(
-            pa.table({**{n: _sortable(table[n]) for n in names}, "": number}),
-            sort_keys=[(n, "ascending") for n in (*names, "")],
-        )
+        # NULL comes first, as in Spark; the last key keeps simultaneous events in input order.
+        columns = {}
+        for n in names:
+            columns[f"{n} is there"] = pc.is_valid(table[n])
+            columns[n] = _sortable(table[n])
+        columns[""] = pa.array(np.arange(table.num_rows))
+        order = pc.sort_indices(pa.table(columns), sort_keys=[(n, "ascending") for n in columns])
         table = table.take(order)
-    for begin in range(0, max(1, table.num_rows), BATCH):
-        chunk = table.slice(begin, BATCH).combine_chunks()
-        yield from chunk.to_batches()
+    return table
+
+
+def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    for begin in range(0, table.num_rows, BATCH):
+        yield from table.slice(begin, BATCH).combine_chunks().to_batches()
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:

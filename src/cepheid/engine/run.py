@@ -21,7 +21,7 @@ from cepheid.engine.columns import Interner
 from cepheid.engine.operators import FOREVER, Context, LeafOperator, Operator, build_operators
 from cepheid.engine.output import Projection, output_schema, returned_columns
 from cepheid.engine.store import EventStore
-from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Plan, Seq, walk, waits
+from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Plan, Run, Seq, walk, waits
 
 ROUND = 4096
 """Rows of a round: small enough for intermediate results to stay in the processor's caches,
@@ -234,5 +234,7 @@ def _final_leaves(node: Node) -> set[Leaf]:
             return _final_leaves(node.right)
         case Conj():
             return _final_leaves(node.left) | _final_leaves(node.right)
+        case Run():
+            return {node.element}
         case Nseq() | Neg() | Kseq() | Filter():
             return _final_leaves(node.input)

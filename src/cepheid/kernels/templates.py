@@ -301,25 +301,30 @@ def _search_back(pieces: Pieces, found: str, level: int, stop: str) -> str:
     return indent(text, "    " * level)
 
 
-def nseq_before(pieces: Pieces, slots: list[int]) -> str:
+def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
     """NSEQ with the negation on the left (algorithm 2): the latest negated event before each
-    record of the outer input becomes its bound, in the last slot of the output."""
+    record of the outer input becomes its bound, in the last slot of the output.
+
+    `floor` is the slot of a bound that the record already has; the later of both counts.
+    """
+    found = "bound = max(bound, i_last[i])\nbreak"
+    begin = str(-(1 << 62)) if floor is None else f"o_slots[{floor}, o]"
     copies = [*copy_slots(0, "o_slots", "o", slots), (len(slots), "bound")]
     times = ("o_start[o]", "o_finish[o]", "o_first[o]", "o_last[o]")
     return (
         HEAD
         + _lines(pieces.unpack, 1)
         + _block(
-            """
+            f"""
 while o < o_end:
     eat = o_finish[o] - window
     high = o_first[o]
-    bound = -(1 << 62)
+    bound = {begin}
 """,
             1,
         )
         + _lines(pieces.outer, 2)
-        + _search_back(pieces, "bound = i_last[i]\nbreak", 2, "i_finish[i] > eat")
+        + _search_back(pieces, found, 2, "i_finish[i] > eat")
         + _block(FULL, 2)
         + _block(_emit(copies, times), 2)
         + _block("o += 1", 2)
@@ -392,6 +397,13 @@ def neg(pieces: Pieces, slots: list[int], low: str, high: str, clock: str | None
     )
 
 
+# Chains run backwards; groups are in order.
+_REVERSE = """\
+for f in range(count // 2):
+    found[f], found[count - 1 - f] = found[count - 1 - f], found[f]
+"""
+
+
 @dataclass
 class Group:
     """The parts of a KSEQ kernel that depend on the quantifier and its conditions.
@@ -413,6 +425,7 @@ class Group:
     checks_depth: int
     leading: bool
     trailing: bool
+    run: bool = False
 
 
 def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
@@ -487,7 +500,17 @@ if k == room or pooled + m > pool.shape[0]:
     )
     if group.clock:
         qualify = f"if {group.clock}:\n" + indent(qualify, "    ")
-    if pieces.hash is None:
+    if group.run:
+        # The run ends with the record at hand: its events before, by its chain or one by one.
+        back = "i - 1" if pieces.hash is None else "i_link[i] - i_base"
+        collect = (
+            "i = o\neat = o_finish[o] - window\n"
+            f"while i >= 0 and count < {group.exact} and i_finish[i] > eat:\n"
+            + indent(qualify, "    ")
+            + f"    i = {back}\n"
+            + _REVERSE
+        )
+    elif pieces.hash is None:
         collect = (
             "for i in range(upper_bound(i_last, i_end, low), i_end):\n"
             "    if i_last[i] >= high:\n        break\n" + indent(qualify, "    ")
@@ -499,10 +522,7 @@ if k == room or pooled + m > pool.shape[0]:
             "while j >= 0 and i_last[j] > low:\n"
             "    i = j\n"
             "    j = i_link[j] - i_base\n"
-            "    if i_last[i] < high:\n" + indent(qualify, "    " * 2) + "\n"
-            # The chain runs backwards.
-            "for f in range(count // 2):\n"
-            "    found[f], found[count - 1 - f] = found[count - 1 - f], found[f]\n"
+            "    if i_last[i] < high:\n" + indent(qualify, "    " * 2) + "\n" + _REVERSE
         )
     return (
         HEAD

@@ -118,6 +118,18 @@ class Kseq:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """KSEQ with both neighbours missing: every run of `count` consecutive events of a class,
+    or of a class and key."""
+
+    element: Leaf
+    count: int
+    key: tuple[Attribute, ...] = ()
+    running: tuple[Expr, ...] = ()
+    checks: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Records of `input` that satisfy the predicates."""
 
@@ -125,7 +137,7 @@ class Filter:
     predicates: tuple[Expr, ...]
 
 
-Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Filter
+Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Run | Filter
 
 
 @dataclass(frozen=True)
@@ -153,6 +165,8 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.input, node.negated)
         case Kseq():
             return (node.input, node.element)
+        case Run():
+            return (node.element,)
         case Filter():
             return (node.input,)
         case _:
@@ -177,6 +191,8 @@ def bound(node: Node) -> tuple[str, ...]:
             return bound(node.input)
         case Kseq():
             return (*bound(node.input), node.element.variable)
+        case Run():
+            return (node.element.variable,)
         case _:
             assert_never(node)
 

@@ -19,7 +19,7 @@ from cepheid.algebra.query import Clock, Variable
 from cepheid.algebra.text import expression_text, span_text
 from cepheid.algebra.types import Type
 from cepheid.language.ast import Between, Exactly, Optional, Quantifier
-from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Plan, Seq
+from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Plan, Run, Seq
 
 
 def plan_text(plan: Plan) -> str:
@@ -67,6 +67,8 @@ def _inputs(node: Node) -> tuple[tuple[Node, bool], ...]:
             return ((node.input, False), (node.negated, True))
         case Kseq():
             return ((node.input, False), (node.element, False))
+        case Run():
+            return ((node.element, False),)
         case Filter():
             return ((node.input, False),)
         case _:
@@ -98,6 +100,10 @@ def _label(node: Node, variables: Mapping[str, Variable]) -> str:
             name = f"KSEQ {node.element.variable}{_quantifier(node.quantifier)} {_gap(node.gap)}"
             conditions = (*node.predicates, *node.running, *node.checks)
             return _with(name, _conditions(node.equalities, conditions))
+        case Run():
+            name = f"KSEQ {node.element.variable}{{{node.count}}}"
+            conditions = [expression_text(c) for c in (*node.running, *node.checks)]
+            return _with(name, [*(f"hash({k.name})" for k in node.key), *conditions])
         case Filter():
             return _with("FILTER", [expression_text(p) for p in node.predicates])
         case _:

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from cepheid.algebra.expressions import Attribute, Call, Expr, variables
+from cepheid.algebra.expressions import (
+    Attribute,
+    Call,
+    Expr,
+    MatchDuration,
+    TimeSpan,
+    transform,
+    variables,
+)
 from cepheid.algebra.patterns import (
     Closure,
     Conjunction,
@@ -19,6 +27,7 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     leaves,
+    positive,
     walk,
 )
 from cepheid.algebra.patterns import Disjunction
@@ -26,10 +35,10 @@ from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.types import Type
 from cepheid.errors import PlanError
 from cepheid.language.ast import Exactly
-from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Seq, bound
+from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Run, Seq, bound
 from cepheid.planner.alternatives import Alternative, applies, negated_branches, without_absent
 from cepheid.planner.gaps import Placed, between, core
-from cepheid.planner.shapes import Shape, fold, names, restrict
+from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, fold, names, restrict
 
 
 def build(query: BoundQuery, alternative: Alternative, shape: Shape | str, push: bool) -> Node:
@@ -83,7 +92,7 @@ class _Builder:
     def __init__(self, query: BoundQuery, alternative: Alternative, push: bool) -> None:
         self.query = query
         self.pattern = alternative.pattern
-        self.having = alternative.having
+        self.having = tuple(self._complete(h) for h in alternative.having)
         self.push = push
         self.mingled = any(isinstance(p, Conjunction) for p in walk(self.pattern))
         where = alternative.where
@@ -100,7 +109,7 @@ class _Builder:
             if c.role in (Role.EQUALITY, Role.MULTI, Role.CHECK)
             or (c.role is Role.CLASS and len(c.variables) != 1)
         ]
-        self.final = [c.expression for c in where if c.role is Role.MATCH]
+        self.final = [self._complete(c.expression) for c in where if c.role is Role.MATCH]
         placed = between(self.pattern)
         self.negated = [n for p in placed for n in self._negations(p, where)]
         self.groups = [
@@ -110,6 +119,13 @@ class _Builder:
         ]
         self.groups.sort(key=lambda g: not isinstance(g.closure.quantifier, Exactly))
         self.negated.sort(key=lambda n: n.gap.open_after)
+
+    def _complete(self, expr: Expr) -> Expr:
+        """`duration()` is the span of all that the match binds."""
+        bound_ = positive(self.pattern)
+        return transform(
+            expr, lambda e: TimeSpan(bound_, e.type) if isinstance(e, MatchDuration) else None
+        )
 
     def _negations(self, placed: Placed, where: Iterable[Conjunct]) -> Iterable[_Negated]:
         if not isinstance(placed.item, Negation):
@@ -134,12 +150,26 @@ class _Builder:
 
     def build(self, shape: Shape | str) -> Node:
         wanted = core(self.pattern)
-        tree = shape_of(self.pattern, shape) if shape in ("left-deep", "right-deep") else shape
-        tree = restrict(tree, wanted) or wanted[0]
-        node = self._node(self.pattern, tree)
+        if not wanted:
+            node = self._run()
+        else:
+            styled = shape in (LEFT_DEEP, RIGHT_DEEP)
+            tree = restrict(shape_of(self.pattern, str(shape)) if styled else shape, wanted)
+            node = self._node(self.pattern, tree or wanted[0])
         node = self._attach(node, top=True)
         rest = (*self.predicates, *self.final, *self.having)
         return Filter(node, tuple(rest)) if rest else node
+
+    def _run(self) -> Node:
+        """A pattern of groups alone begins with its first run, `Fail{3} f`."""
+        group = self.groups.pop(0)
+        assert isinstance(group.closure.quantifier, Exactly)
+        columns = self.query.schema.columns
+        names_ = [part.columns[group.name] for part in self.query.key]
+        key = tuple(Attribute(group.name, n, columns[n]) for n in names_)
+        checks = self._take((group.name,))
+        count = group.closure.quantifier.count
+        return Run(self._leaf(group.name), count, key, group.running, checks)
 
     def _node(self, pattern: Pattern, shape: Shape) -> Node:
         match pattern:
@@ -289,7 +319,7 @@ class _Builder:
             if negated.outer <= set(bound(right)):
                 keys, rest = self._split(bound(right), (leaf.variable,), negated.predicates)
                 right = Nseq(right, leaf, True, keys, rest)
-            elif negated.outer <= set(bound(left)):
+            elif negated.outer <= set(bound(left)) and not isinstance(left, Nseq):
                 keys, rest = self._split(bound(left), (leaf.variable,), negated.predicates)
                 left = Nseq(left, leaf, False, keys, rest)
             else:

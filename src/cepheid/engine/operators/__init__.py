@@ -9,11 +9,11 @@ from cepheid import kernels
 from cepheid.engine.lowering import Inputs, Lowering
 from cepheid.engine.operators.base import FOREVER, Context, LeafOperator, Operator, Passing, places
 from cepheid.engine.operators.base import NO_HEADS
-from cepheid.engine.operators.closure import KseqOperator
+from cepheid.engine.operators.closure import KseqOperator, RunOperator
 from cepheid.engine.operators.joins import ConjOperator, SeqOperator
 from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
 from cepheid.kernels import Pieces
-from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Seq
+from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq
 
 __all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
 
@@ -68,6 +68,8 @@ def _operator(context: Context, node: Node, build: Callable[[Node], Operator]) -
             return NegOperator(context, node, build(node.input), build(node.negated))
         case Kseq():
             return KseqOperator(context, node, build(node.input), build(node.element))
+        case Run():
+            return RunOperator(context, node, build(node.element))
         case Filter():
             return FilterOperator(context, node, build(node.input))
         case _:

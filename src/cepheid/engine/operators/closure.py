@@ -2,71 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
 import numpy as np
 
 from cepheid import kernels
-from cepheid.engine.buffers import Pool
+from cepheid.algebra.expressions import Expr
+from cepheid.engine.buffers import Buffer, Pool
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import Context, Operator, Passing, as_predicates, places
 from cepheid.engine.operators.negation import edges
 from cepheid.kernels import Pieces, State
 from cepheid.kernels.templates import Group
-from cepheid.language.ast import Between, Exactly, Optional
-from cepheid.plan.nodes import Kseq
+from cepheid.language.ast import Between, Exactly, Optional, Quantifier
+from cepheid.plan.nodes import Equality, Kseq, Run
 
 
-class KseqOperator(Passing):
-    """KSEQ: groups between their neighbours, kept in a pool."""
+class Grouping(Passing):
+    """An operator that adds groups of `element` events, kept in a pool."""
 
-    def __init__(self, context: Context, node: Kseq, source: Operator, element: Operator) -> None:
+    def __init__(
+        self, context: Context, source: Operator, element: Operator, variable: str
+    ) -> None:
         super().__init__(context, source, element, extra=2)
-        self.slots[node.element.variable] = self.width - 2
-        self.pool = self.groups[node.element.variable] = Pool()
-        self.node = node
-        self.gap = node.gap
-        self.search(element, node.equalities)
+        self.slots[variable] = self.width - 2
+        self.pool = self.groups[variable] = Pool()
+        self.variable = variable
 
-    def source(self, inputs: Inputs) -> str:
-        node = self.node
-        variable = node.element.variable
-        low, high, clock = edges(self.outer, inputs, node.gap)
-        scope = places(self.outer, inputs, "o_slots", "o", outer=True)
-        element: Place = Event("i_slots[0, i] - base", False)
-        lower = Lowering(inputs, {**scope, variable: element})
-        hashed = self.hash(lower)
-        lower.require([*as_predicates(node.equalities), *node.predicates])
+    def conditions(
+        self,
+        inputs: Inputs,
+        scope: dict[str, Place],
+        running: Sequence[Expr],
+        checks: Sequence[Expr],
+    ) -> tuple[Lowering, Lowering]:
+        """The running conditions on a candidate `found[f]`, given `taken[:m]`; and the checks on
+        the complete group."""
         taken = GroupPlace("taken", "0", "m")
-        running = Lowering(
-            inputs, {**scope, variable: Event("found[f] - base", False), f"{variable}…": taken}, "u"
-        )
-        running.outer = lower.outer
-        if node.running:
-            holds = running.let("True")
-            with running.block("if m > 0:"):
-                for condition in node.running:
-                    running.line(f"{holds} = {holds} and {running.true(condition)}")
-            running.require_source(holds)
-        checks = Lowering(inputs, {**scope, variable: taken}, "k")
-        checks.require(node.checks)
-        outer = [*lower.outer, *checks.outer]
-        least, most, exact = _sizes(node)
-        group = Group(
-            low=low,
-            high=high,
-            clock=clock,
-            least=least,
-            most=most,
-            exact=exact,
-            optional=isinstance(node.quantifier, Optional),
-            running=running.inner,
-            running_depth=running.depth,
-            checks=checks.inner,
-            checks_depth=checks.depth,
-            leading=node.gap.open_before,
-            trailing=node.gap.open_after,
-        )
-        pieces = Pieces(inputs.unpack(5), outer, lower.inner, lower.depth, hashed)
-        return kernels.kseq(pieces, self.outer.copied, group)
+        candidate = {self.variable: Event("found[f] - base", False), f"{self.variable}…": taken}
+        test = Lowering(inputs, {**scope, **candidate}, "u")
+        if running:
+            holds = test.let("True")
+            with test.block("if m > 0:"):  # for the first element they hold
+                for condition in running:
+                    test.line(f"{holds} = {holds} and {test.true(condition)}")
+            test.require_source(holds)
+        complete = Lowering(inputs, {**scope, self.variable: taken}, "k")
+        complete.require(checks)
+        return test, complete
 
     def step(self) -> bool:
         heads = self.prepare()
@@ -93,11 +78,95 @@ class KseqOperator(Passing):
         self.pool.expire(self.context.eat - self.context.window)
 
 
-def _sizes(node: Kseq) -> tuple[int, int | None, int | None]:
-    match node.quantifier:
+class KseqOperator(Grouping):
+    """KSEQ: groups between their neighbours."""
+
+    def __init__(self, context: Context, node: Kseq, source: Operator, element: Operator) -> None:
+        super().__init__(context, source, element, node.element.variable)
+        self.node = node
+        self.gap = node.gap
+        self.search(element, node.equalities)
+
+    def source(self, inputs: Inputs) -> str:
+        node = self.node
+        low, high, clock = edges(self.outer, inputs, node.gap)
+        scope = places(self.outer, inputs, "o_slots", "o", outer=True)
+        lower = Lowering(inputs, {**scope, self.variable: Event("i_slots[0, i] - base", False)})
+        hashed = self.hash(lower)
+        lower.require([*as_predicates(node.equalities), *node.predicates])
+        running, checks = self.conditions(inputs, scope, node.running, node.checks)
+        least, most, exact = _sizes(node.quantifier)
+        group = Group(
+            low=low,
+            high=high,
+            clock=clock,
+            least=least,
+            most=most,
+            exact=exact,
+            optional=isinstance(node.quantifier, Optional),
+            running=running.inner,
+            running_depth=running.depth,
+            checks=checks.inner,
+            checks_depth=checks.depth,
+            leading=node.gap.open_before,
+            trailing=node.gap.open_after,
+        )
+        outer = [*lower.outer, *running.outer, *checks.outer]
+        pieces = Pieces(inputs.unpack(5), outer, lower.inner, lower.depth, hashed)
+        return kernels.kseq(pieces, self.outer.copied, group)
+
+
+class RunOperator(Grouping):
+    """Runs of events alone: each event ends the run of those before it."""
+
+    def __init__(self, context: Context, node: Run, element: Operator) -> None:
+        super().__init__(context, element, element, node.element.variable)
+        self.slots = {self.variable: 0}
+        self.width = 2
+        self.out = Buffer(self.width)
+        self.node = node
+        self.equalities = [Equality(replace(k, variable=_LAST), k) for k in node.key]
+        self.search(element, self.equalities)
+
+    def source(self, inputs: Inputs) -> str:
+        node = self.node
+        last: Place = Event("o_slots[0, o] - base", True)
+        element: Place = Event("i_slots[0, i] - base", False)
+        lower = Lowering(inputs, {_LAST: last, self.variable: element})
+        hashed = self.hash(lower)
+        lower.require(as_predicates(self.equalities))
+        running, checks = self.conditions(inputs, {}, node.running, node.checks)
+        group = Group(
+            low="0",
+            high="0",
+            clock=None,
+            least=node.count,
+            most=node.count,
+            exact=node.count,
+            optional=False,
+            running=running.inner,
+            running_depth=running.depth,
+            checks=checks.inner,
+            checks_depth=checks.depth,
+            leading=True,
+            trailing=False,
+            run=True,
+        )
+        pieces = Pieces(inputs.unpack(5), lower.outer, lower.inner, lower.depth, hashed)
+        return kernels.kseq(pieces, [], group)
+
+
+_LAST = "…last"  # stands for the event that ends a run; no variable is called so
+
+
+def _sizes(quantifier: Quantifier) -> tuple[int, int | None, int | None]:
+    """Least and most elements, and the exact number if it is a run."""
+    match quantifier:
         case Between(low=low, high=high):
             return low, high, None
         case Exactly(count=count):
             return count, count, count
         case Optional():
             return 0, 1, None
+        case _:
+            assert_never(quantifier)

@@ -35,7 +35,8 @@ class NseqBefore(Passing):
         hashed = self.hash(lower)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed)
-        return kernels.nseq_before(pieces, self.outer.copied)
+        floor = self.outer.bound if isinstance(self.outer, NseqBefore) else None
+        return kernels.nseq_before(pieces, self.outer.copied, floor)
 
     def step(self) -> bool:
         heads = self.prepare()

@@ -1,0 +1,101 @@
+"""Runs the engine on a case and shows its matches as the oracle does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.algebra.expressions import Whole
+from cepheid.algebra.patterns import positive
+from cepheid.algebra.query import BoundQuery, Kind, Output
+from cepheid.algebra.types import Type
+from cepheid.engine.run import Engine
+from cepheid.local import in_order
+from cepheid.plan.nodes import Plan
+from cepheid.planner import make_plan
+from tests.corpus.reader import table
+from tests.oracle.events import Event, Match
+
+INDEX = "#"
+"""A column with each event's place in the input, by which matches are compared."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round."""
+
+    shape: str = "left-deep"
+    push: bool = True
+    jit: bool = False
+    cuts: tuple[int, ...] = (1 << 20,)
+    round_size: int = 4096
+
+    def __str__(self) -> str:
+        parts = [self.shape, "push" if self.push else "top", f"cuts {self.cuts[0]}"]
+        return ", ".join([*parts, f"rounds {self.round_size}", "jit" if self.jit else "plain"])
+
+
+def indexed(query: BoundQuery, setup: Setup) -> Plan:
+    """The plan, returning the places of the events that each variable binds."""
+    plan = make_plan(query, setup.shape, setup.push)
+    schema = replace(plan.schema, columns={**plan.schema.columns, INDEX: Type.INTEGER})
+    outputs = tuple(Output(v, Whole(v, (INDEX,))) for v in positive(query.pattern))
+    return replace(plan, outputs=outputs, schema=schema, required=(*plan.required, INDEX))
+
+
+def run(query: BoundQuery, events: Sequence[Event], setup: Setup = Setup()) -> list[Match]:
+    plan = indexed(query, setup)
+    data = table(query.schema, events)
+    data = data.append_column(INDEX, pa.array(np.arange(len(events))))
+    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size)
+    rows: list[dict[str, Any]] = []
+    for batch in _cut(in_order(plan, data), setup.cuts):
+        for matches in engine.push(batch):
+            rows += matches.to_pylist()
+    for matches in engine.finish():
+        rows += matches.to_pylist()
+    assert engine.counts.matches == len(rows)
+    return [_match(query, row) for row in rows]
+
+
+def _cut(data: pa.Table, cuts: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    begin, turn = 0, 0
+    while begin < data.num_rows:
+        yield from data.slice(begin, cuts[turn % len(cuts)]).combine_chunks().to_batches()
+        begin, turn = begin + cuts[turn % len(cuts)], turn + 1
+
+
+def _match(query: BoundQuery, row: dict[str, Any]) -> Match:
+    bindings: dict[str, Any] = {}
+    for name in positive(query.pattern):
+        value, kind = row[name], query.variables[name].kind
+        match value:
+            case None:
+                # An optional event that is absent looks like one of a branch not taken.
+                bindings[name] = None
+            case list():
+                bindings[name] = tuple(element[INDEX] for element in value)
+            case _:
+                one = value[INDEX]
+                bindings[name] = one if kind is Kind.SINGLE else (one,)
+    return Match(bindings, row["match_start"], row["match_end"])
+
+
+def multiset(query: BoundQuery, matches: Iterable[Match]) -> Counter[tuple[Any, ...]]:
+    """Matches without their order; an absent optional event is told apart from nothing."""
+    return Counter(
+        (
+            tuple(
+                (v, None if query.variables[v].kind is Kind.OPTIONAL and b == () else b)
+                for v, b in sorted(m.bindings.items())
+            ),
+            m.start,
+            m.end,
+        )
+        for m in matches
+    )
