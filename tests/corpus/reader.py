@@ -283,7 +283,7 @@ def rewrite(path: Path, answers: Mapping[str, str]) -> None:
             answer = answers[name[1].strip()]
             paragraphs[n] = re.sub(
                 r"^oracle\b.*(?:\n[ \t]+.*)*",
-                lambda _, a=answer: f"oracle   {a}",  # type: ignore[misc]
+                lambda _, a=answer: f"oracle   {a}",
                 paragraph,
                 flags=re.MULTILINE,
             )

@@ -27,7 +27,7 @@ def matches(query: BoundQuery, events: Sequence[Event]) -> list[Match]:
 
     Rows without a time are rejected. Keys are kept apart.
     """
-    timed = [e for e in events if e.time is not None]
+    timed = [e for e in events if e.values[query.schema.time] is not None]
     found: list[tuple[Any, Match]] = []
     for search in searches(query, timed):
         considered = sorted(
@@ -63,9 +63,9 @@ def searches(query: BoundQuery, events: list[Event]) -> Iterator[Search]:
     variables the query is keyed, but `=>` and `n EVENTS` then look at the whole stream"."""
     chosen = {name: [e for e in events if is_a(query, name, e)] for name in query.variables}
     keys = {k for name, own in chosen.items() for k in (key_of(query, name, e) for e in own)}
-    columns = [part.uniform for part in query.key]
+    columns = [c for c in (part.uniform for part in query.key) if c is not None]
     for key in sorted(k for k in keys if k is not None):
-        if query.key and all(c is not None for c in columns):
+        if len(columns) == len(query.key):
             in_part = [e for e in events if tuple(rank(e.values.get(c)) for c in columns) == key]
         else:
             in_part = events

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from cepheid.algebra.patterns import Closure, Negation, Pattern, Sequence
+from cepheid.algebra.patterns import Closure, Negation, Pattern, Sequence, positive
 from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator
 
 from . import patterns
@@ -210,9 +210,7 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
                 broken = True
             end = spans[n].end
         if not broken:
-            key = tuple(
-                tuple(state.env[v] for v in patterns.positive(block[n].pattern)) for n in free
-            )
+            key = tuple(tuple(state.env[v] for v in positive(block[n].pattern)) for n in free)
             yield Choice(state, key, end, fits)
 
 

@@ -1,0 +1,1 @@
+"""Hypothesis strategies and the suites that use them."""

@@ -1,0 +1,39 @@
+"""The random cases themselves: queries that bind, over every role and on streams that match."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+
+from cepheid.algebra.query import Role
+from tests.corpus import bound
+from tests.corpus.reader import Case, table
+from tests.oracle import matches
+from tests.properties.strategies import cases
+
+SEARCH = settings(
+    max_examples=3000,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases())
+def test_queries_bind(case: Case) -> None:
+    query = bound(case)
+    assert query.window is not None
+    assert table(case.schema, case.events).num_rows == len(case.events)
+
+
+@pytest.mark.parametrize("role", Role, ids=lambda r: r.value)
+def test_every_role_meets_a_match(role: Role) -> None:
+    """With a match, so that a conjunct that is wrongly refused shows."""
+
+    def matching(case: Case) -> bool:
+        query = bound(case)
+        wanted = any(c.role is role for c in query.where)
+        return wanted and bool(matches(query, case.events))
+
+    assert find(cases(), matching, settings=SEARCH).events
