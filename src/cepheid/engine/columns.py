@@ -42,6 +42,14 @@ class Hash:
     columns: tuple[Column, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A column as it is in the store, of a type of fixed width and without NULLs: what kernels
+    return."""
+
+    name: str
+
+
 TIME = Column(Attribute("", "", Type.INTEGER))
 """The event's time, whatever the time column is called."""
 

@@ -28,7 +28,7 @@ from cepheid.algebra.expressions import (
     variables,
 )
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import TIME, Column, Hash, as_column
+from cepheid.engine.columns import TIME, Column, Hash, Stored, as_column
 
 COMPARISONS = {
     "=": "({x} == {y})",
@@ -89,11 +89,11 @@ class Inputs:
 
     nullable: frozenset[Column]
     objects: bool
-    columns: list[Column | Hash] = field(default_factory=list)
+    columns: list[Column | Hash | Stored] = field(default_factory=list)
     params: list[Constant] = field(default_factory=list)
     pools: list[str] = field(default_factory=list)
 
-    def column(self, column: Column | Hash) -> int:
+    def column(self, column: Column | Hash | Stored) -> int:
         if column not in self.columns:
             self.columns.append(column)
         return self.columns.index(column)
@@ -135,8 +135,8 @@ class Lowering:
         self.outer: list[str] = []
         self.inner: list[str] = []
         self.depth = 0
-        self._outer_cache: dict[tuple[str, Column | Hash], Term] = {}
-        self._cache: dict[tuple[str, Column | Hash], Term] = {}
+        self._outer_cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
+        self._cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
         self._names = 0
 
     # ── lines ──
@@ -250,7 +250,7 @@ class Lowering:
             case _:
                 assert_never(expr)
 
-    def read(self, variable: str, column: Column | Hash) -> Term:
+    def read(self, variable: str, column: Column | Hash | Stored) -> Term:
         place = self.scope.get(variable)
         if not isinstance(place, Event):
             raise NotLowered(column)

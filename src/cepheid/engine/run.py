@@ -108,6 +108,7 @@ class Engine:
             masks = [mask[rows] for mask in masks]
             ticks = ticks.take(rows)
         store.append(batch, ticks.time, ticks.position, ticks.clock, context.eat)
+        self._sink.fuse(CAPACITY)
         first = store.base + store.n - len(rows)
         for leaf, mask in zip(self._leaves, masks, strict=True):
             own = np.flatnonzero(mask)
@@ -173,6 +174,12 @@ class Sink:
         self._projections = [Projection(plan, root, schema) for root in roots]
         self._hold = hold
         self._held: list[tuple[NDArray[np.int64], pa.RecordBatch]] = []
+
+    def fuse(self, capacity: int) -> None:
+        """Where nothing is held back, kernels may write the result themselves."""
+        if not self._hold:
+            for projection in self._projections:
+                projection.fuse(capacity)
 
     def take(self, index: int) -> Iterator[pa.RecordBatch]:
         """Project what a root has collected."""

@@ -19,6 +19,7 @@ from cepheid.engine.columns import (
     Column,
     Hash,
     Interner,
+    Stored,
     hashes,
     kernel_values,
 )
@@ -111,12 +112,15 @@ class EventStore:
         self.interner.forget(live)
         self._limit = max(FORGET_AT, 2 * len(self.interner))
 
-    def kernel_columns(self, columns: Iterable[Column | Hash], objects: bool) -> list[Values]:
+    def kernel_columns(self, columns: Iterable[Column | Hash | Stored], objects: bool) -> list[Values]:
         """The arrays that a kernel is called with: values, and validity where NULL may be."""
         arrays: list[Values] = []
         for column in columns:
             if isinstance(column, Hash):
                 arrays.append(self.hash(column))
+                continue
+            if isinstance(column, Stored):
+                arrays.append(self.stored(column.name))
                 continue
             if column == TIME:
                 arrays.append(self.time)
@@ -129,6 +133,13 @@ class EventStore:
             if column in self.nullable:
                 arrays.append(np.ones(self.n, np.bool_) if valid is None else valid)
         return arrays
+
+    def stored(self, name: str) -> Values:
+        """A returned column of fixed width as an array; times as integers."""
+        array = self.arrow[name]
+        assert array is not None
+        values = array.to_numpy()
+        return values.view(np.int64) if values.dtype.kind == "M" else values
 
     def _object(self, column: Column) -> tuple[Values, Valid | None]:
         if column not in self._objects:

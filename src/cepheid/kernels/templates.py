@@ -1,7 +1,8 @@
 """Source of the operators' kernels (ZStream 4.4), around generated predicates.
 
-Every kernel has the signature `kernel(outer, inner, heads, cols, params, out, state)` with
-`Records` for outer, inner and out; see `State`. A kernel fills `out` up to its capacity, says in
+Every kernel has the signature `kernel(outer, inner, heads, cols, params, out, results, state)`
+with `Records` for outer, inner and out; see `State`. The root of a plan may write its RETURN
+columns, `results`, instead of records. A kernel fills `out` up to its capacity, says in
 `state` where it stands, and is resumed with the next call. The outer loop runs in the order of
 ends, so the output is in that order too. Candidates of the inner side are found by binary search
 on their last position, or, with equalities, by a walk along a hash chain, newest first.
@@ -16,7 +17,7 @@ from textwrap import indent
 HEAD = """
 
 @jit
-def kernel(outer, inner, heads, cols, params, out, state):
+def kernel(outer, inner, heads, cols, params, out, results, state):
     o = state[0]
     i = state[1]
     fresh = state[2]
@@ -42,7 +43,7 @@ def kernel(outer, inner, heads, cols, params, out, state):
     out_first = out.first
     out_last = out.last
     out_slots = out.slots
-    room = out_start.shape[0]
+    room = state[15]
     mask = heads.shape[0] - 1
 """
 
@@ -70,7 +71,8 @@ class Pieces:
 
     `unpack` names columns and parameters. `outer` are lines that read the outer record alone,
     `inner` lines that end inside the `if`s of all predicates, `depth` levels deep. `hash` is the
-    outer record's hash, if there are equalities.
+    outer record's hash, if there are equalities. `results` are values to be written instead of a
+    record.
     """
 
     unpack: list[str] = field(default_factory=list)
@@ -78,6 +80,7 @@ class Pieces:
     inner: list[str] = field(default_factory=list)
     depth: int = 0
     hash: str | None = None
+    results: list[str] | None = None
 
 
 def _lines(lines: Iterable[str], level: int) -> str:
@@ -88,7 +91,13 @@ def _block(text: str, level: int) -> str:
     return indent(text.strip("\n") + "\n", "    " * level)
 
 
-def _emit(copies: Iterable[tuple[int, str]], times: tuple[str, str, str, str]) -> str:
+def _emit(
+    pieces: Pieces, copies: Iterable[tuple[int, str]], times: tuple[str, str, str, str]
+) -> str:
+    """Write a record: its slots and its edges; or its results, then start and end."""
+    if pieces.results is not None:
+        values = [*pieces.results, times[0], times[1]]
+        return "\n".join([*(f"results[{n}][k] = {v}" for n, v in enumerate(values)), "k += 1"])
     lines = [f"out_slots[{slot}, k] = {source}" for slot, source in copies]
     names = ("out_start", "out_end", "out_first", "out_last")
     lines += [f"{name}[k] = {value}" for name, value in zip(names, times, strict=True)]
@@ -114,6 +123,7 @@ def seq(
     body = _lines(pieces.inner, 0)
     emit = _block(FULL, pieces.depth) + _block(
         _emit(
+            pieces,
             [
                 *copy_slots(0, "i_slots", "i", inner_slots),
                 *copy_slots(len(inner_slots), "o_slots", "o", outer_slots),
@@ -206,7 +216,7 @@ if k == room:
         body = (
             _lines(pieces.inner, 0)
             + _block(full, pieces.depth)
-            + _block(_emit(copies, times), pieces.depth)
+            + _block(_emit(pieces, copies, times), pieces.depth)
         )
         begin = f"{mine} = at_{mine}\neat = {mine}_finish[{mine}] - window\n"
         if pieces.hash is None:
@@ -326,7 +336,7 @@ while o < o_end:
         + _lines(pieces.outer, 2)
         + _search_back(pieces, found, 2, "i_finish[i] > eat")
         + _block(FULL, 2)
-        + _block(_emit(copies, times), 2)
+        + _block(_emit(pieces, copies, times), 2)
         + _block("o += 1", 2)
         + TAIL
     )
@@ -391,7 +401,7 @@ def neg(pieces: Pieces, slots: list[int], low: str, high: str, clock: str | None
         + _search_back(search, "clear = False\nbreak", 2, "i_last[i] > low")
         + _block("if clear:", 2)
         + _block(FULL, 3)
-        + _block(_emit(copies, times), 3)
+        + _block(_emit(pieces, copies, times), 3)
         + _block("o += 1", 2)
         + TAIL
     )
@@ -436,6 +446,7 @@ def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
     """
     n = len(slots)
     emit = _emit(
+        pieces,
         [*copy_slots(0, "o_slots", "o", slots), (n, "pool_base + pooled"), (n + 1, "m")],
         ("begin", "finish", "first", "last"),
     )

@@ -31,7 +31,8 @@ class FilterOperator(Passing):
     def source(self, inputs: Inputs) -> str:
         lower = Lowering(inputs, places(self.outer, inputs, "o_slots", "o", outer=False))
         lower.require(self.node.predicates)
-        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth)
+        results = self.result_values(lower)
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, None, results)
         return kernels.filter_(pieces, self.outer.copied)
 
     def step(self) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr
 from cepheid.algebra.types import Type
 from cepheid.engine.buffers import Buffer, Pool
-from cepheid.engine.columns import Column, Hash
+from cepheid.engine.columns import Column, Hash, Stored
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, NotLowered, Place
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import evaluate
@@ -44,7 +44,7 @@ class Compiled:
     """A kernel and what it is called with."""
 
     kernel: Any
-    columns: tuple[Column | Hash, ...]
+    columns: tuple[Column | Hash | Stored, ...]
     params: tuple[Any, ...]
     pools: tuple[str, ...]
     objects: bool
@@ -66,7 +66,9 @@ class Operator:
         self.bound: int | None = None  # slot of an NSEQ bound, which a parent doesn't copy
         self.out = Buffer(width)
         self.state: NDArray[np.int64] = np.zeros(State.SIZE, np.int64)
-        self._compiled: dict[frozenset[Column], Compiled] = {}
+        self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
+        self.results: tuple[Any, ...] = ()
+        self._compiled: dict[Any, Compiled] = {}
 
     @property
     def copied(self) -> list[int]:
@@ -80,9 +82,10 @@ class Operator:
     def compiled(self) -> Compiled:
         """The kernel for the columns in which NULLs have been seen."""
         nullable = self.context.store.nullable
-        if nullable not in self._compiled:
-            self._compiled[nullable] = self._compile(nullable)
-        return self._compiled[nullable]
+        shape = (nullable, self.returned)
+        if shape not in self._compiled:
+            self._compiled[shape] = self._compile(nullable)
+        return self._compiled[shape]
 
     def _compile(self, nullable: frozenset[Column]) -> Compiled:
         inputs = Inputs(nullable, objects=False)
@@ -109,10 +112,19 @@ class Operator:
     def columns(self) -> Iterable[Column]:
         """Columns that the kernel reads, known before any event is."""
         for column in self._compile(frozenset()).columns:
-            if isinstance(column, Hash):
-                yield from column.columns
-            else:
-                yield column
+            match column:
+                case Hash():
+                    yield from column.columns
+                case Column():
+                    yield column
+                case Stored():
+                    pass
+
+    def result_values(self, lower: Lowering) -> list[str] | None:
+        """Source of RETURN's values, if the kernel writes them."""
+        if self.returned is None:
+            return None
+        return [lower.read(a.variable, Stored(a.name)).value for a in self.returned]
 
     # ── running ──
 
@@ -125,6 +137,7 @@ class Operator:
         state[State.BASE] = context.store.base
         state[State.WINDOW] = context.window
         state[State.COUNT] = self.out.n
+        state[State.ROOM] = len(self.results[0]) if self.results else self.out.capacity
         compiled.kernel(
             outer,
             inner,
@@ -132,6 +145,7 @@ class Operator:
             (*fixed, *arrays, *(p.rows for p in pools)),
             (*compiled.params, *(p.base for p in pools)),
             self.out.records,
+            self.results,
             state,
         )
         self.out.n = self.out.visible = int(state[State.COUNT])

@@ -95,6 +95,7 @@ class KseqOperator(Grouping):
         hashed = self.hash(lower)
         lower.require([*as_predicates(node.equalities), *node.predicates])
         running, checks = self.conditions(inputs, scope, node.running, node.checks)
+        results = self.result_values(lower)
         least, most, exact = _sizes(node.quantifier)
         group = Group(
             low=low,
@@ -112,7 +113,7 @@ class KseqOperator(Grouping):
             trailing=node.gap.open_after,
         )
         outer = [*lower.outer, *running.outer, *checks.outer]
-        pieces = Pieces(inputs.unpack(5), outer, lower.inner, lower.depth, hashed)
+        pieces = Pieces(inputs.unpack(5), outer, lower.inner, lower.depth, hashed, results)
         return kernels.kseq(pieces, self.outer.copied, group)
 
 

@@ -49,7 +49,8 @@ class SeqOperator(Searching):
         lower = Lowering(inputs, scope)
         hashed = self.hash(lower)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
-        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed)
+        results = self.result_values(lower)
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed, results)
         floor = self.outer.bound if isinstance(self.outer, NseqBefore) else None
         ceiling = self.inner.bound if isinstance(self.inner, NseqAfter) else None
         return kernels.seq(pieces, self.outer.copied, self.inner.copied, floor, ceiling)
@@ -93,7 +94,8 @@ class ConjOperator(Operator):
             hashed = lower.read(*self.keys[0 if left_at_hand else 1]).value
         require_distinct(lower, self.node.distinct)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
-        return Pieces([], lower.outer, lower.inner, lower.depth, hashed)
+        results = self.result_values(lower)
+        return Pieces([], lower.outer, lower.inner, lower.depth, hashed, results)
 
     def source(self, inputs: Inputs) -> str:
         left, right = self._side(inputs, True), self._side(inputs, False)

@@ -121,8 +121,9 @@ class NegOperator(Passing):
         hashed = self.hash(lower)
         require_distinct(lower, self.node.distinct)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
+        results = self.result_values(lower)
         unpack = ["positions = cols[0]", *inputs.unpack(1)]
-        pieces = Pieces(unpack, lower.outer, lower.inner, lower.depth, hashed)
+        pieces = Pieces(unpack, lower.outer, lower.inner, lower.depth, hashed, results)
         return kernels.neg(pieces, self.outer.copied, low, high, clock)
 
     def step(self) -> bool:
