@@ -10,7 +10,10 @@ from typing import Annotated
 import typer
 
 from cepheid.cli import generate
+from cepheid.cli.check import check
+from cepheid.cli.explain import explain
 from cepheid.cli.failure import exit_cleanly
+from cepheid.cli.run import run
 from cepheid.spark.session import PANDAS_NOTICE
 
 app = typer.Typer(
@@ -20,6 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(run)
+app.command()(check)
+app.command()(explain)
 app.add_typer(generate.app, name="generate")
 
 
@@ -47,9 +53,16 @@ def _options(
 ) -> None:
     """Find patterns of events, on a laptop and on a Spark cluster.
 
-    [bold]Try it:[/bold] make some card transactions, with fraud planted in them
+    [bold]Try it:[/bold] make readings of a shop's RFID tags, and find what was stolen
 
-        cepheid generate fraud --rows 1_000_000 --output fraud.parquet
+        cepheid generate rfid --rows 100_000 --output rfid.parquet
+
+        cepheid check examples/shoplifting.cep
+
+        cepheid explain examples/shoplifting.cep
+
+        cepheid run examples/shoplifting.cep
+            --input rfid.parquet --time ts --type type
 
     Exit codes: 0 done, 1 the run failed, 2 the query or an option is wrong.
     CEPHEID_DEBUG=1 in the environment shows the traceback of an error.

@@ -1,0 +1,139 @@
+"""The options that the commands share, and what `--input` and `--param` mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cepheid.cli.files import Format, format_of
+
+_NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
+
+
+class TimeUnit(StrEnum):
+    """What one tick of an integer time column can be."""
+
+    US = "us"
+    MS = "ms"
+    S = "s"
+    MIN = "min"
+    H = "h"
+    D = "d"
+
+
+QueryFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="QUERY.cep", exists=True, dir_okay=False, help="The file with the query.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Inputs = Annotated[
+    list[str],
+    typer.Option(
+        "--input", "-i", metavar="[NAME=]PATH", show_default=False,
+        help="A file or folder of events. For several streams repeat it with the streams' names: "
+        "--input trades=a.parquet --input news=b.csv.",
+    ),
+]  # fmt: skip
+InputFormat = Annotated[
+    Format | None,
+    typer.Option(help="By default what the file's name ends with, or else Parquet."),
+]
+TimeColumn = Annotated[
+    str, typer.Option(help="The column of the event time.", metavar="COLUMN", show_default=False)
+]
+TypeColumn = Annotated[
+    str | None,
+    typer.Option("--type", metavar="COLUMN", help="The column of the event type, if there is one."),
+]
+TieColumn = Annotated[
+    str | None,
+    typer.Option("--tie", metavar="COLUMN", help="The column that orders events of one time."),
+]
+Unit = Annotated[
+    TimeUnit | None,
+    typer.Option(help="What a tick of an integer time is, to allow WITHIN 10 seconds."),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", "-p", metavar="NAME=VALUE",
+        help="The value of the query's :NAME. A number, true, false, null, or else text.",
+    ),
+]  # fmt: skip
+PlanShape = Annotated[
+    str, typer.Option(help="left-deep, right-deep, or a tree over the variables: '(a (b c))'.")
+]
+
+
+OptionalInputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", "-i", metavar="[NAME=]PATH",
+        help="Events whose columns the query must fit; only their schema is read.",
+    ),
+]  # fmt: skip
+AssumedTime = Annotated[str, typer.Option(help="The column of the event time.", metavar="COLUMN")]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Where the events of a stream are. Without a name, there is only this stream."""
+
+    name: str | None
+    path: str
+    format: Format
+
+
+def parse_inputs(texts: Sequence[str], format: Format | None) -> tuple[Input, ...]:
+    """`PATH`, or `NAME=PATH` for each of several streams.
+
+    A path with a `=` of its own, as in `day=3/events.csv`, is a path if it is there.
+    """
+    inputs = []
+    for text in texts:
+        named = None if Path(text).exists() else _NAMED.fullmatch(text)
+        name, path = (named[1], named[2]) if named else (None, text)
+        inputs.append(Input(name, path, format_of(Path(path), format)))
+    names = [i.name for i in inputs]
+    if len(inputs) > 1 and None in names:
+        raise typer.BadParameter("with several inputs each needs a name: --input trades=a.parquet")
+    if len(set(names)) < len(names):
+        raise typer.BadParameter("two inputs have the same name")
+    return tuple(inputs)
+
+
+def parse_parameters(texts: Sequence[str]) -> dict[str, object]:
+    """The values of a query's parameters. Quotes make text of what would be something else.
+
+    >>> parse_parameters(["limit=5", "share=0.2", "name=IBM", "code='007'", "x=null"])
+    {'limit': 5, 'share': 0.2, 'name': 'IBM', 'code': '007', 'x': None}
+    """
+    values: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals):
+            raise typer.BadParameter(f"{text!r} isn't like --param limit=5")
+        values[name.strip().removeprefix(":")] = _value(value.strip())
+    return values
+
+
+def _value(text: str) -> object:
+    words: dict[str, object] = {"true": True, "false": False, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,141 @@
+"""Files of events for the local engine: their columns, and those of their rows wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.json
+
+from cepheid.cli.arguments import Input, TimeUnit, parse_inputs, parse_parameters
+from cepheid.cli.files import Format
+from cepheid.errors import DataError
+from cepheid.options import Options
+from cepheid.query import Query
+from cepheid.schemas import assumed
+
+TIME_TYPE = pa.timestamp("us", "UTC")
+"""What text in a time column is read as; without an offset it is taken as UTC."""
+
+_BLOCK = 1 << 25
+"""Bytes of a text file from which the types of its columns are inferred."""
+
+
+def read_query(path: Path) -> Query:
+    """The query of a file; its findings will name the file."""
+    return Query(path.read_text(encoding="utf-8"), str(path))
+
+
+def make_options(
+    time: str,
+    type: str | None,
+    tie: str | None,
+    unit: TimeUnit | None,
+    param: Sequence[str] | None,
+    plan: str = "left-deep",
+) -> Options:
+    return Options(
+        time=time,
+        type=type,
+        tie=tie,
+        unit=None if unit is None else unit.value,
+        params=parse_parameters(param or ()),
+        plan=plan,
+    )
+
+
+def columns_for(
+    query: Query, inputs: Sequence[str] | None, format: Format | None, options: Options
+) -> tuple[pa.Schema | Mapping[str, pa.Schema], Options]:
+    """The columns of the files named; if there are none, columns that fit the query."""
+    sources = parse_inputs(inputs or (), format)
+    if not sources:
+        typed = options if options.type else replace(options, type="type")
+        return assumed(query.syntax, typed), typed
+    schemas = {source.name or "": EventFile(source, options.time).schema for source in sources}
+    return schemas.get("", schemas), options
+
+
+class EventFile:
+    """The events of an input for the local engine: its columns, and those of its rows wanted."""
+
+    def __init__(self, source: Input, time: str) -> None:
+        if not Path(source.path).exists():
+            raise FileNotFoundError(2, "No such file or folder", source.path)
+        self._path, self._format, self._time = source.path, source.format, time
+        try:
+            self._dataset = pa.dataset.dataset(source.path, format=_dataset_format(source.format))
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise self._unreadable(error) from None
+        self.schema = pa.schema([self._field(f) for f in self._dataset.schema])
+
+    def read(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+        try:
+            table = self._dataset.to_table(columns=list(columns), filter=where)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise self._unreadable(error) from None
+        for position, field in enumerate(table.schema):
+            wanted = self.schema.field(field.name)
+            if field.type != wanted.type:
+                table = table.set_column(position, wanted, self._cast(table[field.name], wanted))
+        return table
+
+    def rejected(self) -> pa.Table:
+        """The rows whose time is NULL, with all their columns."""
+        return self.read(self.schema.names, pc.field(self._time).is_null())
+
+    def _field(self, field: pa.Field) -> pa.Field:
+        """Text in the time column is a time; text files give no more than microseconds."""
+        if field.name == self._time and (_is_text(field.type) or self._inferred(field.type)):
+            return field.with_type(TIME_TYPE)
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            return field.with_type(pa.timestamp("us", field.type.tz))
+        return field
+
+    def _inferred(self, type_: pa.DataType) -> bool:
+        """A time that was text in the file: of what kind it is depends on how it is written."""
+        return self._format is not Format.PARQUET and bool(pa.types.is_timestamp(type_))
+
+    def _cast(self, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+        if not _is_text(column.type):
+            return column.cast(field.type, safe=False)
+        try:
+            return column.cast(field.type)
+        except pa.ArrowInvalid:
+            pass
+        try:
+            return column.cast(pa.timestamp("us")).cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{self._path}: the time column `{field.name}` must be ISO 8601, such as "
+                f"2026-01-31T12:00:00Z: {error}"
+            ) from None
+
+    def _unreadable(self, error: Exception) -> DataError:
+        return DataError(f"{self._path}: {str(error).splitlines()[0]}")
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _dataset_format(format: Format) -> Any:
+    match format:
+        case Format.CSV:
+            # An empty field is NULL, as it is to Spark; an empty string is written "".
+            return pa.dataset.CsvFileFormat(
+                read_options=pa.csv.ReadOptions(block_size=_BLOCK),
+                convert_options=pa.csv.ConvertOptions(
+                    strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
+            )
+        case Format.JSON:
+            return pa.dataset.JsonFileFormat(read_options=pa.json.ReadOptions(block_size=_BLOCK))
+        case Format.PARQUET:
+            return "parquet"

@@ -1,0 +1,86 @@
+"""`cepheid run --engine local`: the run in this process."""
+
+from __future__ import annotations
+
+import time as clock
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid import local
+from cepheid.cli.arguments import Input
+from cepheid.cli.files import format_of, write_batches
+from cepheid.cli.inputs import EventFile
+from cepheid.cli.progress import bar
+from cepheid.cli.show import Figures
+from cepheid.cli.target import Result, Target, refuse_nested
+from cepheid.options import Options
+from cepheid.planner import make_plan
+from cepheid.query import Query
+from cepheid.schemas import bind_streams
+
+
+def run_here(query: Query, sources: tuple[Input, ...], options: Options, target: Target) -> Result:
+    """Match in this process."""
+    begin = clock.perf_counter()
+    files = {source.name or "": EventFile(source, options.time) for source in sources}
+    named = all(files)
+    schemas = {name: file.schema for name, file in files.items()}
+    bound = query.bind(schemas if named else schemas[""], options)
+    plan = make_plan(bound, options.plan, options.negation == "push")
+    tables = {
+        name: file.read([n for n in file.schema.names if n in plan.required])
+        for name, file in files.items()
+    }
+    table = local.merge(tables, _merged(tables, options)) if named else tables[""]
+    with bar() as progress, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
+        task = progress.add_task("matching", total=table.num_rows, unit="events")
+        schema, batches = local.run(plan, table, options, lambda rows: progress.advance(task, rows))
+        refuse_nested(schema, target)
+        kept = Kept(target.limit)
+        counted = kept.watch(batches)
+        if target.output is None:
+            for _ in counted:
+                pass
+        else:
+            write_batches(counted, schema, target.output, target.format)
+    figures = Figures(
+        events=table.num_rows,
+        matches=kept.matches,
+        seconds=clock.perf_counter() - begin,
+        rejected=table[options.time].null_count,
+    )
+    if target.rejected is not None:
+        _write_rejected(files, target.rejected)
+    return Result(schema.names, kept.rows, figures)
+
+
+class Kept:
+    """Counts the matches that pass, and keeps the first of them."""
+
+    def __init__(self, limit: int) -> None:
+        self.matches = 0
+        self.rows: list[dict[str, Any]] = []
+        self._limit = limit
+
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            missing = self._limit - len(self.rows)
+            if missing > 0:
+                self.rows += batch.slice(0, missing).to_pylist()
+            self.matches += batch.num_rows
+            yield batch
+
+
+def _merged(tables: dict[str, pa.Table], options: Options) -> pa.Schema:
+    return bind_streams({name: table.schema for name, table in tables.items()}, options)[0]
+
+
+def _write_rejected(files: dict[str, EventFile], path: Path) -> None:
+    """The dead letters; those of several streams with the columns of all."""
+    table = pa.concat_tables([f.rejected() for f in files.values()], promote_options="permissive")
+    write_batches(table.to_batches(), table.schema, path, format_of(path, None))

@@ -1,0 +1,92 @@
+"""`cepheid run --engine spark`: the same run as a Spark job."""
+
+from __future__ import annotations
+
+import time as clock
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType
+
+import cepheid as cep
+from cepheid.cli.arguments import Input
+from cepheid.cli.files import Format, format_of
+from cepheid.cli.progress import spark_tasks
+from cepheid.cli.show import Figures
+from cepheid.cli.target import Result, Target, refuse_nested
+from cepheid.options import Options
+from cepheid.query import Query
+from cepheid.spark.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_on_spark(
+    query: Query, sources: tuple[Input, ...], options: Options, target: Target, master: str
+) -> Result:
+    """Match in a Spark session made for it; the output is a folder, as Spark writes."""
+    spark = local_session(master, app="cepheid run")
+    try:
+        return _run(spark, query, sources, options, target)
+    finally:
+        spark.stop()
+
+
+def _run(
+    spark: SparkSession,
+    query: Query,
+    sources: tuple[Input, ...],
+    options: Options,
+    target: Target,
+) -> Result:
+    frames = {source.name or "": _read(spark, source, options.time) for source in sources}
+    data = frames if all(frames) else frames[""]
+    matches: DataFrame = query.match(data, options)  # type: ignore[assignment]
+    refuse_nested(to_arrow_schema(matches.schema), target)
+    begin = clock.perf_counter()
+    # Kept, so that counting and showing them doesn't match once more.
+    matches = matches.persist()
+    with spark_tasks(spark, "matching"):
+        found = matches.count()
+        if target.output is not None:
+            _write(matches, target.output, target.format)
+    seconds = clock.perf_counter() - begin
+    first = [] if target.output else matches.sort("match_end", "match_start").head(target.limit)
+    events, rejected = 0, 0
+    for frame in frames.values():
+        row = frame.select(F.count("*"), F.count_if(F.col(options.time).isNull())).first()
+        assert row is not None
+        events, rejected = events + row[0], rejected + row[1]
+    if target.rejected is not None:
+        _write_rejected(frames, options.time, target.rejected)
+    rows = [row.asDict(recursive=True) for row in first]
+    return Result(matches.columns, rows, Figures(events, found, seconds, rejected))
+
+
+def _read(spark: SparkSession, source: Input, time: str) -> DataFrame:
+    """The events of an input. Text in the time column is a time."""
+    reader = spark.read
+    match source.format:
+        case Format.PARQUET:
+            data = reader.parquet(source.path)
+        case Format.CSV:
+            data = reader.csv(source.path, header=True, inferSchema=True)
+        case Format.JSON:
+            data = reader.option("inferTimestamp", "true").json(source.path)
+    texts = [f.name for f in data.schema if f.name == time and isinstance(f.dataType, StringType)]
+    return data.withColumns({name: F.col(name).cast("timestamp") for name in texts})
+
+
+def _write(data: DataFrame, path: Path, format: Format) -> None:
+    data.write.mode("overwrite").format(format.value).option("header", True).save(str(path))
+
+
+def _write_rejected(frames: dict[str, DataFrame], time: str, path: Path) -> None:
+    """The dead letters; those of several streams with the columns of all."""
+    dead, *others = (cep.rejected(frame, time) for frame in frames.values())
+    for other in others:
+        dead = dead.unionByName(other, allowMissingColumns=True)
+    _write(dead, path, format_of(path, None))
