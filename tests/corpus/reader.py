@@ -85,24 +85,26 @@ def cases(file: str | None = None) -> tuple[Case, ...]:
 
 
 def blocks(path: Path) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
-    for paragraph in re.split(r"\n\s*\n", path.read_text()):
-        fields: dict[str, str] = {}
-        last = ""
-        for line in paragraph.splitlines():
-            if line.startswith("#"):
-                continue
-            if line[:1].isspace() and last:
-                fields[last] += "\n" + line.strip()
-                continue
-            head = FIELD.fullmatch(line)
-            if head is None or head[1] in fields:
-                raise ValueError(f"{path.name}: can't read {line!r}")
-            last = head[1]
-            fields[last] = head[2].strip()
-        if fields:
-            found.append(fields)
-    return found
+    paragraphs = re.split(r"\n\s*\n", path.read_text())
+    return [fields for p in paragraphs if (fields := fields_of(p, path.name))]
+
+
+def fields_of(paragraph: str, file: str) -> dict[str, str]:
+    """The fields of one case as written."""
+    fields: dict[str, str] = {}
+    last = ""
+    for line in paragraph.splitlines():
+        if line.startswith("#"):
+            continue
+        if line[:1].isspace() and last:
+            fields[last] += "\n" + line.strip()
+            continue
+        head = FIELD.fullmatch(line)
+        if head is None or head[1] in fields:
+            raise ValueError(f"{file}: can't read {line!r}")
+        last = head[1]
+        fields[last] = head[2].strip()
+    return fields
 
 
 KNOWN = {
