@@ -77,6 +77,7 @@ class GroupPlace:
     array: str
     start: str
     count: str
+    outer: bool = False
 
 
 Place = Event | GroupPlace
@@ -252,7 +253,10 @@ class Lowering:
 
     def read(self, variable: str, column: Column | Hash | Stored) -> Term:
         place = self.scope.get(variable)
-        if not isinstance(place, Event):
+        if isinstance(place, GroupPlace):
+            # Only a key is read so: a run has events, and all of them agree on it.
+            place = Event(f"{place.array}[{place.start}] - base", place.outer)
+        if place is None:
             raise NotLowered(column)
         cache = self._outer_cache if place.outer else self._cache
         key = (variable, column)

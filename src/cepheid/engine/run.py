@@ -27,7 +27,7 @@ ROUND = 4096
 """Rows of a round: small enough for intermediate results to stay in the processor's caches,
 large enough for a round's fixed cost not to count."""
 
-CAPACITY = 1 << 14
+CAPACITY = 1 << 16
 """Matches that a root collects before they are projected."""
 
 
@@ -81,7 +81,7 @@ class Engine:
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Time passes to infinity: what waited for it is released."""
         self.context.frontier = FOREVER
-        if self.waits:
+        if self.waits and self.context.store.n:
             yield from self._assemble()
         yield from self._flush()
 
@@ -147,7 +147,9 @@ class Engine:
 
     def _expire(self) -> None:
         context = self.context
-        horizon = context.window * (2 if self.waits else 1)
+        # A record may wait for its window behind one that began a window later, and look back
+        # a window from its end.
+        horizon = context.window * (3 if self.waits else 1)
         context.eat = max(-FOREVER, context.frontier - horizon)
         for operator in self._operators:
             if operator not in self._roots:

@@ -280,7 +280,7 @@ def filter_(pieces: Pieces, slots: list[int]) -> str:
     body = (
         _lines(pieces.inner, 0)
         + _block(FULL, pieces.depth)
-        + _block(_emit(copy_slots(0, "o_slots", "o", slots), times), pieces.depth)
+        + _block(_emit(pieces, copy_slots(0, "o_slots", "o", slots), times), pieces.depth)
     )
     return (
         HEAD

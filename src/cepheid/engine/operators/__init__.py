@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Protocol, assert_never
 
 from cepheid import kernels
 from cepheid.engine.lowering import Inputs, Lowering
@@ -14,6 +15,12 @@ from cepheid.engine.operators.joins import ConjOperator, SeqOperator
 from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
 from cepheid.kernels import Pieces
 from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq
+
+
+
+class Build(Protocol):
+    def __call__(self, node: Node, widened: bool = False) -> Operator: ...
+
 
 __all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
 
@@ -40,20 +47,26 @@ class FilterOperator(Passing):
         return self.pass_on(source.visible, source.records, NO_HEADS) == 1
 
 
-def build_operators(context: Context, roots: Sequence[Node]) -> tuple[list[Operator], list[Operator]]:
+def build_operators(
+    context: Context, roots: Sequence[Node]
+) -> tuple[list[Operator], list[Operator]]:
     """One operator per distinct node, inputs first; and the operators of the roots."""
-    known: dict[Node, Operator] = {}
+    known: dict[tuple[Node, bool], Operator] = {}
 
-    def build(node: Node) -> Operator:
-        if node not in known:
-            known[node] = _operator(context, node, build)
-        return known[node]
+    def build(node: Node, widened: bool = False) -> Operator:
+        """A negated pattern whose gap is open on both sides can span two windows."""
+        key = (node, widened and not isinstance(node, Leaf))
+        if key not in known:
+            operator = _operator(context, node, partial(build, widened=key[1]))
+            operator.window *= 2 if key[1] else 1
+            known[key] = operator
+        return known[key]
 
     tops = [build(root) for root in roots]
     return list(known.values()), tops
 
 
-def _operator(context: Context, node: Node, build: Callable[[Node], Operator]) -> Operator:
+def _operator(context: Context, node: Node, build: Build) -> Operator:
     match node:
         case Leaf():
             return LeafOperator(context, node)
@@ -65,8 +78,10 @@ def _operator(context: Context, node: Node, build: Callable[[Node], Operator]) -
             return NseqBefore(context, node, build(node.input), build(node.negated))
         case Nseq():
             return NseqAfter(context, node, build(node.input), build(node.negated))
-        case Neg():
-            return NegOperator(context, node, build(node.input), build(node.negated))
+        case Neg(gap=gap):
+            widened = gap.open_before and gap.open_after
+            negated = build(node.negated, widened=widened)
+            return NegOperator(context, node, build(node.input), negated)
         case Kseq():
             return KseqOperator(context, node, build(node.input), build(node.element))
         case Run():

@@ -57,6 +57,7 @@ class Operator:
         self, context: Context, slots: dict[str, int], width: int, *inputs: Operator
     ) -> None:
         self.context = context
+        self.window = context.window
         self.inputs = inputs
         self.groups: dict[str, Pool] = {}  # closure variable → where its elements are
         for source in inputs:
@@ -135,7 +136,7 @@ class Operator:
         arrays = context.store.kernel_columns(compiled.columns, compiled.objects)
         pools = [self.groups[name] for name in compiled.pools]
         state[State.BASE] = context.store.base
-        state[State.WINDOW] = context.window
+        state[State.WINDOW] = self.window
         state[State.COUNT] = self.out.n
         state[State.ROOM] = len(self.results[0]) if self.results else self.out.capacity
         compiled.kernel(
@@ -242,7 +243,8 @@ def places(
         if variable in operator.groups:
             n = inputs.pool(variable)
             start = f"({records}[{slot}, {index}] - gb{n})"
-            scope[variable] = GroupPlace(f"g{n}", start, f"{records}[{slot + 1}, {index}]")
+            count = f"{records}[{slot + 1}, {index}]"
+            scope[variable] = GroupPlace(f"g{n}", start, count, outer)
         else:
             scope[variable] = Event(f"{records}[{slot}, {index}] - base", outer)
     return scope
