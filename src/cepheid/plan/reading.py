@@ -1,0 +1,77 @@
+"""What a plan reads: for runtimes that classify and prune rows before the engine sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from cepheid.algebra.expressions import Attribute, Expr, Previous, Whole
+from cepheid.algebra.expressions import walk as walk_expression
+from cepheid.plan.nodes import (
+    Conj,
+    Equality,
+    Filter,
+    Kseq,
+    Leaf,
+    Neg,
+    Node,
+    Nseq,
+    Plan,
+    Run,
+    Seq,
+    walk,
+)
+
+
+def leaves(plan: Plan) -> tuple[Leaf, ...]:
+    """The plan's classes, in the order in which the engine numbers them: bit i of a row's class
+    mask stands for the i-th."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return tuple(dict.fromkeys(node for node in nodes if isinstance(node, Leaf)))
+
+
+def joined_columns(plan: Plan) -> frozenset[str]:
+    """Columns that joins and RETURN read: all that the engine needs, beside time and tie, of
+    rows whose classes are known."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return columns_of(
+        *(expr for node in nodes for expr in _conditions(node)),
+        *(output.expression for output in plan.outputs),
+    )
+
+
+def columns_of(*expressions: Expr) -> frozenset[str]:
+    """Columns that the expressions read, of whatever variable."""
+    names: set[str] = set()
+    for node in (n for expr in expressions for n in walk_expression(expr)):
+        match node:
+            case Attribute() | Previous():
+                names.add(node.name)
+            case Whole():
+                names.update(node.columns)
+            case _:
+                pass
+    return frozenset(names)
+
+
+def _conditions(node: Node) -> tuple[Expr, ...]:
+    """What is evaluated on the node's records; of an equality, both sides."""
+    match node:
+        case Leaf():
+            return ()
+        case Seq() | Conj() | Nseq() | Neg():
+            return (*_sides(node.equalities), *node.predicates)
+        case Kseq():
+            return (*_sides(node.equalities), *node.predicates, *node.running, *node.checks)
+        case Run():
+            return (*node.key, *node.running, *node.checks)
+        case Filter():
+            return node.predicates
+        case _:
+            assert_never(node)
+
+
+def _sides(equalities: tuple[Equality, ...]) -> Iterator[Attribute]:
+    for equality in equalities:
+        yield equality.left
+        yield equality.right

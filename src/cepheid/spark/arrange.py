@@ -1,0 +1,325 @@
+"""From a DataFrame of events to partitions of ordered rows that a worker can match.
+
+Rows are filtered and pruned first, then shuffled as the layout says, then sorted by time alone:
+the engine keeps the keys of a partition apart itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import assert_never
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.algebra.expressions import Attribute
+from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
+from cepheid.engine.clock import CLOCK_COLUMN
+from cepheid.plan.nodes import Leaf, Plan, waits
+from cepheid.plan.reading import joined_columns
+from cepheid.spark.expressions import Translator, microseconds, named
+from cepheid.spark.layout import (
+    ByKey,
+    Layout,
+    Partial,
+    Rows,
+    Single,
+    Slices,
+    in_events,
+    uniform_key,
+)
+from cepheid.spark.pushdown import Class, left_columns, mask, relevant
+from cepheid.spark.salts import salts
+from cepheid.spark.worker import SECTION_COLUMN, Range, Task
+
+_INPUT_ORDER = "__input"
+_SLICE = "__slice"
+_BEFORE, _AFTER = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """The events and what is known of them. `partitions` None: as many as the session shuffles
+    into, or fewer where Spark finds that they would be small."""
+
+    events: DataFrame
+    plan: Plan
+    types: dict[str, t.DataType]
+    classes: tuple[Class, ...]
+    partitions: int | None
+    shuffled: int
+
+    @property
+    def masked(self) -> bool:
+        return len(self.classes) <= MOST_CLASSES
+
+    @property
+    def order(self) -> list[str]:
+        """By what rows of a partition (or section) are sorted."""
+        if in_events(self.plan):
+            return [*uniform_key(self.plan), CLOCK_COLUMN]
+        return [self.plan.schema.time, *([self.plan.schema.tie] if self.plan.schema.tie else [])]
+
+    def key(self, columns: Sequence[str]) -> list[Column]:
+        """Columns as values that are equal where the engine takes them as equal."""
+        translator = Translator(self.types)
+        found = [translator.column(Attribute("", c, self.plan.schema.columns[c])) for c in columns]
+        assert all(c is not None for c in found)
+        return [c for c in found if c is not None]
+
+    def spread(self, frame: DataFrame, *columns: Column) -> DataFrame:
+        if self.partitions is None:
+            return frame.repartition(*columns)
+        return frame.repartition(self.partitions, *columns)
+
+
+def arrange(
+    source: Source, layout: Layout, spare: Layout | None, task: Task
+) -> tuple[DataFrame, Task]:
+    """The rows in partitions, and what the workers must know. For slices this runs a small job
+    that finds the range of time; if that is too short to cut, `spare` is taken."""
+    rows = _relevant(source, layout)
+    match layout:
+        case Rows():
+            return _sorted(source, rows), task
+        case ByKey() if layout.uniform:
+            if not in_events(source.plan):
+                rows = source.spread(rows, *source.key(layout.columns[0]))
+            return _sorted(source, rows), task
+        case ByKey():
+            return _sorted(source, _by_keys(source, rows, layout)), task
+        case Partial():
+            return _in_sections(source, _copied(source, rows, layout)), _sectioned(task)
+        case Slices():
+            cut = _cut(source, rows)
+            if cut is None or cut.count < 2:
+                return arrange(source, spare or Single(), None, task)
+            owned = {salt: cut.range(n) for n, salt in enumerate(cut.salts)}
+            sections = _in_sections(source, cut.rows(source, rows))
+            return sections, replace(_sectioned(task), owned=owned)
+        case Single():
+            return _sorted(source, rows.repartition(1)), task
+        case _:
+            assert_never(layout)
+
+
+def _sorted(source: Source, rows: DataFrame) -> DataFrame:
+    return rows.sortWithinPartitions(*(named(n) for n in source.order))
+
+
+def _in_sections(source: Source, rows: DataFrame) -> DataFrame:
+    rows = source.spread(rows, named(SECTION_COLUMN))
+    return rows.sortWithinPartitions(*(named(n) for n in (SECTION_COLUMN, *source.order)))
+
+
+def _sectioned(task: Task) -> Task:
+    return replace(task, sections=True)
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────
+
+
+def task_of(source: Source, jit: bool) -> Task:
+    left = tuple((n, Leaf(c.leaf.variable, c.left)) for n, c in enumerate(source.classes) if c.left)
+    return Task(source.plan, jit, left if source.masked else ())
+
+
+def shipped(source: Source) -> list[str]:
+    """Columns that go to Python."""
+    plan, names = source.plan, set(source.plan.required)
+    if source.masked:
+        names = {plan.schema.time, *joined_columns(plan), *left_columns(source.classes)}
+        names |= {plan.schema.tie} if plan.schema.tie else set()
+        names |= {*uniform_key(plan)} if in_events(plan) else set()
+    return [n for n in plan.required if n in names]
+
+
+def _relevant(source: Source, layout: Layout) -> DataFrame:
+    """The rows of some class, with their masks, and with ordinals where events are counted."""
+    plan = source.plan
+    rows = source.events.select(*(named(n) for n in plan.required))
+    rows = rows.filter(named(plan.schema.time).isNotNull())
+    extra: list[Column] = []
+    if in_events(plan) and not isinstance(layout, Rows):
+        rows = _numbered(source, rows)
+        extra.append(named(CLOCK_COLUMN))
+    condition = relevant(source.classes)
+    if condition is not None:
+        rows = rows.filter(condition)
+    if not source.masked:
+        return rows
+    # Keys and masks of single classes may still be needed to shuffle by.
+    match layout:
+        case ByKey() if not layout.uniform:
+            return rows
+        case Partial():
+            return rows
+        case ByKey():
+            extra += [named(n) for n in layout.columns[0] if n not in shipped(source)]
+        case _:
+            pass
+    return rows.select(
+        *(named(n) for n in shipped(source)), *extra, mask(source.classes).alias(CLASS_COLUMN)
+    )
+
+
+def _numbered(source: Source, rows: DataFrame) -> DataFrame:
+    """Each row with its ordinal in the stream, or in the part of the stream with its key.
+
+    Without a key of one name everything goes through one partition here.
+    """
+    plan = source.plan
+    rows = rows.withColumn(_INPUT_ORDER, F.monotonically_increasing_id())
+    tie = [plan.schema.tie] if plan.schema.tie else []
+    order = [named(n) for n in (plan.schema.time, *tie, _INPUT_ORDER)]
+    names = uniform_key(plan)
+    if names:
+        key = source.key(names)
+        rows = source.spread(
+            rows.filter(reduce(Column.__and__, [k.isNotNull() for k in key])), *key
+        )
+        window = Window.partitionBy(*key).orderBy(*order)
+    else:
+        window = Window.orderBy(*order)
+    return rows.withColumn(CLOCK_COLUMN, (F.row_number().over(window) - 1).cast("long"))
+
+
+# ── copies ───────────────────────────────────────────────────────────────────
+
+
+def _ship(source: Source, rows: DataFrame, classes: Column, section: Column) -> DataFrame:
+    ordinal = [named(CLOCK_COLUMN)] if in_events(source.plan) else []
+    return rows.select(
+        *(named(n) for n in shipped(source)),
+        *ordinal,
+        classes.alias(CLASS_COLUMN),
+        section.alias(SECTION_COLUMN),
+    )
+
+
+def _groups(source: Source, columns: Sequence[object]) -> dict[object, Column]:
+    """The classes' masks, by the columns that they are shuffled by."""
+    return {
+        group: mask(source.classes, [c == group for c in columns])
+        for group in dict.fromkeys(columns)
+    }
+
+
+def _joined(masks: Sequence[Column]) -> Column:
+    return reduce(lambda x, y: x.bitwiseOR(y), masks)
+
+
+def _where(condition: Column, bits: Column) -> Column:
+    return F.when(condition, bits).otherwise(F.lit(0).cast("long"))
+
+
+def _by_keys(source: Source, rows: DataFrame, layout: ByKey) -> DataFrame:
+    """`a.user = b.customer`: a row goes to the partition of each of its keys, and has there only
+    the classes of which it has that key.
+
+    All rows of a key are so together, and a match, which has one key, is found there alone.
+    Copies that meet in a partition have different keys, so no match can hold two of them.
+    """
+    masks = {group: f"__mask{n}" for n, group in enumerate(dict.fromkeys(layout.columns))}
+    places = {group: f"__place{n}" for n, group in enumerate(masks)}
+    for group, bits in _groups(source, layout.columns).items():
+        assert isinstance(group, tuple)
+        rows = rows.withColumn(masks[group], bits)
+        place = F.when(named(masks[group]) != 0, F.xxhash64(*source.key(group)))
+        rows = rows.withColumn(places[group], place)
+    distinct = F.array_distinct(F.array(*(named(p) for p in places.values())))
+    rows = rows.withColumn(SECTION_COLUMN, F.explode(F.array_compact(distinct)))
+    section = named(SECTION_COLUMN)
+    classes = _joined([_where(named(places[g]) == section, named(masks[g])) for g in masks])
+    rows = _ship(source, rows, classes, section)
+    return source.spread(rows, section).drop(SECTION_COLUMN)
+
+
+def _copied(source: Source, rows: DataFrame, layout: Partial) -> DataFrame:
+    """Rows of connected classes go by their value, the others to every section."""
+    numbers = salts(source.shuffled)
+    everywhere = F.array(*(F.lit(n) for n in numbers))
+    groups = _groups(source, layout.columns)
+    copied = groups.pop(None, F.lit(0).cast("long"))
+    rows = rows.withColumn("__copied", copied)
+    names = {group: (f"__mask{n}", f"__place{n}") for n, group in enumerate(groups)}
+    for group, bits in groups.items():
+        assert isinstance(group, str)
+        own, place = names[group]
+        (key,) = source.key([group])
+        number = F.pmod(F.xxhash64(key), F.lit(len(numbers))).cast("int") + 1
+        rows = rows.withColumn(own, bits).withColumn(
+            place,
+            F.when((named(own) != 0) & key.isNotNull(), F.element_at(everywhere, number)),
+        )
+    distinct = F.array_distinct(F.array(*(named(place) for _, place in names.values())))
+    targets = F.when(named("__copied") != 0, everywhere).otherwise(F.array_compact(distinct))
+    rows = rows.withColumn(SECTION_COLUMN, F.explode(targets))
+    section = named(SECTION_COLUMN)
+    parts = [_where(named(place) == section, named(own)) for own, place in names.values()]
+    return _ship(source, rows, _joined([named("__copied"), *parts]), section)
+
+
+# ── slices ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Cut:
+    """`count` slices of `width`, the first of which begins at `first`; the outer ones go on.
+
+    A slice needs the window before it, and, if matches are known only when their window has
+    passed, the window behind it.
+    """
+
+    first: int
+    width: int
+    window: int
+    waits: bool
+    salts: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.salts)
+
+    def range(self, number: int) -> Range:
+        begin = self.first + number * self.width
+        last = number == self.count - 1
+        return _BEFORE if number == 0 else begin, _AFTER if last else begin + self.width
+
+    def rows(self, source: Source, rows: DataFrame) -> DataFrame:
+        """Each row once for every slice that needs it."""
+        time = source.plan.schema.time
+        clock = microseconds(named(time), source.types[time]) - F.lit(self.first).cast("long")
+        rows = rows.withColumn(_SLICE, clock)
+        begin = self._slice(-(self.window - 1) if self.waits else 0)
+        end = self._slice(self.window - 1)
+        rows = rows.withColumn(_SLICE, F.explode(F.sequence(begin, end)))
+        numbers = F.array(*(F.lit(n) for n in self.salts))
+        section = F.element_at(numbers, named(_SLICE).cast("int") + 1)
+        return rows.withColumn(SECTION_COLUMN, section).drop(_SLICE)
+
+    def _slice(self, offset: int) -> Column:
+        number = F.expr(f"({_SLICE} + {offset}L) div {self.width}L")
+        return F.greatest(
+            F.lit(0).cast("long"), F.least(F.lit(self.count - 1).cast("long"), number)
+        )
+
+
+def _cut(source: Source, rows: DataFrame) -> Cut | None:
+    """Slices not shorter than the window, so that at most as many rows again are copied."""
+    plan, time = source.plan, source.plan.schema.time
+    assert plan.window is not None
+    clock = microseconds(named(time), source.types[time])
+    row = rows.agg(F.min(clock), F.max(clock)).first()
+    if row is None or row[0] is None:
+        return None
+    first, last = int(row[0]), int(row[1])
+    length = last - first + 1
+    window = min(plan.window.size, length)
+    count = max(1, min(source.shuffled, length // window))
+    width = -(-length // count)
+    waiting = any(waits(root) for root in plan.alternatives)
+    return Cut(first, width, window, waiting, salts(source.shuffled)[:count])

@@ -1,0 +1,148 @@
+"""Queries over Spark DataFrames, on classic sessions and under Spark Connect.
+
+Filter and prune in Spark, partition, order, and hand the rows to the engine in `mapInArrow`,
+which streams: a task holds the rows of a window, not of a partition. Nothing runs before the
+result is used, except that time slices need one small job to find the range of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.engine.output import output_schema
+from cepheid.errors import DataError, UnsupportedError
+from cepheid.options import Options
+from cepheid.plan.nodes import Plan
+from cepheid.plan.text import plan_text
+from cepheid.planner import make_plan
+from cepheid.schemas import bind_streams
+from cepheid.spark import worker
+from cepheid.spark.arrange import Source, arrange, shipped, task_of
+from cepheid.spark.expressions import Translator, named
+from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_text
+from cepheid.spark.pushdown import classify
+from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
+from cepheid.spark.session import adopt_session
+
+if TYPE_CHECKING:
+    from cepheid.query import Query
+
+Data = DataFrame | Mapping[str, DataFrame]
+Runner = Callable[[worker.Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def match(query: Query, data: Data, options: Options, runner: Runner = worker.run) -> DataFrame:
+    """The matches as a DataFrame. A wrong query or unfit data is an error here, before any job.
+
+    With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.
+    """
+    source, bound, schema = _source(query, data, options)
+    layout, spare = _layout(source, bound, options)
+    adopt_session(source.events.sparkSession)
+    rows, task = arrange(source, layout, spare, task_of(source, options.jit))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return runner(task, batches)
+
+    return rows.mapInArrow(run, spark_schema(output_schema(source.plan, schema)))
+
+
+def explain(query: Query, data: Data, options: Options) -> str:
+    """The plan, how the work is partitioned, and what Spark does before the engine. No job."""
+    source, bound, _ = _source(query, data, options)
+    layout, _ = _layout(source, bound, options)
+    lines = [
+        plan_text(source.plan),
+        f"partitioning: {layout_text(layout, source.shuffled)}",
+        f"columns: {', '.join(shipped(source))}",
+    ]
+    for c in source.classes:
+        lines.append(f"pushed to Spark: {c.leaf.variable}: {' AND '.join(c.texts) or 'all rows'}")
+    return "\n".join(lines)
+
+
+def rejected(data: Any, time: str) -> Any:
+    """Rows whose time is NULL; of several streams, a dict of those."""
+    if isinstance(data, Mapping):
+        return {name: rejected(part, time) for name, part in data.items()}
+    if time not in data.columns:
+        raise DataError(f"there is no column `{time}` (time=)")
+    return data.filter(named(time).isNull())
+
+
+def _source(query: Query, data: Data, options: Options) -> tuple[Source, BoundQuery, pa.Schema]:
+    """The query bound to the data, and planned."""
+    events, schema, bound = _bind(query, data, options)
+    plan = make_plan(bound, options.plan, options.negation == "push")
+    _require_readable(plan, events, schema)
+    types = {f.name: f.dataType for f in events.schema.fields}
+    shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    partitions = options.partitions
+    source = Source(events, plan, types, classify(plan, types), partitions, partitions or shuffled)
+    return source, bound, schema
+
+
+def _bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
+    if isinstance(data, Mapping):
+        schemas = {name: arrow_schema(_batch(part).schema) for name, part in data.items()}
+        bound = query.bind(schemas, options)
+        merged, _ = bind_streams(schemas, options)
+        return _merge(data, merged), merged, bound
+    schema = arrow_schema(_batch(data).schema)
+    return data, schema, query.bind(schema, options)
+
+
+def _batch(data: Any) -> DataFrame:
+    if not hasattr(data, "mapInArrow"):
+        raise DataError("several streams must all be Spark DataFrames, or none of them")
+    if data.isStreaming:
+        raise UnsupportedError("a streaming DataFrame can't be matched yet: read it as a batch")
+    return data  # type: ignore[no-any-return]
+
+
+def _merge(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
+    """Several streams as one DataFrame: the columns that a stream lacks are NULL."""
+    wanted = {f.name: spark_type(f.type) for f in merged if f.type != UNKNOWN}
+    parts = [
+        frame.select(
+            *(_as(f, wanted.get(f.name, f.dataType)) for f in frame.schema.fields),
+            F.lit(name).alias(STREAM_COLUMN),
+        )
+        for name, frame in streams.items()
+    ]
+    union, *others = parts
+    for other in others:
+        union = union.unionByName(other, allowMissingColumns=True)
+    return union
+
+
+def _as(field: t.StructField, type_: t.DataType) -> Any:
+    """The column, cast if another stream's column of this name is wider."""
+    if arrow_schema(t.StructType([t.StructField("", type_)])).field(0).type == (
+        arrow_schema(t.StructType([t.StructField("", field.dataType)])).field(0).type
+    ):
+        return named(field.name)
+    return named(field.name).cast(type_).alias(field.name)
+
+
+def _require_readable(plan: Plan, events: DataFrame, schema: pa.Schema) -> None:
+    for name in plan.required:
+        if schema.field(name).type == UNKNOWN:
+            kind = events.schema[name].dataType.simpleString()
+            raise DataError(f"column `{name}` is {kind}, which can't be read in a query")
+
+
+def _layout(source: Source, bound: BoundQuery, options: Options) -> tuple[Layout, Layout | None]:
+    translator = Translator(source.types)
+    layout = choose(source.plan, bound, options, translator)
+    if options.partitioning == "auto" and isinstance(layout, Slices):
+        return layout, find_partial(source.plan, bound, translator)
+    return layout, None

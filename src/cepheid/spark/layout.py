@@ -1,0 +1,211 @@
+"""How the work is cut into partitions. The matches never depend on it.
+
+    Rows     a match is one event: rows stay where they are
+    ByKey    all rows of a key in one partition
+    Partial  some variables are connected by an equality: their rows go by that, all others are
+             copied to every partition
+    Slices   of time, each with a copy of the window beside it; a slice owns the matches that
+             end in it
+    Single   one partition
+
+A hot key is one partition's work; `slices` can be asked for instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from cepheid.algebra.expressions import Attribute, Call
+from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
+from cepheid.engine.classes import MOST_CLASSES
+from cepheid.errors import PlanError
+from cepheid.options import Options
+from cepheid.plan.nodes import Filter, Leaf, Node, Plan
+from cepheid.plan.reading import leaves
+from cepheid.spark.expressions import Translator
+
+Place = tuple[str, str]
+"""A variable and one of its columns."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    pass
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """The columns of the key, for each class in the order of the masks' bits."""
+
+    columns: tuple[tuple[str, ...], ...]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether a row has the same key in whatever class it is."""
+        return len(set(self.columns)) == 1
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The column that connects them, for each class in the order of the bits; None: copied."""
+
+    columns: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Slices:
+    pass
+
+
+@dataclass(frozen=True)
+class Single:
+    pass
+
+
+Layout = Rows | ByKey | Partial | Slices | Single
+
+
+def layout_text(layout: Layout, partitions: int) -> str:
+    match layout:
+        case Rows():
+            return "as the rows come: a match is one event"
+        case ByKey():
+            names = dict.fromkeys(", ".join(c) for c in layout.columns)
+            return f"key {' = '.join(names)} ({partitions} partitions)"
+        case Partial():
+            names = dict.fromkeys(c for c in layout.columns if c is not None)
+            return f"partial key {' = '.join(names)} ({partitions} partitions)"
+        case Slices():
+            return f"slices of time (at most {partitions})"
+        case Single():
+            return "single"
+        case _:
+            assert_never(layout)
+
+
+def in_events(plan: Plan) -> bool:
+    """Whether the window counts events, so that rows must be numbered before the filter."""
+    return plan.window is not None and plan.window.clock is Clock.EVENTS
+
+
+def uniform_key(plan: Plan) -> tuple[str, ...]:
+    """The columns of a key that has the same names for every variable; else none."""
+    names = [set(part.values()) for part in plan.key]
+    return tuple(n.pop() for n in names) if all(len(n) == 1 for n in names) else ()
+
+
+def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translator) -> Layout:
+    """The layout that the options ask for; PlanError if the query doesn't allow it."""
+    keyed = _by_key(plan, translator)
+    match options.partitioning:
+        case "auto":
+            if all(_one_event(root) for root in plan.alternatives):
+                return Rows()
+            if keyed is not None:
+                return keyed
+            return Single() if plan.window is None or in_events(plan) else Slices()
+        case "key":
+            if keyed is None:
+                raise PlanError(
+                    "partitioning='key' needs a key: equalities in WHERE that connect an attribute "
+                    "of every variable, such as [id]"
+                )
+            return keyed
+        case "partial":
+            partial = find_partial(plan, query, translator)
+            if partial is None:
+                raise PlanError(
+                    "partitioning='partial' needs an equality in WHERE between two variables that "
+                    "every match has, such as a.id = b.id, and a pattern without disjunctions"
+                )
+            return partial
+        case "slices":
+            if all(_one_event(root) for root in plan.alternatives):
+                return Rows()
+            if in_events(plan):
+                raise PlanError("partitioning='slices' needs a window of time, not of events")
+            return Single() if plan.window is None else Slices()
+        case "single":
+            return Single()
+        case _:
+            assert_never(options.partitioning)
+
+
+def _one_event(node: Node) -> bool:
+    return isinstance(node, Leaf) or (isinstance(node, Filter) and isinstance(node.input, Leaf))
+
+
+def _by_key(plan: Plan, translator: Translator) -> ByKey | None:
+    classes = leaves(plan)
+    if not plan.key:
+        return None
+    columns = tuple(tuple(part[leaf.variable] for part in plan.key) for leaf in classes)
+    if not all(_hashable(plan, name, translator) for names in columns for name in names):
+        return None
+    layout = ByKey(columns)
+    return layout if layout.uniform or len(classes) <= MOST_CLASSES else None
+
+
+def _hashable(plan: Plan, column: str, translator: Translator) -> bool:
+    """Whether values that the engine takes as equal are equal for Spark, too."""
+    return translator.column(Attribute("", column, plan.schema.columns[column])) is not None
+
+
+def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> Partial | None:
+    """The equality that connects the most variables, if there is one.
+
+    A match has one value for its members of the class and is found in that value's partition
+    alone, since at least two variables that every match binds are in it. Rows that a negation or
+    a closure takes only where they equal a member go by the same value.
+    """
+    classes = leaves(plan)
+    if len(plan.alternatives) > 1 or len(classes) > MOST_CLASSES:
+        return None
+    if plan.key:
+        found = {v: c for v, c in plan.key[0].items() if _hashable(plan, c, translator)}
+        chosen = found if len(found) == len(plan.key[0]) else {}
+    else:
+        groups = [g for g in _connected(query) if all(_hashable(plan, c, translator) for _, c in g)]
+        largest = max(groups, key=lambda g: len({v for v, _ in g}), default=set[Place]())
+        chosen = _followers(query, largest)
+        for variable, column in sorted(largest):
+            chosen.setdefault(variable, column)
+    if not chosen:
+        return None
+    return Partial(tuple(chosen.get(leaf.variable) for leaf in classes))
+
+
+def _places(conjunct: Conjunct) -> tuple[Place, Place] | None:
+    match conjunct.expression:
+        case Call("=", (Attribute() as one, Attribute() as other)) if one.type is other.type:
+            return (one.variable, one.name), (other.variable, other.name)
+        case _:
+            return None
+
+
+def _connected(query: BoundQuery) -> Sequence[set[Place]]:
+    """Attributes of single, positive variables that WHERE makes equal."""
+    groups: list[set[Place]] = []
+    for conjunct in query.where:
+        link = _places(conjunct) if conjunct.role is Role.EQUALITY else None
+        if link is None or link[0][0] == link[1][0]:
+            continue
+        touched = [g for g in groups if g & {*link}]
+        groups = [g for g in groups if g not in touched] + [set(link).union(*touched)]
+    return groups
+
+
+def _followers(query: BoundQuery, members: set[Place]) -> dict[str, str]:
+    """Variables of negations and closures whose events count only if they equal a member."""
+    found: dict[str, str] = {}
+    for conjunct in query.where:
+        link = _places(conjunct) if conjunct.role in (Role.NEGATION, Role.FILTER) else None
+        if link is None or not members.intersection(link):
+            continue
+        for variable, column in set(link) - members:
+            own = query.variables[variable]
+            if own.negation is not None or own.kind is not Kind.SINGLE:
+                found.setdefault(variable, column)
+    return found

@@ -1,0 +1,146 @@
+"""What runs in Spark's Python workers: the engine over the rows of a partition.
+
+Rows come in the order of the stream; where partitions are made of sections (time slices, copies
+of what has no key), section by section, each of which has an engine of its own. Nothing here
+reaches the parser or the planner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.engine.classes import CLASS_COLUMN, class_masks
+from cepheid.engine.clock import times
+from cepheid.engine.output import MATCH_END
+from cepheid.engine.run import Engine
+from cepheid.plan.nodes import Leaf, Plan
+
+SECTION_COLUMN = "__section"
+"""Which section of its partition a row belongs to."""
+
+ROWS = 1 << 16
+"""Rows that go to the engine at once: Spark's batches are smaller than is good for it."""
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker must know. `left` are the classes, by bit, whose masks may have too many
+    rows, with the predicates that Spark couldn't check. `owned` gives, for each time slice, the
+    ends of the matches that are its own: first, and first of the next."""
+
+    plan: Plan
+    jit: bool = True
+    left: tuple[tuple[int, Leaf], ...] = ()
+    sections: bool = False
+    owned: Mapping[int, Range] | None = None
+
+
+def run(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The matches among the rows of a partition."""
+    gathered = (_narrow(task, batch) for batch in gather(batches))
+    if not task.sections:
+        yield from _matches(task, gathered)
+        return
+    for section, part in sections(gathered):
+        found = _matches(task, part)
+        yield from found if task.owned is None else owned(found, task.owned[section])
+
+
+def discard(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Instead of `run`, an engine that does nothing: the floor that matching is measured from."""
+    for _ in batches:
+        pass
+    return iter(())
+
+
+def _matches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    first = next(batches, None)
+    if first is None:
+        return
+    engine = Engine(task.plan, first.schema, jit=task.jit)
+    yield from engine.push(first)
+    for batch in batches:
+        yield from engine.push(batch)
+    yield from engine.finish()
+
+
+def gather(batches: Iterator[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of at least so many, as long as there are; none is empty."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            count += batch.num_rows
+        if count >= rows:
+            yield _one(held)
+            held, count = [], 0
+    if held:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return batch
+
+
+def _narrow(task: Task, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with masks that also say what Spark couldn't compute."""
+    if not task.left:
+        return batch
+    masks = class_masks(
+        batch.drop_columns([CLASS_COLUMN]),
+        [leaf for _, leaf in task.left],
+        task.plan.variables,
+        None,
+        (),
+    )
+    bits: NDArray[np.int64] = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False).copy()
+    for (bit, _), mask in zip(task.left, masks, strict=True):
+        bits &= np.where(mask, -1, ~(1 << bit))
+    index = batch.schema.get_field_index(CLASS_COLUMN)
+    return batch.set_column(index, CLASS_COLUMN, pa.array(bits))
+
+
+def sections(
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """Cut a stream that is sorted by section. Each part must be read to its end before the
+    next one is asked for."""
+    pieces = _pieces(batches)
+    head = next(pieces, None)
+    while head is not None:
+        section = head[0]
+
+        def part() -> Iterator[pa.RecordBatch]:
+            nonlocal head
+            while head is not None and head[0] == section:  # noqa: B023
+                yield head[1]
+                head = next(pieces, None)
+
+        yield section, part()
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for batch in batches:
+        values = batch.column(SECTION_COLUMN).to_numpy(zero_copy_only=False)
+        cuts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+            yield int(values[begin]), batch.slice(begin, end - begin)
+
+
+def owned(batches: Iterator[pa.RecordBatch], range_: Range) -> Iterator[pa.RecordBatch]:
+    """The matches that end in the slice; the others are another slice's."""
+    for batch in batches:
+        end = times(batch.column(MATCH_END))
+        own = (range_[0] <= end) & (end < range_[1])
+        yield batch if own.all() else batch.filter(pa.array(own))
