@@ -1,0 +1,100 @@
+"""The language reference is true: the reference evaluator and the engine agree with every example.
+
+Blocks marked `cep` run on both, `cep later` on the evaluator only (and the engine says so), `cep
+error` are wrong queries with the exact message.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cepheid.algebra import Schema, Type, bind
+from cepheid.algebra.functions import FUNCTIONS, SYNONYMS, Function
+from cepheid.errors import QueryError, UnsupportedError
+from cepheid.language import Source, parse
+from cepheid.planner import make_plan
+from tests.corpus.reader import Case, bound, case_of, fields_of, show
+from tests.docs.blocks import ROOT, Block, blocks
+from tests.engine.harness import Setup, multiset, run
+from tests.oracle import matches, outputs
+
+PAGE = "docs/language.md"
+BLOCKS = blocks(PAGE)
+COLUMNS = {"ts": Type.INTEGER, "type": Type.STRING, "x": Type.INTEGER, "name": Type.STRING}
+
+
+def of_kind(*kinds: str) -> list[Block]:
+    return [block for block in BLOCKS if block.kind in kinds]
+
+
+def case(block: Block) -> Case:
+    return case_of({"name": block.place, **fields_of(block.text, PAGE)}, PAGE)
+
+
+@pytest.mark.parametrize("block", of_kind("cep", "cep later"), ids=str)
+def test_the_matches_are_as_written(block: Block) -> None:
+    written = case(block)
+    query = bound(written)
+    found = matches(query, written.events)
+    assert sorted(show(written, [m.bindings]) for m in found) == sorted(
+        show(written, [e]) for e in written.expected
+    )
+    if written.returns is not None:
+        assert [outputs(query, m, written.events) for m in found] == list(written.returns)
+
+
+@pytest.mark.parametrize("setup", [Setup(), Setup("right-deep", cuts=(1,))], ids=str)
+@pytest.mark.parametrize("block", of_kind("cep"), ids=str)
+def test_the_engine_finds_them(block: Block, setup: Setup) -> None:
+    written = case(block)
+    query = bound(written)
+    found = run(query, written.events, setup)
+    assert multiset(query, found) == multiset(query, matches(query, written.events))
+
+
+@pytest.mark.parametrize("block", of_kind("cep later"), ids=str)
+def test_what_is_said_not_to_run_does_not(block: Block) -> None:
+    with pytest.raises(UnsupportedError, match="isn't supported yet"):
+        make_plan(bound(case(block)))
+
+
+@pytest.mark.parametrize("block", of_kind("cep error"), ids=str)
+def test_wrong_queries_are_refused_in_these_words(block: Block) -> None:
+    text, message = block.text.split("---\n")
+    query = text.rstrip("\n")
+    schema = Schema(COLUMNS, time="ts", type="type")
+    with pytest.raises(QueryError) as refused:
+        bind(parse(query), schema, {}, Source(query, "query"))
+    assert str(refused.value) == message.rstrip("\n")
+
+
+def section(name: str) -> str:
+    text = (ROOT / PAGE).read_text()
+    found = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def signature(function: Function) -> str:
+    names = "xyz"[: len(function.parameters)]
+    if function.variadic:
+        return ", ".join([*"xyz"[: max(1, function.required)], "…"])
+    required, optional = names[: function.required], names[function.required :]
+    return ", ".join(required) + "".join(f" [, {name}]" for name in optional)
+
+
+def test_every_function_is_listed() -> None:
+    rows = [f"| `{f.name}({signature(f)})` | {f.doc} |\n" for f in FUNCTIONS.values()]
+    assert section("functions") == "".join(rows)
+
+
+def test_every_synonym_is_listed() -> None:
+    assert re.findall(r"`(\w+)`", section("synonyms")) == list(SYNONYMS)
+
+
+def test_no_block_is_left_out() -> None:
+    assert {block.kind for block in BLOCKS} <= {"cep", "cep later", "cep error", "text"}
+    assert len(of_kind("cep")) >= 50 and len(of_kind("cep later")) >= 8
+    assert len(of_kind("cep error")) >= 4
