@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,7 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield from rest
 
 
-Source = pa.Table | Batches
+Source: TypeAlias = Any  # a pyarrow Table or Batches; pyarrow has no types
 
 
 def to_arrow(data: Any) -> Source:
@@ -162,8 +162,9 @@ def _matches(
 
 def _key_by_key(plan: Plan) -> bool:
     """A keyed window of n EVENTS is counted key by key (see `cepheid.engine.clock`)."""
-    counted = plan.window is not None and plan.window.clock is Clock.EVENTS
-    return counted and bool(plan.key) and all(len(set(p.values())) == 1 for p in plan.key)
+    if plan.window is None or plan.window.clock is not Clock.EVENTS or not plan.key:
+        return False
+    return all(len(set(p.values())) == 1 for p in plan.key)
 
 
 def in_order(plan: Plan, table: pa.Table) -> pa.Table:
@@ -196,8 +197,10 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _sorted(table: pa.Table, names: list[str]) -> bool:
     """Whether a table whose order is that of its time alone needs no sorting."""
-    if len(names) > 1 or table.num_rows < 2:
-        return table.num_rows < 2
+    if table.num_rows < 2:
+        return True
+    if len(names) > 1:
+        return False
     column = table[names[0]]
     if column.null_count:
         return False

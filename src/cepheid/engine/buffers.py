@@ -31,11 +31,9 @@ class Buffer:
         self._allocate(capacity)
 
     def _allocate(self, capacity: int) -> None:
-        self.records = Records(
-            *(np.zeros(capacity, np.int64) for _ in range(4)),
-            slots=np.zeros((self.width, capacity), np.int64),
-            link=_NONE,
-        )
+        start, end, first, last = (np.zeros(capacity, np.int64) for _ in range(4))
+        slots = np.zeros((self.width, capacity), np.int64)
+        self.records = Records(start, end, first, last, slots, _NONE)
 
     @property
     def capacity(self) -> int:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock
-from cepheid.algebra.types import Type
-from cepheid.engine.columns import Interner, kernel_values, microseconds
+from cepheid.engine.columns import microseconds
 from cepheid.errors import DataError
 from cepheid.plan.nodes import Plan
 
@@ -38,62 +38,61 @@ class Ticks:
 def times(column: pa.Array) -> Ints:
     """The time column as 64-bit integers: microseconds for timestamps, else the number."""
     array = column if pa.types.is_integer(column.type) else microseconds(column)
-    return array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
 class Ticker:
     """Numbers the rows of a stream; remembers where the last batch ended."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._interner = Interner()
-        events = plan.window is not None and plan.window.clock is Clock.EVENTS
-        self._events = events
+        self._time = plan.schema.time
+        self._tie = plan.schema.tie
+        self._events = plan.window is not None and plan.window.clock is Clock.EVENTS
         names = [set(part.values()) for part in plan.key]
-        self._sections = [n.pop() for n in names] if events and all(len(n) == 1 for n in names) else []
-        self._jump = 0 if plan.window is None else 2 * plan.window.size + 1
+        keyed = self._events and all(len(n) == 1 for n in names)
+        self._sections = [n.pop() for n in names] if keyed else []
+        # Further than any window reaches, also a negation's that is open on both sides.
+        self._jump = 0 if plan.window is None else 3 * plan.window.size + 1
+        self._last: pa.RecordBatch | None = None  # the last row
         self._position = 0
-        self._last: list[np.int64] | None = None  # section values, time, tie of the last row
         self._ordinal = -1  # of the last row, in its section
-        self._clock = -1 if events else None
+        self._clock = -1
 
     def read(self, batch: pa.RecordBatch) -> Ticks:
-        time = times(batch.column(self._plan.schema.time))
-        sections = [self._codes(batch, name) for name in self._sections]
-        tie = self._plan.schema.tie
-        ties = [] if tie is None else [self._codes(batch, tie)]
-        new_section = self._changes(sections, 0, len(time))
-        changed = new_section | self._changes([time, *ties], len(sections), len(time))
-        self._check_order(time, new_section)
+        time = times(batch.column(self._time))
+        before = self._before(batch)
+        new_section = np.zeros(len(time), np.bool_)
+        for name in self._sections:
+            new_section |= _differs(batch.column(name), before.column(name))
+        previous = times(before.column(self._time))
+        self._check_order(time, previous, new_section)
+        changed = new_section | (time != previous)
+        if self._tie is not None:
+            changed |= _differs(batch.column(self._tie), before.column(self._tie))
+        if self._last is None:
+            changed[0] = True
+            new_section[0] = bool(self._sections)
         position = self._position + np.cumsum(changed)
         clock = self._ordinals(batch, new_section) if self._events else time
         self._position = int(position[-1])
-        self._last = [a[-1] for a in (*sections, time, *ties)]
+        self._last = batch.slice(batch.num_rows - 1)
         return Ticks(time, position, clock)
 
-    def _codes(self, batch: pa.RecordBatch, name: str) -> Ints:
-        type_ = self._plan.schema.columns[name]
-        values, valid = kernel_values(batch.column(name), type_, self._interner)
-        codes = values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64)
-        return codes if valid is None else np.where(valid, codes, np.iinfo(np.int64).min)
+    def _before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """For each row the one before it; for the very first, itself."""
+        names = [self._time, *self._sections, *([self._tie] if self._tie else [])]
+        first = batch.slice(0, 1) if self._last is None else self._last
+        rest = batch.select(names).slice(0, batch.num_rows - 1)
+        rows = pa.Table.from_batches([first.select(names), rest])
+        return rows.combine_chunks().to_batches()[0]
 
-    def _changes(self, columns: list[Ints], offset: int, length: int) -> NDArray[np.bool_]:
-        """Rows that differ from the one before in one of the columns."""
-        changed = np.zeros(length, np.bool_)
-        for n, column in enumerate(columns):
-            changed[1:] |= column[1:] != column[:-1]
-            changed[0] |= self._last is None or column[0] != self._last[offset + n]
-        return changed
-
-    def _check_order(self, time: Ints, new_section: NDArray[np.bool_]) -> None:
-        last = time[0] if self._last is None else self._last[len(self._sections)]
-        before = np.concatenate(([last], time[:-1]))
+    def _check_order(self, time: Ints, before: Ints, new_section: NDArray[np.bool_]) -> None:
         backwards = np.flatnonzero((time < before) & ~new_section)
         if len(backwards):
             at = backwards[0]
             raise DataError(
-                f"the events are not in the order of `{self._plan.schema.time}`: "
-                f"{time[at]} comes after {before[at]}; sort them, or pass a table instead of batches"
+                f"the events are not in the order of `{self._time}`: "
+                f"{time[at]} comes after {before[at]}; sort them, or pass a whole table"
             )
 
     def _ordinals(self, batch: pa.RecordBatch, new_section: NDArray[np.bool_]) -> Ints:
@@ -101,7 +100,7 @@ class Ticker:
         n = batch.num_rows
         rows = np.arange(n)
         if CLOCK_COLUMN in batch.schema.names:
-            ordinals = batch.column(CLOCK_COLUMN).to_numpy(zero_copy_only=False).astype(np.int64)
+            ordinals: Ints = np.asarray(batch.column(CLOCK_COLUMN), np.int64)
             if not self._sections:
                 return ordinals
         elif not self._sections:
@@ -111,14 +110,18 @@ class Ticker:
         else:
             begins = np.maximum.accumulate(np.where(new_section, rows, -1))
             ordinals = np.where(begins >= 0, rows - begins, self._ordinal + 1 + rows)
-        assert self._clock is not None
-        # Between two rows of a section the clock moves as the ordinal does; into a new one it jumps.
+        # Inside a section the clock moves as the ordinal does; into a new one it jumps.
         steps = np.diff(ordinals, prepend=self._ordinal)
         steps[new_section] = self._jump
-        clock = self._clock + np.cumsum(steps)
+        clock: Ints = self._clock + np.cumsum(steps)
         self._ordinal, self._clock = int(ordinals[-1]), int(clock[-1])
         return clock
 
 
-def is_time(type_: Type) -> bool:
-    return type_ in (Type.INTEGER, Type.TIMESTAMP, Type.DATE)
+def _differs(column: pa.Array, before: pa.Array) -> NDArray[np.bool_]:
+    """Where two columns differ; NULL is like NULL."""
+    if pa.types.is_dictionary(column.type):
+        column, before = (a.cast(column.type.value_type) for a in (column, before))
+    unequal = pc.fill_null(pc.not_equal(column, before), False)
+    differs = pc.or_(unequal, pc.xor(pc.is_null(column), pc.is_null(before)))
+    return np.asarray(differs.to_numpy(zero_copy_only=False))

@@ -18,8 +18,9 @@ from cepheid.algebra.expressions import Attribute, Call, Expr, bare_variables, t
 from cepheid.algebra.types import Type
 
 NATIVE = frozenset(
-    "and or not = <> < <= > >= + - * / % neg is_null case coalesce in abs sign to_float "
-    "to_timestamp sqrt exp ln log10 ceil floor greatest least".split()
+    {"and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "neg"}
+    | {"is_null", "case", "coalesce", "in", "greatest", "least", "to_float", "to_timestamp"}
+    | {"abs", "sign", "sqrt", "exp", "ln", "log10", "ceil", "floor"}
 )
 """Operators that kernels compute; of strings only `=` and `<>`."""
 
@@ -195,7 +196,8 @@ def hashes(
     for values, valid in columns:
         if values.dtype == np.float64:
             # One bit pattern for each number: -0.0 as 0.0, every NaN as one.
-            values = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+            floats = values.astype(np.float64)
+            values = np.where(np.isnan(floats), np.nan, floats + 0.0).view(np.int64)
         mixed = (mixed ^ values.astype(np.int64).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(31)
         if valid is not None:

@@ -91,7 +91,7 @@ class Inputs:
     nullable: frozenset[Column]
     objects: bool
     columns: list[Column | Hash | Stored] = field(default_factory=list)
-    params: list[Constant] = field(default_factory=list)
+    params: list[Constant | Call] = field(default_factory=list)
     pools: list[str] = field(default_factory=list)
 
     def column(self, column: Column | Hash | Stored) -> int:
@@ -99,8 +99,9 @@ class Inputs:
             self.columns.append(column)
         return self.columns.index(column)
 
-    def param(self, constant: Constant) -> str:
-        self.params.append(constant)
+    def param(self, value: Constant | Call) -> str:
+        """A constant; or a call without a kernel form, as a function of its arguments' values."""
+        self.params.append(value)
         return f"p{len(self.params) - 1}"
 
     def pool(self, variable: str) -> int:
@@ -338,17 +339,17 @@ class Lowering:
         match expr.function, argument:
             case "count", None:
                 return Term(f"({group.count})")
-            case ("first" | "last"), Expr_ if Expr_ is not None:
+            case (("first" | "last"), Expr_) if Expr_ is not None:
                 return self._element(group, "0" if expr.function == "first" else "-1", Expr_)
-            case ("count" | "sum" | "avg" | "min" | "max"), Expr_ if Expr_ is not None:
+            case (("count" | "sum" | "avg" | "min" | "max"), Expr_) if Expr_ is not None:
                 return self._fold(expr.function, expr.variable, Expr_)
             case _:
                 raise NotLowered(expr)
 
     def _fold(self, function: str, variable: str, argument: Expr) -> Term:
-        if argument.type in (Type.STRING, Type.BINARY) and function in ("min", "max"):
-            if not self.inputs.objects:
-                raise NotLowered(function)
+        text = argument.type in (Type.STRING, Type.BINARY)
+        if text and function in ("min", "max") and not self.inputs.objects:
+            raise NotLowered(function)
         zero = "0.0" if function == "avg" else _zero(argument.type, self.inputs.objects)
         total, count = self.let(zero), self.let("0")
         with self._elements(variable):
@@ -420,9 +421,10 @@ class Lowering:
         operand = expr.arguments[0].type
         match expr.operator:
             case "=" | "<>" | "<" | "<=" | ">" | ">=":
-                if operand in (Type.STRING, Type.BINARY) and expr.operator not in ("=", "<>"):
-                    if not self.inputs.objects:
-                        raise NotLowered(expr)
+                ordered = expr.operator not in ("=", "<>")
+                text = operand in (Type.STRING, Type.BINARY)
+                if text and ordered and not self.inputs.objects:
+                    raise NotLowered(expr)
                 return Term(compare(expr.operator, terms[0], terms[1], operand), valid)
             case "+" | "-" | "*":
                 return Term(f"({values[0]} {expr.operator} {values[1]})", valid)
@@ -465,7 +467,7 @@ class Lowering:
             case "greatest" | "least":
                 return self._extreme(expr.operator, terms, expr.type)
             case _ if self.inputs.objects:
-                function = self.inputs.param(Constant(expr, Type.OTHER))  # type: ignore[arg-type]
+                function = self.inputs.param(expr)
                 tested = self.let(f"{function}({', '.join(values)}) if {valid or 'True'} else None")
                 return Term(tested, f"({tested} is not None)")
             case _:
@@ -547,5 +549,3 @@ def _both(value: str, valid: str | None) -> str:
 def _all(parts: Iterable[str | None]) -> str | None:
     known = [p for p in parts if p is not None]
     return None if not known else known[0] if len(known) == 1 else f"({' and '.join(known)})"
-
-

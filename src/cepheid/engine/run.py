@@ -21,7 +21,20 @@ from cepheid.engine.columns import Interner
 from cepheid.engine.operators import FOREVER, Context, LeafOperator, Operator, build_operators
 from cepheid.engine.output import Projection, output_schema, returned_columns
 from cepheid.engine.store import EventStore
-from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Plan, Run, Seq, walk, waits
+from cepheid.plan.nodes import (
+    Conj,
+    Filter,
+    Kseq,
+    Leaf,
+    Neg,
+    Node,
+    Nseq,
+    Plan,
+    Run,
+    Seq,
+    waits,
+    walk,
+)
 
 ROUND = 4096
 """Rows of a round: small enough for intermediate results to stay in the processor's caches,
@@ -169,9 +182,7 @@ class Engine:
 class Sink:
     """Projects the roots' records; holds them back where ends would come out of order."""
 
-    def __init__(
-        self, roots: list[Operator], plan: Plan, schema: pa.Schema, hold: bool
-    ) -> None:
+    def __init__(self, roots: list[Operator], plan: Plan, schema: pa.Schema, hold: bool) -> None:
         self._roots = roots
         self._projections = [Projection(plan, root, schema) for root in roots]
         self._hold = hold
@@ -209,7 +220,9 @@ class Sink:
         ready = int(np.searchsorted(last[order], undecided, "left"))
         released = table.take(pa.array(order[:ready]))
         rest = table.take(pa.array(order[ready:])).combine_chunks()
-        self._held = [(last[order[ready:]], b) for b in rest.to_batches()] if ready < len(last) else []
+        self._held = (
+            [(last[order[ready:]], b) for b in rest.to_batches()] if ready < len(last) else []
+        )
         yield from released.combine_chunks().to_batches()
 
 
@@ -218,7 +231,9 @@ def _standalone(roots: tuple[Node, ...]) -> list[Node]:
     subtree of another alternative, gets a copying filter."""
     inside = {n for root in roots for n in walk(root) if n is not root}
     return [
-        Filter(root, ()) if isinstance(root, Leaf) or root in inside or roots.count(root) > 1 else root
+        Filter(root, ())
+        if isinstance(root, Leaf) or root in inside or roots.count(root) > 1
+        else root
         for root in roots
     ]
 

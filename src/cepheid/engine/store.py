@@ -68,7 +68,9 @@ class EventStore:
         """Keep a constant's code for good."""
         self._pinned.add(code)
 
-    def append(self, batch: pa.RecordBatch, time: Ints, position: Ints, clock: Ints, eat: int) -> None:
+    def append(
+        self, batch: pa.RecordBatch, time: Ints, position: Ints, clock: Ints, eat: int
+    ) -> None:
         """Add rows in order; forget those whose clock is at or before `eat`."""
         expired = int(np.searchsorted(self.clock, eat, "right"))
         # Clocks rise with rows, except that ties in time may be cut anywhere: that is harmless.
@@ -112,7 +114,9 @@ class EventStore:
         self.interner.forget(live)
         self._limit = max(FORGET_AT, 2 * len(self.interner))
 
-    def kernel_columns(self, columns: Iterable[Column | Hash | Stored], objects: bool) -> list[Values]:
+    def kernel_columns(
+        self, columns: Iterable[Column | Hash | Stored], objects: bool
+    ) -> list[Values]:
         """The arrays that a kernel is called with: values, and validity where NULL may be."""
         arrays: list[Values] = []
         for column in columns:
@@ -138,7 +142,7 @@ class EventStore:
         """A returned column of fixed width as an array; times as integers."""
         array = self.arrow[name]
         assert array is not None
-        values = array.to_numpy()
+        values: Values = array.to_numpy()
         return values.view(np.int64) if values.dtype.kind == "M" else values
 
     def _object(self, column: Column) -> tuple[Values, Valid | None]:

@@ -20,11 +20,23 @@ import numba
 
 Kernel = Callable[..., None]
 
-_COMPILED = "import math\n\nfrom numba import njit\n\njit = njit(cache=True, nogil=True, error_model='numpy')\n"
-_PLAIN = "import math\n\n\ndef jit(function):\n    return function\n"
+_COMPILED = """\
+import math
+
+from numba import njit
+
+jit = njit(cache=True, nogil=True, error_model='numpy')
+"""
+_PLAIN = """\
+import math
+
+
+def jit(function):
+    return function
+"""
 
 # Binary searches: the number of leading values below (or at most) x among the first n.
-_SEARCH = '''
+_SEARCH = """
 @jit
 def lower_bound(values, n, x):
     low = 0
@@ -59,7 +71,7 @@ def chain(hashes, heads, link, begin, end, number):
             heads[h & mask] = number + i
         else:
             link[i] = -1
-'''
+"""
 
 
 def cache_folder() -> Path:

@@ -104,7 +104,9 @@ def _emit(
     return "\n".join([*lines, "k += 1"])
 
 
-def copy_slots(target: int, source: str, record: str, slots: Iterable[int]) -> list[tuple[int, str]]:
+def copy_slots(
+    target: int, source: str, record: str, slots: Iterable[int]
+) -> list[tuple[int, str]]:
     return [(target + n, f"{source}[{s}, {record}]") for n, s in enumerate(slots)]
 
 
@@ -135,14 +137,18 @@ def seq(
     test = "i_start[i] > eat"
     if ceiling is not None:
         test += f" and first <= i_slots[{ceiling}, i]"
-    head = HEAD + _lines(pieces.unpack, 1) + _block(
-        """
+    head = (
+        HEAD
+        + _lines(pieces.unpack, 1)
+        + _block(
+            """
 while o < o_end:
     first = o_first[o]
     finish = o_finish[o]
     eat = finish - window
 """,
-        1,
+            1,
+        )
     )
     if pieces.hash is None:
         low = "i = upper_bound(i_finish, high, eat)"
@@ -151,7 +157,9 @@ while o < o_end:
         return (
             head
             + _lines(pieces.outer, 2)
-            + _block("high = lower_bound(i_last, i_end, first)\nif fresh:\n" + indent(low, "    "), 2)
+            + _block(
+                "high = lower_bound(i_last, i_end, first)\nif fresh:\n" + indent(low, "    "), 2
+            )
             + _block("fresh = 1\nwhile i < high:", 2)
             + _block(f"if {test}:", 3)
             + indent(body + emit, "    " * 4)
@@ -481,10 +489,7 @@ if k == room or pooled + m > pool.shape[0]:
         + _block(store, group.checks_depth)
         + _block(emit + "\npooled += m", group.checks_depth)
     )
-    take = (
-        _lines(group.running, 0)
-        + _lines(["taken[m] = found[f]", "m += 1"], group.running_depth)
-    )
+    take = _lines(group.running, 0) + _lines(["taken[m] = found[f]", "m += 1"], group.running_depth)
     if group.exact is not None:
         build = (
             f"at = 0 if fresh else i\nfresh = 1\n"

@@ -1,12 +1,12 @@
 """Plans as text: a contract, stable and without ids.
 
-    key: user
-    window: 10 seconds
-    SEQ  a.user = c.user, a.price < c.price
-    ├── A a  price > 5
-    └── NSEQ  b.user = c.user
-        ├── !B b
-        └── C c
+key: user
+window: 10 seconds
+SEQ  a.user = c.user, a.price < c.price
+├── A a  price > 5
+└── NSEQ  b.user = c.user
+    ├── !B b
+    └── C c
 """
 
 from __future__ import annotations
@@ -19,7 +19,20 @@ from cepheid.algebra.query import Clock, Variable
 from cepheid.algebra.text import expression_text, span_text
 from cepheid.algebra.types import Type
 from cepheid.language.ast import Between, Exactly, Optional, Quantifier
-from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Plan, Run, Seq
+from cepheid.plan.nodes import (
+    Conj,
+    Equality,
+    Filter,
+    Gap,
+    Kseq,
+    Leaf,
+    Neg,
+    Node,
+    Nseq,
+    Plan,
+    Run,
+    Seq,
+)
 
 
 def plan_text(plan: Plan) -> str:
@@ -85,7 +98,9 @@ def _branches(parts: Sequence[list[str]]) -> Iterable[str]:
 def _label(node: Node, variables: Mapping[str, Variable]) -> str:
     match node:
         case Leaf():
-            return _with(_leaf(variables[node.variable]), [expression_text(f) for f in node.filters])
+            return _with(
+                _leaf(variables[node.variable]), [expression_text(f) for f in node.filters]
+            )
         case Seq():
             return _with("SEQ", _conditions(node.equalities, node.predicates))
         case Conj():
@@ -93,17 +108,15 @@ def _label(node: Node, variables: Mapping[str, Variable]) -> str:
         case Nseq():
             return _with("NSEQ", _conditions(node.equalities, node.predicates))
         case Neg():
-            return _with(
-                f"NEG {_gap(node.gap)}", _conditions(node.equalities, node.predicates)
-            )
+            return _with(f"NEG {_gap(node.gap)}", _conditions(node.equalities, node.predicates))
         case Kseq():
             name = f"KSEQ {node.element.variable}{_quantifier(node.quantifier)} {_gap(node.gap)}"
             conditions = (*node.predicates, *node.running, *node.checks)
             return _with(name, _conditions(node.equalities, conditions))
         case Run():
             name = f"KSEQ {node.element.variable}{{{node.count}}}"
-            conditions = [expression_text(c) for c in (*node.running, *node.checks)]
-            return _with(name, [*(f"hash({k.name})" for k in node.key), *conditions])
+            tests = [expression_text(c) for c in (*node.running, *node.checks)]
+            return _with(name, [*(f"hash({k.name})" for k in node.key), *tests])
         case Filter():
             return _with("FILTER", [expression_text(p) for p in node.predicates])
         case _:

@@ -22,7 +22,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.patterns import (
     Closure,
     Conjunction,
-    Leaf as LeafPattern,
+    Disjunction,
     Negation,
     Pattern,
     Sequence,
@@ -30,12 +30,27 @@ from cepheid.algebra.patterns import (
     positive,
     walk,
 )
-from cepheid.algebra.patterns import Disjunction
+from cepheid.algebra.patterns import (
+    Leaf as LeafPattern,
+)
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.types import Type
 from cepheid.errors import PlanError
 from cepheid.language.ast import Exactly
-from cepheid.plan.nodes import Conj, Equality, Filter, Gap, Kseq, Leaf, Neg, Node, Nseq, Run, Seq, bound
+from cepheid.plan.nodes import (
+    Conj,
+    Equality,
+    Filter,
+    Gap,
+    Kseq,
+    Leaf,
+    Neg,
+    Node,
+    Nseq,
+    Run,
+    Seq,
+    bound,
+)
 from cepheid.planner.alternatives import Alternative, applies, negated_branches, without_absent
 from cepheid.planner.gaps import Placed, between, core
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, fold, names, restrict
@@ -97,9 +112,7 @@ class _Builder:
         self.mingled = any(isinstance(p, Conjunction) for p in walk(self.pattern))
         where = alternative.where
         self.filters = {
-            v: tuple(
-                c.expression for c in where if c.role is Role.CLASS and c.variables == (v,)
-            )
+            v: tuple(c.expression for c in where if c.role is Role.CLASS and c.variables == (v,))
             for v in query.variables
         }
         # A conjunct on no variable at all (`WHERE 1 = 2`) is checked on the complete match.

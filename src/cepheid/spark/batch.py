@@ -39,7 +39,7 @@ Data = DataFrame | Mapping[str, DataFrame]
 Runner = Callable[[worker.Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def match(query: Query, data: Data, options: Options, runner: Runner = worker.run) -> DataFrame:
+def match(query: Query, data: Any, options: Options, runner: Runner = worker.run) -> Any:
     """The matches as a DataFrame. A wrong query or unfit data is an error here, before any job.
 
     With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.

@@ -8,14 +8,20 @@ from typing import Protocol, assert_never
 
 from cepheid import kernels
 from cepheid.engine.lowering import Inputs, Lowering
-from cepheid.engine.operators.base import FOREVER, Context, LeafOperator, Operator, Passing, places
-from cepheid.engine.operators.base import NO_HEADS
+from cepheid.engine.operators.base import (
+    FOREVER,
+    NO_HEADS,
+    Context,
+    LeafOperator,
+    Operator,
+    Passing,
+    places,
+)
 from cepheid.engine.operators.closure import KseqOperator, RunOperator
 from cepheid.engine.operators.joins import ConjOperator, SeqOperator
 from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
 from cepheid.kernels import Pieces
 from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq
-
 
 
 class Build(Protocol):

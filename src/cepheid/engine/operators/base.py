@@ -99,9 +99,9 @@ class Operator:
         params = tuple(self._param(p, inputs.objects) for p in inputs.params)
         return Compiled(kernel, tuple(inputs.columns), params, tuple(inputs.pools), inputs.objects)
 
-    def _param(self, constant: Constant, objects: bool) -> Any:
-        if isinstance(constant.value, Call):
-            return _RowFunction(constant.value)
+    def _param(self, constant: Constant | Call, objects: bool) -> Any:
+        if isinstance(constant, Call):
+            return _RowFunction(constant)
         if isinstance(constant.value, str | bytes) and not objects:
             code = self.context.store.interner.code(constant.value)
             self.context.store.pin(code)
@@ -323,7 +323,9 @@ class Passing(Searching):
 
     gap = Gap((), ())
 
-    def __init__(self, context: Context, source: Operator, *inputs: Operator, extra: int = 0) -> None:
+    def __init__(
+        self, context: Context, source: Operator, *inputs: Operator, extra: int = 0
+    ) -> None:
         slots, width = same_slots(source)
         super().__init__(context, slots, width + extra, source, *inputs)
         self.outer = self.inner = source

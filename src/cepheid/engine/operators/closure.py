@@ -41,7 +41,10 @@ class Grouping(Passing):
         """The running conditions on a candidate `found[f]`, given `taken[:m]`; and the checks on
         the complete group."""
         taken = GroupPlace("taken", "0", "m")
-        candidate = {self.variable: Event("found[f] - base", False), f"{self.variable}…": taken}
+        candidate: dict[str, Place] = {
+            self.variable: Event("found[f] - base", False),
+            f"{self.variable}…": taken,
+        }
         test = Lowering(inputs, {**scope, **candidate}, "u")
         if running:
             holds = test.let("True")

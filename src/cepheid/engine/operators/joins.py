@@ -116,11 +116,12 @@ class ConjOperator(Operator):
         heads = (NO_HEADS, NO_HEADS)
         outer, inner = left.records, right.records
         if self.keys:
-            heads = (extend_chain(self.left, *self.keys[0]), extend_chain(self.right, *self.keys[1]))
+            heads = (
+                extend_chain(self.left, *self.keys[0]),
+                extend_chain(self.right, *self.keys[1]),
+            )
             outer, inner = left.linked(self.keys[0][1]), right.linked(self.keys[1][1])
         done = self.call(outer, inner, heads) == 1
         self.cursors[0].advance(int(state[State.OUTER]))
         self.cursors[1].advance(int(state[State.INNER]))
         return done
-
-

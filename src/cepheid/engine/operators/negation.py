@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-
 from cepheid import kernels
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import (
@@ -150,9 +149,7 @@ def edges(source: Operator, inputs: Inputs, gap: Gap) -> tuple[str, str, str | N
                     empty.append("False")
                 case GroupPlace(array=array, start=start, count=count):
                     at = f"{start} + {count} - 1" if last else start
-                    values.append(
-                        f"(positions[{array}[{at}] - base] if {count} > 0 else {none})"
-                    )
+                    values.append(f"(positions[{array}[{at}] - base] if {count} > 0 else {none})")
                     empty.append(f"{count} == 0")
         if not values:
             return none, []
@@ -200,8 +197,5 @@ def require_distinct(lower: Lowering, pairs: Iterable[tuple[str, str]]) -> None:
 def _member(lower: Lowering, row: str, group: GroupPlace) -> str:
     at, found = lower.name(), lower.let("False")
     with lower.block(f"for {at} in range({group.start}, {group.start} + {group.count}):"):
-        with lower.block(f"if {group.array}[{at}] - base == {row}:"):
-            lower.line(f"{found} = True")
+        lower.line(f"{found} = {found} or {group.array}[{at}] - base == {row}")
     return found
-
-
