@@ -1,0 +1,1 @@
+"""The ZStream workloads (section 6) and the Spark pipeline, measured: `python -m benchmarks`."""

@@ -1,0 +1,172 @@
+"""The figures as a table, as JSON, and as a section of the README."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from benchmarks.measure import Result, Timing
+
+HERE = Path(__file__).parent
+LATEST = HERE / "results" / "latest.json"
+README = HERE / "README.md"
+OTHERS = ("loop", "DuckDB", "Polars")
+LIBRARIES = ("numpy", "numba", "pyarrow", "duckdb", "polars", "pyspark")
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+
+Record = dict[str, Any]
+
+
+def case_record(result: Result) -> Record:
+    """The figures of a case; rates are per second of processor time."""
+    target = result.case.target
+    record: Record = {
+        "name": result.case.name,
+        "events": result.events,
+        "matches": result.matches,
+        "cpu_seconds": round(result.engine.cpu, 4),
+        "wall_seconds": round(result.engine.wall, 4),
+        "events_per_second": round(result.events_per_second),
+        "matches_per_second": round(result.matches_per_second),
+        "others": {name: _seconds(timing) for name, timing in result.others.items()},
+        "times": {name: round(result.engine.cpu / t.cpu, 2) for name, t in result.others.items()},
+    }
+    if target is not None:
+        reached = record[f"{target.of}_per_second"]
+        record["target"] = {
+            "text": f"≥ {_short(target.per_second)} {target.of}/s",
+            "met": reached >= target.per_second,
+        }
+    return record
+
+
+def _seconds(timing: Timing) -> Record:
+    return {"cpu_seconds": round(timing.cpu, 4), "wall_seconds": round(timing.wall, 4)}
+
+
+def document(records: list[Record], quick: bool) -> Record:
+    """What a run amounts to, and what it ran on."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": commit(),
+        "quick": quick,
+        "machine": {
+            "processor": processor(),
+            "cores": os.cpu_count(),
+            "system": platform.system(),
+        },
+        "versions": {"python": platform.python_version()} | {n: version(n) for n in LIBRARIES},
+        "cases": records,
+    }
+
+
+def commit() -> str | None:
+    """The commit that is measured, marked if files differ from it."""
+    try:
+        result = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=10"],
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return result.stdout.strip()
+
+
+def processor() -> str:
+    """The processor's model; not the machine's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def write_json(path: Path, figures: Record) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+
+
+# ── tables ──
+
+HEADINGS = ("case", "events", "matches", "CPU s", "wall s", "events/s", "matches/s")
+
+
+def cells(record: Record) -> list[str]:
+    """One row: figures that a case doesn't have stay empty."""
+    times = record.get("times", {})
+    return [
+        record["name"],
+        _short(record["events"]),
+        _short(record["matches"]),
+        _number(record.get("cpu_seconds")),
+        _number(record["wall_seconds"]),
+        _short(record["events_per_second"]),
+        _short(record["matches_per_second"]),
+        *(_number(times.get(name)) for name in OTHERS),
+        _verdict(record),
+    ]
+
+
+def headings() -> list[str]:
+    return [*HEADINGS, *(f"× {name}" for name in OTHERS), "target"]
+
+
+def rich_table(records: Iterable[Record]) -> Table:
+    table = Table(title="rates per second of processor time; × is our time over the other's")
+    for number, heading in enumerate(headings()):
+        table.add_column(heading, justify="right" if 0 < number < len(headings()) - 1 else "left")
+    for record in records:
+        table.add_row(*cells(record))
+    return table
+
+
+def markdown(figures: Record) -> str:
+    """The section of the README."""
+    machine, versions = figures["machine"], figures["versions"]
+    said = ", ".join(f"{name} {number}" for name, number in versions.items())
+    rows = [headings(), ["---"] * len(headings()), *(cells(r) for r in figures["cases"])]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return (
+        f"Commit {figures['commit']}, {figures['date']}; {machine['cores']} cores of "
+        f"{machine['processor']}; {said}.\n\n{table}\n"
+    )
+
+
+def update_readme(figures: Record, path: Path = README) -> None:
+    before, _, rest = path.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    path.write_text(f"{before}{BEGIN}\n{markdown(figures)}{END}{after}")
+
+
+def _verdict(record: Record) -> str:
+    target = record.get("target")
+    return "" if target is None else f"{target['text']} {'✓' if target['met'] else '✗ missed'}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _short(value: float) -> str:
+    """Three digits and a unit.
+
+    >>> _short(1_234_567), _short(80e6), _short(382)
+    ('1.23 M', '80 M', '382')
+    """
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
