@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from cepheid.cli.demo import Figures, event_file, planted_and_found, sample
+from cepheid.cli.demo import earliest, event_file, planted_and_found
+from cepheid.cli.show import Figures, sample
 from cepheid.workloads import fraud
 
 
@@ -46,14 +47,21 @@ def test_planted_frauds_are_counted(tmp_path: Path) -> None:
 
 
 def test_the_sample_is_the_earliest_matches() -> None:
-    moments = [datetime(2026, 1, day, tzinfo=UTC) for day in range(20, 0, -1)]
+    moments = [datetime(2026, 1, day, 1, 2, 3, 4, tzinfo=UTC) for day in range(20, 0, -1)]
     matches = pa.table({"card": range(20), "spent": moments, "id": range(20)})
-    text = shown(sample(matches))
-    assert "01 Jan 00:00:00" in text and "10 Jan" in text and "11 Jan" not in text
-    assert "card" in text and "id" not in text.split()
+    text = shown(earliest(matches))
+    assert "2026-01-01 01:02:03" in text and "01-10" in text and "01-11" not in text
+    assert "card" in text and "id" not in text.split() and ".000004" not in text
 
 
 def test_figures() -> None:
-    text = shown(Figures(1_000_000, 1234, 4.0, 500, 499).table())
-    for figure in ("1,000,000", "1,234", "4.00", "250,000", "499 of 500"):
+    text = shown(Figures(1_000_000, 1234, 4.0, 7).table({"planted": "499 of 500"}))
+    for figure in ("1,000,000", "1,234", "7 (no time)", "4.00", "250,000", "499 of 500"):
         assert figure in text
+
+
+def test_a_sample_shows_nested_values_and_markup_as_they_are() -> None:
+    rows = [{"a": {"x": 1, "y": None}, "b": [{"x": 2}, {"x": 3}], "c": "[bold]", "d": True}]
+    text = shown(sample(["a", "b", "c", "d"], rows))
+    for part in ("x=1 y=NULL", "[x=2 | x=3]", "[bold]", "true"):
+        assert part in text

@@ -48,7 +48,7 @@ def setups(draw: st.DrawFn, case: Case) -> Setup:
     return Setup(
         shape=shape,
         push=draw(st.booleans()),
-        cuts=tuple(draw(st.lists(COUNTS, min_size=1, max_size=3))),
+        cuts=tuple(draw(st.lists(COUNTS | st.just(100), min_size=1, max_size=3))),
         round_size=draw(COUNTS),
     )
 

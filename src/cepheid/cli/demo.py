@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from rich.console import Console
 from rich.table import Table
 
 import cepheid as cep
@@ -19,6 +18,7 @@ from cepheid.cli.failure import exit_cleanly
 from cepheid.cli.files import Format
 from cepheid.cli.generate import write_events
 from cepheid.cli.progress import spark_tasks
+from cepheid.cli.show import Figures, console, sample
 from cepheid.spark.session import PANDAS_NOTICE, local_session
 from cepheid.workloads import fraud
 
@@ -36,39 +36,20 @@ RETURN  big.card AS card, s1.ts AS tested, s1.amount AS small, s2.amount AS smal
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What the run amounts to."""
-
-    events: int
-    matches: int
-    seconds: float
-    planted: int
-    found: int
-
-    def table(self) -> Table:
-        table = Table(show_header=False, box=None)
-        table.add_row("events", f"{self.events:,}")
-        table.add_row("matches", f"{self.matches:,}")
-        table.add_row("seconds", f"{self.seconds:.2f}")
-        table.add_row("events/s", f"{self.events / self.seconds:,.0f}")
-        table.add_row("planted frauds found", f"{self.found:,} of {self.planted:,}")
-        return table
-
-
 def demo(folder: Path, rows: int = EVENTS) -> Figures:
     """Generate, match, show. The events are kept in `folder` for the next time."""
-    console = Console()
+    screen = console()
     events = event_file(folder, rows)
-    console.rule("query")
-    console.print(QUERY, markup=False)
+    screen.rule("query")
+    screen.print(QUERY, markup=False, soft_wrap=True)
 
-    with console.status("starting Spark"):
+    with screen.status("starting Spark"):
         spark = local_session(app="cepheid demo")
     try:
         data = spark.read.parquet(str(events))
-        console.rule("plan")
-        console.print(cep.Query(QUERY).explain(data, time="ts", tie="id"), markup=False)
+        screen.rule("plan")
+        plan = cep.Query(QUERY).explain(data, time="ts", tie="id")
+        screen.print(plan, markup=False, soft_wrap=True)
         matches = cep.match(data, QUERY, time="ts", tie="id")
         begin = time.perf_counter()
         with spark_tasks(spark, "matching"):
@@ -79,11 +60,11 @@ def demo(folder: Path, rows: int = EVENTS) -> Figures:
 
     result = pq.read_table(folder / "matches")
     planted, found = planted_and_found(events, result)
-    figures = Figures(rows, result.num_rows, seconds, planted, found)
-    console.rule("some of the matches")
-    console.print(sample(result))
-    console.rule("figures")
-    console.print(figures.table())
+    figures = Figures(rows, result.num_rows, seconds)
+    screen.rule("some of the matches")
+    screen.print(earliest(result))
+    screen.rule("figures")
+    screen.print(figures.table({"planted frauds found": f"{found:,} of {planted:,}"}))
     return figures
 
 
@@ -103,19 +84,14 @@ def planted_and_found(events: Path, matches: pa.Table) -> tuple[int, int]:
     return len(large), pc.sum(pc.is_in(large, pc.unique(matches["id"]))).as_py() or 0
 
 
-def sample(matches: pa.Table) -> Table:
-    """The first few matches by time."""
-    names = [
-        name for name in matches.column_names if name not in ("id", "match_start", "match_end")
-    ]
-    table = Table(*names)
-    for row in matches.sort_by("spent").slice(0, SAMPLE).select(names).to_pylist():
-        table.add_row(*(_cell(row[name]) for name in names))
-    return table
-
-
-def _cell(value: object) -> str:
-    return f"{value:%d %b %H:%M:%S}" if hasattr(value, "strftime") else str(value)
+def earliest(matches: pa.Table) -> Table:
+    """The first few matches by time, one line each."""
+    hidden = ("id", "match_start", "match_end")
+    names = [name for name in matches.column_names if name not in hidden]
+    rows = matches.sort_by("spent").slice(0, SAMPLE).select(names).to_pylist()
+    for row in rows:
+        row.update({n: v.replace(microsecond=0) for n, v in row.items() if isinstance(v, datetime)})
+    return sample(names, rows)
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType
 
 import cepheid as cep
@@ -18,6 +17,7 @@ from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.options import Options
 from cepheid.query import Query
+from cepheid.spark.schema import arrow_schema
 from cepheid.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _run(
     frames = {source.name or "": _read(spark, source, options.time) for source in sources}
     data = frames if all(frames) else frames[""]
     matches: DataFrame = query.match(data, options)  # type: ignore[assignment]
-    refuse_nested(to_arrow_schema(matches.schema), target)
+    refuse_nested(arrow_schema(matches.schema), target)
     begin = clock.perf_counter()
     # Kept, so that counting and showing them doesn't match once more.
     matches = matches.persist()

@@ -90,6 +90,8 @@ class Engine:
             self._load(batch)
             yield from self._rounds()
         yield from self._flush()
+        for operator in self._operators:
+            operator.settle()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Time passes to infinity: what waited for it is released."""

@@ -170,6 +170,9 @@ class Operator:
         """The earliest end that a record may have that waits here or below; FOREVER if none."""
         return FOREVER
 
+    def settle(self) -> None:
+        """After a batch, when all matches have been handed out: forget expired groups."""
+
     def trim(self, retained: bool) -> None:
         """After a round: forget what is past every window, or all, if nobody searches here."""
         if retained:

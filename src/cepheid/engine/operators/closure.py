@@ -75,8 +75,7 @@ class Grouping(Passing):
         pool.mark(self.context.frontier)
         return done == 1
 
-    def trim(self, retained: bool) -> None:
-        super().trim(retained)
+    def settle(self) -> None:
         # A record lives for a window, and may wait for another one.
         self.pool.expire(self.context.eat - self.context.window)
 

@@ -1,0 +1,109 @@
+"""Memory follows the window, not the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cepheid.engine.buffers import Pool
+from cepheid.engine.run import Engine
+from cepheid.options import Options
+from cepheid.planner import make_plan
+from cepheid.query import Query
+
+BATCH = 500
+TYPES = np.array(["A", "B", "C", "X"])
+
+
+def stream(batches: int) -> Iterator[pa.RecordBatch]:
+    """One event per tick; every event has a string that never comes again."""
+    random = np.random.default_rng(5)
+    for n in range(batches):
+        ticks = np.arange(n * BATCH, (n + 1) * BATCH)
+        yield pa.record_batch(
+            {
+                "ts": ticks,
+                "type": TYPES[random.integers(0, 4, BATCH)],
+                "x": random.integers(0, 9, BATCH),
+                "s": [f"text {t}" for t in ticks],
+            }
+        )
+
+
+def held(engine: Engine) -> int:
+    """Rows, records and group elements that the engine holds."""
+    operators = engine._operators
+    pools = [p for o in operators for p in o.groups.values()]
+    rows = engine.context.store.n
+    return rows + sum(o.out.n for o in operators) + sum(p.n for p in pools)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "A a ; B b ; C c WHERE a.x = c.x",
+        "A a & B b & C c WHERE a.x < b.x",
+        "A a ; !B b ; C c",
+        "A a ; !B b ; C c WHERE b.x > a.x",
+        "A a ; B+ b ; C c WHERE sum(b.x) > 5",
+        "A a ; C c ; !B b",
+        "A a ; B+ b",
+        "!B b ; A a ; C c WHERE a.s <> c.s",
+        "A{3} a",
+    ],
+)
+@pytest.mark.parametrize("plan", ["left-deep", "right-deep"])
+def test_bounded(pattern: str, plan: str) -> None:
+    text = f"PATTERN {pattern.partition(' WHERE ')[0]}"
+    condition = pattern.partition(" WHERE ")[2]
+    query = Query(text + (f" WHERE {condition}" if condition else "") + " WITHIN 40")
+    first = next(stream(1))
+    bound = query.bind(first.schema, Options(time="ts", type="type"))
+    engine = Engine(make_plan(bound, plan), first.schema, jit=False, round_size=128)
+    sizes = []
+    for batch in stream(12):
+        for _ in engine.push(batch):
+            pass
+        sizes.append(held(engine))
+    assert max(sizes[6:]) <= 1.5 * max(sizes[1:6])
+    assert engine.counts.matches > 0
+
+
+def test_strings_of_expired_events_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cepheid.engine.store.FORGET_AT", 600)
+    query = Query("PATTERN A a ; B b WHERE a.s = b.s OR a.x = b.x WITHIN 40")
+    first = next(stream(1))
+    plan = make_plan(query.bind(first.schema, Options(time="ts", type="type")))
+    engine = Engine(plan, first.schema, jit=False)
+    for batch in stream(10):
+        for _ in engine.push(batch):
+            pass
+    assert len(engine.context.store.interner) < 1500
+
+
+def test_idle_rounds_skip_the_work() -> None:
+    """Until the final class has an event, nothing is assembled (ZStream 4.3)."""
+    events = pa.record_batch({"ts": [1, 2, 3, 4], "type": ["A", "B", "A", "B"]})
+    plan = make_plan(
+        Query("PATTERN A ; B ; C WITHIN 9").bind(events.schema, Options(time="ts", type="type"))
+    )
+    engine = Engine(plan, events.schema, jit=False, round_size=1)
+    assert list(engine.push(events)) == []
+    assert engine.counts.idle == engine.counts.rounds == 4
+    late = pa.record_batch({"ts": [5], "type": ["C"]})
+    assert sum(b.num_rows for b in engine.push(late)) == 3
+
+
+def test_pool_keeps_absolute_numbers() -> None:
+    pool = Pool()
+    for n in range(3):
+        pool.reserve(2)
+        pool.rows[pool.n : pool.n + 2] = [10 * n, 10 * n + 1]
+        pool.n += 2
+        pool.mark(clock=n)
+    pool.expire(1)
+    assert (pool.base, pool.n) == (4, 2)
+    assert pool.rows[:2].tolist() == [20, 21]
