@@ -308,6 +308,12 @@ def test_explain_a_forced_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str
 # ── on Spark ─────────────────────────────────────────────────────────────────
 
 
+def json_rows(folder: Path) -> list[dict[str, object]]:
+    """What Spark has written: a file for each partition."""
+    lines = [line for part in folder.glob("part-*") for line in part.read_text().splitlines()]
+    return [json.loads(line) for line in lines]
+
+
 def test_spark_gives_the_same(query: str, tmp_path: Path) -> None:
     """In a process of its own: a run stops its session, and other tests need theirs."""
     rows = [*ROWS, (None, "B", 3, 4)]
@@ -320,11 +326,28 @@ def test_spark_gives_the_same(query: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    written = [line for part in found.glob("part-*") for line in part.read_text().splitlines()]
-    (row,) = map(json.loads, written)
+    (row,) = json_rows(found)
     assert {name: row[name] for name in FOUND} == FOUND
-    (letter,) = [json.loads(x) for part in dead.glob("part-*") for x in part.open()]
+    (letter,) = json_rows(dead)
     assert letter == {"type": "B", "id": 3, "x": 4}
     figures = [line.split()[:2] for line in done.stdout.splitlines()]
     assert ["events", "6"] in figures and ["matches", "1"] in figures
     assert ["rejected", "1"] in figures
+
+
+@pytest.mark.slow
+def test_spark_prints_a_sample_of_several_streams(tmp_path: Path) -> None:
+    query = tmp_path / "q.cep"
+    query.write_text("PATTERN buys b ; news n WHERE b.id = n.id WITHIN 1 hour RETURN b.x, n.title")
+    news = tmp_path / "news.jsonl"
+    news.write_text('{"ts": "2026-01-31T12:30:00.5Z", "id": 2, "title": "a merger"}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "cepheid.cli", "run", str(query), "--engine", "spark",
+         "-i", f"buys={write(tmp_path, 'buys.csv')}", "-i", f"news={news}", "--time", "ts"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [line.replace("│", " ").split() for line in done.stdout.splitlines()]
+    found = [line[:3] for line in lines if "merger" in line]
+    assert sorted(found) == [["8", "a", "merger"], ["9", "a", "merger"]]
+    assert ["events", "6"] in lines and ["matches", "2"] in lines
