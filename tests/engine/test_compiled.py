@@ -1,0 +1,87 @@
+"""Compiled kernels give the same matches as the same source in plain Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cepheid.kernels import compile as compiling
+from tests.corpus.reader import bound, cases
+from tests.engine.harness import Setup, multiset, run
+from tests.oracle.match import matches
+
+# Every operator, with and without hash chains, NULLs, groups, residuals, both edges.
+NAMES = {
+    "closure/filter with both neighbors",
+    "closure/leading runs of two",
+    "closure/running with an aggregate",
+    "closure/trailing aggregate",
+    "closure/ALL and SOME of an empty group",
+    "closure/two with a neighbor between",
+    "closure/keyed, aggregates per key",
+    "closure/first and last don't ignore NULLs",
+    "conjunction/keyed",
+    "conjunction/of sequences, one type",
+    "disjunction/a conjunct of both sees NULL",
+    "disjunction/closure at the edge of a top branch",
+    "keys/[id] reaches the negation",
+    "keys/composite",
+    "keys/NaN is a key of its own",
+    "keys/text",
+    "modes/exactly two, alone",
+    "negation/both edges",
+    "negation/composite, some of its events are bound",
+    "negation/in a conjunction in a sequence",
+    "negation/next to an empty group",
+    "negation/predicate with both",
+    "negation/predicate with the left",
+    "negation/two in the middle",
+    "predicates/duration of the match",
+    "predicates/numeric functions",
+    "zstream/figure 5, negation in the middle",
+    "zstream/figure 6, closure of two",
+}
+CHOSEN = [c for c in cases() if c.name in NAMES]
+
+
+def test_no_case_is_missing() -> None:
+    assert {c.name for c in CHOSEN} == NAMES
+
+
+@pytest.mark.parametrize("case", CHOSEN, ids=str)
+def test_compiled(case):  # type: ignore[no-untyped-def]
+    query = bound(case)
+    expected = multiset(query, matches(query, case.events))
+    assert multiset(query, run(query, case.events, Setup(jit=True, cuts=(3,)))) == expected
+
+
+def test_kernels_are_cached_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process compiles nothing."""
+    program = """
+import pyarrow as pa, cepheid as cep
+from numba.core.event import install_recorder
+events = pa.table({"ts": [1, 2], "t": ["A", "B"]})
+with install_recorder("numba:compile") as compiled:
+    assert cep.match(events, "PATTERN A ; B WITHIN 9", time="ts", type="t").num_rows == 1
+print(len(compiled.buffer))
+"""
+    monkeypatch.setenv("CEPHEID_CACHE", str(tmp_path))
+    counts = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        counts.append(int(done.stdout))
+    assert counts[0] > 0
+    assert counts[1] == 0
+    assert list(tmp_path.glob("kernels-*/*.py"))
+
+
+def test_one_kernel_serves_many_constants() -> None:
+    """Constants are arguments: two queries of the same shape share the compiled function."""
+    source = "\n\n@jit\ndef kernel(x):\n    return x + 1\n"
+    assert compiling.load(source, True) is compiling.load(source, True)
+    plain = compiling.load(source, False)
+    assert plain(1) == compiling.load(source, True)(1) == 2
