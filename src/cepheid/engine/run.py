@@ -35,6 +35,7 @@ from cepheid.plan.nodes import (
     waits,
     walk,
 )
+from cepheid.plan.reading import leaves
 
 ROUND = 4096
 """Rows of a round: small enough for intermediate results to stay in the processor's caches,
@@ -73,7 +74,8 @@ class Engine:
         self._operators, self._roots = build_operators(self.context, _standalone(plan.alternatives))
         for operator in self._operators:
             store.require(operator.columns())
-        self._leaves = [o for o in self._operators if isinstance(o, LeafOperator)]
+        by_node = {o.node: o for o in self._operators if isinstance(o, LeafOperator)}
+        self._leaves = [by_node[leaf] for leaf in leaves(plan)]
         self._inner = [
             o for o in self._operators if o not in self._roots and not isinstance(o, LeafOperator)
         ]
@@ -113,8 +115,8 @@ class Engine:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
         plan, context, store = self.plan, self.context, self.context.store
         ticks = self._ticker.read(batch)
-        leaves = [leaf.node for leaf in self._leaves]
-        masks = class_masks(batch, leaves, plan.variables, plan.schema.type, plan.key)
+        classes = [leaf.node for leaf in self._leaves]
+        masks = class_masks(batch, classes, plan.variables, plan.schema.type, plan.key)
         relevant = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
         self._reached = int(ticks.clock[-1])
         rows: NDArray[np.int64] = np.flatnonzero(relevant)
