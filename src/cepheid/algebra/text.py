@@ -39,10 +39,9 @@ def span_text(size: int, ticks: bool = False) -> str:
     >>> span_text(90_000_000), span_text(200, ticks=True)
     ('90 seconds', '200 units')
     """
-    if ticks:
-        return f"{size} units"
-    name, unit = next(s for s in _SPANS if size % s[1] == 0)
-    return f"{size // unit} {name}"
+    name, unit = ("units", 1) if ticks else next(s for s in _SPANS if size % s[1] == 0)
+    amount = size // unit
+    return f"{amount} {name[:-1] if amount == 1 else name}"
 
 
 def expression_text(expr: Expr) -> str:
@@ -85,6 +84,8 @@ def _constant(expr: Constant) -> str:
             return "'" + expr.value.replace("'", "''") + "'"
         case int() if expr.type is Type.DURATION:
             return span_text(expr.value)
+        case float() if expr.value.is_integer():
+            return str(int(expr.value))
         case _:
             return str(expr.value)
 

@@ -1,0 +1,203 @@
+"""Plans as text: what hangs on which node, for each shape."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+import cepheid as cep
+from cepheid.errors import PlanError, UnsupportedError
+
+PLANS = {
+    "left-deep by default": (
+        "PATTERN A a ; B b ; C c WHERE a.x > 1 AND b.x < c.x WITHIN 10",
+        {},
+        """\
+        window: 10 units
+        SEQ  b.x < c.x
+        ├── SEQ
+        │   ├── A a  a.x > 1
+        │   └── B b
+        └── C c""",
+    ),
+    "right-deep evaluates the predicate first": (
+        "PATTERN A a ; B b ; C c WHERE b.x < c.x WITHIN 10 seconds",
+        {"plan": "right-deep"},
+        """\
+        window: 10 seconds
+        SEQ
+        ├── A a
+        └── SEQ  b.x < c.x
+            ├── B b
+            └── C c""",
+    ),
+    "bushy": (
+        "PATTERN IBM ; Sun ; Oracle ; Google WHERE Oracle.p > Sun.p WITHIN 100 units",
+        {"plan": "((IBM Sun) (Oracle Google))"},
+        """\
+        window: 100 units
+        SEQ  Oracle.p > Sun.p
+        ├── SEQ
+        │   ├── IBM
+        │   └── Sun
+        └── SEQ
+            ├── Oracle
+            └── Google""",
+    ),
+    "a key is a hash join everywhere": (
+        "PATTERN A a ; B b ; C c WHERE [user] WITHIN 2 hours",
+        {},
+        """\
+        key: user
+        window: 2 hours
+        SEQ  hash(a.user = c.user)
+        ├── SEQ  hash(a.user = b.user)
+        │   ├── A a
+        │   └── B b
+        └── C c""",
+    ),
+    "negation without predicates goes down on the right": (
+        "PATTERN A a ; !B b ; C c WITHIN 10",
+        {},
+        """\
+        window: 10 units
+        SEQ
+        ├── A a
+        └── NSEQ
+            ├── !B b
+            └── C c""",
+    ),
+    "negation that reads the left goes down there": (
+        "PATTERN A a ; !B b ; C c WHERE b.x > a.x WITHIN 10",
+        {},
+        """\
+        window: 10 units
+        SEQ
+        ├── NSEQ  b.x > a.x
+        │   ├── A a
+        │   └── !B b
+        └── C c""",
+    ),
+    "negation that reads both stays above": (
+        "PATTERN A a ; !B b ; C c WHERE b.x > a.x AND b.y < c.y WITHIN 10",
+        {},
+        """\
+        window: 10 units
+        NEG [a, c]  b.x > a.x, b.y < c.y
+        ├── SEQ
+        │   ├── A a
+        │   └── C c
+        └── !B b""",
+    ),
+    "negation on top by choice": (
+        "PATTERN A a ; !B b ; C c ; D d WITHIN 10",
+        {"negation": "top"},
+        """\
+        window: 10 units
+        NEG [a, c]
+        ├── SEQ
+        │   ├── SEQ
+        │   │   ├── A a
+        │   │   └── C c
+        │   └── D d
+        └── !B b""",
+    ),
+    "closure as soon as its neighbors are there": (
+        "PATTERN A a ; B+ b ; C c ; D d WHERE b.x > a.x AND sum(b.x) > 3 WITHIN 10",
+        {},
+        """\
+        window: 10 units
+        SEQ
+        ├── KSEQ b+ [a, c]  b.x > a.x, sum(b.x) > 3
+        │   ├── SEQ
+        │   │   ├── A a
+        │   │   └── C c
+        │   └── B b
+        └── D d""",
+    ),
+    "edges of the window on top": (
+        "PATTERN B* b ; A a ; C c ; !D d WITHIN 5 EVENTS",
+        {},
+        """\
+        window: 5 events
+        NEG [c, …]
+        ├── KSEQ b* […, a]
+        │   ├── SEQ
+        │   │   ├── A a
+        │   │   └── C c
+        │   └── B b
+        └── !D d""",
+    ),
+    "disjunction is never materialized": (
+        "PATTERN (A a | B b) ; C c WHERE a.x = c.x WITHIN 10",
+        {},
+        """\
+        window: 10 units
+        DISJ
+        ├── SEQ  hash(a.x = c.x)
+        │   ├── A a
+        │   └── C c
+        └── SEQ
+            ├── B b
+            └── C c""",
+    ),
+    "a run alone": (
+        "PATTERN Fail{3} f WHERE [user] WITHIN 1 minute",
+        {},
+        """\
+        key: user
+        window: 1 minute
+        KSEQ f{3}  hash(user)
+        └── Fail f""",
+    ),
+    "having is checked last": (
+        "PATTERN A a ; B? b ; C c HAVING b.x > 1 WITHIN 10",
+        {},
+        """\
+        window: 10 units
+        FILTER  first(b.x) > 1
+        └── KSEQ b? [a, c]
+            ├── SEQ
+            │   ├── A a
+            │   └── C c
+            └── B b""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_plan(name: str) -> None:
+    query, options, expected = PLANS[name]
+    assert cep.Query(query).explain(**options) == dedent(expected)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ("((a b) d)", "names `d`, which the pattern doesn't"),
+        ("(a b)", "leaves out `c`"),
+        ("((a c) b)", "in a sequence only neighbours can be joined: (a c) and (b)"),
+        ("((a b) c", "lacks a closing parenthesis"),
+        ("(a b) c)", "closes a parenthesis that it never opened"),
+        ("((a b) (c a))", "names `a` twice"),
+        ("bushy", "names `bushy`, which the pattern doesn't"),
+    ],
+)
+def test_a_shape_that_does_not_fit(plan: str, message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        cep.Query("PATTERN A a ; B b ; C c WITHIN 9").explain(plan=plan)
+    assert message in str(caught.value)
+
+
+def test_members_of_a_conjunction_stay_whole() -> None:
+    query = cep.Query("PATTERN (A a ; B b) & C c WITHIN 9")
+    with pytest.raises(PlanError, match="not made of whole members"):
+        query.explain(plan="((a c) b)")
+    assert "CONJ" in query.explain(plan="(c (a b))")
+
+
+def test_too_many_alternatives() -> None:
+    branches = " ; ".join(f"(A a{n} | B b{n} | C c{n})" for n in range(6))
+    with pytest.raises(UnsupportedError, match="729 alternatives, and at most 256"):
+        cep.Query(f"PATTERN {branches} WITHIN 9").explain()
