@@ -87,11 +87,11 @@ def disjunction(
     """ "either. Each branch is a pattern of its own"."""
     for n, branch in enumerate(pattern.items):
         absent = [v for m, other in enumerate(pattern.items) if m != n for v in positive(other)]
+        # Absent ones are NULL from the start: also for what decides which events a group takes.
         chosen = replace(state, choices={**state.choices, path: n})
-        for bound in parts(search, branch, (*path, n), chosen, after):
-            decided = search.extend(bound, dict.fromkeys(absent), {})
-            if decided is not None:
-                yield decided
+        decided = search.extend(chosen, dict.fromkeys(absent), {})
+        if decided is not None:
+            yield from parts(search, branch, (*path, n), decided, after)
 
 
 def unless(
