@@ -99,6 +99,13 @@ class TestKindsOfData:
             {"price": 5, "text": "down"},
         ]
 
+    def test_from_leaves_out_streams(self) -> None:
+        """Events of other streams don't count for `n EVENTS`."""
+        parts = {n: pa.table({"ts": [t]}) for n, t in (("a", 1), ("b", 2), ("c", 3))}
+        query = "PATTERN a ; c {} WITHIN 2 EVENTS RETURN a.ts"
+        assert cep.match(parts, query.format(""), time="ts").num_rows == 0
+        assert cep.match(parts, query.format("FROM a, c"), time="ts").num_rows == 1
+
     def test_dictionary_encoded_strings(self) -> None:
         coded = EVENTS.set_column(1, "name", EVENTS["name"].dictionary_encode())
         query = "PATTERN A a ; C c WHERE a.name <> c.name WITHIN 9 RETURN c.name AS name"

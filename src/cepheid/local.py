@@ -133,12 +133,20 @@ def run(
         source = _read(source)
     needed = [n for n in source.schema.names if n in plan.required]
     if isinstance(source, pa.Table):
-        source = source.select(needed)
+        source = _named(plan, source).select(needed)
         batches: Iterable[pa.RecordBatch] = _slices(in_order(plan, source))
     else:
         batches = (batch.select(needed) for batch in source)
     engine = Engine(plan, pa.schema([source.schema.field(n) for n in needed]), jit=options.jit)
     return engine.schema, _matches(engine, batches, seen)
+
+
+def _named(plan: Plan, table: pa.Table) -> pa.Table:
+    """Only the streams that FROM names, if it does: others don't count as events."""
+    streams = plan.schema.streams
+    if streams is None or set(pc.unique(table[STREAM_COLUMN]).to_pylist()) <= set(streams):
+        return table
+    return table.filter(pc.is_in(table[STREAM_COLUMN], value_set=pa.array(streams)))
 
 
 def _read(source: Batches) -> pa.Table:
