@@ -109,9 +109,7 @@ def query_4() -> Iterator[Case]:
         1_000_000,
         {
             "DuckDB": rivals.duckdb_sequence(4, "ibm.price > sun.price"),
-            "Polars": rivals.polars_sequence(
-                4, 50_000, lambda pl: pl.col("ibm") > pl.col("sun")
-            ),
+            "Polars": rivals.polars_sequence(4, 50_000, lambda pl: pl.col("ibm") > pl.col("sun")),
         },
     )
 
@@ -165,9 +163,7 @@ def query_6() -> Iterator[Case]:
     }
     for name, rates, first, second in settings:
         events = ticks(rates, {("Oracle", "Sun"): first, ("Oracle", "Google"): second})
-        workload = Workload(
-            f"q6 {name}", QUERY_6, 300_000, events, loops.query_6, STOCK_COLUMNS
-        )
+        workload = Workload(f"q6 {name}", QUERY_6, 300_000, events, loops.query_6, STOCK_COLUMNS)
         for plan, shape in plans.items():
             yield Case(workload, plan, {"plan": shape})
 

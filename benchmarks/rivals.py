@@ -102,7 +102,9 @@ def polars_sequence(
             total = 0
             for ibm, sun, oracle in stretches(pl, events, buckets, stretch):
                 pairs = ibm.join(sun, on="bucket").filter(*near)
-                matches = pairs.join(oracle, on="bucket").filter(last > second, last < first + WINDOW)
+                matches = pairs.join(oracle, on="bucket").filter(
+                    last > second, last < first + WINDOW
+                )
                 total += matches.select("ibm", "sun", "oracle", "first", "last").collect().height
             return total
 
