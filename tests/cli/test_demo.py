@@ -58,6 +58,7 @@ def test_figures() -> None:
     text = shown(Figures(1_000_000, 1234, 4.0, 7).table({"planted": "499 of 500"}))
     for figure in ("1,000,000", "1,234", "7 (no time)", "4.00", "250,000", "499 of 500"):
         assert figure in text
+    assert "rejected" not in shown(Figures(10, 1, 4.0).table())
 
 
 def test_a_sample_shows_nested_values_and_markup_as_they_are() -> None:

@@ -23,18 +23,20 @@ def console() -> Console:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run amounts to. `rejected` are the rows without a time."""
+    """What a run amounts to. `rejected` are the rows without a time, if they were counted."""
 
     events: int
     matches: int
     seconds: float
-    rejected: int = 0
+    rejected: int | None = None
 
     def table(self, extra: Mapping[str, str] | None = None) -> Table:
         table = Table(show_header=False, box=None)
         table.add_row("events", f"{self.events:,}")
         table.add_row("matches", f"{self.matches:,}")
-        table.add_row("rejected", f"{self.rejected:,}" + (" (no time)" if self.rejected else ""))
+        if self.rejected is not None:
+            note = " (no time)" if self.rejected else ""
+            table.add_row("rejected", f"{self.rejected:,}{note}")
         table.add_row("seconds", f"{self.seconds:.2f}")
         table.add_row("events/s", f"{self.events / self.seconds:,.0f}" if self.seconds else "–")
         for name, value in (extra or {}).items():
