@@ -54,9 +54,9 @@ class Query:
         """
         chosen = _options(options, named)
         if _on_spark(data):
-            from cepheid.spark import batch
+            from cepheid.spark.batch import match as match_on_spark
 
-            return batch.match(self, data, chosen)  # type: ignore[no-any-return]
+            return match_on_spark(self, data, chosen)  # type: ignore[no-any-return]
         source, schema = self._source(data, chosen)
         plan = self._plan(schema, chosen)
         matched, batches = local.run(plan, source, chosen)
@@ -78,9 +78,9 @@ class Query:
             return plan_text(self._plan(assumed(self.syntax, chosen), chosen))
         chosen = _options(options, named)
         if _on_spark(data):
-            from cepheid.spark import batch
+            from cepheid.spark.batch import explain as explain_on_spark
 
-            return batch.explain(self, data, chosen)
+            return explain_on_spark(self, data, chosen)
         return plan_text(self._plan(self._source(data, chosen)[1], chosen))
 
     def bind(
@@ -145,9 +145,9 @@ def rejected(data: Data, time: str) -> Data:
     {'ts': [None], 'x': [6]}
     """
     if _on_spark(data):
-        from cepheid.spark import batch
+        from cepheid.spark.batch import rejected as rejected_on_spark
 
-        return batch.rejected(data, time)  # type: ignore[no-any-return]
+        return rejected_on_spark(data, time)  # type: ignore[no-any-return]
     source = local.to_arrow(data)
     if not isinstance(source, pa.Table):
         raise DataError("rejected() needs a table or a frame: an iterator could be read only once")

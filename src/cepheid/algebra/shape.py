@@ -61,6 +61,11 @@ def _flat_sequence(pattern: ast.Sequence, using: Strategy | None) -> ast.Sequenc
         if isinstance(done, ast.Sequence) and _joins(done, operators, index):
             items.extend(done.items)
             operators.extend(done.operators)
+        elif isinstance(done, ast.Conjunction) and _only_negations(done):
+            # `A ; (!B & !C) ; D`: neither occurs, and they have no order.
+            beside = pattern.operators[max(0, index - 1)]
+            items.extend(done.items)
+            operators.extend([_using(beside, using)] * (len(done.items) - 1))
         else:
             items.append(done)
     return replace(pattern, items=tuple(items), operators=tuple(operators))
@@ -69,6 +74,10 @@ def _flat_sequence(pattern: ast.Sequence, using: Strategy | None) -> ast.Sequenc
 def _using(operator: SequenceOperator, using: Strategy | None) -> SequenceOperator:
     plain = operator is SequenceOperator.ANY and using is not None
     return _MEANING[using] if plain and using is not None else operator
+
+
+def _only_negations(pattern: ast.Conjunction) -> bool:
+    return all(isinstance(item, ast.Negation) for item in pattern.items)
 
 
 def _joins(inner: ast.Sequence, before: list[SequenceOperator], index: int) -> bool:
@@ -245,7 +254,8 @@ class Shape:
             hint = "start or end the pattern with an event"
             self._add("CEP308", message, first.span.to(last.span), hint)
         following = pattern.operators[present[1] - 1]
-        if _is_maximal(first) and following is SequenceOperator.NEXT:
+        prefixes = isinstance(first, ast.Closure) and first.mode is ast.Mode.PREFIXES
+        if (_is_maximal(first) or prefixes) and following is SequenceOperator.NEXT:
             message = "a closure that leads can't be followed by `->`: its group has no beginning"
             self._add("CEP310", message, first.span, "use RUNS, or put an event before it")
 
