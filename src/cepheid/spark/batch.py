@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.engine.output import output_schema
 from cepheid.errors import DataError, UnsupportedError
@@ -28,7 +29,7 @@ from cepheid.spark import worker
 from cepheid.spark.arrange import Source, arrange, shipped, task_of
 from cepheid.spark.expressions import Translator, named
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_text
-from cepheid.spark.pushdown import classify
+from cepheid.spark.pushdown import Class, classify
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import adopt_session
 
@@ -64,9 +65,13 @@ def explain(query: Query, data: Data, options: Options) -> str:
         f"partitioning: {layout_text(layout, source.shuffled)}",
         f"columns: {', '.join(shipped(source))}",
     ]
-    for c in source.classes:
-        lines.append(f"pushed to Spark: {c.leaf.variable}: {' AND '.join(c.texts) or 'all rows'}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_class_text(c) for c in source.classes)])
+
+
+def _class_text(class_: Class) -> str:
+    pushed = f"pushed to Spark: {class_.leaf.variable}: {' AND '.join(class_.texts) or 'all rows'}"
+    left = " AND ".join(expression_text(expr) for expr in class_.left)
+    return f"{pushed}; left to the engine: {left}" if left else pushed
 
 
 def rejected(data: Any, time: str) -> Any:

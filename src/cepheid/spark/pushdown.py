@@ -53,7 +53,7 @@ def _class(
     types, type_column = plan.variables[leaf.variable].types, plan.schema.type
     if types and type_column is not None:
         conditions.append(_type_test(type_column, columns[type_column], types))
-        texts.append(f"type IN ({', '.join(types)})" if len(types) > 1 else f"type = {types[0]}")
+        texts.append(_type_text(type_column, types))
     for part in plan.key:
         # In a keyed query a row without key takes part in nothing.
         conditions.append(named(part[leaf.variable]).isNotNull())
@@ -65,6 +65,11 @@ def _class(
             conditions.append(column)
             texts.append(expression_text(predicate))
     return Class(leaf, tuple(conditions), tuple(texts), tuple(left))
+
+
+def _type_text(name: str, types: Sequence[str]) -> str:
+    values = ", ".join(f"'{type_}'" for type_ in types)
+    return f"{name} IN ({values})" if len(types) > 1 else f"{name} = {values}"
 
 
 def _type_test(name: str, type_: t.DataType, types: Sequence[str]) -> Column:
