@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     given = arguments()
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=150)
     pa.set_cpu_count(1)
     cases = chosen(given.names)
     spark = not given.names or any(pipeline.NAME.startswith(name) for name in given.names)

@@ -108,8 +108,8 @@ def query_4() -> Iterator[Case]:
         32,
         1_000_000,
         {
-            "DuckDB": rivals.duckdb_sequence(4, "ibm.price > sun.price"),
-            "Polars": rivals.polars_sequence(4, 50_000, lambda pl: pl.col("ibm") > pl.col("sun")),
+            "DuckDB": rivals.duckdb_sequence(2, "ibm.price > sun.price"),
+            "Polars": rivals.polars_sequence(4, 200_000, lambda pl: pl.col("ibm") > pl.col("sun")),
         },
     )
 
@@ -136,8 +136,8 @@ def query_5() -> Iterator[Case]:
         rates = {"IBM": ibm, "Sun": rest, "Oracle": rest}
         others: dict[str, Rival] = {}
         if even:
-            others["DuckDB"] = rivals.duckdb_sequence(4)
-            others["Polars"] = rivals.polars_sequence(4, 4_000)
+            others["DuckDB"] = rivals.duckdb_sequence(8)
+            others["Polars"] = rivals.polars_sequence(8, 4_000)
         workload = Workload(
             f"q5 {ratio(rates)}", QUERY_5, rows, ticks(rates), loops.query_5, STOCK_COLUMNS, others
         )

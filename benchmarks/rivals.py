@@ -125,12 +125,13 @@ def stretches(pl: Any, events: Any, buckets: int, stretch: int) -> Iterator[list
         oracle.select(copies, last="ts", oracle="price").explode("bucket").sort("bucket"),
     ]
     step = stretch // size
-    for begin in range(0, (events["bucket"].max() or 0) + 1, step):
-        part = []
-        for side in sides:
-            low, high = (side["bucket"].search_sorted(at, "left") for at in (begin, begin + step))
-            part.append(side.slice(low, high - low).lazy())
-        yield part
+    edges = pl.Series(range(0, (events["bucket"].max() or 0) + 1 + step, step))
+    cuts = [side["bucket"].search_sorted(edges, "left").to_list() for side in sides]
+    for n in range(len(edges) - 1):
+        yield [
+            side.slice(cut[n], cut[n + 1] - cut[n]).lazy()
+            for side, cut in zip(sides, cuts, strict=True)
+        ]
 
 
 def polars_web(table: pa.Table) -> Callable[[], int]:
