@@ -273,11 +273,11 @@ class Lowering:
                 else:
                     lines.append(text)
 
-            write(f"{value} = c{n}[{row}]")
+            write(f"{value} = c{n}[u({row})]")
             valid = None
             if column in self.inputs.nullable:
                 valid = self.name()
-                write(f"{valid} = v{n}[{row}]")
+                write(f"{valid} = v{n}[u({row})]")
             cache[key] = Term(value, valid)
         return cache[key]
 
@@ -377,8 +377,8 @@ class Lowering:
         n = self.inputs.column(TIME)
 
         def widen(row: str) -> None:
-            self.line(f"{latest} = max({latest}, c{n}[{row}])")
-            self.line(f"{earliest} = min({earliest}, c{n}[{row}])")
+            self.line(f"{latest} = max({latest}, c{n}[u({row})])")
+            self.line(f"{earliest} = min({earliest}, c{n}[u({row})])")
 
         for variable in expr.variables:
             match self.scope.get(variable):

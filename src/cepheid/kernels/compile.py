@@ -23,9 +23,11 @@ Kernel = Callable[..., None]
 _COMPILED = """\
 import math
 
+import numpy as np
 from numba import njit
 
 jit = njit(cache=True, nogil=True, error_model='numpy')
+u = np.uint64
 """
 _PLAIN = """\
 import math
@@ -42,7 +44,7 @@ def lower_bound(values, n, x):
     low = 0
     while low < n:
         middle = (low + n) >> 1
-        if values[middle] < x:
+        if values[u(middle)] < x:
             low = middle + 1
         else:
             n = middle
@@ -54,7 +56,7 @@ def upper_bound(values, n, x):
     low = 0
     while low < n:
         middle = (low + n) >> 1
-        if values[middle] <= x:
+        if values[u(middle)] <= x:
             low = middle + 1
         else:
             n = middle
@@ -65,12 +67,12 @@ def upper_bound(values, n, x):
 def chain(hashes, heads, link, begin, end, number):
     mask = heads.shape[0] - 1
     for i in range(begin, end):
-        h = hashes[i - begin]
+        h = hashes[u(i - begin)]
         if h >= 0:
-            link[i] = heads[h & mask]
-            heads[h & mask] = number + i
+            link[u(i)] = heads[u(h & mask)]
+            heads[u(h & mask)] = number + i
         else:
-            link[i] = -1
+            link[u(i)] = -1
 """
 
 
@@ -95,7 +97,8 @@ def load(source: str, jit: bool) -> Kernel:
     """The function `kernel` of a generated source."""
     if not jit:
         namespace: dict[str, Any] = {}
-        exec(compile(_PLAIN + _SEARCH + source, "<kernel>", "exec"), namespace)
+        text = (_PLAIN + _SEARCH + source).replace("u(", "(")
+        exec(compile(text, "<kernel>", "exec"), namespace)
         return namespace["kernel"]  # type: ignore[no-any-return]
     text = _COMPILED + _SEARCH + source
     name = "cepheid_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -245,11 +245,11 @@ def places(
     for variable, slot in operator.slots.items():
         if variable in operator.groups:
             n = inputs.pool(variable)
-            start = f"({records}[{slot}, {index}] - gb{n})"
-            count = f"{records}[{slot + 1}, {index}]"
+            start = f"({records}[{slot}, u({index})] - gb{n})"
+            count = f"{records}[{slot + 1}, u({index})]"
             scope[variable] = GroupPlace(f"g{n}", start, count, outer)
         else:
-            scope[variable] = Event(f"{records}[{slot}, {index}] - base", outer)
+            scope[variable] = Event(f"{records}[{slot}, u({index})] - base", outer)
     return scope
 
 

@@ -42,7 +42,7 @@ class Grouping(Passing):
         the complete group."""
         taken = GroupPlace("taken", "0", "m")
         candidate: dict[str, Place] = {
-            self.variable: Event("found[f] - base", False),
+            self.variable: Event("found[u(f)] - base", False),
             f"{self.variable}…": taken,
         }
         test = Lowering(inputs, {**scope, **candidate}, "u")
@@ -93,7 +93,7 @@ class KseqOperator(Grouping):
         node = self.node
         low, high, clock = edges(self.outer, inputs, node.gap)
         scope = places(self.outer, inputs, "o_slots", "o", outer=True)
-        lower = Lowering(inputs, {**scope, self.variable: Event("i_slots[0, i] - base", False)})
+        lower = Lowering(inputs, {**scope, self.variable: Event("i_slots[0, u(i)] - base", False)})
         hashed = self.hash(lower)
         lower.require([*as_predicates(node.equalities), *node.predicates])
         running, checks = self.conditions(inputs, scope, node.running, node.checks)
@@ -133,8 +133,8 @@ class RunOperator(Grouping):
 
     def source(self, inputs: Inputs) -> str:
         node = self.node
-        last: Place = Event("o_slots[0, o] - base", True)
-        element: Place = Event("i_slots[0, i] - base", False)
+        last: Place = Event("o_slots[0, u(o)] - base", True)
+        element: Place = Event("i_slots[0, u(i)] - base", False)
         lower = Lowering(inputs, {_LAST: last, self.variable: element})
         hashed = self.hash(lower)
         lower.require(as_predicates(self.equalities))

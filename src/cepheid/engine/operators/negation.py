@@ -145,7 +145,7 @@ def edges(source: Operator, inputs: Inputs, gap: Gap) -> tuple[str, str, str | N
                 continue
             match place:
                 case Event(row=row):
-                    values.append(f"positions[{row}]")
+                    values.append(f"positions[u({row})]")
                     empty.append("False")
                 case GroupPlace(array=array, start=start, count=count):
                     at = f"{start} + {count} - 1" if last else start
@@ -163,9 +163,9 @@ def edges(source: Operator, inputs: Inputs, gap: Gap) -> tuple[str, str, str | N
     high, no_right = fold(gap.after, False)
     tests: list[str] = []
     if gap.open_before:
-        tests.append(_unless_bound(no_left, "i_start[i] > o_finish[o] - window"))
+        tests.append(_unless_bound(no_left, "i_start[u(i)] > o_finish[u(o)] - window"))
     if gap.open_after:
-        tests.append(_unless_bound(no_right, "i_finish[i] < o_start[o] + window"))
+        tests.append(_unless_bound(no_right, "i_finish[u(i)] < o_start[u(o)] + window"))
     return low, high, " and ".join(tests) or None
 
 
