@@ -127,8 +127,9 @@ class Chain:
         self.done = buffer.base + buffer.visible
 
     def drop(self, count: int, n: int) -> None:
-        if count < n:
-            self.link[: n - count] = self.link[count:n]
+        known = min(n, len(self.link))  # the buffer may have grown since the last `extend`
+        if count < known:
+            self.link[: known - count] = self.link[count:known]
 
 
 class Pool:
