@@ -119,9 +119,12 @@ class Ticker:
 
 
 def _differs(column: pa.Array, before: pa.Array) -> NDArray[np.bool_]:
-    """Where two columns differ; NULL is like NULL."""
+    """Where two columns differ; NULL is like NULL, and NaN like NaN."""
     if pa.types.is_dictionary(column.type):
         column, before = (a.cast(column.type.value_type) for a in (column, before))
     unequal = pc.fill_null(pc.not_equal(column, before), False)
+    if pa.types.is_floating(column.type):
+        both = pc.and_(pc.is_nan(column), pc.is_nan(before))
+        unequal = pc.and_not(unequal, pc.fill_null(both, False))
     differs = pc.or_(unequal, pc.xor(pc.is_null(column), pc.is_null(before)))
     return np.asarray(differs.to_numpy(zero_copy_only=False))
