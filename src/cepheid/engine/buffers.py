@@ -15,6 +15,9 @@ from cepheid.kernels.compile import load_chain
 
 Ints = NDArray[np.int64]
 
+Key = tuple[str, Hash]
+"""What a hash chain is over: the variable whose event is read, and its columns."""
+
 
 class Buffer:
     """Records of one node, sorted by end: numbers `base` to `base + n`.
@@ -27,7 +30,7 @@ class Buffer:
         self.base = 0
         self.n = 0
         self.visible = 0
-        self.chains: dict[Hash, Chain] = {}
+        self.chains: dict[Key, Chain] = {}
         self._allocate(capacity)
 
     def _allocate(self, capacity: int) -> None:
@@ -84,12 +87,12 @@ class Buffer:
         if expired > 0 and expired * 2 >= self.n:
             self.drop(expired)
 
-    def chain(self, key: Hash, jit: bool) -> None:
+    def chain(self, key: Key, jit: bool) -> None:
         """Keep a hash chain over this buffer."""
         if key not in self.chains:
             self.chains[key] = Chain(jit)
 
-    def linked(self, key: Hash | None) -> Records:
+    def linked(self, key: Key | None) -> Records:
         """The records as a kernel sees them, with the chain that it walks."""
         if key is None:
             return self.records

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.buffers import Buffer, Pool
+from cepheid.engine.buffers import Buffer, Key, Pool
 from cepheid.engine.columns import Column, Hash, Stored
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, NotLowered, Place
 from cepheid.engine.store import EventStore
@@ -253,8 +253,8 @@ def places(
     return scope
 
 
-def hash_of(equalities: Sequence[Equality]) -> tuple[tuple[str, Hash], tuple[str, Hash]] | None:
-    """The pair of events with the most equalities: (variable, hash) in both inputs."""
+def hash_of(equalities: Sequence[Equality]) -> tuple[Key, Key] | None:
+    """The pair of events with the most equalities: their keys in both inputs."""
     if not equalities:
         return None
     pairs: dict[tuple[str, str], list[Equality]] = {}
@@ -283,8 +283,8 @@ class Searching(Operator):
 
     outer: Operator
     inner: Operator
-    inner_key: tuple[str, Hash] | None
-    outer_key: tuple[str, Hash] | None
+    inner_key: Key | None
+    outer_key: Key | None
 
     def prepare(self) -> Any:
         """Bring the inner input's chain up to date; its heads."""
@@ -292,27 +292,27 @@ class Searching(Operator):
         self.state[State.INNER_END] = self.inner.out.visible
         if self.inner_key is None:
             return NO_HEADS
-        variable, key = self.inner_key
-        return extend_chain(self.inner, variable, key)
+        return extend_chain(self.inner, self.inner_key)
 
     def searched(self) -> Iterable[Operator]:
         return (self.inner,)
 
     def inner_records(self) -> Any:
-        return self.inner.out.linked(self.inner_key[1] if self.inner_key else None)
+        return self.inner.out.linked(self.inner_key)
 
     def link(self) -> None:
         if self.inner_key is not None:
-            self.inner.out.chain(self.inner_key[1], self.context.jit)
+            self.inner.out.chain(self.inner_key, self.context.jit)
 
     def hash(self, lower: Lowering) -> str | None:
         return lower.read(*self.outer_key).value if self.outer_key else None
 
 
-def extend_chain(operator: Operator, variable: str, key: Hash) -> Any:
+def extend_chain(operator: Operator, key: Key) -> Any:
     store = operator.context.store
+    variable, columns = key
     chain = operator.out.chains[key]
-    chain.extend(operator.out, operator.slots[variable], store.hash(key), store.base)
+    chain.extend(operator.out, operator.slots[variable], store.hash(columns), store.base)
     return chain.heads
 
 

@@ -78,8 +78,8 @@ class ConjOperator(Operator):
         self.cursors = Cursor(left), Cursor(right)
         self.keys = hash_of(node.equalities)
         if self.keys:
-            left.out.chain(self.keys[0][1], context.jit)
-            right.out.chain(self.keys[1][1], context.jit)
+            left.out.chain(self.keys[0], context.jit)
+            right.out.chain(self.keys[1], context.jit)
         self.state[State.FRESH] = 1
 
     def searched(self) -> Iterable[Operator]:
@@ -117,10 +117,10 @@ class ConjOperator(Operator):
         outer, inner = left.records, right.records
         if self.keys:
             heads = (
-                extend_chain(self.left, *self.keys[0]),
-                extend_chain(self.right, *self.keys[1]),
+                extend_chain(self.left, self.keys[0]),
+                extend_chain(self.right, self.keys[1]),
             )
-            outer, inner = left.linked(self.keys[0][1]), right.linked(self.keys[1][1])
+            outer, inner = left.linked(self.keys[0]), right.linked(self.keys[1])
         done = self.call(outer, inner, heads) == 1
         self.cursors[0].advance(int(state[State.OUTER]))
         self.cursors[1].advance(int(state[State.INNER]))
