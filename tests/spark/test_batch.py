@@ -151,7 +151,8 @@ def test_many_classes(spark: SparkSession) -> None:
 
 
 def test_no_events(spark: SparkSession) -> None:
-    got = on_spark(frame(spark, stream(0)), QUERIES["keyed"][0], ALL, time="ts", type="name")
+    data = frame(spark, stream(5)).filter("ts < 0")
+    got = on_spark(data, QUERIES["keyed"][0], ALL, time="ts", type="name")
     assert got == {p: Counter() for p in ALL}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from operator import and_
 from typing import assert_never
 
 from pyspark.sql import Column, DataFrame, Window
@@ -20,7 +20,7 @@ from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN
 from cepheid.plan.nodes import Leaf, Plan, waits
 from cepheid.plan.reading import joined_columns
-from cepheid.spark.expressions import Translator, microseconds, named
+from cepheid.spark.expressions import Translator, combine, microseconds, named
 from cepheid.spark.layout import (
     ByKey,
     Layout,
@@ -178,9 +178,7 @@ def _numbered(source: Source, rows: DataFrame) -> DataFrame:
     names = uniform_key(plan)
     if names:
         key = source.key(names)
-        rows = source.spread(
-            rows.filter(reduce(Column.__and__, [k.isNotNull() for k in key])), *key
-        )
+        rows = source.spread(rows.filter(combine(and_, [k.isNotNull() for k in key])), *key)
         window = Window.partitionBy(*key).orderBy(*order)
     else:
         window = Window.orderBy(*order)
@@ -209,7 +207,7 @@ def _groups(source: Source, columns: Sequence[object]) -> dict[object, Column]:
 
 
 def _joined(masks: Sequence[Column]) -> Column:
-    return reduce(lambda x, y: x.bitwiseOR(y), masks)
+    return combine(Column.bitwiseOR, masks)
 
 
 def _where(condition: Column, bits: Column) -> Column:

@@ -8,8 +8,7 @@ some row, whether the session is in ANSI mode or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
 from operator import and_, or_
 
 from pyspark.sql import Column
@@ -83,6 +82,14 @@ def microseconds(column: Column, type_: t.DataType) -> Column:
             return column.cast("long")
 
 
+def combine(operation: Callable[[Column, Column], Column], columns: Sequence[Column]) -> Column:
+    """Many columns as one, through a tree of little depth: Spark Connect refuses deep ones."""
+    if len(columns) == 1:
+        return columns[0]
+    half = len(columns) // 2
+    return operation(combine(operation, columns[:half]), combine(operation, columns[half:]))
+
+
 class Translator:
     """Translates the predicates over events with these columns."""
 
@@ -137,7 +144,7 @@ class Translator:
         wanted = [make(F.lit(v)) for v in values]
         column = named(first.name)
         if call.operator == "in":
-            return reduce(or_, [column == w for w in wanted])
+            return combine(or_, [column == w for w in wanted])
         return _ORDER[call.operator](column, wanted[0])
 
     def _call(self, call: Call) -> Column | None:
@@ -149,9 +156,9 @@ class Translator:
         x = known[0]
         match call.operator:
             case "and":
-                return reduce(and_, known)
+                return combine(and_, known)
             case "or":
-                return reduce(or_, known)
+                return combine(or_, known)
             case "not":
                 return ~x
             case "is_null":
@@ -163,7 +170,7 @@ class Translator:
             case "in":
                 if all(isinstance(a, Constant) for a in call.arguments[1:]):
                     return x.isin(*known[1:])
-                return reduce(or_, [x == option for option in known[1:]])
+                return combine(or_, [x == option for option in known[1:]])
             case "coalesce":
                 return F.coalesce(*known)
             case "case":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import Column
@@ -21,7 +20,7 @@ from cepheid.algebra.text import expression_text
 from cepheid.errors import DataError
 from cepheid.plan.nodes import Leaf, Plan
 from cepheid.plan.reading import columns_of, leaves
-from cepheid.spark.expressions import Translator, named
+from cepheid.spark.expressions import Translator, combine, named
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Class:
 
     @property
     def condition(self) -> Column | None:
-        return reduce(and_, self.conditions) if self.conditions else None
+        return combine(and_, self.conditions) if self.conditions else None
 
 
 def classify(plan: Plan, columns: Mapping[str, t.DataType]) -> tuple[Class, ...]:
@@ -90,7 +89,7 @@ def relevant(classes: Sequence[Class]) -> Column | None:
     """Rows that may belong to some class; None: every row."""
     conditions = [c.condition for c in classes]
     known = [c for c in conditions if c is not None]
-    return reduce(or_, known) if len(known) == len(conditions) else None
+    return combine(or_, known) if len(known) == len(conditions) else None
 
 
 def mask(classes: Sequence[Class], chosen: Sequence[bool] | None = None) -> Column:
@@ -102,7 +101,7 @@ def mask(classes: Sequence[Class], chosen: Sequence[bool] | None = None) -> Colu
         for n, c in enumerate(classes)
         if chosen is None or chosen[n]
     ]
-    return reduce(lambda x, y: x.bitwiseOR(y), bits) if bits else F.lit(0).cast("long")
+    return combine(Column.bitwiseOR, bits) if bits else F.lit(0).cast("long")
 
 
 def left_columns(classes: Sequence[Class]) -> frozenset[str]:

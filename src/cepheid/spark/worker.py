@@ -81,17 +81,10 @@ def gather(batches: Iterator[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.R
             held.append(batch)
             count += batch.num_rows
         if count >= rows:
-            yield _one(held)
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
             held, count = [], 0
     if held:
-        yield _one(held)
-
-
-def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return batch
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def _narrow(task: Task, batch: pa.RecordBatch) -> pa.RecordBatch:
