@@ -43,6 +43,6 @@ class State:
     POOL_BASE = 11  # absolute number of the group pool's element 0
     OUTER_BASE = 12  # absolute number of the outer input's record 0
     SIDE = 13  # conjunction: whether the record at hand is the left (1) or the right (0)
-    EAT = 14  # clock at or before which a record has expired
+    EAT = 14  # a record that starts at or before this clock has expired
     ROOM = 15  # how many records the output takes
     SIZE = 16

@@ -46,8 +46,17 @@ def kernel(outer, inner, heads, cols, params, out, results, state):
     out_first = out.first
     out_last = out.last
     out_slots = out.slots
+    expired = state[14]
     room = state[15]
     mask = heads.shape[0] - 1
+"""
+
+# Operators may come to their records rounds later: the events of some have left the store by
+# then, and no match can have them any more.
+SKIP = """
+if o_start[u(o)] <= expired:
+    o += 1
+    continue
 """
 
 TAIL = """
@@ -143,14 +152,15 @@ def seq(
     head = (
         HEAD
         + _lines(pieces.unpack, 1)
+        + _block("while o < o_end:", 1)
+        + _block(SKIP, 2)
         + _block(
             """
-while o < o_end:
-    first = o_first[u(o)]
-    finish = o_finish[u(o)]
-    eat = finish - window
+first = o_first[u(o)]
+finish = o_finish[u(o)]
+eat = max(finish - window, expired)
 """,
-            1,
+            2,
         )
     )
     if pieces.hash is None:
@@ -229,7 +239,11 @@ if k == room:
             + _block(full, pieces.depth)
             + _block(_emit(pieces, copies, times), pieces.depth)
         )
-        begin = f"{mine} = at_{mine}\neat = {mine}_finish[u({mine})] - window\n"
+        begin = (
+            f"{mine} = at_{mine}\n"
+            f"if {mine}_start[u({mine})] <= expired:\n    at_{mine} += 1\n    continue\n"
+            f"eat = max({mine}_finish[u({mine})] - window, expired)\n"
+        )
         if pieces.hash is None:
             loop = (
                 f"if fresh:\n    c = upper_bound({its}_finish, at_{its}, eat)\n"
@@ -297,6 +311,7 @@ def filter_(pieces: Pieces, slots: list[int]) -> str:
         HEAD
         + _lines(pieces.unpack, 1)
         + _block("while o < o_end:", 1)
+        + _block(SKIP, 2)
         + _lines(pieces.outer, 2)
         + indent(body, "    " * 2)
         + _block("o += 1", 2)
@@ -337,14 +352,15 @@ def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
     return (
         HEAD
         + _lines(pieces.unpack, 1)
+        + _block("while o < o_end:", 1)
+        + _block(SKIP, 2)
         + _block(
             f"""
-while o < o_end:
-    eat = o_finish[u(o)] - window
-    high = o_first[u(o)]
-    bound = {begin}
+eat = max(o_finish[u(o)] - window, expired)
+high = o_first[u(o)]
+bound = {begin}
 """,
-            1,
+            2,
         )
         + _lines(pieces.outer, 2)
         + _search_back(pieces, found, 2, "i_finish[u(i)] > eat")
@@ -370,9 +386,8 @@ def nseq_after(pieces: Pieces, bound: int) -> str:
         + _block(
             f"""
 begin = i
-eat = state[14]
 for o in range(o, o_end):
-    if o_slots[{bound}, u(o)] != 1 << 62 or o_start[u(o)] <= eat:
+    if o_slots[{bound}, u(o)] != 1 << 62 or o_start[u(o)] <= expired:
         continue
 """,
             1,
@@ -409,6 +424,7 @@ def neg(pieces: Pieces, slots: list[int], low: str, high: str, clock: str | None
         HEAD
         + _lines(pieces.unpack, 1)
         + _block("while o < o_end:", 1)
+        + _block(SKIP, 2)
         + _lines(pieces.outer, 2)
         + _block(f"low = {low}\nhigh = {high}\nclear = True", 2)
         + _search_back(search, "clear = False\nbreak", 2, "i_last[u(i)] > low")
@@ -532,7 +548,7 @@ if k == room or pooled + m > pool.shape[0]:
         # The run ends with the record at hand: its events before, by its chain or one by one.
         back = "i - 1" if pieces.hash is None else "i_link[u(i)] - i_base"
         collect = (
-            "i = o\neat = o_finish[u(o)] - window\n"
+            "i = o\neat = max(o_finish[u(o)] - window, expired)\n"
             f"while i >= 0 and count < {group.exact} and i_finish[u(i)] > eat:\n"
             + indent(qualify, "    ")
             + f"    i = {back}\n"
@@ -569,6 +585,7 @@ if k == room or pooled + m > pool.shape[0]:
         )
         + _lines(pieces.unpack, 1)
         + _block("while o < o_end:", 1)
+        + _block(SKIP, 2)
         + _lines(pieces.outer, 2)
         + _block(f"low = {group.low}\nhigh = {group.high}\ncount = 0", 2)
         + indent(collect, "    " * 2)

@@ -137,6 +137,7 @@ class Operator:
         pools = [self.groups[name] for name in compiled.pools]
         state[State.BASE] = context.store.base
         state[State.WINDOW] = self.window
+        state[State.EAT] = context.eat
         state[State.COUNT] = self.out.n
         state[State.ROOM] = len(self.results[0]) if self.results else self.out.capacity
         compiled.kernel(

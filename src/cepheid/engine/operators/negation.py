@@ -100,7 +100,6 @@ class NseqAfter(Passing):
         state, kept = self.state, self.out.n
         state[State.OUTER], state[State.OUTER_END] = begin, end
         state[State.INNER], state[State.INNER_END] = inner, self.inner.out.visible
-        state[State.EAT] = self.context.eat
         self.call(self.out.records, self.inner.out.records, NO_HEADS)
         self.out.n = self.out.visible = kept
 
