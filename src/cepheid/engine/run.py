@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cepheid.engine.classes import class_masks
 from cepheid.engine.clock import Ticker
-from cepheid.engine.columns import Interner
+from cepheid.engine.columns import Interner, without_dictionary_nulls
 from cepheid.engine.operators import FOREVER, Context, LeafOperator, Operator, build_operators
 from cepheid.engine.output import Projection, output_schema, returned_columns
 from cepheid.engine.store import EventStore
@@ -68,9 +68,8 @@ class Engine:
         self.waits = any(waits(root) for root in plan.alternatives)
         self._round_size = round_size
         self._ticker = Ticker(plan)
-        window = FOREVER if plan.window is None else plan.window.size
         store = EventStore(returned_columns(plan), Interner())
-        self.context = Context(store, window, jit)
+        self.context = Context(store, _reach(plan), jit)
         self._operators, self._roots = build_operators(self.context, _standalone(plan.alternatives))
         for operator in self._operators:
             store.require(operator.columns())
@@ -87,7 +86,7 @@ class Engine:
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Match the next batch of events, which is not earlier than those before."""
-        batch = self._with_times(batch)
+        batch = self._with_times(without_dictionary_nulls(batch))
         if batch.num_rows:
             self._load(batch)
             yield from self._rounds()
@@ -228,6 +227,14 @@ class Sink:
             [(last[order[ready:]], b) for b in rest.to_batches()] if ready < len(last) else []
         )
         yield from released.combine_chunks().to_batches()
+
+
+def _reach(plan: Plan) -> int:
+    """The window; matches of one event need none, and nothing is kept for them."""
+    if plan.window is not None:
+        return plan.window.size
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return 1 if all(isinstance(node, Leaf | Filter) for node in nodes) else FOREVER
 
 
 def _standalone(roots: tuple[Node, ...]) -> list[Node]:
