@@ -131,6 +131,16 @@ class Interner:
         self._codes = {value: code for value, code in self._codes.items() if code in keep}
 
 
+def without_dictionary_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A dictionary may hold NULL as one of its values; then the array is written out, so that
+    NULL looks the same everywhere."""
+    for i, column in enumerate(batch.columns):
+        if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+            plain = column.cast(column.type.value_type)
+            batch = batch.set_column(i, batch.schema.field(i).with_type(plain.type), plain)
+    return batch
+
+
 def _validity(array: pa.Array) -> NDArray[np.bool_] | None:
     if array.null_count == 0:
         return None
