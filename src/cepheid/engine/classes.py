@@ -68,7 +68,8 @@ def _type_masks(
     if not pa.types.is_dictionary(column.type):
         column = pc.dictionary_encode(column)
     names = column.dictionary.to_pylist()
-    codes = pc.fill_null(column.indices, len(names)).to_numpy(zero_copy_only=False)
+    indices = column.indices.cast(pa.int64())
+    codes = pc.fill_null(indices, len(names)).to_numpy(zero_copy_only=False)
     masks: dict[tuple[str, ...], Mask] = {(): everything}
     for wanted in types:
         if wanted not in masks:
