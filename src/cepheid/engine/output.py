@@ -288,7 +288,7 @@ class _View:
                 at = offsets[:-1] if expr.function == "first" else offsets[1:] - 1
                 return values.take(pa.array(np.where(some, at, 0), mask=~some))
             case _:
-                return self._reduce(expr.function, offsets, values)
+                return self._extreme(expr.function, offsets, values)
 
     def _elements(self, elements: Ints):  # type: ignore[no-untyped-def]
         return lambda attribute: self._take(attribute.name, elements)
@@ -305,6 +305,14 @@ class _View:
         index[where] = np.arange(len(where))
         found = result.take(pa.array(np.maximum(index, 0), mask=index < 0))
         return pc.fill_null(found, 0) if function == "count" else found
+
+    def _extreme(self, function: str, offsets: Ints, values: pa.Array) -> pa.Array:
+        """min or max; pyarrow passes NaN over, but it is above every number, as in Spark."""
+        best = self._reduce(function, offsets, values)
+        if function == "min" or not pa.types.is_floating(values.type):
+            return best
+        some = pc.fill_null(self._reduce("max", offsets, pc.is_nan(values)), False)
+        return pc.if_else(some, pa.scalar(float("nan"), best.type), best)
 
     # ── inside expressions ──
 
@@ -342,6 +350,8 @@ class _View:
                 return values.take(pa.array(np.where(some, at, 0), mask=~some))
             case "avg":
                 return self._reduce("mean", offsets, values)
+            case "min" | "max":
+                return self._extreme(expr.function, offsets, values).cast(target)
             case _:
                 return self._reduce(expr.function, offsets, values).cast(target)
 
