@@ -432,10 +432,13 @@ class Lowering:
                 divided = f"({values[0]} / {values[1]} if {values[1]} != 0 else 0.0)"
                 return Term(divided, _all([valid, f"({values[1]} != 0)"]))
             case "%":
-                one = "1.0" if expr.type is Type.FLOAT else "1"
-                safe = self.let(f"{values[1]} if {values[1]} != 0 else {one}")
+                if expr.type is Type.FLOAT:
+                    return self._defined(
+                        f"remainder({values[0]}, {values[1]})", f"({values[1]} != 0)", valid
+                    )
+                safe = self.let(f"{values[1]} if {values[1]} != 0 else 1")
                 # The remainder has the sign of the dividend, as in SQL.
-                rest = f"({values[0]} - {safe} * {_truncated(values[0], safe, expr.type)})"
+                rest = f"({values[0]} - {safe} * {_truncated(values[0], safe)})"
                 return Term(rest, _all([valid, f"({values[1]} != 0)"]))
             case "neg":
                 return Term(f"(-{values[0]})", valid)
@@ -458,7 +461,7 @@ class Lowering:
                 name = {"ln": "log", "log10": "log10"}[expr.operator]
                 return self._defined(f"math.{name}({values[0]})", f"({values[0]} > 0)", valid)
             case "exp":
-                return Term(f"math.exp({values[0]})", valid)
+                return Term(f"exponential({values[0]})", valid)
             case "ceil" | "floor" if operand is not Type.INTEGER:
                 finite = f"({values[0]} - {values[0]} == 0)"
                 return self._defined(f"math.{expr.operator}({values[0]})", finite, valid, "0")
@@ -524,9 +527,7 @@ def compare(operator: str, x: Term, y: Term, type_: Type) -> str:
     return table[operator].format(x=x.value, y=y.value)
 
 
-def _truncated(x: str, y: str, type_: Type) -> str:
-    if type_ is Type.FLOAT:
-        return f"float(int({x} / {y}))"
+def _truncated(x: str, y: str) -> str:
     return f"((abs({x}) // abs({y})) * (1 if ({x} >= 0) == ({y} >= 0) else -1))"
 
 

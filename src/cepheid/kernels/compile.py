@@ -37,7 +37,8 @@ def jit(function):
     return function
 """
 
-# Binary searches: the number of leading values below (or at most) x among the first n.
+# Binary searches: the number of leading values below (or at most) x among the first n. Functions
+# that Python refuses where Numba goes on with infinity or NaN.
 _SEARCH = """
 @jit
 def lower_bound(values, n, x):
@@ -61,6 +62,16 @@ def upper_bound(values, n, x):
         else:
             n = middle
     return low
+
+
+@jit
+def exponential(x):
+    return math.inf if x > 709.782712893384 else math.exp(x)
+
+
+@jit
+def remainder(x, y):
+    return math.copysign(abs(x) % abs(y), x) if math.isfinite(x) else math.nan
 
 
 @jit
