@@ -7,6 +7,7 @@ result is used, except that time slices need one small job to find the range of 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from cepheid.spark.expressions import Translator, named
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_text
 from cepheid.spark.pushdown import Class, classify
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
-from cepheid.spark.session import adopt_session
+from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 
 if TYPE_CHECKING:
     from cepheid.query import Query
@@ -53,7 +54,9 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return runner(task, batches)
 
-    return rows.mapInArrow(run, spark_schema(output_schema(source.plan, schema)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+        return rows.mapInArrow(run, spark_schema(output_schema(source.plan, schema)))
 
 
 def explain(query: Query, data: Data, options: Options) -> str:
