@@ -20,11 +20,30 @@ if TYPE_CHECKING:
 
 
 class CepheidError(Exception):
-    """Base of every error that Cepheid raises on purpose."""
+    """Base of every error that Cepheid raises on purpose.
+
+    >>> import cepheid as cep
+    >>> try:
+    ...     cep.Query("PATTERN")
+    ... except cep.CepheidError as error:
+    ...     print(type(error).__name__)
+    QueryError
+    """
 
 
 class QueryError(CepheidError):
-    """The query text is wrong. `diagnostics` holds every finding, the first one first."""
+    """The query text is wrong. `diagnostics` holds every finding, the first one first.
+
+    >>> import cepheid as cep
+    >>> try:
+    ...     cep.Query("PATTERN A a ; B b WHERE a.x > 'oops WITHIN 5")
+    ... except cep.QueryError as error:
+    ...     print(error)
+    CEP107: this string is never closed
+      query:1:31
+      1 | PATTERN A a ; B b WHERE a.x > 'oops WITHIN 5
+        |                               ^ add a closing '
+    """
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -35,12 +54,37 @@ class QueryError(CepheidError):
 
 
 class UnsupportedError(CepheidError):
-    """The query means something, but no engine here runs it yet."""
+    """The query means something, but no engine here runs it yet.
+
+    >>> import cepheid as cep
+    >>> try:
+    ...     cep.Query("PATTERN A -> B").explain()
+    ... except cep.UnsupportedError as error:
+    ...     print(error)
+    the next sequence `->` (SKIP TILL NEXT MATCH) is part of the language, but running it isn't
+    supported yet
+    """
 
 
 class PlanError(CepheidError):
-    """A plan that the caller forced doesn't fit the query."""
+    """A plan that the caller forced doesn't fit the query.
+
+    >>> import cepheid as cep
+    >>> try:
+    ...     cep.Query("PATTERN A ; B ; C WITHIN 5").explain(plan="(A C)")
+    ... except cep.PlanError as error:
+    ...     print(error)
+    the plan '(A C)' leaves out `B`; write `left-deep`, `right-deep` or a tree over A B C
+    """
 
 
 class DataError(CepheidError):
-    """The data given doesn't fit the query or the options."""
+    """The data given doesn't fit the query or the options.
+
+    >>> import cepheid as cep, pyarrow as pa
+    >>> try:
+    ...     cep.match(pa.table({"ts": [1]}), "PATTERN a ; b WITHIN 5", time="tss")
+    ... except cep.DataError as error:
+    ...     print(error)
+    there is no column `tss` (time=); did you mean `ts`?
+    """
