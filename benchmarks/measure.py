@@ -10,7 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,6 +36,11 @@ class Timing:
     wall: float
 
 
+def seconds(timing: Timing) -> dict[str, float]:
+    """A timing as it is written to files."""
+    return {"cpu_seconds": round(timing.cpu, 4), "wall_seconds": round(timing.wall, 4)}
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A case's figures; `others` are the loop and the rivals."""
@@ -52,10 +59,6 @@ class Result:
     def matches_per_second(self) -> float:
         return self.matches / self.engine.cpu
 
-    def times(self, other: str) -> float | None:
-        """How many times the other's processor time the engine takes."""
-        return self.engine.cpu / self.others[other].cpu if other in self.others else None
-
 
 def engine_run(case: Case, table: pa.Table) -> Callable[[], int]:
     """Match, and look at nothing but the number of rows of each batch of matches."""
@@ -63,7 +66,8 @@ def engine_run(case: Case, table: pa.Table) -> Callable[[], int]:
 
     def run() -> int:
         batches = iter(table.to_batches(max_chunksize=BATCH))
-        matches = query.match(batches, **case.workload.columns, **case.options)
+        options: dict[str, Any] = {**case.workload.columns, **case.options}
+        matches = query.match(batches, **options)
         return sum(batch.num_rows for batch in matches)
 
     return run
@@ -102,7 +106,7 @@ def measure(
         workload.loop(prefix)
         matches = known_matches(workload, table)
         progress(f"{workload.name}: loop")
-        others = {"loop": best(lambda w=workload, t=table: w.loop(t), matches, "loop", repeats)}
+        others = {"loop": best(partial(workload.loop, table), matches, "loop", repeats)}
         for name, rival in workload.rivals.items():
             progress(f"{workload.name}: {name}")
             rival(prefix)()

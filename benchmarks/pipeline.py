@@ -1,11 +1,13 @@
 """Spark: the card fraud query over a file, against the same pipeline with an idle engine.
 
 Reading, filtering, shuffling, sorting, and Arrow to Python and back are what any engine would
-cost there. The two pipelines take turns, so that what else the machine does meets both.
+cost there. The two pipelines take turns, so that what else the machine does meets both, and the
+processor time of all processes is measured beside the time on the wall.
 """
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 
 import cepheid as cep
 from benchmarks.answers import ANSWERS
-from benchmarks.measure import WrongAnswer
+from benchmarks.measure import Timing, WrongAnswer, seconds
 from cepheid.cli.demo import QUERY
 from cepheid.workloads import fraud
 
@@ -62,11 +64,32 @@ def count_by_sql(path: Path) -> int:
     return int(row[0])
 
 
+def processor_seconds() -> float:
+    """Processor time so far of this process, Spark's Java and the Python workers: of everything
+    that this process has started, and what they have (Linux only)."""
+    ticks: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name, in parentheses, may have any characters; the fields after it have none.
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended, and counts with its parent
+        process, parent = int(stat.parent.name), int(fields[1])
+        ticks[process] = sum(int(field) for field in fields[11:15])
+        children.setdefault(parent, []).append(process)
+    total, found = 0, [os.getpid()]
+    while found:
+        process = found.pop()
+        total += ticks[process]
+        found += children.get(process, [])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def measure(
     quick: bool = False, progress: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """The figures of the pipeline, in the form of a case's. Seconds are of the clock on the wall:
-    the work is done by other processes."""
+    """The figures of the pipeline, in the form of a case's."""
     from cepheid.options import Options
     from cepheid.spark import batch, worker
     from cepheid.spark.session import PANDAS_NOTICE, local_session
@@ -77,7 +100,7 @@ def measure(
     path, warm_up = event_file(rows), event_file(100_000)
     known = count_by_sql(path) if quick else ANSWERS[NAME]
     query, options = cep.Query(QUERY), Options(time="ts", tie="id")
-    seconds: dict[str, list[float]] = {"idle": [], "engine": []}
+    timings: dict[str, list[Timing]] = {"idle": [], "engine": []}
     runners = {"idle": worker.discard, "engine": worker.run}
     spark = local_session(f"local[{CORES}]", app="cepheid benchmarks")
     try:
@@ -86,15 +109,20 @@ def measure(
             for turn in range(repeats):
                 for name, runner in runners.items():
                     progress(f"{NAME}: {name}, {turn + 1} of {repeats}")
-                    begin = time.perf_counter()
+                    cpu, wall = processor_seconds(), time.perf_counter()
                     found = batch.match(query, data, options, runner).count()
-                    elapsed = time.perf_counter() - begin
+                    timing = Timing(processor_seconds() - cpu, time.perf_counter() - wall)
                     if file == path:
-                        seconds[name].append(elapsed)
+                        timings[name].append(timing)
                         check(name, found, known)
     finally:
         spark.stop()
-    return record(rows, known, min(seconds["engine"]), min(seconds["idle"]))
+    return record(rows, known, fastest(timings["engine"]), fastest(timings["idle"]))
+
+
+def fastest(timings: list[Timing]) -> Timing:
+    """The least of either time, not necessarily of one run."""
+    return Timing(min(t.cpu for t in timings), min(t.wall for t in timings))
 
 
 def check(name: str, found: int, known: int) -> None:
@@ -103,16 +131,18 @@ def check(name: str, found: int, known: int) -> None:
         raise WrongAnswer(f"{NAME}, {name}: {found:,} matches where there are {expected:,}")
 
 
-def record(rows: int, matches: int, engine: float, idle: float) -> dict[str, Any]:
-    times = engine / idle
+def record(rows: int, matches: int, engine: Timing, idle: Timing) -> dict[str, Any]:
+    """Both ratios have to meet the target."""
+    cpu, wall = engine.cpu / idle.cpu, engine.wall / idle.wall
+    text = f"≤ {RATIO} × idle (CPU {cpu:.2f}, wall {wall:.2f})"
     return {
         "name": f"{NAME} local[{CORES}]",
         "events": rows,
         "matches": matches,
-        "wall_seconds": round(engine, 3),
-        "events_per_second": round(rows / engine),
-        "matches_per_second": round(matches / engine),
-        "others": {"idle": {"wall_seconds": round(idle, 3)}},
-        "times": {"idle": round(times, 2)},
-        "target": {"text": f"≤ {RATIO} × idle ({times:.2f})", "met": times <= RATIO},
+        **seconds(engine),
+        "events_per_second": round(rows / engine.cpu),
+        "matches_per_second": round(matches / engine.cpu),
+        "others": {"idle": seconds(idle)},
+        "times": {"idle": round(cpu, 2), "idle (wall)": round(wall, 2)},
+        "target": {"text": text, "met": max(cpu, wall) <= RATIO},
     }

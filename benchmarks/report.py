@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.measure import Result, Timing
+from benchmarks.measure import Result, seconds
 
 HERE = Path(__file__).parent
 LATEST = HERE / "results" / "latest.json"
@@ -33,11 +33,10 @@ def case_record(result: Result) -> Record:
         "name": result.case.name,
         "events": result.events,
         "matches": result.matches,
-        "cpu_seconds": round(result.engine.cpu, 4),
-        "wall_seconds": round(result.engine.wall, 4),
+        **seconds(result.engine),
         "events_per_second": round(result.events_per_second),
         "matches_per_second": round(result.matches_per_second),
-        "others": {name: _seconds(timing) for name, timing in result.others.items()},
+        "others": {name: seconds(timing) for name, timing in result.others.items()},
         "times": {name: round(result.engine.cpu / t.cpu, 2) for name, t in result.others.items()},
     }
     if target is not None:
@@ -47,10 +46,6 @@ def case_record(result: Result) -> Record:
             "met": reached >= target.per_second,
         }
     return record
-
-
-def _seconds(timing: Timing) -> Record:
-    return {"cpu_seconds": round(timing.cpu, 4), "wall_seconds": round(timing.wall, 4)}
 
 
 def document(records: list[Record], quick: bool) -> Record:
@@ -111,7 +106,7 @@ def cells(record: Record) -> list[str]:
         record["name"],
         _short(record["events"]),
         _short(record["matches"]),
-        _number(record.get("cpu_seconds")),
+        _number(record["cpu_seconds"]),
         _number(record["wall_seconds"]),
         _short(record["events_per_second"]),
         _short(record["matches_per_second"]),
