@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.types import Type
 from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN
 from cepheid.plan.nodes import Leaf, Plan, waits
@@ -57,18 +58,28 @@ class Source:
         return len(self.classes) <= MOST_CLASSES
 
     @property
+    def position(self) -> list[str]:
+        """The columns that make an event's position."""
+        return [self.plan.schema.time, *([self.plan.schema.tie] if self.plan.schema.tie else [])]
+
+    @property
     def order(self) -> list[str]:
-        """By what rows of a partition (or section) are sorted."""
+        """By what rows of a partition (or section) are sorted: events are counted key by key."""
         if in_events(self.plan):
             return [*uniform_key(self.plan), CLOCK_COLUMN]
-        return [self.plan.schema.time, *([self.plan.schema.tie] if self.plan.schema.tie else [])]
+        return self.position
 
     def key(self, columns: Sequence[str]) -> list[Column]:
         """Columns as values that are equal where the engine takes them as equal."""
         translator = Translator(self.types)
-        found = [translator.column(Attribute("", c, self.plan.schema.columns[c])) for c in columns]
-        assert all(c is not None for c in found)
-        return [c for c in found if c is not None]
+        found: list[Column] = []
+        for name in columns:
+            kind = self.plan.schema.columns[name]
+            column = translator.column(Attribute("", name, kind))
+            if column is None:
+                column = named(name).cast("double") if kind is Type.DECIMAL else named(name)
+            found.append(column)
+        return found
 
     def spread(self, frame: DataFrame, *columns: Column) -> DataFrame:
         if self.partitions is None:
@@ -84,7 +95,11 @@ def arrange(
     rows = _relevant(source, layout)
     match layout:
         case Rows():
-            return _sorted(source, rows), task
+            order = [
+                *(uniform_key(source.plan) if in_events(source.plan) else ()),
+                *source.position,
+            ]
+            return rows.sortWithinPartitions(*(named(n) for n in order)), task
         case ByKey() if layout.uniform:
             if not in_events(source.plan):
                 rows = source.spread(rows, *source.key(layout.columns[0]))
@@ -173,8 +188,7 @@ def _numbered(source: Source, rows: DataFrame) -> DataFrame:
     """
     plan = source.plan
     rows = rows.withColumn(_INPUT_ORDER, F.monotonically_increasing_id())
-    tie = [plan.schema.tie] if plan.schema.tie else []
-    order = [named(n) for n in (plan.schema.time, *tie, _INPUT_ORDER)]
+    order = [named(n) for n in (*source.position, _INPUT_ORDER)]
     names = uniform_key(plan)
     if names:
         key = source.key(names)
@@ -182,7 +196,8 @@ def _numbered(source: Source, rows: DataFrame) -> DataFrame:
         window = Window.partitionBy(*key).orderBy(*order)
     else:
         window = Window.orderBy(*order)
-    return rows.withColumn(CLOCK_COLUMN, (F.row_number().over(window) - 1).cast("long"))
+    ordinal = (F.row_number().over(window) - 1).cast("long")
+    return rows.withColumn(CLOCK_COLUMN, ordinal).drop(_INPUT_ORDER)
 
 
 # ── copies ───────────────────────────────────────────────────────────────────
