@@ -45,7 +45,9 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     given = arguments()
-    console = Console() if sys.stdout.isatty() else Console(width=150)
+    console = Console(
+        emoji=False, width=None if sys.stdout.isatty() else 160
+    )  # 1:100:1 is no emoji
     pa.set_cpu_count(1)
     cases = chosen(given.names)
     spark = not given.names or any(pipeline.NAME.startswith(name) for name in given.names)

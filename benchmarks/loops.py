@@ -24,6 +24,8 @@ SLACK = 1 << 16
 """More than the matches that end with one tick, and than the pairs in a window, can ever be: there
 is one tick per time unit, and the windows are no longer than 200."""
 
+MASK = SLACK - 1
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -49,7 +51,7 @@ class Pairs(NamedTuple):
     """Pairs of two classes, made once and used for every match that they are part of.
 
     Those of the later tick n are `begin[n]` to `end[n]`; pair p has its earlier tick in
-    `left[p % SLACK]`, so that old pairs make room for new ones.
+    `left[p & MASK]`, so that old pairs make room for new ones.
     """
 
     begin: Ints
@@ -113,33 +115,38 @@ def query_4(table: pa.Table, window: int = 200) -> int:
 
 
 @jit
-def _query_4(ibm, sun, oracle, sun_ibm, oracle_sun, pairs, window, out, state):  # type: ignore[no-untyped-def]
+def _query_4(  # type: ignore[no-untyped-def]
+    ibm, sun, oracle, sun_ibm, oracle_sun, pairs, window, out, state
+):
     o, paired, made = state[OUTER], state[PAIRED], state[MADE]
     k = 0
     while o < len(oracle.time) and k < CAPACITY:
         while paired < oracle_sun[1][o]:
+            if (made & MASK) + window > SLACK:
+                made += SLACK - (made & MASK)  # the pairs of a Sun stay in one piece
             pairs.begin[paired] = made
             price = sun.price[paired]
             for i in range(sun_ibm[0][paired], sun_ibm[1][paired]):
                 if ibm.price[i] > price:
-                    pairs.left[made % SLACK] = i
+                    pairs.left[made & MASK] = i
                     made += 1
             pairs.end[paired] = made
             paired += 1
         eat = oracle.time[o] - window
         for s in range(oracle_sun[0][o], oracle_sun[1][o]):
-            p = pairs.end[s] - 1
-            while p >= pairs.begin[s]:
-                i = pairs.left[p % SLACK]
-                if ibm.time[i] <= eat:
-                    break
-                out.prices[0, k] = ibm.price[i]
-                out.prices[1, k] = sun.price[s]
-                out.prices[2, k] = oracle.price[o]
-                out.start[k] = ibm.time[i]
-                out.end[k] = oracle.time[o]
-                k += 1
-                p -= 1
+            begin, end = pairs.begin[s], pairs.end[s]
+            while begin < end and ibm.time[pairs.left[begin & MASK]] <= eat:
+                begin += 1
+            pairs.begin[s] = begin  # what is too old for this Oracle is too old for the next
+            first = begin & MASK
+            for n in range(end - begin):
+                i = pairs.left[first + n]
+                out.prices[0, k + n] = ibm.price[i]
+                out.prices[1, k + n] = sun.price[s]
+                out.prices[2, k + n] = oracle.price[o]
+                out.start[k + n] = ibm.time[i]
+                out.end[k + n] = oracle.time[o]
+            k += end - begin
         o += 1
     state[OUTER], state[PAIRED], state[MADE] = o, paired, made
     return k
@@ -163,7 +170,15 @@ def _query_5(ibm, sun, oracle, oracle_sun, low, high, out, state):  # type: igno
         first = low[o]
         for s in range(oracle_sun[0][o], oracle_sun[1][o]):
             n = high[s] - first
-            if n > 0:
+            if n < 8:  # Slices cost more than they save.
+                for i in range(first, first + n):
+                    out.prices[0, k] = ibm.price[i]
+                    out.prices[1, k] = sun.price[s]
+                    out.prices[2, k] = oracle.price[o]
+                    out.start[k] = ibm.time[i]
+                    out.end[k] = oracle.time[o]
+                    k += 1
+            else:
                 out.prices[0, k : k + n] = ibm.price[first : first + n]
                 out.prices[1, k : k + n] = sun.price[s]
                 out.prices[2, k : k + n] = oracle.price[o]
@@ -199,7 +214,7 @@ def _query_6(classes, oracle_sun, google_oracle, low, high, pairs, out, state): 
             price = oracle.price[paired]
             for s in range(oracle_sun[0][paired], oracle_sun[1][paired]):
                 if price > sun.price[s]:
-                    pairs.left[made % SLACK] = s
+                    pairs.left[made & MASK] = s
                     made += 1
             pairs.end[paired] = made
             paired += 1
@@ -210,7 +225,7 @@ def _query_6(classes, oracle_sun, google_oracle, low, high, pairs, out, state): 
             if oracle.price[o] > google.price[g]:
                 p = pairs.end[o] - 1
                 while p >= pairs.begin[o]:
-                    s = pairs.left[p % SLACK]
+                    s = pairs.left[p & MASK]
                     if high[s] <= first:
                         break
                     for i in range(first, high[s]):
