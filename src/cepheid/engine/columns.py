@@ -132,12 +132,12 @@ class Interner:
 
 
 def without_dictionary_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A dictionary may hold NULL as one of its values; then the array is written out, so that
+    """A dictionary may hold NULL as one of its values; then the array is encoded anew, so that
     NULL looks the same everywhere."""
     for i, column in enumerate(batch.columns):
         if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
-            plain = column.cast(column.type.value_type)
-            batch = batch.set_column(i, batch.schema.field(i).with_type(plain.type), plain)
+            anew = column.cast(column.type.value_type).cast(column.type)
+            batch = batch.set_column(i, batch.schema.field(i), anew)
     return batch
 
 
