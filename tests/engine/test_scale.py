@@ -652,6 +652,11 @@ def test_maximum_with_nan_is_nan() -> None:
         ("a.y % b.z = a.y", 2),  # infinity divides nothing
         ("a.z % b.y > 1", 2),  # NaN, which is above every number
         ("a.n % b.y > 1", 2),
+        ("a.y % a.z = a.y", 2),  # the same of one event: over whole arrays
+        ("(0 - a.y) % 0.1 < 0.05", 0),
+        ("a.y % 2 = -1.5", 2),
+        ("a.z % a.y > 1", 2),
+        ("a.y % 0 = 0 OR 5.5 % 2.0 = 1.5 AND b.y % nullif(a.y, a.y) IS NULL", 2),
         ("exp(-100 * a.y) > b.y", 2),
         ("exp(-100 * a.y) > b.y AND a.s < b.s", 2),  # runs as plain Python
         ("exp(a.n) < b.y", 0),

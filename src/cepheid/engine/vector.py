@@ -6,10 +6,12 @@ dates days, decimals doubles. NULL, NaN and undefined results follow the same ru
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -117,10 +119,9 @@ def _call(expr: Call, args: list[Any]) -> Any:
             return pc.divide(x, _nonzero(y))
         case "%":
             y = _nonzero(y)
-            quotient = pc.divide(x, y)
             if expr.type is Type.FLOAT:
-                quotient = pc.trunc(quotient)
-            return pc.subtract(x, pc.multiply(quotient, y))
+                return _remainder(x, y)
+            return pc.subtract(x, pc.multiply(pc.divide(x, y), y))
         case "neg":
             return pc.negate(x)
         case "is_null":
@@ -169,6 +170,22 @@ def _where(condition: Any, value: Any) -> Any:
 
 def _nonzero(y: Any) -> Any:
     return _where(pc.not_equal(y, pa.scalar(0, y.type)), y)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """With the sign of the dividend; of doubles pyarrow has none, and a rounded quotient is
+    wrong where it is large or the divisor is infinite."""
+
+    def doubles(z: Any) -> Any:
+        if isinstance(z, pa.Scalar):
+            return z.as_py() if z.is_valid else math.nan
+        return z.to_numpy(zero_copy_only=False)
+
+    with np.errstate(invalid="ignore"):
+        rest = np.fmod(doubles(x), doubles(y))
+    both = pc.and_(pc.is_valid(x), pc.is_valid(y))
+    value = pa.array(rest) if isinstance(rest, np.ndarray) else pa.scalar(float(rest))
+    return _where(both, value)
 
 
 def _case(expr: Call, args: list[Any]) -> Any:
