@@ -60,19 +60,29 @@ def _satisfied(batch: pa.RecordBatch, leaf: Leaf) -> Mask:
 def _type_masks(
     batch: pa.RecordBatch, types: Sequence[tuple[str, ...]], type_column: str | None
 ) -> list[Mask]:
-    """One look at the dictionary of types instead of one string comparison per row and class."""
+    """One look-up of the type per row, not one string comparison per row and class."""
     everything = np.ones(batch.num_rows, np.bool_)
     if type_column is None:
         return [everything] * len(types)
-    column = batch.column(type_column)
-    if not pa.types.is_dictionary(column.type):
-        column = pc.dictionary_encode(column)
-    names = column.dictionary.to_pylist()
-    indices = column.indices.cast(pa.int64())
-    codes = pc.fill_null(indices, len(names)).to_numpy(zero_copy_only=False)
+    names, codes = _type_codes(batch.column(type_column), types)
     masks: dict[tuple[str, ...], Mask] = {(): everything}
     for wanted in types:
         if wanted not in masks:
-            table = np.array([str(n) in wanted for n in names] + [False], np.bool_)
+            table = np.array([name in wanted for name in names] + [False], np.bool_)
             masks[wanted] = table[codes]
     return [masks[wanted] for wanted in types]
+
+
+def _type_codes(
+    column: pa.Array, types: Sequence[tuple[str, ...]]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """Names, and for each row the place of its type among them; one past the end if it has none."""
+    if pa.types.is_dictionary(column.type):
+        names = [str(name) for name in column.dictionary.to_pylist()]
+        places = column.indices
+    else:
+        names = list(dict.fromkeys(name for wanted in types for name in wanted))
+        values = column if pa.types.is_string(column.type) else column.cast(pa.string())
+        places = pc.index_in(values, value_set=pa.array(names, pa.string()))
+    codes = pc.fill_null(places.cast(pa.int64()), len(names))
+    return names, codes.to_numpy(zero_copy_only=False)

@@ -27,12 +27,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ticks:
+    """Of the rows that belong to a class; and the clock of the last row of all."""
+
     time: Ints
     position: Ints
     clock: Ints
-
-    def take(self, rows: Ints) -> Ticks:
-        return Ticks(self.time[rows], self.position[rows], self.clock[rows])
+    reached: int
 
 
 def times(column: pa.Array) -> Ints:
@@ -54,12 +54,30 @@ class Ticker:
         # Further than any window reaches, also a negation's that is open on both sides.
         self._jump = 0 if plan.window is None else 3 * plan.window.size + 1
         self._last: pa.RecordBatch | None = None  # the last row
+        self._reached = np.iinfo(np.int64).min  # the last time of all
         self._position = 0
         self._ordinal = -1  # of the last row, in its section
         self._clock = -1
 
-    def read(self, batch: pa.RecordBatch) -> Ticks:
-        time = times(batch.column(self._time))
+    def read(self, batch: pa.RecordBatch, rows: Ints) -> Ticks:
+        """The ticks of these rows of the batch. Only a clock of events looks at the others."""
+        everything = times(batch.column(self._time))
+        if self._events:
+            ticks = self._number(batch, everything)
+            return Ticks(ticks.time[rows], ticks.position[rows], ticks.clock[rows], ticks.reached)
+        self._check_order(everything, np.concatenate(([self._reached], everything[:-1])), False)
+        self._reached = int(everything[-1])
+        if len(rows) == 0:
+            return Ticks(rows, rows, rows, self._reached)
+        if len(rows) < batch.num_rows:
+            names = [self._time, *([self._tie] if self._tie else [])]
+            batch = batch.select(names).take(pa.array(rows))
+            everything = everything[rows]
+        ticks = self._number(batch, everything)
+        return Ticks(ticks.time, ticks.position, ticks.clock, self._reached)
+
+    def _number(self, batch: pa.RecordBatch, time: Ints) -> Ticks:
+        """Positions and clock of all rows of a batch, given their times."""
         before = self._before(batch)
         new_section = np.zeros(len(time), np.bool_)
         for name in self._sections:
@@ -76,7 +94,7 @@ class Ticker:
         clock = self._ordinals(batch, new_section) if self._events else time
         self._position = int(position[-1])
         self._last = batch.slice(batch.num_rows - 1)
-        return Ticks(time, position, clock)
+        return Ticks(time, position, clock, int(clock[-1]))
 
     def _before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """For each row the one before it; for the very first, itself."""
@@ -86,8 +104,8 @@ class Ticker:
         rows = pa.Table.from_batches([first.select(names), rest])
         return rows.combine_chunks().to_batches()[0]
 
-    def _check_order(self, time: Ints, before: Ints, new_section: NDArray[np.bool_]) -> None:
-        backwards = np.flatnonzero((time < before) & ~new_section)
+    def _check_order(self, time: Ints, before: Ints, new_section: NDArray[np.bool_] | bool) -> None:
+        backwards = np.flatnonzero((time < before) & np.logical_not(new_section))
         if len(backwards):
             at = backwards[0]
             raise DataError(

@@ -105,11 +105,12 @@ class Interner:
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
         if not pa.types.is_dictionary(array.type):
             array = pc.dictionary_encode(array)
-        code = self.code
+        values = array.dictionary.to_pylist()
+        get = self._codes.get  # most strings are known, or come once
         known = np.fromiter(
-            (-1 if v is None else code(v) for v in array.dictionary.to_pylist()),
+            (-1 if v is None else c if (c := get(v)) is not None else self.code(v) for v in values),
             np.int64,
-            len(array.dictionary),
+            len(values),
         )
         indices = array.indices
         valid = _validity(indices)

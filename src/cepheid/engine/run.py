@@ -113,16 +113,15 @@ class Engine:
     def _load(self, batch: pa.RecordBatch) -> None:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
         plan, context, store = self.plan, self.context, self.context.store
-        ticks = self._ticker.read(batch)
         classes = [leaf.node for leaf in self._leaves]
         masks = class_masks(batch, classes, plan.variables, plan.schema.type, plan.key)
         relevant = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
-        self._reached = int(ticks.clock[-1])
         rows: NDArray[np.int64] = np.flatnonzero(relevant)
+        ticks = self._ticker.read(batch, rows)
+        self._reached = ticks.reached
         if len(rows) < batch.num_rows:
             batch = batch.select(store.columns_of(batch)).take(pa.array(rows))
             masks = [mask[rows] for mask in masks]
-            ticks = ticks.take(rows)
         store.append(batch, ticks.time, ticks.position, ticks.clock, context.eat)
         self._sink.fuse(CAPACITY)
         first = store.base + store.n - len(rows)

@@ -40,6 +40,7 @@ class EventStore:
         self.interner = interner
         self.base = 0
         self.n = 0
+        self.version = 0  # changes with every append
         self.time: Ints = np.zeros(0, np.int64)
         self.position: Ints = np.zeros(0, np.int64)
         self.clock: Ints = np.zeros(0, np.int64)
@@ -74,6 +75,7 @@ class EventStore:
         """Add rows in order; forget those whose clock is at or before `eat`."""
         expired = int(np.searchsorted(self.clock, eat, "right"))
         # Clocks rise with rows, except that ties in time may be cut anywhere: that is harmless.
+        self.version += 1
         self.base += expired
         self.time = np.concatenate((self.time[expired:], time))
         self.position = np.concatenate((self.position[expired:], position))

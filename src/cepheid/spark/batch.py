@@ -103,7 +103,8 @@ def _bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sch
         schemas = {name: arrow_schema(_batch(part).schema) for name, part in data.items()}
         bound = query.bind(schemas, options)
         merged, _ = bind_streams(schemas, options)
-        return _merge(data, merged), merged, bound
+        chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
+        return _merge(chosen, merged), merged, bound
     schema = arrow_schema(_batch(data).schema)
     return data, schema, query.bind(schema, options)
 

@@ -39,7 +39,7 @@ class Context:
     eat: int = -FOREVER
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compiled:
     """A kernel and what it is called with."""
 
@@ -69,7 +69,9 @@ class Operator:
         self.state: NDArray[np.int64] = np.zeros(State.SIZE, np.int64)
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
-        self._compiled: dict[Any, Compiled] = {}
+        self._compiled: dict[tuple[int, bool], Compiled] = {}
+        self._seen: tuple[int, Compiled] | None = None
+        self._columns: list[Any] = []
 
     @property
     def copied(self) -> list[int]:
@@ -82,11 +84,19 @@ class Operator:
 
     def compiled(self) -> Compiled:
         """The kernel for the columns in which NULLs have been seen."""
-        nullable = self.context.store.nullable
-        shape = (nullable, self.returned)
+        store = self.context.store
+        shape = (len(store.nullable), self.returned is None)  # `nullable` only ever grows
         if shape not in self._compiled:
-            self._compiled[shape] = self._compile(nullable)
+            self._compiled[shape] = self._compile(store.nullable)
         return self._compiled[shape]
+
+    def _arrays(self, compiled: Compiled) -> list[Any]:
+        """The store's columns that the kernel reads; looked up again only when rows have come."""
+        store = self.context.store
+        if self._seen != (store.version, compiled):
+            self._seen = (store.version, compiled)
+            self._columns = store.kernel_columns(compiled.columns, compiled.objects)
+        return self._columns
 
     def _compile(self, nullable: frozenset[Column]) -> Compiled:
         inputs = Inputs(nullable, objects=False)
@@ -133,7 +143,7 @@ class Operator:
         """Run the kernel once; 1 if it finished, 0 if the output is full, 2 if the pool is."""
         compiled = self.compiled()
         context, state = self.context, self.state
-        arrays = context.store.kernel_columns(compiled.columns, compiled.objects)
+        arrays = self._arrays(compiled)
         pools = [self.groups[name] for name in compiled.pools]
         state[State.BASE] = context.store.base
         state[State.WINDOW] = self.window
