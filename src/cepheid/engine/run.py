@@ -41,8 +41,8 @@ ROUND = 4096
 """Rows of a round: small enough for intermediate results to stay in the processor's caches,
 large enough for a round's fixed cost not to count."""
 
-CAPACITY = 1 << 16
-"""Matches that a root collects before they are projected."""
+CAPACITY = 1 << 17
+"""Matches that the roots collect, all together, before they are projected."""
 
 
 @dataclass
@@ -78,6 +78,7 @@ class Engine:
         self._inner = [
             o for o in self._operators if o not in self._roots and not isinstance(o, LeafOperator)
         ]
+        self._capacity = max(1, CAPACITY // len(self._roots))
         self._retained = {id(o) for o in _searched(self._operators)}
         self._finals = _finals(self._leaves, plan.alternatives) if not self.waits else None
         self._sink = Sink(self._roots, plan, schema, hold=self.waits or len(self._roots) > 1)
@@ -123,7 +124,7 @@ class Engine:
             batch = batch.select(store.columns_of(batch)).take(pa.array(rows))
             masks = [mask[rows] for mask in masks]
         store.append(batch, ticks.time, ticks.position, ticks.clock, context.eat)
-        self._sink.fuse(CAPACITY)
+        self._sink.fuse(self._capacity)
         first = store.base + store.n - len(rows)
         for leaf, mask in zip(self._leaves, masks, strict=True):
             own = np.flatnonzero(mask)
@@ -152,7 +153,8 @@ class Engine:
         for operator in self._inner:
             operator.run()
         for index, root in enumerate(self._roots):
-            root.out.reserve(CAPACITY - root.out.n)
+            if not root.results:  # else the kernel writes to those
+                root.out.reserve(self._capacity - root.out.n)
             while not root.step():
                 yield from self._emit(self._sink.take(index))
         yield from self._emit(self._sink.release(self._undecided()))
