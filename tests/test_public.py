@@ -15,7 +15,12 @@ import pytest
 import cepheid as cep
 
 EVENTS = pa.table(
-    {"ts": [3, 1, 2, 4], "name": ["C", "A", "B", "C"], "id": [7, 7, 7, 8], "x": [1.0, 2.0, 3.0, 4.0]}
+    {
+        "ts": [3, 1, 2, 4],
+        "name": ["C", "A", "B", "C"],
+        "id": [7, 7, 7, 8],
+        "x": [1.0, 2.0, 3.0, 4.0],
+    }
 )
 QUERY = "PATTERN A a ; B b ; C c WITHIN 9 RETURN a.x AS a, b.x AS b, c.x AS c"
 ROWS = [
@@ -105,6 +110,13 @@ class TestKindsOfData:
         query = "PATTERN a ; c {} WITHIN 2 EVENTS RETURN a.ts"
         assert cep.match(parts, query.format(""), time="ts").num_rows == 0
         assert cep.match(parts, query.format("FROM a, c"), time="ts").num_rows == 1
+
+    def test_in_the_order_of_ends(self) -> None:
+        """Also where the engine goes key by key."""
+        events = pa.table({"ts": [1, 2, 3, 4], "k": [1, 2, 2, 1]})
+        query = "PATTERN a ; b WHERE [k] WITHIN 2 EVENTS RETURN a.k"
+        found = cep.match(events, query, time="ts")
+        assert found["match_end"].to_pylist() == [3, 4]
 
     def test_dictionary_encoded_strings(self) -> None:
         coded = EVENTS.set_column(1, "name", EVENTS["name"].dictionary_encode())

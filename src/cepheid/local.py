@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.query import Clock
 from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.engine.clock import times
+from cepheid.engine.output import MATCH_END
 from cepheid.engine.run import Engine
 from cepheid.errors import DataError
 from cepheid.options import Options
@@ -138,7 +140,15 @@ def run(
     else:
         batches = (batch.select(needed) for batch in source)
     engine = Engine(plan, pa.schema([source.schema.field(n) for n in needed]), jit=options.jit)
-    return engine.schema, _matches(engine, batches, seen)
+    matches = _matches(engine, batches, seen)
+    return engine.schema, _by_end(engine, matches) if _key_by_key(plan) else matches
+
+
+def _by_end(engine: Engine, matches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Matches that were found key by key, in the order of their ends."""
+    table = pa.Table.from_batches(matches, engine.schema)
+    order = np.argsort(times(table[MATCH_END].combine_chunks()), kind="stable")
+    yield from table.take(pa.array(order)).combine_chunks().to_batches()
 
 
 def _named(plan: Plan, table: pa.Table) -> pa.Table:

@@ -54,7 +54,8 @@ def test_pairs(condition: str, expected: list[tuple[int, int]]) -> None:
 def test_negation_and_closure_with_string_functions() -> None:
     query = "PATTERN A a ; !B b ; C c WHERE b.s CONTAINS a.s WITHIN 9 RETURN a.ts AS a"
     assert cep.match(EVENTS, query, time="ts", type="type")["a"].to_pylist() == [4]
-    query = "PATTERN A a ; B+ b ; C c WHERE b.s < c.s AND b.s > a.s WITHIN 9 RETURN collect(b.ts) AS b"
+    group = "PATTERN A a ; B+ b ; C c WHERE {} WITHIN 9 RETURN "
+    query = group.format("b.s < c.s AND b.s > a.s") + "collect(b.ts) AS b"
     assert cep.match(EVENTS, query, time="ts", type="type")["b"].to_pylist() == [[2, 5]]
-    query = "PATTERN A a ; B+ b ; C c WHERE min(b.s) = 'AB' WITHIN 9 RETURN a.ts AS a"
+    query = group.format("min(b.s) = 'AB'") + "a.ts AS a"
     assert cep.match(EVENTS, query, time="ts", type="type")["a"].to_pylist() == [1]

@@ -1,16 +1,9 @@
-"""Expressions as source lines for kernels.
-
-A condition is lowered to two Python expressions, *it is true* and *it is false*; unknown is
-neither, which is all of SQL's three-valued logic that a predicate needs. A value is lowered to
-an expression and one that says whether it is not NULL. Attributes of the outer record are read
-once, before the inner loop.
-"""
+"""Lowers expressions into the lines of a kernel: conditions, values, groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import assert_never
 
 from cepheid.algebra.expressions import (
@@ -29,102 +22,18 @@ from cepheid.algebra.expressions import (
 )
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import TIME, Column, Hash, Stored, as_column
-
-COMPARISONS = {
-    "=": "({x} == {y})",
-    "<>": "({x} != {y})",
-    "<": "({x} < {y})",
-    "<=": "({x} <= {y})",
-    ">": "({x} > {y})",
-    ">=": "({x} >= {y})",
-}
-# Spark's order of doubles: NaN equals itself and is above every number.
-NAN_COMPARISONS = {
-    "=": "({x} == {y} or ({x} != {x} and {y} != {y}))",
-    "<>": "({x} != {y} and ({x} == {x} or {y} == {y}))",
-    "<": "({x} < {y} or ({y} != {y} and {x} == {x}))",
-    "<=": "({x} <= {y} or {y} != {y})",
-    ">": "({x} > {y} or ({x} != {x} and {y} == {y}))",
-    ">=": "({x} >= {y} or {x} != {x})",
-}
-DAY = 86_400_000_000
-
-
-class NotLowered(Exception):
-    """The expression has no form over arrays; the operator then runs as plain Python."""
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """Source of a value and of its being not NULL (None: it never is NULL)."""
-
-    value: str
-    valid: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A variable bound to one event: `row` is the source of its index in the store."""
-
-    row: str
-    outer: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPlace:
-    """A variable bound to a group: elements `array[start:start + count]` are absolute rows."""
-
-    array: str
-    start: str
-    count: str
-    outer: bool = False
-
-
-Place = Event | GroupPlace
-
-
-@dataclass
-class Inputs:
-    """What a kernel is called with, in order: store columns (the values and, if one may be NULL,
-    its validity) and parameters. `objects` lets string columns be Python strings."""
-
-    nullable: frozenset[Column]
-    objects: bool
-    columns: list[Column | Hash | Stored] = field(default_factory=list)
-    params: list[Constant | Call] = field(default_factory=list)
-    pools: list[str] = field(default_factory=list)
-
-    def column(self, column: Column | Hash | Stored) -> int:
-        if column not in self.columns:
-            self.columns.append(column)
-        return self.columns.index(column)
-
-    def param(self, value: Constant | Call) -> str:
-        """A constant; or a call without a kernel form, as a function of its arguments' values."""
-        self.params.append(value)
-        return f"p{len(self.params) - 1}"
-
-    def pool(self, variable: str) -> int:
-        if variable not in self.pools:
-            self.pools.append(variable)
-        return self.pools.index(variable)
-
-    def unpack(self, offset: int) -> list[str]:
-        """Lines that name the columns, pools and parameters; `offset` tuples come before them."""
-        lines: list[str] = []
-        at = offset
-        for n, column in enumerate(self.columns):
-            lines.append(f"c{n} = cols[{at}]")
-            at += 1
-            if column in self.nullable:
-                lines.append(f"v{n} = cols[{at}]")
-                at += 1
-        for n in range(len(self.pools)):
-            lines.append(f"g{n} = cols[{at}]")
-            lines.append(f"gb{n} = params[{len(self.params) + n}]")
-            at += 1
-        lines += [f"p{n} = params[{n}]" for n in range(len(self.params))]
-        return lines
+from cepheid.engine.lowering.operators import operate
+from cepheid.engine.lowering.terms import (
+    Event,
+    GroupPlace,
+    Inputs,
+    NotLowered,
+    Place,
+    Term,
+    both,
+    compare,
+    zero,
+)
 
 
 class Lowering:
@@ -190,7 +99,7 @@ class Lowering:
                 return self._quantified(expr)[0]
             case _:
                 term = self.term(expr)
-                return _both(term.value, term.valid)
+                return both(term.value, term.valid)
 
     def false(self, expr: Expr) -> str:
         match expr:
@@ -206,7 +115,7 @@ class Lowering:
                 return self._quantified(expr)[1]
             case _:
                 term = self.term(expr)
-                return _both(f"(not {term.value})", term.valid)
+                return both(f"(not {term.value})", term.valid)
 
     def _join(self, word: str, parts: Iterator[str]) -> str:
         return f"({word.join(list(parts))})"
@@ -231,7 +140,7 @@ class Lowering:
             return self.read(next(iter(variables(expr))), column)
         match expr:
             case Constant(value=None):
-                return Term(_zero(expr.type), "False")
+                return Term(zero(expr.type), "False")
             case Constant():
                 return Term(self.inputs.param(expr))
             case Attribute():
@@ -295,7 +204,7 @@ class Lowering:
 
     def _element(self, group: GroupPlace, which: str, argument: Expr) -> Term:
         """The argument at the first ("0") or last ("-1") element; NULL if there is none."""
-        value, valid = self.let(_zero(argument.type)), self.let("False")
+        value, valid = self.let(zero(argument.type)), self.let("False")
         at = f"{group.start}" if which == "0" else f"{group.start} + {group.count} - 1"
         with self.block(f"if {group.count} > 0:"):
             row = self.let(f"{group.array}[{at}] - base")
@@ -350,8 +259,8 @@ class Lowering:
         text = argument.type in (Type.STRING, Type.BINARY)
         if text and function in ("min", "max") and not self.inputs.objects:
             raise NotLowered(function)
-        zero = "0.0" if function == "avg" else _zero(argument.type, self.inputs.objects)
-        total, count = self.let(zero), self.let("0")
+        start = "0.0" if function == "avg" else zero(argument.type, self.inputs.objects)
+        total, count = self.let(start), self.let("0")
         with self._elements(variable):
             term = self.term(argument)
             with self.block(f"if {term.valid or 'True'}:"):
@@ -414,88 +323,10 @@ class Lowering:
                 either = Call("or", equal, Type.BOOLEAN) if len(equal) > 1 else equal[0]
                 true, false = self.let(self.true(either)), self.let(self.false(either))
                 return Term(true, f"({true} or {false})")
-        terms = [self.term(a) for a in expr.arguments]
-        terms = [Term(self.let(t.value) if " " in t.value else t.value, t.valid) for t in terms]
-        valid = _all(t.valid for t in terms)
-        values = [t.value for t in terms]
-        operand = expr.arguments[0].type
-        match expr.operator:
-            case "=" | "<>" | "<" | "<=" | ">" | ">=":
-                ordered = expr.operator not in ("=", "<>")
-                text = operand in (Type.STRING, Type.BINARY)
-                if text and ordered and not self.inputs.objects:
-                    raise NotLowered(expr)
-                return Term(compare(expr.operator, terms[0], terms[1], operand), valid)
-            case "+" | "-" | "*":
-                return Term(f"({values[0]} {expr.operator} {values[1]})", valid)
-            case "/":
-                divided = f"({values[0]} / {values[1]} if {values[1]} != 0 else 0.0)"
-                return Term(divided, _all([valid, f"({values[1]} != 0)"]))
-            case "%":
-                if expr.type is Type.FLOAT:
-                    return self._defined(
-                        f"remainder({values[0]}, {values[1]})", f"({values[1]} != 0)", valid
-                    )
-                safe = self.let(f"{values[1]} if {values[1]} != 0 else 1")
-                # The remainder has the sign of the dividend, as in SQL.
-                rest = f"({values[0]} - {safe} * {_truncated(values[0], safe)})"
-                return Term(rest, _all([valid, f"({values[1]} != 0)"]))
-            case "neg":
-                return Term(f"(-{values[0]})", valid)
-            case "abs":
-                return Term(f"abs({values[0]})", valid)
-            case "sign":
-                zero = _zero(expr.type)
-                one = "1.0" if expr.type is Type.FLOAT else "1"
-                return Term(
-                    f"({one} if {values[0]} > 0 else (-{one} if {values[0]} < 0 else {zero}))",
-                    valid,
-                )
-            case "to_float":
-                return Term(f"float({values[0]})", valid)
-            case "to_timestamp":
-                return Term(f"({values[0]} * {DAY})", valid)
-            case "sqrt":
-                return self._defined(f"math.sqrt({values[0]})", f"({values[0]} >= 0)", valid)
-            case "ln" | "log10":
-                name = {"ln": "log", "log10": "log10"}[expr.operator]
-                return self._defined(f"math.{name}({values[0]})", f"({values[0]} > 0)", valid)
-            case "exp":
-                return Term(f"exponential({values[0]})", valid)
-            case "ceil" | "floor" if operand is not Type.INTEGER:
-                finite = f"({values[0]} - {values[0]} == 0)"
-                return self._defined(f"math.{expr.operator}({values[0]})", finite, valid, "0")
-            case "ceil" | "floor":
-                return Term(values[0], valid)
-            case "greatest" | "least":
-                return self._extreme(expr.operator, terms, expr.type)
-            case _ if self.inputs.objects:
-                function = self.inputs.param(expr)
-                tested = self.let(f"{function}({', '.join(values)}) if {valid or 'True'} else None")
-                return Term(tested, f"({tested} is not None)")
-            case _:
-                raise NotLowered(expr)
-
-    def _defined(self, source: str, test: str, valid: str | None, zero: str = "0.0") -> Term:
-        """A function that is NULL where the test fails."""
-        value = self.let(f"{source} if {test} else {zero}")
-        return Term(value, _all([valid, test]))
-
-    def _extreme(self, operator: str, terms: list[Term], type_: Type) -> Term:
-        """The greatest or least of those that are not NULL."""
-        if type_ is Type.STRING and not self.inputs.objects:
-            raise NotLowered(operator)
-        best, found = self.let(terms[0].value), self.let(terms[0].valid or "True")
-        for term in terms[1:]:
-            better = compare(">" if operator == "greatest" else "<", term, Term(best), type_)
-            test = _both(f"(not {found} or {better})", term.valid)
-            with self.block(f"if {test}:"):
-                self.line(f"{best} = {term.value}")
-                self.line(f"{found} = True")
-        return Term(best, found)
+        return operate(self, expr, [self.term(a) for a in expr.arguments])
 
     def _case(self, expr: Call) -> Term:
-        value, valid = self.let(_zero(expr.type, self.inputs.objects)), self.let("False")
+        value, valid = self.let(zero(expr.type, self.inputs.objects)), self.let("False")
         *branches, default = expr.arguments
         depth = self.depth
         kept = self._cache.copy()
@@ -510,7 +341,7 @@ class Lowering:
         return Term(value, valid)
 
     def _coalesce(self, expr: Call) -> Term:
-        value, valid = self.let(_zero(expr.type, self.inputs.objects)), self.let("False")
+        value, valid = self.let(zero(expr.type, self.inputs.objects)), self.let("False")
         for argument in expr.arguments:
             with self.block(f"if not {valid}:"):
                 self._assign(value, valid, argument)
@@ -520,33 +351,3 @@ class Lowering:
         term = self.term(expr)
         self.line(f"{value} = {term.value}")
         self.line(f"{valid} = {term.valid or 'True'}")
-
-
-def compare(operator: str, x: Term, y: Term, type_: Type) -> str:
-    table = NAN_COMPARISONS if type_ is Type.FLOAT else COMPARISONS
-    return table[operator].format(x=x.value, y=y.value)
-
-
-def _truncated(x: str, y: str) -> str:
-    return f"((abs({x}) // abs({y})) * (1 if ({x} >= 0) == ({y} >= 0) else -1))"
-
-
-def _zero(type_: Type, objects: bool = False) -> str:
-    match type_:
-        case Type.FLOAT | Type.DECIMAL:
-            return "0.0"
-        case Type.BOOLEAN:
-            return "False"
-        case Type.STRING if objects:
-            return "''"
-        case _:
-            return "0"
-
-
-def _both(value: str, valid: str | None) -> str:
-    return value if valid is None else f"({valid} and {value})"
-
-
-def _all(parts: Iterable[str | None]) -> str | None:
-    known = [p for p in parts if p is not None]
-    return None if not known else known[0] if len(known) == 1 else f"({' and '.join(known)})"

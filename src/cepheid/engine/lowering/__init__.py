@@ -1,0 +1,12 @@
+"""Expressions as source lines for kernels.
+
+A condition is lowered to two Python expressions, *it is true* and *it is false*; unknown is
+neither, which is all of SQL's three-valued logic that a predicate needs. A value is lowered to
+an expression and one that says whether it is not NULL. Attributes of the outer record are read
+once, before the inner loop.
+"""
+
+from cepheid.engine.lowering.expressions import Lowering
+from cepheid.engine.lowering.terms import Event, GroupPlace, Inputs, NotLowered, Place, Term
+
+__all__ = ["Event", "GroupPlace", "Inputs", "Lowering", "NotLowered", "Place", "Term"]

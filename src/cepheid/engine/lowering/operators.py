@@ -1,0 +1,102 @@
+"""Operators and functions over values that are already lowered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.algebra.expressions import Call
+from cepheid.algebra.types import Type
+from cepheid.engine.lowering.terms import NotLowered, Term, all_valid, both, compare, zero
+
+if TYPE_CHECKING:
+    from cepheid.engine.lowering.expressions import Lowering
+
+DAY = 86_400_000_000
+
+
+def operate(low: Lowering, expr: Call, terms: list[Term]) -> Term:
+    """The call, given its arguments; what is not defined is NULL."""
+    terms = [Term(low.let(t.value) if " " in t.value else t.value, t.valid) for t in terms]
+    valid = all_valid(t.valid for t in terms)
+    values = [t.value for t in terms]
+    operand = expr.arguments[0].type
+    match expr.operator:
+        case "=" | "<>" | "<" | "<=" | ">" | ">=":
+            ordered = expr.operator not in ("=", "<>")
+            text = operand in (Type.STRING, Type.BINARY)
+            if text and ordered and not low.inputs.objects:
+                raise NotLowered(expr)
+            return Term(compare(expr.operator, terms[0], terms[1], operand), valid)
+        case "+" | "-" | "*":
+            return Term(f"({values[0]} {expr.operator} {values[1]})", valid)
+        case "/":
+            divided = f"({values[0]} / {values[1]} if {values[1]} != 0 else 0.0)"
+            return Term(divided, all_valid([valid, f"({values[1]} != 0)"]))
+        case "%":
+            if expr.type is Type.FLOAT:
+                return _defined(
+                    low, f"remainder({values[0]}, {values[1]})", f"({values[1]} != 0)", valid
+                )
+            safe = low.let(f"{values[1]} if {values[1]} != 0 else 1")
+            # The remainder has the sign of the dividend, as in SQL.
+            rest = f"({values[0]} - {safe} * {_truncated(values[0], safe)})"
+            return Term(rest, all_valid([valid, f"({values[1]} != 0)"]))
+        case "neg":
+            return Term(f"(-{values[0]})", valid)
+        case "abs":
+            return Term(f"abs({values[0]})", valid)
+        case "sign":
+            none = zero(expr.type)
+            one = "1.0" if expr.type is Type.FLOAT else "1"
+            return Term(
+                f"({one} if {values[0]} > 0 else (-{one} if {values[0]} < 0 else {none}))",
+                valid,
+            )
+        case "to_float":
+            return Term(f"float({values[0]})", valid)
+        case "to_timestamp":
+            return Term(f"({values[0]} * {DAY})", valid)
+        case "sqrt":
+            return _defined(low, f"math.sqrt({values[0]})", f"({values[0]} >= 0)", valid)
+        case "ln" | "log10":
+            name = {"ln": "log", "log10": "log10"}[expr.operator]
+            return _defined(low, f"math.{name}({values[0]})", f"({values[0]} > 0)", valid)
+        case "exp":
+            return Term(f"exponential({values[0]})", valid)
+        case "ceil" | "floor" if operand is not Type.INTEGER:
+            finite = f"({values[0]} - {values[0]} == 0)"
+            return _defined(low, f"math.{expr.operator}({values[0]})", finite, valid, "0")
+        case "ceil" | "floor":
+            return Term(values[0], valid)
+        case "greatest" | "least":
+            return _extreme(low, expr.operator, terms, expr.type)
+        case _ if low.inputs.objects:
+            function = low.inputs.param(expr)
+            tested = low.let(f"{function}({', '.join(values)}) if {valid or 'True'} else None")
+            return Term(tested, f"({tested} is not None)")
+        case _:
+            raise NotLowered(expr)
+
+
+def _defined(low: Lowering, source: str, test: str, valid: str | None, zero: str = "0.0") -> Term:
+    """A function that is NULL where the test fails."""
+    value = low.let(f"{source} if {test} else {zero}")
+    return Term(value, all_valid([valid, test]))
+
+
+def _extreme(low: Lowering, operator: str, terms: list[Term], type_: Type) -> Term:
+    """The greatest or least of those that are not NULL."""
+    if type_ is Type.STRING and not low.inputs.objects:
+        raise NotLowered(operator)
+    best, found = low.let(terms[0].value), low.let(terms[0].valid or "True")
+    for term in terms[1:]:
+        better = compare(">" if operator == "greatest" else "<", term, Term(best), type_)
+        test = both(f"(not {found} or {better})", term.valid)
+        with low.block(f"if {test}:"):
+            low.line(f"{best} = {term.value}")
+            low.line(f"{found} = True")
+    return Term(best, found)
+
+
+def _truncated(x: str, y: str) -> str:
+    return f"((abs({x}) // abs({y})) * (1 if ({x} >= 0) == ({y} >= 0) else -1))"
