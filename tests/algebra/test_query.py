@@ -204,7 +204,7 @@ RETURNS = [
     ("sum(b.x)", {"sum(b.x)": "sum(b.x)"}),
     ("count(b) AS n", {"n": "count(b)"}),
     ("duration() AS d", {"d": "duration()"}),
-    ("last(b)", {"last(b)": "last(b)"}),
+    ("last(b)", {"last(b)": f"last(b{{{', '.join(TYPED.columns)}}})"}),
 ]
 
 

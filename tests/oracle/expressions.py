@@ -116,9 +116,10 @@ def aggregate(expr: Aggregate, scope: Scope) -> Any:
     elements = scope.elements(expr.variable)
     if elements is None:
         return None
-    if expr.argument is None:
+    if expr.argument is None or isinstance(expr.argument, Whole):
+        columns = expr.argument.columns if expr.argument else ()
         at_hand = [events_of(e.state.env[expr.variable])[0] for e in elements]
-        found: list[Any] = [dict(scope.events[i].values) for i in at_hand]
+        found: list[Any] = [{c: scope.events[i].values.get(c) for c in columns} for i in at_hand]
     else:
         found = [evaluate(expr.argument, e) for e in elements]
     return values.aggregate(expr.function, found)

@@ -16,6 +16,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     Some,
+    Whole,
     transform,
     variables,
     walk,
@@ -196,7 +197,9 @@ def _aggregate_events(low: Lowering, name: str, variable: str, node: ast.Call) -
     if name not in ("count", "collect", "first", "last"):
         message = f"`{name}` needs an attribute, but `{variable}` is an event"
         return low.wrong("CEP213", message, node.span, f"write `{name}({variable}.x)`")
-    return Aggregate(name, None, variable, Type.INTEGER if name == "count" else Type.OTHER)
+    if name == "count":
+        return Aggregate(name, None, variable, Type.INTEGER)
+    return Aggregate(name, Whole(variable, found.columns), variable, Type.OTHER)
 
 
 def _group_argument(low: Lowering, node: ast.Call) -> tuple[Expr, str | None]:

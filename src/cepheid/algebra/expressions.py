@@ -46,8 +46,9 @@ class Previous:
 class Aggregate:
     """`sum avg min max count first last collect` over a group.
 
-    The argument reads the element at hand; None stands for the element itself (`count(b)`,
-    `collect(b)`). Inside a running condition it is over the elements taken before.
+    The argument reads the element at hand: a value of it, or in `collect(b)`, `first(b)` and
+    `last(b)` all of it; only `count(b)` has none. Inside a running condition it is over the
+    elements taken before.
     """
 
     function: str

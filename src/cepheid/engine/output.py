@@ -5,6 +5,7 @@ Nothing is copied before this point. Only the columns that RETURN names are gath
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 
 import numpy as np
@@ -29,7 +30,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.query import Clock, Kind
 from cepheid.algebra.types import Type
 from cepheid.engine.operators import Operator
-from cepheid.engine.vector import ARROW, evaluate
+from cepheid.engine.vector import ARROW, Read, evaluate
 from cepheid.plan.nodes import Plan
 
 MATCH_START, MATCH_END = "match_start", "match_end"
@@ -68,22 +69,24 @@ def _arrow_type(expr: Expr, plan: Plan, schema: pa.Schema) -> pa.DataType:
         case Attribute():
             return _value_type(schema.field(expr.name).type)
         case Whole():
-            struct = pa.struct(
-                [pa.field(c, _value_type(schema.field(c).type)) for c in expr.columns]
-            )
+            struct = _struct_type(expr.columns, schema)
             grouped = plan.variables[expr.variable].kind is Kind.GROUP
             return pa.list_(struct) if grouped else struct
-        case Aggregate(function="collect"):
-            inner = expr.argument
-            assert inner is not None
-            return pa.list_(_arrow_type(inner, plan, schema))
-        case Aggregate(function="first" | "last" | "min" | "max", argument=argument):
-            assert argument is not None
-            return _arrow_type(argument, plan, schema)
+        case Aggregate(function="collect" | "first" | "last" | "min" | "max"):
+            assert expr.argument is not None
+            if isinstance(expr.argument, Whole):
+                element = _struct_type(expr.argument.columns, schema)
+            else:
+                element = _arrow_type(expr.argument, plan, schema)
+            return pa.list_(element) if expr.function == "collect" else element
         case Constant(type=Type.NULL):
             return pa.null()
         case _:
             return _computed_type(expr.type, schema.field(plan.schema.time).type)
+
+
+def _struct_type(columns: Iterable[str], schema: pa.Schema) -> pa.DataType:
+    return pa.struct([pa.field(c, _value_type(schema.field(c).type)) for c in columns])
 
 
 def _computed_type(type_: Type, time: pa.DataType) -> pa.DataType:
@@ -253,30 +256,32 @@ class _View:
 
     def _whole(self, expr: Whole) -> pa.Array:
         if expr.variable not in self.root.groups:
-            return self._struct(expr, self.rows(expr.variable), None)
+            return self._struct(expr.columns, self.rows(expr.variable), None)
         offsets, elements = self.group(expr.variable)
         if self.plan.variables[expr.variable].kind is Kind.OPTIONAL:
             present = offsets[1:] > offsets[:-1]
             rows = np.zeros(self.n, np.int64)
             rows[present] = elements
-            return self._struct(expr, rows, present)
-        structs = self._struct(expr, elements, None)
+            return self._struct(expr.columns, rows, present)
+        structs = self._struct(expr.columns, elements, None)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
 
-    def _struct(self, expr: Whole, rows: Ints, present: NDArray[np.bool_] | None) -> pa.Array:
-        columns = [self._take(c, rows) for c in expr.columns]
+    def _struct(
+        self, columns: Sequence[str], rows: Ints, present: NDArray[np.bool_] | None
+    ) -> pa.Array:
+        arrays = [self._take(c, rows) for c in columns]
         mask = None if present is None else pa.array(~present)
-        return pa.StructArray.from_arrays(columns, names=list(expr.columns), mask=mask)
+        return pa.StructArray.from_arrays(arrays, names=list(columns), mask=mask)
 
     def _from_group(self, expr: Aggregate, type_: pa.DataType) -> pa.Array:
         """Aggregates whose result has the type of the element's attribute."""
         offsets, elements = self.group(expr.variable)
         argument = expr.argument
         assert argument is not None
-        if isinstance(argument, Attribute):
+        if isinstance(argument, Whole):
+            values = self._struct(argument.columns, elements, None)
+        elif isinstance(argument, Attribute):
             values = self._take(argument.name, elements)
-        elif isinstance(argument, Whole):
-            values = self._struct(argument, elements, None)
         else:
             inner = type_.value_type if expr.function == "collect" else type_
             values = _typed(evaluate(argument, self._elements(elements), len(elements)), inner)
@@ -290,7 +295,7 @@ class _View:
             case _:
                 return self._extreme(expr.function, offsets, values)
 
-    def _elements(self, elements: Ints):  # type: ignore[no-untyped-def]
+    def _elements(self, elements: Ints) -> Read:
         return lambda attribute: self._take(attribute.name, elements)
 
     def _reduce(self, function: str, offsets: Ints, values: pa.Array) -> pa.Array:
@@ -378,6 +383,6 @@ def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
         return array
     if pa.types.is_date32(type_):
         return array.cast(pa.int32()).cast(type_)
-    if pa.types.is_null(array.type):
+    if pa.types.is_null(array.type) or pa.types.is_null(type_):
         return pa.nulls(len(array), type_)
     return array.cast(type_)

@@ -78,6 +78,7 @@ class Engine:
         self._inner = [
             o for o in self._operators if o not in self._roots and not isinstance(o, LeafOperator)
         ]
+        self._pools = {id(p): p for o in self._operators for p in o.groups.values()}.values()
         self._capacity = max(1, CAPACITY // len(self._roots))
         self._retained = {id(o) for o in _searched(self._operators)}
         self._finals = _finals(self._leaves, plan.alternatives) if not self.waits else None
@@ -92,8 +93,10 @@ class Engine:
             self._load(batch)
             yield from self._rounds()
         yield from self._flush()
-        for operator in self._operators:
-            operator.settle()
+        # Only now: matches of this batch may have been waiting with their groups. A record lives
+        # for a window, and may wait for another one.
+        for pool in self._pools:
+            pool.expire(self.context.eat - self.context.window)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Time passes to infinity: what waited for it is released."""

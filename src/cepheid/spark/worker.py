@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -110,18 +111,8 @@ def sections(
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
     """Cut a stream that is sorted by section. Each part must be read to its end before the
     next one is asked for."""
-    pieces = _pieces(batches)
-    head = next(pieces, None)
-    while head is not None:
-        section = head[0]
-
-        def part() -> Iterator[pa.RecordBatch]:
-            nonlocal head
-            while head is not None and head[0] == section:  # noqa: B023
-                yield head[1]
-                head = next(pieces, None)
-
-        yield section, part()
+    for section, pieces in groupby(_pieces(batches), key=itemgetter(0)):
+        yield section, map(itemgetter(1), pieces)
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

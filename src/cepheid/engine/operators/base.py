@@ -6,6 +6,7 @@ own buffer. The outer input drives a kernel's loop; the inner one is searched.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class Compiled:
     objects: bool
 
 
-class Operator:
+class Operator(ABC):
     """Base of the operators: the output buffer, its slots, the kernel for the NULLs seen so far."""
 
     def __init__(
@@ -79,8 +80,9 @@ class Operator:
 
     # ── compiling ──
 
+    @abstractmethod
     def source(self, inputs: Inputs) -> str:
-        raise NotImplementedError
+        """The source of the operator's kernel."""
 
     def compiled(self) -> Compiled:
         """The kernel for the columns in which NULLs have been seen."""
@@ -163,9 +165,9 @@ class Operator:
         self.out.n = self.out.visible = int(state[State.COUNT])
         return int(state[State.DONE])
 
+    @abstractmethod
     def step(self) -> bool:
         """Process what is new; False if the output got full before the end."""
-        raise NotImplementedError
 
     def run(self) -> None:
         """Process all that is new, growing the output as needed."""
@@ -180,9 +182,6 @@ class Operator:
     def undecided(self) -> int:
         """The earliest end that a record may have that waits here or below; FOREVER if none."""
         return FOREVER
-
-    def settle(self) -> None:
-        """After a batch, when all matches have been handed out: forget expired groups."""
 
     def trim(self, retained: bool) -> None:
         """After a round: forget what is past every window, or all, if nobody searches here."""
@@ -222,6 +221,9 @@ class LeafOperator(Operator):
         rows = self.out.records.slots[0, : self.out.n]
         self.out.visible = int(np.searchsorted(rows, limit))
         return self.out.visible > before
+
+    def source(self, inputs: Inputs) -> str:
+        raise AssertionError("a leaf has no kernel")
 
     def columns(self) -> Iterable[Column]:
         return ()

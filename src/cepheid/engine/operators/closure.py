@@ -75,10 +75,6 @@ class Grouping(Passing):
         pool.mark(self.context.frontier)
         return done == 1
 
-    def settle(self) -> None:
-        # A record lives for a window, and may wait for another one.
-        self.pool.expire(self.context.eat - self.context.window)
-
 
 class KseqOperator(Grouping):
     """KSEQ: groups between their neighbours."""
