@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,27 +25,65 @@ MOST_CLASSES = 62
 Mask = NDArray[np.bool_]
 
 
-def class_masks(
+@dataclass(frozen=True)
+class Classified:
+    """The rows of a batch that belong to a class: their places, themselves, and for each leaf
+    which of them its buffer takes."""
+
+    rows: NDArray[np.int64]
+    batch: pa.RecordBatch
+    masks: list[Mask]
+
+
+def classify(
     batch: pa.RecordBatch,
     leaves: Sequence[Leaf],
     variables: Mapping[str, Variable],
     type_column: str | None,
     key: Sequence[Mapping[str, str]],
-) -> list[Mask]:
-    """For each leaf, the rows that its buffer takes. In a keyed query a row without key takes
-    part in nothing."""
+) -> Classified:
+    """In a keyed query a row without key takes part in nothing."""
+    rows: NDArray[np.int64] = np.arange(batch.num_rows)
     if CLASS_COLUMN in batch.schema.names:
         bits = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False)
-        return [(bits >> n) & 1 != 0 for n in range(len(leaves))]
-    types = _type_masks(batch, [variables[leaf.variable].types for leaf in leaves], type_column)
+        return _kept(rows, batch, [(bits >> n) & 1 != 0 for n in range(len(leaves))])
+    types = [variables[leaf.variable].types for leaf in leaves]
+    if type_column is None:
+        named = [np.ones(batch.num_rows, np.bool_)] * len(leaves)
+    else:
+        # Most rows of most streams are of no type that the query names: they end here.
+        names, codes = _type_codes(batch.column(type_column), types)
+        if all(types):
+            rows = np.flatnonzero(codes < len(names))
+            if len(rows) < batch.num_rows:
+                batch, codes = batch.take(pa.array(rows)), codes[rows]
+        named = [_of_types(names, codes, wanted) for wanted in types]
+    masks = class_masks(batch, leaves, key)
+    return _kept(rows, batch, [a & b for a, b in zip(named, masks, strict=True)])
+
+
+def _kept(rows: NDArray[np.int64], batch: pa.RecordBatch, masks: list[Mask]) -> Classified:
+    """Without the rows that no leaf takes."""
+    some = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+    if some.all():
+        return Classified(rows, batch, masks)
+    kept = np.flatnonzero(some)
+    return Classified(rows[kept], batch.take(pa.array(kept)), [mask[kept] for mask in masks])
+
+
+def class_masks(
+    batch: pa.RecordBatch, leaves: Sequence[Leaf], key: Sequence[Mapping[str, str]]
+) -> list[Mask]:
+    """For each leaf, the rows that have a key and satisfy its predicates, whatever their type."""
     masks: list[Mask] = []
-    for leaf, mask in zip(leaves, types, strict=True):
+    for leaf in leaves:
+        mask = np.ones(batch.num_rows, np.bool_)
         for part in key:
             column = batch.column(part[leaf.variable])
             if column.null_count:
-                mask = mask & pc.is_valid(column).to_numpy(zero_copy_only=False)
+                mask &= pc.is_valid(column).to_numpy(zero_copy_only=False)
         if leaf.filters:
-            mask = mask & _satisfied(batch, leaf)
+            mask &= _satisfied(batch, leaf)
         masks.append(mask)
     return masks
 
@@ -57,32 +96,22 @@ def _satisfied(batch: pa.RecordBatch, leaf: Leaf) -> Mask:
     return np.asarray(pc.fill_null(result, False).to_numpy(zero_copy_only=False))
 
 
-def _type_masks(
-    batch: pa.RecordBatch, types: Sequence[tuple[str, ...]], type_column: str | None
-) -> list[Mask]:
-    """One look-up of the type per row, not one string comparison per row and class."""
-    everything = np.ones(batch.num_rows, np.bool_)
-    if type_column is None:
-        return [everything] * len(types)
-    names, codes = _type_codes(batch.column(type_column), types)
-    masks: dict[tuple[str, ...], Mask] = {(): everything}
-    for wanted in types:
-        if wanted not in masks:
-            table = np.array([name in wanted for name in names] + [False], np.bool_)
-            masks[wanted] = table[codes]
-    return [masks[wanted] for wanted in types]
+def _of_types(names: Sequence[str], codes: NDArray[np.integer], wanted: tuple[str, ...]) -> Mask:
+    if not wanted:
+        return np.ones(len(codes), np.bool_)
+    table = np.array([name in wanted for name in names] + [False], np.bool_)
+    return np.asarray(table[codes])
 
 
 def _type_codes(
     column: pa.Array, types: Sequence[tuple[str, ...]]
-) -> tuple[list[str], NDArray[np.int64]]:
+) -> tuple[list[str], NDArray[np.integer]]:
     """Names, and for each row the place of its type among them; one past the end if it has none."""
     if pa.types.is_dictionary(column.type):
         names = [str(name) for name in column.dictionary.to_pylist()]
-        places = column.indices
+        places = column.indices.cast(pa.int64())  # the index type may be too small for one more
     else:
         names = list(dict.fromkeys(name for wanted in types for name in wanted))
         values = column if pa.types.is_string(column.type) else column.cast(pa.string())
         places = pc.index_in(values, value_set=pa.array(names, pa.string()))
-    codes = pc.fill_null(places.cast(pa.int64()), len(names))
-    return names, codes.to_numpy(zero_copy_only=False)
+    return names, pc.fill_null(places, len(names)).to_numpy(zero_copy_only=False)

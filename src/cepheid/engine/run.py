@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.engine.classes import class_masks
+from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker
 from cepheid.engine.columns import Interner, without_dictionary_nulls
 from cepheid.engine.operators import FOREVER, Context, LeafOperator, Operator, build_operators
@@ -117,19 +117,14 @@ class Engine:
     def _load(self, batch: pa.RecordBatch) -> None:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
         plan, context, store = self.plan, self.context, self.context.store
-        classes = [leaf.node for leaf in self._leaves]
-        masks = class_masks(batch, classes, plan.variables, plan.schema.type, plan.key)
-        relevant = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
-        rows: NDArray[np.int64] = np.flatnonzero(relevant)
-        ticks = self._ticker.read(batch, rows)
+        leaves = [leaf.node for leaf in self._leaves]
+        found = classify(batch, leaves, plan.variables, plan.schema.type, plan.key)
+        ticks = self._ticker.read(batch, found.rows)
         self._reached = ticks.reached
-        if len(rows) < batch.num_rows:
-            batch = batch.select(store.columns_of(batch)).take(pa.array(rows))
-            masks = [mask[rows] for mask in masks]
-        store.append(batch, ticks.time, ticks.position, ticks.clock, context.eat)
+        store.append(found.batch, ticks.time, ticks.position, ticks.clock, context.eat)
         self._sink.fuse(self._capacity)
-        first = store.base + store.n - len(rows)
-        for leaf, mask in zip(self._leaves, masks, strict=True):
+        first = store.base + store.n - len(found.rows)
+        for leaf, mask in zip(self._leaves, found.masks, strict=True):
             own = np.flatnonzero(mask)
             leaf.out.append(ticks.clock[own], ticks.position[own], own + first)
         self._row = first

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Attribute, walk
+from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import (
     TIME,
@@ -57,13 +57,6 @@ class EventStore:
     def require(self, columns: Iterable[Column]) -> None:
         """Keep these columns for the kernels."""
         self._columns.update({c: None for c in columns if c != TIME})
-
-    def columns_of(self, batch: pa.RecordBatch) -> list[str]:
-        """The batch's columns that the store reads."""
-        read = {*self.arrow}
-        for column in self._columns:
-            read |= {n.name for n in walk(column.expression) if isinstance(n, Attribute)}
-        return [name for name in batch.schema.names if name in read]
 
     def pin(self, code: int) -> None:
         """Keep a constant's code for good."""

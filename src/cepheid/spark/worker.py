@@ -92,13 +92,7 @@ def _narrow(task: Task, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with masks that also say what Spark couldn't compute."""
     if not task.left:
         return batch
-    masks = class_masks(
-        batch.drop_columns([CLASS_COLUMN]),
-        [leaf for _, leaf in task.left],
-        task.plan.variables,
-        None,
-        (),
-    )
+    masks = class_masks(batch, [leaf for _, leaf in task.left], ())
     bits: NDArray[np.int64] = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False).copy()
     for (bit, _), mask in zip(task.left, masks, strict=True):
         bits &= np.where(mask, -1, ~(1 << bit))
