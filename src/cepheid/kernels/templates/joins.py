@@ -31,7 +31,7 @@ def seq(
     slot of the left record that says how late the right may start (NSEQ bounds).
     """
     body = lines(pieces.inner, 0)
-    write = block(FULL, pieces.depth) + block(
+    write = block(
         emit(
             pieces,
             [
@@ -70,9 +70,12 @@ eat = max(finish - window, expired)
                 "high = lower_bound(i_last, i_end, first)\nif fresh:\n" + indent(low, "    "), 2
             )
             + block("fresh = 1\nwhile i < high:", 2)
-            + block(f"if {test}:", 3)
-            + indent(body + write, "    " * 4)
-            + block("i += 1", 3)
+            + block(FULL, 3)
+            # As many candidates as there is room for: none of them needs to look again.
+            + block("stop = min(high, i + room - k)\nfor i in range(i, stop):", 3)
+            + block(f"if {test}:", 4)
+            + indent(body + write, "    " * 5)
+            + block("i = stop", 3)
             + block("o += 1", 2)
             + TAIL
         )
@@ -92,7 +95,7 @@ while i >= 0 and i_finish[u(i)] > eat:
 """,
             2,
         )
-        + indent(body + write, "    " * 4)
+        + indent(body + block(FULL, pieces.depth) + write, "    " * 4)
         + block("i = i_link[u(i)] - i_base", 3)
         + block("o += 1", 2)
         + TAIL
