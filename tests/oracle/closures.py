@@ -112,7 +112,7 @@ class Taking:
             return low <= len(group) and (high is None or len(group) <= high)
 
         if isinstance(self.closure.quantifier, Optional):
-            # "the first qualifying event between the neighbours ..., or nothing"
+            # "the first qualifying event between the neighbors ..., or nothing"
             yield self.maximal(touch_right)[:1]
         elif isinstance(self.closure.quantifier, Exactly):
             yield from self.runs_of(self.closure.quantifier.count)
@@ -176,8 +176,8 @@ class Taking:
         return taken
 
     def maximal(self, touch_right: Position | None) -> tuple[Event, ...]:
-        """ "all qualifying events between the neighbours"; leading, before `=>`: "the longest run
-        of consecutive events of the stream that qualify and touch that neighbour"."""
+        """ "all qualifying events between the neighbors"; leading, before `=>`: "the longest run
+        of consecutive events of the stream that qualify and touch that neighbor"."""
         if touch_right is None:
             return self.taken_from(0)
         stream = self.search.stream

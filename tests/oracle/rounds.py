@@ -52,8 +52,8 @@ def rounds(
     unbroken: bool,
     touch_left: Position | None,
 ) -> list[State]:
-    """ "from the left neighbour on, the earliest-ending match of P, then the earliest-ending one
-    after it, and so on before the right neighbour (among equal ends the first by complete
+    """ "from the left neighbor on, the earliest-ending match of P, then the earliest-ending one
+    after it, and so on before the right neighbor (among equal ends the first by complete
     history)"; among simultaneous ones, by input order."""
     inner = (*path, 0)
     variables = positive(closure.item)

@@ -35,7 +35,7 @@ class Item:
 
 
 def bound_items(sequence: Sequence, path: Path) -> list[Item]:
-    """ "The operator right of the negation relates its neighbours (`a ; !b -> c` is `a -> c`
+    """ "The operator right of the negation relates its neighbors (`a ; !b -> c` is `a -> c`
     without b between)"."""
     kept = [n for n, item in enumerate(sequence.items) if not isinstance(item, Negation)]
     before = [None, *(sequence.operators[n - 1] for n in kept[1:])]
@@ -215,7 +215,7 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
 
 
 def waits(closure: Closure, lower: Position | None, upper: Position | None) -> bool:
-    """ "With no neighbour on a side: leading, the group is taken from `(end - window,
+    """ "With no neighbor on a side: leading, the group is taken from `(end - window,
     next.start)`; trailing, from `(last.end, start + window)`"."""
     trailing = closure.mode is Mode.MAXIMAL or isinstance(closure.quantifier, Optional)
     return lower is None or (upper is None and trailing)

@@ -177,7 +177,7 @@ def test_plan(name: str) -> None:
     [
         ("((a b) d)", "names `d`, which the pattern doesn't"),
         ("(a b)", "leaves out `c`"),
-        ("((a c) b)", "in a sequence only neighbours can be joined: (a c) and (b)"),
+        ("((a c) b)", "in a sequence only neighbors can be joined: (a c) and (b)"),
         ("((a b) c", "lacks a closing parenthesis"),
         ("(a b) c)", "closes a parenthesis that it never opened"),
         ("((a b) (c a))", "names `a` twice"),

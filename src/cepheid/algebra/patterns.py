@@ -20,7 +20,7 @@ class Leaf:
 @dataclass(frozen=True, slots=True)
 class Sequence:
     """Items in order. `operators[i]` stands between items i and i+1; the one right of a negation
-    relates its neighbours, and `=>` left of a negation makes it a strict one."""
+    relates its neighbors, and `=>` left of a negation makes it a strict one."""
 
     items: tuple[Pattern, ...]
     operators: tuple[SequenceOperator, ...]

@@ -22,7 +22,7 @@ from cepheid.algebra.patterns import (
 class Structure:
     """`order` is the place of each variable in the pattern. `closure` is, for a variable in a
     closure, the number of that closure: variables of one group closure move together. `reach` is
-    the last place that a filter of that closure may read: that of its right neighbour.
+    the last place that a filter of that closure may read: that of its right neighbor.
     `branches` says in which branch of which disjunctions a variable stands.
     """
 

@@ -263,7 +263,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`a < b`, and chains: `a.x = b.x = c.x` holds if each neighbouring pair does."""
+    """`a < b`, and chains: `a.x = b.x = c.x` holds if each neighboring pair does."""
 
     operands: tuple[Expression, ...]
     operators: tuple[str, ...]

@@ -76,8 +76,8 @@ class Nseq:
     """Each record of `input` with the position of the negated event nearest to it (4.4.2).
 
     `before`: the negation stands left of the input, and the bound says how early the left
-    neighbour may end; otherwise it stands right, and the bound says how late the right one may
-    start. The parent is the `Seq` that joins the two neighbours.
+    neighbor may end; otherwise it stands right, and the bound says how late the right one may
+    start. The parent is the `Seq` that joins the two neighbors.
     """
 
     input: Node
@@ -119,7 +119,7 @@ class Kseq:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """KSEQ with both neighbours missing: every run of `count` consecutive events of a class,
+    """KSEQ with both neighbors missing: every run of `count` consecutive events of a class,
     or of a class and key."""
 
     element: Leaf

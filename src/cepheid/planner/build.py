@@ -8,7 +8,7 @@ the whole match (edges of the window, `duration()`, HAVING) goes on top.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cepheid.algebra.expressions import (
     Attribute,
@@ -36,7 +36,7 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.types import Type
 from cepheid.errors import PlanError
-from cepheid.language.ast import Exactly
+from cepheid.language.ast import Exactly, Quantifier
 from cepheid.plan.nodes import (
     Conj,
     Equality,
@@ -56,7 +56,7 @@ from cepheid.planner.gaps import Placed, between, core
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, fold, names, restrict
 
 
-def build(query: BoundQuery, alternative: Alternative, shape: Shape | str, push: bool) -> Node:
+def build(query: BoundQuery, alternative: Alternative, shape: Shape, push: bool) -> Node:
     """The tree of one alternative. `shape` is a style (`left-deep`) or an explicit tree; `push`
     lets negations go down as NSEQ, otherwise they are filters on top."""
     return _Builder(query, alternative, push).build(shape)
@@ -73,32 +73,41 @@ def shape_of(pattern: Pattern, style: str) -> Shape:
             raise AssertionError(f"no tree plan for {type(pattern).__name__}")
 
 
+@dataclass(frozen=True)
 class _Negated:
-    """A forbidden pattern that waits for the node that can check it."""
+    """A forbidden pattern that waits for the node that can check it. `inner` are conditions on
+    the pattern itself, `predicates` those that read the match, too."""
 
-    def __init__(self, pattern: Pattern, gap: Gap, predicates: tuple[Expr, ...]) -> None:
-        self.pattern = pattern
-        self.gap = gap
-        self.names = frozenset(leaves(pattern))
-        inner = [p for p in predicates if variables(p) <= self.names]
-        self.inner = tuple(inner)
-        self.predicates = tuple(p for p in predicates if p not in inner)
-        self.outer = frozenset().union(*(variables(p) for p in self.predicates)) - self.names
-        self.needs = self.outer | {*gap.before, *gap.after}
+    pattern: Pattern
+    gap: Gap
+    inner: tuple[Expr, ...]
+    predicates: tuple[Expr, ...]
+
+    @property
+    def outer(self) -> frozenset[str]:
+        """What the predicates read of the match."""
+        read = frozenset().union(*(variables(p) for p in self.predicates))
+        return read - frozenset(leaves(self.pattern))
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.outer | {*self.gap.before, *self.gap.after}
 
 
+@dataclass(frozen=True)
 class _Group:
-    """A closure that waits for the node that has its neighbours."""
+    """A closure that waits for the node that has its neighbors."""
 
-    def __init__(self, closure: Closure, gap: Gap, conjuncts: list[Conjunct]) -> None:
-        assert isinstance(closure.item, LeafPattern)
-        self.closure = closure
-        self.gap = gap
-        self.name = closure.item.variable
-        self.filters = tuple(c.expression for c in conjuncts if c.role is Role.FILTER)
-        self.running = tuple(c.expression for c in conjuncts if c.role is Role.RUNNING)
+    name: str
+    quantifier: Quantifier
+    gap: Gap
+    filters: tuple[Expr, ...]
+    running: tuple[Expr, ...]
+
+    @property
+    def needs(self) -> frozenset[str]:
         read = frozenset().union(*(variables(e) for e in (*self.filters, *self.running)))
-        self.needs = (read - {self.name}) | {*gap.before, *gap.after}
+        return (read - {self.name}) | {*self.gap.before, *self.gap.after}
 
 
 class _Builder:
@@ -124,13 +133,9 @@ class _Builder:
         ]
         self.final = [self._complete(c.expression) for c in where if c.role is Role.MATCH]
         placed = between(self.pattern)
-        self.negated = [n for p in placed for n in self._negations(p, where)]
-        self.groups = [
-            _Group(p.item, p.gap, [c for c in where if c.target == _element(p.item)])
-            for p in placed
-            if isinstance(p.item, Closure)
-        ]
-        self.groups.sort(key=lambda g: not isinstance(g.closure.quantifier, Exactly))
+        self.negated = [n for p in placed for n in self._negations(p)]
+        self.groups = [g for p in placed for g in self._closures(p, where)]
+        self.groups.sort(key=lambda g: not isinstance(g.quantifier, Exactly))
         self.negated.sort(key=lambda n: n.gap.open_after)
 
     def _complete(self, expr: Expr) -> Expr:
@@ -140,7 +145,18 @@ class _Builder:
             expr, lambda e: TimeSpan(bound_, e.type) if isinstance(e, MatchDuration) else None
         )
 
-    def _negations(self, placed: Placed, where: Iterable[Conjunct]) -> Iterable[_Negated]:
+    def _closures(self, placed: Placed, where: Iterable[Conjunct]) -> Iterable[_Group]:
+        closure = placed.item
+        if not isinstance(closure, Closure):
+            return
+        assert isinstance(closure.item, LeafPattern)
+        name = closure.item.variable
+        own = [c for c in where if c.target == name]
+        filters = tuple(c.expression for c in own if c.role is Role.FILTER)
+        running = tuple(c.expression for c in own if c.role is Role.RUNNING)
+        yield _Group(name, closure.quantifier, placed.gap, filters, running)
+
+    def _negations(self, placed: Placed) -> Iterable[_Negated]:
         if not isinstance(placed.item, Negation):
             return
         index = placed.item.index
@@ -148,20 +164,20 @@ class _Builder:
         disjunctions = [p for p in walk(self.query.pattern) if isinstance(p, Disjunction)]
         positives = frozenset(leaves(self.pattern)) - frozenset(leaves(placed.item))
         for branch in negated_branches(placed.item):
-            present = positives | frozenset(leaves(branch))
-            yield _Negated(
-                branch,
-                placed.gap,
-                tuple(
-                    without_absent(c.expression, present)
-                    for c in own
-                    if applies(c.variables, present, disjunctions)
-                ),
-            )
+            members = frozenset(leaves(branch))
+            present = positives | members
+            conditions = [
+                without_absent(c.expression, present)
+                for c in own
+                if applies(c.variables, present, disjunctions)
+            ]
+            inner = tuple(c for c in conditions if variables(c) <= members)
+            predicates = tuple(c for c in conditions if not variables(c) <= members)
+            yield _Negated(branch, placed.gap, inner, predicates)
 
     # ── the tree ──
 
-    def build(self, shape: Shape | str) -> Node:
+    def build(self, shape: Shape) -> Node:
         wanted = core(self.pattern)
         if not wanted:
             node = self._run()
@@ -176,12 +192,12 @@ class _Builder:
     def _run(self) -> Node:
         """A pattern of groups alone begins with its first run, `Fail{3} f`."""
         group = self.groups.pop(0)
-        assert isinstance(group.closure.quantifier, Exactly)
+        assert isinstance(group.quantifier, Exactly)
         columns = self.query.schema.columns
         names_ = [part.columns[group.name] for part in self.query.key]
         key = tuple(Attribute(group.name, n, columns[n]) for n in names_)
         checks = self._take((group.name,))
-        count = group.closure.quantifier.count
+        count = group.quantifier.count
         return Run(self._leaf(group.name), count, key, group.running, checks)
 
     def _node(self, pattern: Pattern, shape: Shape) -> Node:
@@ -209,7 +225,7 @@ class _Builder:
                 break
         else:
             raise PlanError(
-                f"in a sequence only neighbours can be joined: ({' '.join(names(shape.left))}) and "
+                f"in a sequence only neighbors can be joined: ({' '.join(names(shape.left))}) and "
                 f"({' '.join(names(shape.right))}) are not two parts of "
                 f"{' ; '.join(' '.join(core(i)) for i in items)}"
             )
@@ -313,7 +329,7 @@ class _Builder:
     def _push_negations(
         self, left: Node, right: Node, last: tuple[str, ...], first: tuple[str, ...]
     ) -> tuple[Node, Node]:
-        """NSEQ for the primitive negations between two neighbours whose predicates read one side
+        """NSEQ for the primitive negations between two neighbors whose predicates read one side
         only; correct because the nearest forbidden event on that side is then the same for every
         record of the other."""
         if not self.push:
@@ -386,15 +402,10 @@ class _Builder:
         return Kseq(
             node,
             element,
-            group.closure.quantifier,
+            group.quantifier,
             group.gap,
             keys,
             filters,
             group.running,
             checks,
         )
-
-
-def _element(closure: Negation | Closure) -> str | None:
-    item = closure.item
-    return item.variable if isinstance(closure, Closure) and isinstance(item, LeafPattern) else None

@@ -17,13 +17,12 @@ def make_plan(query: BoundQuery, shape: str = LEFT_DEEP, push_negation: bool = T
     """The plan of the given shape: `left-deep`, `right-deep`, or a tree such as `((a b) c)`."""
     require_supported(query)
     choices = alternatives(query)
-    tree = shape
     if shape not in (LEFT_DEEP, RIGHT_DEEP):
-        named = dict.fromkeys(v for choice in choices for v in core(choice.pattern))
-        explicit = parse_shape(shape, tuple(named))
-        roots = tuple(build(query, choice, explicit, push_negation) for choice in choices)
+        bound = dict.fromkeys(v for choice in choices for v in core(choice.pattern))
+        tree = parse_shape(shape, tuple(bound))
     else:
-        roots = tuple(build(query, choice, tree, push_negation) for choice in choices)
+        tree = shape
+    roots = tuple(build(query, choice, tree, push_negation) for choice in choices)
     return Plan(
         alternatives=roots,
         variables=query.variables,

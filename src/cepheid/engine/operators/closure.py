@@ -1,4 +1,4 @@
-"""KSEQ: groups of events between their neighbours (ZStream 4.4.5)."""
+"""KSEQ: groups of events between their neighbors (ZStream 4.4.5)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Grouping(Passing):
 
 
 class KseqOperator(Grouping):
-    """KSEQ: groups between their neighbours."""
+    """KSEQ: groups between their neighbors."""
 
     def __init__(self, context: Context, node: Kseq, source: Operator, element: Operator) -> None:
         super().__init__(context, source, element, node.element.variable)

@@ -21,7 +21,7 @@ from cepheid.plan.nodes import Gap, Neg, Nseq
 
 
 class NseqBefore(Passing):
-    """NSEQ with the negation on the left: a floor for the left neighbour's end."""
+    """NSEQ with the negation on the left: a floor for the left neighbor's end."""
 
     def __init__(self, context: Context, node: Nseq, source: Operator, negated: Operator) -> None:
         super().__init__(context, source, negated, extra=1)
@@ -49,7 +49,7 @@ def searched(operator: Passing, inputs: Inputs) -> dict[str, Place]:
 
 
 class NseqAfter(Passing):
-    """NSEQ with the negation on the right: a ceiling for the right neighbour's start.
+    """NSEQ with the negation on the right: a ceiling for the right neighbor's start.
 
     The negated event may come rounds after the record, so bounds that are still open are looked
     at again whenever negated events have come.
