@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -58,9 +59,7 @@ def test_compiled(case):  # type: ignore[no-untyped-def]
     assert multiset(query, run(query, case.events, Setup(jit=True, cuts=(3,)))) == expected
 
 
-def test_kernels_are_cached_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process compiles nothing."""
-    program = """
+COUNTING = """
 import pyarrow as pa, cepheid as cep
 from numba.core.event import install_recorder
 events = pa.table({"ts": [1, 2], "t": ["A", "B"]})
@@ -68,15 +67,28 @@ with install_recorder("numba:compile") as compiled:
     assert cep.match(events, "PATTERN A ; B WITHIN 9", time="ts", type="t").num_rows == 1
 print(len(compiled.buffer))
 """
-    monkeypatch.setenv("CEPHEID_CACHE", str(tmp_path))
-    counts = []
-    for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        counts.append(int(done.stdout))
-    assert counts[0] > 0
-    assert counts[1] == 0
+
+
+def compilations(cache: Path) -> int:
+    """How much a fresh process compiles for a query."""
+    environment = {**os.environ, "CEPHEID_CACHE": str(cache)}
+    command = [sys.executable, "-c", COUNTING]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_kernels_are_cached_on_disk(tmp_path: Path) -> None:
+    """A second process compiles nothing."""
+    assert compilations(tmp_path) > 0
+    assert compilations(tmp_path) == 0
     assert list(tmp_path.glob("kernels-*/*.py"))
+
+
+def test_a_cache_that_can_not_be_written(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert compilations(blocked) > 0
 
 
 def test_one_kernel_serves_many_constants() -> None:

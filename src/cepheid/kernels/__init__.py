@@ -1,7 +1,7 @@
 """Loops over arrays: generated per operator and predicate shape, compiled with Numba, cached on
 disk. Nothing of ours is imported here; the same source runs as plain Python with the JIT off."""
 
-from cepheid.kernels.compile import cache_folder, load
+from cepheid.kernels.compile import load
 from cepheid.kernels.records import Records, State
 from cepheid.kernels.templates import Pieces, conj, filter_, kseq, neg, nseq_after, nseq_before, seq
 
@@ -9,7 +9,6 @@ __all__ = [
     "Pieces",
     "Records",
     "State",
-    "cache_folder",
     "conj",
     "filter_",
     "kseq",

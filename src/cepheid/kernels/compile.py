@@ -87,20 +87,22 @@ def chain(hashes, heads, link, begin, end, number):
 """
 
 
-def cache_folder() -> Path:
-    """Where generated modules live: $CEPHEID_CACHE, the user's cache, or a temporary folder."""
-    chosen = os.environ.get("CEPHEID_CACHE")
-    base = Path(chosen) if chosen else Path.home() / ".cache" / "cepheid"
-    folder = base / f"kernels-{numba.__version__}-py{sys.version_info[0]}{sys.version_info[1]}"
+@lru_cache(maxsize=1)
+def _cache_folder(chosen: str | None = None) -> Path:
+    """Where generated modules live: the folder chosen, the user's cache, or a temporary one.
+
+    Code is loaded from here, so a folder that another user could have made is not taken.
+    """
+    name = f"kernels-{numba.__version__}-py{sys.version_info[0]}{sys.version_info[1]}"
     try:
+        base = Path(chosen) if chosen else Path.home() / ".cache" / "cepheid"
+        folder = base / name
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
-    except OSError:
+    except (OSError, RuntimeError):  # nowhere to write, or no home
         pass
-    folder = Path(tempfile.gettempdir()) / f"cepheid-{os.getuid()}" / folder.name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return Path(tempfile.mkdtemp(prefix="cepheid-"))
 
 
 @lru_cache(maxsize=4096)
@@ -113,7 +115,7 @@ def load(source: str, jit: bool) -> Kernel:
         return namespace["kernel"]  # type: ignore[no-any-return]
     text = _COMPILED + _SEARCH + source
     name = "cepheid_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:24]
-    path = cache_folder() / f"{name}.py"
+    path = _cache_folder(os.environ.get("CEPHEID_CACHE")) / f"{name}.py"
     if not path.exists():
         # Written whole under another name first: another process may be doing the same.
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
