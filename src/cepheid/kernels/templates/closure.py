@@ -129,7 +129,7 @@ if k == room or pooled + m > pool.shape[0]:
         # The run ends with the record at hand: its events before, by its chain or one by one.
         back = "i - 1" if pieces.hash is None else "i_link[u(i)] - i_base"
         collect = (
-            "i = o\neat = max(o_finish[u(o)] - window, expired)\n"
+            "i = o\n"
             f"while i >= 0 and count < {group.exact} and i_finish[u(i)] > eat:\n"
             + indent(qualify, "    ")
             + f"    i = {back}\n"
@@ -137,14 +137,15 @@ if k == room or pooled + m > pool.shape[0]:
         )
     elif pieces.hash is None:
         collect = (
-            "for i in range(upper_bound(i_last, i_end, low), i_end):\n"
+            "i = max(upper_bound(i_last, i_end, low), upper_bound(i_finish, i_end, eat))\n"
+            "for i in range(i, i_end):\n"
             "    if i_last[u(i)] >= high:\n        break\n" + indent(qualify, "    ")
         )
     else:
         collect = (
             f"h = {pieces.hash}\n"
             "j = heads[u(h & mask)] - i_base if h >= 0 else -1\n"
-            "while j >= 0 and i_last[u(j)] > low:\n"
+            "while j >= 0 and i_last[u(j)] > low and i_finish[u(j)] > eat:\n"
             "    i = j\n"
             "    j = i_link[u(j)] - i_base\n"
             "    if i_last[u(i)] < high:\n" + indent(qualify, "    " * 2) + "\n" + _REVERSE
@@ -168,7 +169,8 @@ if k == room or pooled + m > pool.shape[0]:
         + block("while o < o_end:", 1)
         + block(SKIP, 2)
         + lines(pieces.outer, 2)
-        + block(f"low = {group.low}\nhigh = {group.high}\ncount = 0", 2)
+        + block("eat = max(o_finish[u(o)] - window, expired)\ncount = 0", 2)
+        + block(f"low = {group.low}\nhigh = {group.high}", 2)
         + indent(collect, "    " * 2)
         + indent(build.replace("else i\n", "else resumed\n"), "    " * 2)
         + block("o += 1", 2)

@@ -125,8 +125,11 @@ def neg(pieces: Pieces, slots: list[int], low: str, high: str, clock: str | None
         + block("while o < o_end:", 1)
         + block(SKIP, 2)
         + lines(pieces.outer, 2)
-        + block(f"low = {low}\nhigh = {high}\nclear = True", 2)
-        + _search_back(search, "clear = False\nbreak", 2, "i_last[u(i)] > low")
+        + block("eat = max(o_finish[u(o)] - window, expired)\nclear = True", 2)
+        + block(f"low = {low}\nhigh = {high}", 2)
+        + _search_back(
+            search, "clear = False\nbreak", 2, "i_last[u(i)] > low and i_finish[u(i)] > eat"
+        )
         + block("if clear:", 2)
         + block(FULL, 3)
         + block(emit(pieces, copies, times), 3)
