@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# The random cases of an ordinary run are the same every time, so that a red run means a change;
+# a longer run (CEPHEID_EXAMPLES=20000) looks for new ones.
+settings.register_profile("reproducible", derandomize=True)
+if "CEPHEID_EXAMPLES" not in os.environ:
+    settings.load_profile("reproducible")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -197,8 +197,10 @@ class _Builder:
         names_ = [part.columns[group.name] for part in self.query.key]
         key = tuple(Attribute(group.name, n, columns[n]) for n in names_)
         checks = self._take((group.name,))
-        count = group.quantifier.count
-        return Run(self._leaf(group.name), count, key, group.running, checks)
+        # Its filters read the element alone: what else they named is in a branch not taken.
+        leaf = self._leaf(group.name)
+        leaf = replace(leaf, filters=leaf.filters + group.filters)
+        return Run(leaf, group.quantifier.count, key, group.running, checks)
 
     def _node(self, pattern: Pattern, shape: Shape) -> Node:
         match pattern:
