@@ -76,12 +76,14 @@ def shape_of(pattern: Pattern, style: str) -> Shape:
 @dataclass(frozen=True)
 class _Negated:
     """A forbidden pattern that waits for the node that can check it. `inner` are conditions on
-    the pattern itself, `predicates` those that read the match, too."""
+    the pattern itself, `predicates` those that read the match, too. `mingled` are variables whose
+    events may lie in the gap: an event that they bind is not a forbidden one."""
 
     pattern: Pattern
     gap: Gap
     inner: tuple[Expr, ...]
     predicates: tuple[Expr, ...]
+    mingled: frozenset[str]
 
     @property
     def outer(self) -> frozenset[str]:
@@ -91,7 +93,7 @@ class _Negated:
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.outer | {*self.gap.before, *self.gap.after}
+        return self.outer | self.mingled | {*self.gap.before, *self.gap.after}
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class _Builder:
         self.pattern = alternative.pattern
         self.having = tuple(self._complete(h) for h in alternative.having)
         self.push = push
-        self.mingled = any(isinstance(p, Conjunction) for p in walk(self.pattern))
+        self.conjunctive = any(isinstance(p, Conjunction) for p in walk(self.pattern))
         where = alternative.where
         self.filters = {
             v: tuple(c.expression for c in where if c.role is Role.CLASS and c.variables == (v,))
@@ -173,7 +175,15 @@ class _Builder:
             ]
             inner = tuple(c for c in conditions if variables(c) <= members)
             predicates = tuple(c for c in conditions if not variables(c) <= members)
-            yield _Negated(branch, placed.gap, inner, predicates)
+            mingled = self._mingled(branch, placed.gap)
+            yield _Negated(branch, placed.gap, inner, predicates, mingled)
+
+    def _mingled(self, branch: Pattern, gap: Gap) -> frozenset[str]:
+        """Members of a conjunction have no order, so one may bind an event in another's gap."""
+        if not self.conjunctive:
+            return frozenset()
+        others = set(positive(self.pattern)) - {*gap.before, *gap.after}
+        return frozenset(a for a, _ in self._overlapping(others, leaves(branch)))
 
     # ── the tree ──
 
@@ -344,6 +354,7 @@ class _Builder:
                 or set(gap.after) != set(first)
                 or gap.open_before
                 or gap.open_after
+                or negated.mingled
             ):
                 continue
             leaf = self._negated_leaf(negated)
@@ -393,7 +404,7 @@ class _Builder:
                 inner = self._negated_node(negated)
                 keys, rest = self._split(bound(node), bound(inner), negated.predicates)
                 # Outside conjunctions no bound event can lie in the gap.
-                distinct = self._overlapping(bound(node), bound(inner)) if self.mingled else ()
+                distinct = self._overlapping(bound(node), bound(inner)) if self.conjunctive else ()
                 node = Neg(node, inner, negated.gap, keys, rest, distinct)
         return node
 
