@@ -180,9 +180,18 @@ if k == room:
             1,
         )
         + lines(left.unpack, 1)
+        # The earlier one first; of simultaneous ones, the one that the clock puts first.
         + block("while at_o < o_end or at_i < i_end:", 1)
         + block(
-            "if at_i >= i_end or (at_o < o_end and o_last[u(at_o)] <= i_last[u(at_i)]):",
+            """
+if at_o >= o_end or at_i >= i_end:
+    left = at_i >= i_end
+elif o_last[u(at_o)] != i_last[u(at_i)]:
+    left = o_last[u(at_o)] < i_last[u(at_i)]
+else:
+    left = o_finish[u(at_o)] <= i_finish[u(at_i)]
+if left:
+""",
             2,
         )
         + indent(side(left, "o", "i"), "    " * 3)
