@@ -24,22 +24,18 @@ from cepheid.kernels import Pieces
 from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq
 
 
-class Build(Protocol):
-    def __call__(self, node: Node, widened: bool = False) -> Operator: ...
-
-
 __all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
 
 
 class FilterOperator(Passing):
     """Records that satisfy the predicates; with none, a copy of the input."""
 
-    def searched(self) -> Iterable[Operator]:
-        return ()
-
     def __init__(self, context: Context, node: Filter, source: Operator) -> None:
         super().__init__(context, source)
         self.node = node
+
+    def searched(self) -> Iterable[Operator]:
+        return ()
 
     def source(self, inputs: Inputs) -> str:
         lower = Lowering(inputs, places(self.outer, inputs, "o_slots", "o", outer=False))
@@ -51,6 +47,10 @@ class FilterOperator(Passing):
     def step(self) -> bool:
         source = self.outer.out
         return self.pass_on(source.visible, source.records, NO_HEADS) == 1
+
+
+class Build(Protocol):
+    def __call__(self, node: Node, widened: bool = False) -> Operator: ...
 
 
 def build_operators(
