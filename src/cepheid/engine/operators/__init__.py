@@ -23,7 +23,6 @@ from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
 from cepheid.kernels import Pieces
 from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq
 
-
 __all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
 
 
