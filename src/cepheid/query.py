@@ -56,11 +56,13 @@ class Query:
         if _on_spark(data):
             from cepheid.spark.batch import match as match_on_spark
 
-            return match_on_spark(self, data, chosen)  # type: ignore[no-any-return]
+            on_spark: Data = match_on_spark(self, data, chosen)
+            return on_spark
         source, schema = self._source(data, chosen)
         plan = self._plan(schema, chosen)
         matched, batches = local.run(plan, source, chosen)
-        return local.like(data, matched, batches)  # type: ignore[no-any-return]
+        found: Data = local.like(data, matched, batches)
+        return found
 
     def explain(self, data: Any = None, options: Options | None = None, **named: Any) -> str:
         """The plan as text. Without data every attribute is taken to exist and to be a number.
@@ -147,14 +149,16 @@ def rejected(data: Data, time: str) -> Data:
     if _on_spark(data):
         from cepheid.spark.batch import rejected as rejected_on_spark
 
-        return rejected_on_spark(data, time)  # type: ignore[no-any-return]
+        on_spark: Data = rejected_on_spark(data, time)
+        return on_spark
     source = local.to_arrow(data)
     if not isinstance(source, pa.Table):
         raise DataError("rejected() needs a table or a frame: an iterator could be read only once")
     if time not in source.column_names:
         raise DataError(f"there is no column `{time}` (time=)")
     dead = local.rejected(source, time)
-    return local.like(data, dead.schema, iter(dead.to_batches()))  # type: ignore[no-any-return]
+    letters: Data = local.like(data, dead.schema, iter(dead.to_batches()))
+    return letters
 
 
 def _options(options: Options | None, named: Mapping[str, Any]) -> Options:

@@ -7,10 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from cepheid.engine.run import Engine
 from cepheid.kernels import compile as compiling
-from tests.corpus.reader import bound, cases
+from cepheid.planner import make_plan
+from cepheid.query import Query
+from tests.corpus.reader import Case, bound, cases
 from tests.engine.harness import Setup, multiset, run
 from tests.oracle.match import matches
 
@@ -53,7 +57,7 @@ def test_no_case_is_missing() -> None:
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=str)
-def test_compiled(case):  # type: ignore[no-untyped-def]
+def test_compiled(case: Case) -> None:
     query = bound(case)
     expected = multiset(query, matches(query, case.events))
     assert multiset(query, run(query, case.events, Setup(jit=True, cuts=(3,)))) == expected
@@ -93,7 +97,18 @@ def test_a_cache_that_can_not_be_written(tmp_path: Path) -> None:
 
 def test_one_kernel_serves_many_constants() -> None:
     """Constants are arguments: two queries of the same shape share the compiled function."""
+
+    def kernel(condition: str) -> object:
+        events = pa.schema({"ts": pa.int64(), "t": pa.string(), "x": pa.int64(), "s": pa.string()})
+        query = Query(f"PATTERN A a ; B b WHERE {condition} WITHIN 9")
+        engine = Engine(make_plan(query.bind(events, time="ts", type="t")), events)
+        return engine._roots[0].compiled().kernel
+
+    assert kernel("a.x > b.x + 1") is kernel("a.x > b.x + 2")
+    assert kernel("a.s = 'u' OR a.x > b.x") is kernel("a.s = 'v' OR a.x > b.x")
+    assert kernel("a.x > b.x + 1") is not kernel("a.x < b.x + 1")
+
+
+def test_the_same_source_runs_plain() -> None:
     source = "\n\n@jit\ndef kernel(x):\n    return x + 1\n"
-    assert compiling.load(source, True) is compiling.load(source, True)
-    plain = compiling.load(source, False)
-    assert plain(1) == compiling.load(source, True)(1) == 2
+    assert compiling.load(source, False)(1) == compiling.load(source, True)(1) == 2

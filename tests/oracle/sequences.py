@@ -161,7 +161,7 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
         upper = min((spans[m].start for m in spans if m > n), default=anchors.right)
         if n in other and waits(closure, lower, upper):
             if lower is None and item.after is NEXT:
-                raise NotImplementedError("a leading closure before `->` has no beginning")
+                raise AssertionError("binding refuses a leading closure before `->`")
             edge = Edge(item.path, closure, lower, upper, item.before, item.after)
             edged = replace(state, edges=(*state.edges, edge))
             yield from choose(waiting[1:], edged, spans, fits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
@@ -43,8 +43,8 @@ def _run(
     target: Target,
 ) -> Result:
     frames = {source.name or "": _read(spark, source, options.time) for source in sources}
-    data = frames if all(frames) else frames[""]
-    matches: DataFrame = query.match(data, options)  # type: ignore[assignment]
+    data: Any = frames if all(frames) else frames[""]  # of several streams, one frame comes back
+    matches: DataFrame = query.match(data, options)
     refuse_nested(arrow_schema(matches.schema), target)
     begin = clock.perf_counter()
     # Kept, so that counting and showing them doesn't match once more.

@@ -112,7 +112,8 @@ def load(source: str, jit: bool) -> Kernel:
         namespace: dict[str, Any] = {}
         text = (_PLAIN + _SEARCH + source).replace("u(", "(")
         exec(compile(text, "<kernel>", "exec"), namespace)
-        return namespace["kernel"]  # type: ignore[no-any-return]
+        plain: Kernel = namespace["kernel"]
+        return plain
     text = _COMPILED + _SEARCH + source
     name = "cepheid_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:24]
     path = _cache_folder(os.environ.get("CEPHEID_CACHE")) / f"{name}.py"
@@ -126,7 +127,8 @@ def load(source: str, jit: bool) -> Kernel:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    return module.kernel  # type: ignore[no-any-return]
+    compiled: Kernel = module.kernel
+    return compiled
 
 
 def load_chain(jit: bool) -> Callable[..., None]:

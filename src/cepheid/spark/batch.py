@@ -114,7 +114,8 @@ def _batch(data: Any) -> DataFrame:
         raise DataError("several streams must all be Spark DataFrames, or none of them")
     if data.isStreaming:
         raise UnsupportedError("a streaming DataFrame can't be matched yet: read it as a batch")
-    return data  # type: ignore[no-any-return]
+    frame: DataFrame = data
+    return frame
 
 
 def _merge(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
