@@ -234,7 +234,7 @@ class TestWrongData:
         assert message in str(caught.value)
 
     def test_options(self) -> None:
-        with pytest.raises(ValueError, match="negation must be one of push, top"):
+        with pytest.raises(ValueError, match="negation must be one of auto, push, top"):
             cep.Options(time="ts", negation="down")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="partitions must be at least 1"):
             cep.Options(time="ts", partitions=0)

@@ -6,8 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cepheid.statistics import Statistics
+
 Partitioning = Literal["auto", "key", "partial", "slices", "single"]
 Unit = Literal["us", "ms", "s", "min", "h", "d"]
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """When a running plan is given up for another (ZStream 5.3).
+
+    change  how far a statistic must move from what the plan was made with (t): 0.5 is by half
+    gain    how much cheaper another plan must be to be installed (c): 0.2 is by a fifth
+    """
+
+    change: float = 0.5
+    gain: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, value in (("change", self.change), ("gain", self.gain)):
+            if not 0 <= value < float("inf"):
+                raise ValueError(f"{name} must be a number from 0 up, not {value}")
 
 
 @dataclass(frozen=True)
@@ -19,8 +38,13 @@ class Options:
     tie           column that orders events of the same time; without it they are simultaneous
     unit          what one tick of an integer time column is, to allow `WITHIN 10 seconds`
     params        values of the query's `:parameters`
-    plan          `left-deep`, `right-deep`, or a tree such as `((a b) c)`
-    negation      `push` (NSEQ where it is correct) or `top` (filters on top)
+    plan          `auto` (the cheapest), `left-deep`, `right-deep`, or a tree such as `((a b) c)`
+    negation      `auto`, `push` (NSEQ where it is correct) or `top` (filters on top)
+    propagation   `auto`, `push` (all operators, every round), `lazy` (only when a match can end),
+                  `pull` (left inputs only as far as they are asked for), or `pass-down`
+    statistics    what is known of the data, from `analyze` or by hand; the run finds out the rest
+    adapt         when to look for another plan during the run; None keeps the plan
+    without       names of rewrite rules to leave out; `cepheid.RULES` lists them
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
                   partitions), `slices` of time, or `single`; the matches are always the same
     partitions    on Spark: how many partitions; by default as many as the session shuffles into
@@ -36,13 +60,18 @@ class Options:
     unit: Unit | None = None
     params: Mapping[str, object] = field(default_factory=dict)
     plan: str = "left-deep"
-    negation: Literal["push", "top"] = "push"
+    negation: Literal["auto", "push", "top"] = "push"
+    propagation: Literal["auto", "push", "lazy", "pull", "pass-down"] = "lazy"
+    statistics: Statistics | None = None
+    adapt: Adaptation | None = None
+    without: tuple[str, ...] = ()
     partitioning: Partitioning = "auto"
     partitions: int | None = None
     jit: bool = True
 
     def __post_init__(self) -> None:
-        _one_of("negation", self.negation, ("push", "top"))
+        _one_of("negation", self.negation, ("auto", "push", "top"))
+        _one_of("propagation", self.propagation, ("auto", "push", "lazy", "pull", "pass-down"))
         _one_of("partitioning", self.partitioning, ("auto", "key", "partial", "slices", "single"))
         if self.unit is not None:
             _one_of("unit", self.unit, ("us", "ms", "s", "min", "h", "d"))

@@ -52,12 +52,21 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """left before right (ZStream 4.4.1)."""
+    """left before right (ZStream 4.4.1).
+
+    `pull`: the left input is evaluated only as far as records of the right input ask for it
+    (thesis 4.1). `passed` are predicates between one event of the left input and the right
+    input's records that are passed down (thesis 4.4): the events that no new record of the right
+    accepts are left out below, and the left input is evaluated anew for every round. They stand
+    among the predicates or equalities above, too: passing down decides nothing.
+    """
 
     left: Node
     right: Node
     equalities: tuple[Equality, ...] = ()
     predicates: tuple[Expr, ...] = ()
+    pull: bool = False
+    passed: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +152,8 @@ Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Run | Filter
 @dataclass(frozen=True)
 class Plan:
     """What an engine runs: one tree for each alternative of the pattern's disjunctions (DISJ,
-    never materialized), and what it must know of the query."""
+    never materialized), and what it must know of the query. `eager`: operators run in every
+    round, also if no match can end in it (push, thesis 4.1)."""
 
     alternatives: tuple[Node, ...]
     variables: Mapping[str, Variable]
@@ -152,6 +162,7 @@ class Plan:
     key: tuple[Mapping[str, str], ...]
     schema: Schema
     required: tuple[str, ...]
+    eager: bool = False
 
 
 def children(node: Node) -> tuple[Node, ...]:

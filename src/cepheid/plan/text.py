@@ -102,7 +102,9 @@ def _label(node: Node, variables: Mapping[str, Variable]) -> str:
                 _leaf(variables[node.variable]), [expression_text(f) for f in node.filters]
             )
         case Seq():
-            return _with("SEQ", _conditions(node.equalities, node.predicates))
+            passed = [f"pass-down({expression_text(p)})" for p in node.passed]
+            name = "SEQ pull" if node.pull else "SEQ"
+            return _with(name, _conditions(node.equalities, node.predicates) + passed)
         case Conj():
             return _with("CONJ", _conditions(node.equalities, node.predicates))
         case Nseq():

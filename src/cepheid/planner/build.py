@@ -52,14 +52,14 @@ from cepheid.plan.nodes import (
     bound,
 )
 from cepheid.planner.alternatives import Alternative, applies, negated_branches, without_absent
+from cepheid.planner.choice import Choice
 from cepheid.planner.gaps import Placed, between, core
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, fold, names, restrict
 
 
-def build(query: BoundQuery, alternative: Alternative, shape: Shape, push: bool) -> Node:
-    """The tree of one alternative. `shape` is a style (`left-deep`) or an explicit tree; `push`
-    lets negations go down as NSEQ, otherwise they are filters on top."""
-    return _Builder(query, alternative, push).build(shape)
+def build(query: BoundQuery, alternative: Alternative, choice: Choice) -> Node:
+    """The tree of one alternative, without what propagation adds to it."""
+    return _Builder(query, alternative, choice.top).build(choice.shape)
 
 
 def shape_of(pattern: Pattern, style: str) -> Shape:
@@ -77,13 +77,15 @@ def shape_of(pattern: Pattern, style: str) -> Shape:
 class _Negated:
     """A forbidden pattern that waits for the node that can check it. `inner` are conditions on
     the pattern itself, `predicates` those that read the match, too. `mingled` are variables whose
-    events may lie in the gap: an event that they bind is not a forbidden one."""
+    events may lie in the gap: an event that they bind is not a forbidden one. `top`: it is to be
+    checked on the complete match."""
 
     pattern: Pattern
     gap: Gap
     inner: tuple[Expr, ...]
     predicates: tuple[Expr, ...]
     mingled: frozenset[str]
+    top: bool
 
     @property
     def outer(self) -> frozenset[str]:
@@ -115,11 +117,11 @@ class _Group:
 class _Builder:
     """Holds what is still to be attached while the tree grows from its leaves."""
 
-    def __init__(self, query: BoundQuery, alternative: Alternative, push: bool) -> None:
+    def __init__(self, query: BoundQuery, alternative: Alternative, top: frozenset[int]) -> None:
         self.query = query
         self.pattern = alternative.pattern
         self.having = tuple(self._complete(h) for h in alternative.having)
-        self.push = push
+        self.top = top
         self.conjunctive = any(isinstance(p, Conjunction) for p in walk(self.pattern))
         where = alternative.where
         self.filters = {
@@ -176,7 +178,7 @@ class _Builder:
             inner = tuple(c for c in conditions if variables(c) <= members)
             predicates = tuple(c for c in conditions if not variables(c) <= members)
             mingled = self._mingled(branch, placed.gap)
-            yield _Negated(branch, placed.gap, inner, predicates, mingled)
+            yield _Negated(branch, placed.gap, inner, predicates, mingled, index in self.top)
 
     def _mingled(self, branch: Pattern, gap: Gap) -> frozenset[str]:
         """Members of a conjunction have no order, so one may bind an event in another's gap."""
@@ -344,12 +346,11 @@ class _Builder:
         """NSEQ for the primitive negations between two neighbors whose predicates read one side
         only; correct because the nearest forbidden event on that side is then the same for every
         record of the other."""
-        if not self.push:
-            return left, right
         for negated in list(self.negated):
             gap = negated.gap
             if (
-                not isinstance(negated.pattern, LeafPattern)
+                negated.top
+                or not isinstance(negated.pattern, LeafPattern)
                 or set(gap.before) != set(last)
                 or set(gap.after) != set(first)
                 or gap.open_before
@@ -398,7 +399,7 @@ class _Builder:
                     progress = True
                     break
         for negated in list(self.negated):
-            edge = negated.gap.open_before or negated.gap.open_after or not self.push
+            edge = negated.gap.open_before or negated.gap.open_after or negated.top
             if negated.needs <= set(bound(node)) and (top or not edge):
                 self.negated.remove(negated)
                 inner = self._negated_node(negated)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Items
+
 from cepheid.algebra.patterns import Closure, Delay, Leaf, Negation, Pattern, Sequence, Unless, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.errors import UnsupportedError
 from cepheid.language.ast import Mode, SequenceOperator, Skip
 from cepheid.plan.nodes import Plan
-from cepheid.planner.alternatives import alternatives
+from cepheid.planner.alternatives import Alternative, alternatives
 from cepheid.planner.build import build
+from cepheid.planner.choice import Choice
 from cepheid.planner.gaps import core
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, parse_shape
 
@@ -16,15 +19,22 @@ from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, parse_shape
 def make_plan(query: BoundQuery, shape: str = LEFT_DEEP, push_negation: bool = True) -> Plan:
     """The plan of the given shape: `left-deep`, `right-deep`, or a tree such as `((a b) c)`."""
     require_supported(query)
-    choices = alternatives(query)
+    found = alternatives(query)
     if shape not in (LEFT_DEEP, RIGHT_DEEP):
-        bound = dict.fromkeys(v for choice in choices for v in core(choice.pattern))
+        bound = dict.fromkeys(v for alternative in found for v in core(alternative.pattern))
         tree = parse_shape(shape, tuple(bound))
     else:
         tree = shape
-    roots = tuple(build(query, choice, tree, push_negation) for choice in choices)
+    negations = (p.index for p in walk(query.pattern) if isinstance(p, Negation))
+    top = frozenset() if push_negation else frozenset(negations)
+    return assemble(query, found, [Choice(tree, top)] * len(found))
+
+
+def assemble(query: BoundQuery, found: Items[Alternative], choices: Items[Choice]) -> Plan:
+    """The plan in which each alternative is evaluated as chosen for it."""
+    pairs = zip(found, choices, strict=True)
     return Plan(
-        alternatives=roots,
+        alternatives=tuple(build(query, alternative, choice) for alternative, choice in pairs),
         variables=query.variables,
         outputs=query.outputs,
         window=query.window,
