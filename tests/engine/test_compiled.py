@@ -102,7 +102,7 @@ def test_one_kernel_serves_many_constants() -> None:
         events = pa.schema({"ts": pa.int64(), "t": pa.string(), "x": pa.int64(), "s": pa.string()})
         query = Query(f"PATTERN A a ; B b WHERE {condition} WITHIN 9")
         engine = Engine(make_plan(query.bind(events, time="ts", type="t")), events)
-        return engine._roots[0].compiled().kernel
+        return engine.tree.roots[0].compiled().kernel
 
     assert kernel("a.x > b.x + 1") is kernel("a.x > b.x + 2")
     assert kernel("a.s = 'u' OR a.x > b.x") is kernel("a.s = 'v' OR a.x > b.x")

@@ -35,7 +35,7 @@ def stream(batches: int) -> Iterator[pa.RecordBatch]:
 
 def held(engine: Engine) -> int:
     """Rows, records and group elements that the engine holds."""
-    operators = engine._operators
+    operators = engine.tree.operators
     pools = [p for o in operators for p in o.groups.values()]
     rows = engine.context.store.n
     return rows + sum(o.out.n for o in operators) + sum(p.n for p in pools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -29,6 +29,8 @@ __all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
 class FilterOperator(Passing):
     """Records that satisfy the predicates; with none, a copy of the input."""
 
+    node: Filter
+
     def __init__(self, context: Context, node: Filter, source: Operator) -> None:
         super().__init__(context, source)
         self.node = node
@@ -53,10 +55,10 @@ class Build(Protocol):
 
 
 def build_operators(
-    context: Context, roots: Sequence[Node]
+    context: Context, roots: Sequence[Node], leaves: Mapping[Leaf, LeafOperator]
 ) -> tuple[list[Operator], list[Operator]]:
     """One operator per distinct node, inputs first; and the operators of the roots."""
-    known: dict[tuple[Node, bool], Operator] = {}
+    known: dict[tuple[Node, bool], Operator] = {(n, False): leaf for n, leaf in leaves.items()}
 
     def build(node: Node, widened: bool = False) -> Operator:
         """A negated pattern whose gap is open on both sides can span two windows."""
@@ -74,7 +76,7 @@ def build_operators(
 def _operator(context: Context, node: Node, build: Build) -> Operator:
     match node:
         case Leaf():
-            return LeafOperator(context, node)
+            raise AssertionError(f"no leaf buffer for {node.variable}")
         case Seq():
             return SeqOperator(context, node, build(node.left), build(node.right))
         case Conj():

@@ -23,7 +23,7 @@ from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, NotLowe
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import evaluate
 from cepheid.kernels import State, load
-from cepheid.plan.nodes import Equality, Gap, Leaf
+from cepheid.plan.nodes import Equality, Gap, Leaf, Node
 
 FOREVER = 1 << 62
 
@@ -53,6 +53,8 @@ class Compiled:
 
 class Operator(ABC):
     """Base of the operators: the output buffer, its slots, the kernel for the NULLs seen so far."""
+
+    node: Node
 
     def __init__(
         self, context: Context, slots: dict[str, int], width: int, *inputs: Operator
@@ -175,6 +177,10 @@ class Operator(ABC):
         while not self.step():
             self.out.reserve(self.out.capacity)
 
+    @abstractmethod
+    def skip(self) -> None:
+        """Take what the inputs hold as read: all that could be made of it has been made."""
+
     def searched(self) -> Iterable[Operator]:
         """The inputs whose records must stay after a round that has read them."""
         return ()
@@ -211,6 +217,8 @@ def _no_rows(attribute: Attribute) -> pa.Array:
 class LeafOperator(Operator):
     """Events of a class; the engine loads its buffer."""
 
+    node: Leaf
+
     def __init__(self, context: Context, node: Leaf) -> None:
         super().__init__(context, {node.variable: 0}, 1)
         self.node = node
@@ -230,6 +238,9 @@ class LeafOperator(Operator):
 
     def step(self) -> bool:
         return True
+
+    def skip(self) -> None:
+        raise AssertionError("a leaf has no inputs")
 
     def trim(self, retained: bool) -> None:
         self.out.expire(self.context.eat, self.out.visible)
@@ -372,16 +383,23 @@ class Passing(Searching):
         self.cursor.advance(int(state[State.OUTER]))
         return done
 
+    def skip(self) -> None:
+        self.cursor.advance(self.decided())
+
     def decided(self) -> int:
-        """How many outer records can be processed: if the gap is open at the end, those before
-        the first whose window has not passed."""
+        """How many outer records can be processed: if the gap is open at the end, those that end
+        before the first whose window has not passed. Which ones these are must not depend on the
+        order of simultaneous ones, since that differs between plans."""
         source = self.outer.out
         if not self.gap.open_after:
             return source.visible
         begin = self.cursor.begin
         ends = source.records.start[begin : source.visible] + self.context.window
         waiting = np.flatnonzero(ends > self.context.frontier)
-        return int(begin + waiting[0]) if len(waiting) else source.visible
+        if not len(waiting):
+            return source.visible
+        last = source.records.last[begin : source.visible]
+        return int(begin + np.searchsorted(last, last[waiting[0]], "left"))
 
     def undecided(self) -> int:
         source = self.outer.out

@@ -79,6 +79,8 @@ class Grouping(Passing):
 class KseqOperator(Grouping):
     """KSEQ: groups between their neighbors."""
 
+    node: Kseq
+
     def __init__(self, context: Context, node: Kseq, source: Operator, element: Operator) -> None:
         super().__init__(context, source, element, node.element.variable)
         self.node = node
@@ -117,6 +119,8 @@ class KseqOperator(Grouping):
 
 class RunOperator(Grouping):
     """Runs of events alone: each event ends the run of those before it."""
+
+    node: Run
 
     def __init__(self, context: Context, node: Run, element: Operator) -> None:
         super().__init__(context, element, element, node.element.variable)

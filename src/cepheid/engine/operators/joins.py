@@ -33,6 +33,8 @@ def joined_slots(left: Operator, right: Operator) -> tuple[dict[str, int], int]:
 class SeqOperator(Searching):
     """SEQ: the right input is the outer one, so that output is in the order of ends."""
 
+    node: Seq
+
     def __init__(self, context: Context, node: Seq, left: Operator, right: Operator) -> None:
         super().__init__(context, *joined_slots(left, right), left, right)
         self.node = node
@@ -67,9 +69,14 @@ class SeqOperator(Searching):
         self.cursor.advance(int(state[State.OUTER]))
         return done
 
+    def skip(self) -> None:
+        self.cursor.advance(self.outer.out.visible)
+
 
 class ConjOperator(Operator):
     """CONJ: both inputs drive, in the order of their ends."""
+
+    node: Conj
 
     def __init__(self, context: Context, node: Conj, left: Operator, right: Operator) -> None:
         super().__init__(context, *joined_slots(left, right), left, right)
@@ -125,3 +132,7 @@ class ConjOperator(Operator):
         self.cursors[0].advance(int(state[State.OUTER]))
         self.cursors[1].advance(int(state[State.INNER]))
         return done
+
+    def skip(self) -> None:
+        self.cursors[0].advance(self.left.out.visible)
+        self.cursors[1].advance(self.right.out.visible)

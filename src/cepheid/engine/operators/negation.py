@@ -23,6 +23,8 @@ from cepheid.plan.nodes import Gap, Neg, Nseq
 class NseqBefore(Passing):
     """NSEQ with the negation on the left: a floor for the left neighbor's end."""
 
+    node: Nseq
+
     def __init__(self, context: Context, node: Nseq, source: Operator, negated: Operator) -> None:
         super().__init__(context, source, negated, extra=1)
         self.bound = self.width - 1
@@ -54,6 +56,8 @@ class NseqAfter(Passing):
     The negated event may come rounds after the record, so bounds that are still open are looked
     at again whenever negated events have come.
     """
+
+    node: Nseq
 
     def __init__(self, context: Context, node: Nseq, source: Operator, negated: Operator) -> None:
         super().__init__(context, source, negated, extra=1)
@@ -106,6 +110,8 @@ class NseqAfter(Passing):
 
 class NegOperator(Passing):
     """NEG: a filter on top, for every negation that NSEQ can't take."""
+
+    node: Neg
 
     def __init__(self, context: Context, node: Neg, source: Operator, negated: Operator) -> None:
         super().__init__(context, source, negated)

@@ -1,0 +1,170 @@
+"""One plan at run time: its operators over leaf buffers that outlive it.
+
+Another plan of the same query can take its place at a round's boundary. The leaves keep all that
+a window needs, so the new operators make their records anew from them (ZStream 5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import pyarrow as pa
+
+from cepheid.engine.operators import Context, LeafOperator, Operator, build_operators
+from cepheid.engine.sink import Sink
+from cepheid.plan.nodes import (
+    Conj,
+    Filter,
+    Kseq,
+    Leaf,
+    Neg,
+    Node,
+    Nseq,
+    Plan,
+    Run,
+    Seq,
+    waits,
+    walk,
+)
+from cepheid.plan.profile import NodeProfile
+
+CAPACITY = 1 << 17
+"""Matches that the roots collect, all together, before they are projected."""
+
+
+@dataclass
+class Meter:
+    """Time that an operator took, and the most records that its buffer held."""
+
+    seconds: float = 0.0
+    peak: int = 0
+
+
+class Tree:
+    """The operators of a plan. `leaves` are the engine's, by node."""
+
+    def __init__(
+        self, plan: Plan, context: Context, leaves: Mapping[Leaf, LeafOperator], schema: pa.Schema
+    ) -> None:
+        self.plan = plan
+        self.context = context
+        self.waits = any(waits(root) for root in plan.alternatives)
+        roots = _standalone(plan.alternatives)
+        self.operators, self.roots = build_operators(context, roots, leaves)
+        self._capacity = max(1, CAPACITY // len(self.roots))
+        self.sink = Sink(self.roots, plan, schema, hold=self.waits or len(self.roots) > 1)
+        self._inner = [
+            o for o in self.operators if o not in self.roots and not isinstance(o, LeafOperator)
+        ]
+        self._pools = {id(p): p for o in self.operators for p in o.groups.values()}.values()
+        self._retained = {id(o) for operator in self.operators for o in operator.searched()}
+        self._meters = {id(o): Meter() for o in self.operators}
+        self._finals = None if self.waits or plan.eager else _finals(leaves, plan.alternatives)
+
+    def fuse(self) -> None:
+        """Look, after rows have come, whether the roots' kernels may write the result."""
+        self.sink.fuse(self._capacity)
+
+    def wakes(self, fresh: list[LeafOperator]) -> bool:
+        """Whether a round with new events of these leaves is not an idle one."""
+        return self._finals is None or any(leaf in self._finals for leaf in fresh)
+
+    def assemble(self) -> Iterator[pa.RecordBatch]:
+        """Run the operators on what is new, from the leaves up; matches come out."""
+        self._run_inner()
+        for index, root in enumerate(self.roots):
+            if not root.results:  # else the kernel writes to those
+                root.out.reserve(self._capacity - root.out.n)
+            while not self._step(root):
+                yield from self.sink.take(index)
+        yield from self.sink.release(self._undecided())
+
+    def _run_inner(self) -> None:
+        for operator in self._inner:
+            meter = self._meters[id(operator)]
+            began = perf_counter()
+            operator.run()
+            meter.seconds += perf_counter() - began
+            meter.peak = max(meter.peak, operator.out.n)
+
+    def _step(self, root: Operator) -> bool:
+        meter = self._meters[id(root)]
+        began = perf_counter()
+        done = root.step()
+        meter.seconds += perf_counter() - began
+        meter.peak = max(meter.peak, root.out.n)
+        return done
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """What the roots have collected, as far as no record that waits can come before it."""
+        for index in range(len(self.roots)):
+            yield from self.sink.take(index)
+        yield from self.sink.release(self._undecided())
+
+    def _undecided(self) -> int:
+        return min(root.undecided() for root in self.roots)
+
+    def trim(self) -> None:
+        """Drop what no future event can reach any more."""
+        for operator in self.operators:
+            if operator not in self.roots:
+                operator.trim(id(operator) in self._retained)
+
+    def forget_groups(self, clock: int) -> None:
+        """Drop the groups that were made at or before this clock."""
+        for pool in self._pools:
+            pool.expire(clock)
+
+    def take_over(self, other: Tree) -> None:
+        """Go on where the other plan's tree has stopped: records are made from what the leaves
+        hold; matches that end with what they hold have been found, and only those."""
+        self.sink.inherit(other.sink)
+        self._run_inner()
+        for root in self.roots:
+            root.skip()
+
+    def profile(self) -> dict[Node, NodeProfile]:
+        """What the operators have done so far."""
+        found: dict[Node, NodeProfile] = {}
+        for operator in self.operators:
+            meter = self._meters[id(operator)]
+            rows = operator.out.base + operator.out.n
+            peak = max(meter.peak, operator.out.n)
+            own = NodeProfile(rows, meter.seconds, peak)
+            found[operator.node] = found.get(operator.node, NodeProfile()).plus(own)
+        return found
+
+
+def _standalone(roots: tuple[Node, ...]) -> list[Node]:
+    """Roots that no other tree reads, so that their records can be handed out: a leaf, or a
+    subtree of another alternative, gets a copying filter."""
+    inside = {n for root in roots for n in walk(root) if n is not root}
+    return [
+        Filter(root, ())
+        if isinstance(root, Leaf) or root in inside or roots.count(root) > 1
+        else root
+        for root in roots
+    ]
+
+
+def _finals(
+    leaves: Mapping[Leaf, LeafOperator], roots: tuple[Node, ...]
+) -> frozenset[LeafOperator]:
+    """Leaves one of which every match ends with."""
+    return frozenset(leaves[leaf] for root in roots for leaf in _final_leaves(root))
+
+
+def _final_leaves(node: Node) -> set[Leaf]:
+    match node:
+        case Leaf():
+            return {node}
+        case Seq():
+            return _final_leaves(node.right)
+        case Conj():
+            return _final_leaves(node.left) | _final_leaves(node.right)
+        case Run():
+            return {node.element}
+        case Nseq() | Neg() | Kseq() | Filter():
+            return _final_leaves(node.input)
