@@ -37,20 +37,26 @@ from cepheid.plan.nodes import (
 
 def plan_text(plan: Plan) -> str:
     """The plan, its key and its window."""
-    lines: list[str] = []
-    if plan.key:
-        lines.append("key: " + ", ".join(_key(part) for part in plan.key))
-    if plan.window is not None:
-        ticks = plan.schema.columns[plan.schema.time] is Type.INTEGER
-        events = plan.window.clock is Clock.EVENTS
-        size = f"{plan.window.size} events" if events else span_text(plan.window.size, ticks)
-        lines.append(f"window: {size}")
+    lines = [f"{name}: {text}" for name, text in settings(plan)]
     if len(plan.alternatives) == 1:
         lines += node_lines(plan.alternatives[0], plan.variables)
     else:
         branches = [node_lines(root, plan.variables) for root in plan.alternatives]
         lines += ["DISJ", *_branches(branches)]
     return "\n".join(lines)
+
+
+def settings(plan: Plan) -> list[tuple[str, str]]:
+    """What holds for the whole plan, by name: its key and its window, where it has them."""
+    found = []
+    if plan.key:
+        found.append(("key", ", ".join(_key(part) for part in plan.key)))
+    if plan.window is not None:
+        ticks = plan.schema.columns[plan.schema.time] is Type.INTEGER
+        events = plan.window.clock is Clock.EVENTS
+        size = f"{plan.window.size} events" if events else span_text(plan.window.size, ticks)
+        found.append(("window", size))
+    return found
 
 
 def _key(part: Mapping[str, str]) -> str:
@@ -62,12 +68,14 @@ def node_lines(node: Node, variables: Mapping[str, Variable]) -> list[str]:
     """A line for the node, and its inputs below it."""
     inputs = [
         [f"!{lines[0]}", *lines[1:]] if negated else lines
-        for lines, negated in ((node_lines(n, variables), neg) for n, neg in _inputs(node))
+        for lines, negated in ((node_lines(n, variables), neg) for n, neg in inputs_of(node))
     ]
-    return [_label(node, variables), *_branches(inputs)]
+    name, conditions = label(node, variables)
+    first = f"{name}  {', '.join(conditions)}" if conditions else name
+    return [first, *_branches(inputs)]
 
 
-def _inputs(node: Node) -> tuple[tuple[Node, bool], ...]:
+def inputs_of(node: Node) -> tuple[tuple[Node, bool], ...]:
     """Inputs in the order of the pattern, and which of them are negated."""
     match node:
         case Leaf():
@@ -95,38 +103,33 @@ def _branches(parts: Sequence[list[str]]) -> Iterable[str]:
         yield from (("    " if last else "│   ") + line for line in lines[1:])
 
 
-def _label(node: Node, variables: Mapping[str, Variable]) -> str:
+def label(node: Node, variables: Mapping[str, Variable]) -> tuple[str, list[str]]:
+    """What the node is called, and the conditions that it tests."""
     match node:
         case Leaf():
-            return _with(
-                _leaf(variables[node.variable]), [expression_text(f) for f in node.filters]
-            )
+            return _leaf(variables[node.variable]), [expression_text(f) for f in node.filters]
         case Seq():
             passed = [f"pass-down({expression_text(p)})" for p in node.passed]
             name = "SEQ pull" if node.pull else "SEQ"
-            return _with(name, _conditions(node.equalities, node.predicates) + passed)
+            return name, _conditions(node.equalities, node.predicates) + passed
         case Conj():
-            return _with("CONJ", _conditions(node.equalities, node.predicates))
+            return "CONJ", _conditions(node.equalities, node.predicates)
         case Nseq():
-            return _with("NSEQ", _conditions(node.equalities, node.predicates))
+            return "NSEQ", _conditions(node.equalities, node.predicates)
         case Neg():
-            return _with(f"NEG {_gap(node.gap)}", _conditions(node.equalities, node.predicates))
+            return f"NEG {_gap(node.gap)}", _conditions(node.equalities, node.predicates)
         case Kseq():
             name = f"KSEQ {node.element.variable}{_quantifier(node.quantifier)} {_gap(node.gap)}"
             conditions = (*node.predicates, *node.running, *node.checks)
-            return _with(name, _conditions(node.equalities, conditions))
+            return name, _conditions(node.equalities, conditions)
         case Run():
             name = f"KSEQ {node.element.variable}{{{node.count}}}"
             tests = [expression_text(c) for c in (*node.running, *node.checks)]
-            return _with(name, [*(f"hash({k.name})" for k in node.key), *tests])
+            return name, [*(f"hash({k.name})" for k in node.key), *tests]
         case Filter():
-            return _with("FILTER", [expression_text(p) for p in node.predicates])
+            return "FILTER", [expression_text(p) for p in node.predicates]
         case _:
             assert_never(node)
-
-
-def _with(name: str, conditions: Sequence[str]) -> str:
-    return f"{name}  {', '.join(conditions)}" if conditions else name
 
 
 def _leaf(variable: Variable) -> str:
