@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cepheid.algebra.types import Type
 from cepheid.engine.run import Engine
 from cepheid.local import in_order
 from cepheid.plan.nodes import Plan
+from cepheid.plan.profile import Replan
 from cepheid.planner import make_plan
 from tests.corpus.reader import table
 from tests.oracle.events import Event, Match
@@ -48,11 +50,31 @@ def indexed(query: BoundQuery, setup: Setup) -> Plan:
     return replace(plan, outputs=outputs, schema=schema, required=(*plan.required, INDEX))
 
 
-def run(query: BoundQuery, events: Sequence[Event], setup: Setup = Setup()) -> list[Match]:
+class Switching:
+    """An advisor that has another of its plans ready after every round."""
+
+    replans: tuple[Replan, ...] = ()
+    seconds = 0.0
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self.plans = cycle(plans)
+
+    def advise(self, engine: Engine) -> Plan:
+        return next(self.plans)
+
+
+def run(
+    query: BoundQuery,
+    events: Sequence[Event],
+    setup: Setup = Setup(),
+    others: Sequence[Setup] = (),
+) -> list[Match]:
+    """The engine's matches; with other setups, their plans take turns, round by round."""
     plan = indexed(query, setup)
+    advisor = Switching([indexed(query, other) for other in others]) if others else None
     data = table(query.schema, events)
     data = data.append_column(INDEX, pa.array(np.arange(len(events))))
-    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size)
+    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size, advisor=advisor)
     rows: list[dict[str, Any]] = []
     for batch in _cut(in_order(plan, data), setup.cuts):
         for matches in engine.push(batch):
