@@ -73,7 +73,8 @@ class Engine:
         self.counts = Counts()
         self.schema = output_schema(plan, schema)
         self.advisor = advisor
-        self.seconds = 0.0  # spent in here
+        self._seconds = 0.0  # spent in here, until the call that is under way
+        self._began: float | None = None
         self._input = schema
         self._round_size = round_size
         self._ticker = Ticker(plan)
@@ -119,13 +120,19 @@ class Engine:
         """The batches; their rows and the time that they take are counted, not what the caller
         does meanwhile."""
         while True:
-            began = perf_counter()
+            self._began = perf_counter()
             batch = next(batches, None)
-            self.seconds += perf_counter() - began
+            self._seconds, self._began = self.seconds, None
             if batch is None:
                 return
             self.counts.matches += batch.num_rows
             yield batch
+
+    @property
+    def seconds(self) -> float:
+        """The time spent in the engine so far."""
+        under_way = 0.0 if self._began is None else perf_counter() - self._began
+        return self._seconds + under_way
 
     def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Without the rows whose time is NULL: they are counted."""
@@ -196,6 +203,12 @@ class Engine:
         tree.take_over(self.tree)
         tree.fuse()
         self.plan, self.tree = plan, tree
+
+    def cold(self, plan: Plan) -> int:
+        """How many kernels would have to be compiled before this plan can run."""
+        tree = self._plant(plan)
+        tree.fuse()
+        return tree.cold()
 
     def _profiles(self) -> dict[Node, NodeProfile]:
         none = NodeProfile()

@@ -12,8 +12,10 @@ from time import perf_counter
 
 import pyarrow as pa
 
+from cepheid.engine.lowering import Inputs, NotLowered
 from cepheid.engine.operators import Context, LeafOperator, Operator, build_operators
 from cepheid.engine.sink import Sink
+from cepheid.kernels.compile import is_cold
 from cepheid.plan.nodes import (
     Conj,
     Filter,
@@ -125,6 +127,10 @@ class Tree:
         for root in self.roots:
             root.skip()
 
+    def cold(self) -> int:
+        """How many kernels are not yet compiled on this machine."""
+        return sum(_is_cold(o) for o in self.operators if not isinstance(o, LeafOperator))
+
     def profile(self) -> dict[Node, NodeProfile]:
         """What the operators have done so far."""
         found: dict[Node, NodeProfile] = {}
@@ -135,6 +141,15 @@ class Tree:
             own = NodeProfile(rows, meter.seconds, peak)
             found[operator.node] = found.get(operator.node, NodeProfile()).plus(own)
         return found
+
+
+def _is_cold(operator: Operator) -> bool:
+    if not operator.context.jit:
+        return False
+    try:
+        return is_cold(operator.source(Inputs(operator.context.store.nullable, objects=False)))
+    except NotLowered:  # runs as plain Python
+        return False
 
 
 def _standalone(roots: tuple[Node, ...]) -> list[Node]:

@@ -105,6 +105,18 @@ def _cache_folder(chosen: str | None = None) -> Path:
     return Path(tempfile.mkdtemp(prefix="cepheid-"))
 
 
+def _place(text: str) -> Path:
+    """The file of a generated module."""
+    name = "cepheid_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:24]
+    return _cache_folder(os.environ.get("CEPHEID_CACHE")) / f"{name}.py"
+
+
+def is_cold(source: str) -> bool:
+    """Whether calling this kernel would first have to compile it."""
+    place = _place(_COMPILED + _SEARCH + source)
+    return not any((place.parent / "__pycache__").glob(f"{place.stem}.kernel-*.nbi"))
+
+
 @lru_cache(maxsize=4096)
 def load(source: str, jit: bool) -> Kernel:
     """The function `kernel` of a generated source."""
@@ -115,17 +127,16 @@ def load(source: str, jit: bool) -> Kernel:
         plain: Kernel = namespace["kernel"]
         return plain
     text = _COMPILED + _SEARCH + source
-    name = "cepheid_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:24]
-    path = _cache_folder(os.environ.get("CEPHEID_CACHE")) / f"{name}.py"
+    path = _place(text)
     if not path.exists():
         # Written whole under another name first: another process may be doing the same.
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
             file.write(text)
         os.replace(file.name, path)
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     compiled: Kernel = module.kernel
     return compiled
