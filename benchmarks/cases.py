@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from benchmarks import loops, rivals
 from benchmarks.rivals import Rival
+from cepheid.statistics import Statistics
 from cepheid.workloads import stocks, weblog
 
 SEED = 2009
@@ -51,7 +52,10 @@ RETURN  courses.ip AS ip, publication.url AS publication, project.url AS project
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Events, a query, and the loop that counts its matches without our engine."""
+    """Events, a query, and the loop that counts its matches without our engine.
+
+    `statistics` are what the events were made with, where the cost model is held against them.
+    """
 
     name: str
     query: str
@@ -60,6 +64,7 @@ class Workload:
     loop: Callable[[pa.Table], int]
     columns: Mapping[str, str]
     rivals: Mapping[str, Rival] = field(default_factory=dict)
+    statistics: Statistics = field(default_factory=Statistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,12 @@ def ticks(
     return lambda rows: stocks.generate(rows, SEED, rates=rates, selectivity=selectivity)
 
 
+def known(rates: Mapping[str, float], selectivity: Mapping[str, float] | None = None) -> Statistics:
+    """What `ticks` makes, as the cost model reads it: there is one tick per time unit."""
+    total = sum(rates.values())
+    return Statistics({name: rate / total for name, rate in rates.items()}, selectivity or {})
+
+
 def ratio(rates: Mapping[str, float]) -> str:
     return ":".join(str(rate) for rate in rates.values())
 
@@ -115,9 +126,17 @@ def query_4() -> Iterator[Case]:
 
 
 def _query_4(parts: int, rows: int, others: Mapping[str, Rival]) -> Iterator[Case]:
-    events = ticks({"IBM": 1, "Sun": 1, "Oracle": 1}, {("IBM", "Sun"): 1 / parts})
-    name = f"q4 1/{parts}"
-    workload = Workload(name, QUERY_4, rows, events, loops.query_4, STOCK_COLUMNS, others)
+    rates = {"IBM": 1, "Sun": 1, "Oracle": 1}
+    workload = Workload(
+        f"q4 1/{parts}",
+        QUERY_4,
+        rows,
+        ticks(rates, {("IBM", "Sun"): 1 / parts}),
+        loops.query_4,
+        STOCK_COLUMNS,
+        others,
+        known(rates, {"IBM.price > Sun.price": 1 / parts}),
+    )
     for plan in DEEP:
         hard = parts == 32 and plan == "left-deep"
         yield Case(workload, plan, {"plan": plan}, Target(1e6, "events") if hard else None)
@@ -139,32 +158,50 @@ def query_5() -> Iterator[Case]:
             others["DuckDB"] = rivals.duckdb_sequence(8)
             others["Polars"] = rivals.polars_sequence(8, 4_000)
         workload = Workload(
-            f"q5 {ratio(rates)}", QUERY_5, rows, ticks(rates), loops.query_5, STOCK_COLUMNS, others
+            f"q5 {ratio(rates)}",
+            QUERY_5,
+            rows,
+            ticks(rates),
+            loops.query_5,
+            STOCK_COLUMNS,
+            others,
+            known(rates),
         )
         for plan in DEEP:
             first = even and plan == "left-deep"
             yield Case(workload, plan, {"plan": plan}, Target(80e6, "matches") if first else None)
 
 
+QUERY_6_PLANS = {
+    "left-deep": "(((IBM Sun) Oracle) Google)",
+    "right-deep": "(IBM (Sun (Oracle Google)))",
+    "bushy": "((IBM Sun) (Oracle Google))",
+    "inner": "(IBM ((Sun Oracle) Google))",
+}
+
+
 def query_6() -> Iterator[Case]:
     """Figure 12: three settings, each of which is good for another plan."""
     even = {"IBM": 1, "Sun": 1, "Oracle": 1, "Google": 1}
     rare = {"IBM": 1, "Sun": 100, "Oracle": 100, "Google": 100}
-    settings = (
+    for name, rates, first, second in (
         (f"rate={ratio(rare)}", rare, 1.0, 1.0),
         ("sel1=1/50", even, 1 / 50, 1.0),
         ("sel2=1/50", even, 1.0, 1 / 50),
-    )
-    plans = {
-        "left-deep": "(((IBM Sun) Oracle) Google)",
-        "right-deep": "(IBM (Sun (Oracle Google)))",
-        "bushy": "((IBM Sun) (Oracle Google))",
-        "inner": "(IBM ((Sun Oracle) Google))",
-    }
-    for name, rates, first, second in settings:
-        events = ticks(rates, {("Oracle", "Sun"): first, ("Oracle", "Google"): second})
-        workload = Workload(f"q6 {name}", QUERY_6, 300_000, events, loops.query_6, STOCK_COLUMNS)
-        for plan, shape in plans.items():
+    ):
+        workload = Workload(
+            f"q6 {name}",
+            QUERY_6,
+            300_000,
+            ticks(rates, {("Oracle", "Sun"): first, ("Oracle", "Google"): second}),
+            loops.query_6,
+            STOCK_COLUMNS,
+            statistics=known(
+                rates,
+                {"Oracle.price > Sun.price": first, "Oracle.price > Google.price": second},
+            ),
+        )
+        for plan, shape in QUERY_6_PLANS.items():
             yield Case(workload, plan, {"plan": shape})
 
 
@@ -173,7 +210,13 @@ def query_7() -> Iterator[Case]:
     for sun, oracle in ((1, 1), (1, 10), (1, 50), (10, 1), (50, 1)):
         rates = {"IBM": 1, "Sun": sun, "Oracle": oracle}
         workload = Workload(
-            f"q7 {ratio(rates)}", QUERY_7, 1_000_000, ticks(rates), loops.query_7, STOCK_COLUMNS
+            f"q7 {ratio(rates)}",
+            QUERY_7,
+            1_000_000,
+            ticks(rates),
+            loops.query_7,
+            STOCK_COLUMNS,
+            statistics=known(rates),
         )
         yield Case(workload, "NSEQ", {"negation": "push"})
         yield Case(workload, "NEG on top", {"negation": "top"})

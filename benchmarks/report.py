@@ -42,7 +42,7 @@ def case_record(result: Result) -> Record:
     if target is not None:
         reached = record[f"{target.of}_per_second"]
         record["target"] = {
-            "text": f"≥ {_short(target.per_second)} {target.of}/s",
+            "text": f"≥ {short(target.per_second)} {target.of}/s",
             "met": reached >= target.per_second,
         }
     return record
@@ -50,6 +50,11 @@ def case_record(result: Result) -> Record:
 
 def document(records: list[Record], quick: bool) -> Record:
     """What a run amounts to, and what it ran on."""
+    return {**provenance(quick), "cases": records}
+
+
+def provenance(quick: bool = False) -> Record:
+    """When, of which commit and on what figures were measured."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": commit(),
@@ -60,7 +65,6 @@ def document(records: list[Record], quick: bool) -> Record:
             "system": platform.system(),
         },
         "versions": {"python": platform.python_version()} | {n: version(n) for n in LIBRARIES},
-        "cases": records,
     }
 
 
@@ -104,12 +108,12 @@ def cells(record: Record) -> list[str]:
     times = record.get("times", {})
     return [
         record["name"],
-        _short(record["events"]),
-        _short(record["matches"]),
+        short(record["events"]),
+        short(record["matches"]),
         _number(record["cpu_seconds"]),
         _number(record["wall_seconds"]),
-        _short(record["events_per_second"]),
-        _short(record["matches_per_second"]),
+        short(record["events_per_second"]),
+        short(record["matches_per_second"]),
         *(_number(times.get(name)) for name in OTHERS),
         _verdict(record),
     ]
@@ -128,22 +132,32 @@ def rich_table(records: Iterable[Record]) -> Table:
     return table
 
 
-def markdown(figures: Record) -> str:
-    """The section of the README."""
+def origin(figures: Record) -> str:
+    """The provenance as a sentence."""
     machine, versions = figures["machine"], figures["versions"]
     said = ", ".join(f"{name} {number}" for name, number in versions.items())
-    rows = [headings(), ["---"] * len(headings()), *(cells(r) for r in figures["cases"])]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     return (
         f"Commit {figures['commit']}, {figures['date']}; {machine['cores']} cores of "
-        f"{machine['processor']}; {said}.\n\n{table}\n"
+        f"{machine['processor']}; {said}."
     )
 
 
+def markdown(figures: Record) -> str:
+    """The section of the README."""
+    rows = [headings(), ["---"] * len(headings()), *(cells(r) for r in figures["cases"])]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return f"{origin(figures)}\n\n{table}\n"
+
+
 def update_readme(figures: Record, path: Path = README) -> None:
-    before, _, rest = path.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    path.write_text(f"{before}{BEGIN}\n{markdown(figures)}{END}{after}")
+    replace_section(path, BEGIN, END, markdown(figures))
+
+
+def replace_section(path: Path, begin: str, end: str, text: str) -> None:
+    """Put the text between the two marks of a file."""
+    before, _, rest = path.read_text().partition(begin)
+    after = rest.partition(end)[2]
+    path.write_text(f"{before}{begin}\n{text}{end}{after}")
 
 
 def _verdict(record: Record) -> str:
@@ -155,10 +169,10 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Three digits and a unit.
 
-    >>> _short(1_234_567), _short(80e6), _short(382)
+    >>> short(1_234_567), short(80e6), short(382)
     ('1.23 M', '80 M', '382')
     """
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
