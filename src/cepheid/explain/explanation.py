@@ -1,0 +1,83 @@
+"""What `explain` gives: how a query is run and why, and with a run, what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cepheid.errors import DataError
+from cepheid.explain.document import to_json
+from cepheid.explain.page import fragment, page
+from cepheid.explain.picture import picture
+from cepheid.explain.text import explanation_text
+from cepheid.plan.profile import Profile
+from cepheid.planner.planned import Planned
+
+
+class Rewrite(Protocol):
+    """A rewrite rule that was applied, and the part of the query before and after."""
+
+    @property
+    def rule(self) -> str: ...
+    @property
+    def before(self) -> str: ...
+    @property
+    def after(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a query is run, as text (`print` it), JSON, a drawing or a page.
+
+    query         the query as it is run: after the rewrites
+    planned       the plan, its estimates, the plans that lost, and the statistics
+    rewrites      the rules that were applied, in order
+    warnings      what the user should know: a query that can match nothing, say
+    distribution  how the work is spread, as (label, text): partitioning, columns, push-down
+    profile       what happened, if it was run
+    """
+
+    query: str
+    planned: Planned
+    rewrites: tuple[Rewrite, ...] = ()
+    warnings: tuple[str, ...] = ()
+    distribution: tuple[tuple[str, str], ...] = ()
+    profile: Profile | None = None
+
+    def __str__(self) -> str:
+        return explanation_text(self)
+
+    def to_json(self) -> str:
+        """As a JSON object; `docs/explain.md` describes it."""
+        return to_json(self)
+
+    def to_svg(self) -> str:
+        """The plan as a drawing."""
+        return picture(self.planned, self.profile)
+
+    def to_html(self) -> str:
+        """A page with the drawing and all that the text says; it needs nothing else."""
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as what the name says: .txt, .json, .svg or .html."""
+        target = Path(path)
+        match target.suffix.lower():
+            case ".txt":
+                content = f"{self}\n"
+            case ".json":
+                content = self.to_json() + "\n"
+            case ".svg":
+                content = self.to_svg()
+            case ".html":
+                content = self.to_html()
+            case suffix:
+                raise DataError(
+                    f"an explanation can be saved as .txt, .json, .svg or .html, not as "
+                    f"{suffix or 'a file without a suffix'!r}: {target.name}"
+                )
+        target.write_text(content, encoding="utf-8")

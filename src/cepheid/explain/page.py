@@ -1,0 +1,124 @@
+"""An explanation as a page, and as a fragment of one for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from cepheid.explain.figures import duration, ratio
+from cepheid.explain.markup import element, escape
+from cepheid.explain.paint import MONO, SANS
+from cepheid.explain.picture import picture
+from cepheid.explain.sections import (
+    replan_text,
+    rivals,
+    run_lines,
+    statistics_lines,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from cepheid.explain.explanation import Explanation
+
+# Colors come from the page around it, which may be a notebook's, light or dark.
+_STYLE = f"""
+.cepheid {{ font: 14px/1.5 {SANS}; max-width: 1080px; }}
+.cepheid h2 {{ font-size: 15px; margin: 28px 0 8px; }}
+.cepheid pre, .cepheid code {{ font: 13px/1.5 {MONO}; background: none; color: inherit; }}
+.cepheid pre {{ margin: 0; padding: 12px 16px; border-left: 3px solid #76ade2;
+  white-space: pre-wrap; overflow-wrap: anywhere; }}
+.cepheid table {{ border-collapse: collapse; margin: 0; font-size: 14px; }}
+.cepheid th, .cepheid td {{ text-align: left; vertical-align: top; padding: 4px 20px 4px 0;
+  border-bottom: 1px solid rgba(128, 144, 160, .3); font-weight: normal;
+  overflow-wrap: anywhere; background: none; }}
+.cepheid th {{ opacity: .72; white-space: nowrap; }}
+.cepheid code {{ white-space: pre-wrap; }}
+.cepheid .number {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
+.cepheid .chosen td {{ font-weight: 600; }}
+.cepheid .bar {{ display: inline-block; height: 10px; background: #76ade2; border-radius: 2px; }}
+.cepheid .drawing {{ overflow-x: auto; }}
+.cepheid .warning {{ margin: 0 0 6px; padding: 6px 12px; border-left: 3px solid #d9942b; }}
+"""
+_PAGE_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 32px auto; max-width: 1080px; padding: 0 24px; background: #fff; color: #13202c; }
+@media (prefers-color-scheme: dark) { body { background: #10161d; color: #dbe4ec; } }
+"""
+_BAR = 220
+"""Pixels of the bar of the dearest plan."""
+
+
+def page(explanation: Explanation) -> str:
+    """A page that needs nothing but itself."""
+    head = element(
+        "head",
+        '<meta charset="utf-8"/>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
+        element("title", escape(f"Plan: {explanation.planned.winner.name}")),
+        element("style", _PAGE_STYLE),
+    )
+    body = element("body", fragment(explanation))
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def fragment(explanation: Explanation) -> str:
+    """The drawing, and what the text says beside it."""
+    planned, profile = explanation.planned, explanation.profile
+    drawing = element("div", picture(planned, profile), class_="drawing")
+    run = [] if profile is None else run_lines(planned.plan, profile)
+    replans = () if profile is None else profile.replans
+    return element(
+        "div",
+        element("style", _STYLE),
+        *(element("p", escape(w), class_="warning") for w in explanation.warnings),
+        _section("Query", element("pre", escape(explanation.query))),
+        _section("Plan", drawing),
+        _section("Plans", _plans(explanation)),
+        _section("Rewrites", _rewrites(explanation)),
+        _section("Statistics", _table(statistics_lines(planned.plan, planned.statistics))),
+        _section("On Spark", _table(explanation.distribution)),
+        _section("Run", _table(run)),
+        _section("Replans", _table(replan_text(planned.plan, replan) for replan in replans)),
+        class_="cepheid",
+    )
+
+
+def _section(name: str, content: str) -> str:
+    return element("h2", escape(name)) + content if content else ""
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = [
+        element("tr", element("th", escape(name)), element("td", escape(text)))
+        for name, text in rows
+    ]
+    return element("table", *lines) if lines else ""
+
+
+def _rewrites(explanation: Explanation) -> str:
+    lines = []
+    for applied in explanation.rewrites:
+        before, after = (element("code", escape(t)) for t in (applied.before, applied.after))
+        text = f"{before} → {after}"
+        lines.append(element("tr", element("th", escape(applied.rule)), element("td", text)))
+    return element("table", *lines) if lines else ""
+
+
+def _plans(explanation: Explanation) -> str:
+    """The plans as bars. The longest is of the dearest one that is listed."""
+    planned = explanation.planned
+    if not planned.losers:
+        return element("p", escape(verdict(planned)))
+    found = rivals(planned)
+    most = max(rival.cost for rival in found)
+    lines = []
+    for rival in found:
+        long = _BAR * rival.cost / most if 0 < most < float("inf") else 0
+        cells = (
+            element("td", escape(rival.name)),
+            element("td", escape(duration(rival.cost)), class_="number"),
+            element("td", escape(ratio(rival.times)), class_="number"),
+            element("td", f'<span class="bar" style="width:{long:.0f}px"></span>'),
+        )
+        lines.append(element("tr", *cells, **{"class_": "chosen"} if rival.chosen else {}))
+    return element("table", *lines)

@@ -1,0 +1,38 @@
+"""Colors and lines. One calm hue says where the cost is; a test checks that all can be read."""
+
+from __future__ import annotations
+
+import math
+
+INK = "#13202c"
+MUTED = "#738393"
+EDGE = "#8494a4"
+OUTLINE = "#5f7f9f"
+SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+_NOTHING = (244, 248, 251)
+_ALL = (118, 173, 226)
+_THINNEST, _THICKEST = 1.2, 10.0
+
+
+def ground(part: float) -> str:
+    """The color of a share of the cost.
+
+    >>> ground(0.0), ground(1.0)
+    ('#f4f8fb', '#76ade2')
+    """
+    known = min(max(part, 0.0), 1.0) if math.isfinite(part) else 0.0
+    mixed = (round(a + (b - a) * known) for a, b in zip(_NOTHING, _ALL, strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+def thickness(rows: float) -> float:
+    """The line of so many rows, by their logarithm: ten times as many is as much thicker.
+
+    >>> thickness(0), round(thickness(999), 1), thickness(1e30)
+    (1.2, 4.5, 10.0)
+    """
+    if math.isnan(rows):
+        return _THINNEST
+    return min(_THINNEST + 1.1 * math.log10(1 + max(rows, 0.0)), _THICKEST)

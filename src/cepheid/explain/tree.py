@@ -1,0 +1,97 @@
+"""The plan's tree as it is shown: what every drawing of it has in common."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cepheid.plan.nodes import Node, Plan, children, walk
+from cepheid.plan.profile import NodeProfile, Profile
+from cepheid.plan.text import inputs_of, label
+from cepheid.planner.planned import Estimate, Planned
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An operator as it is shown. `uses` is how often the plan has it: it is drawn at each use,
+    and runs once. The share is of the estimated cost of all operators, `busy` of all the time in
+    the engine. DISJ has neither estimate nor actuals, since nothing is done for it."""
+
+    name: str
+    conditions: tuple[str, ...] = ()
+    inputs: tuple[Shown, ...] = ()
+    leaf: bool = False
+    negated: bool = False
+    uses: int = 1
+    estimate: Estimate | None = None
+    share: float = 0.0
+    actual: NodeProfile | None = None
+    busy: float = 0.0
+
+    @property
+    def title(self) -> str:
+        return f"!{self.name}" if self.negated else self.name
+
+
+def show(planned: Planned, profile: Profile | None = None) -> Shown:
+    """The tree of the plan; several alternatives stand under one DISJ."""
+    return _Showing(planned, profile).root()
+
+
+def walk_shown(shown: Shown) -> Iterator[Shown]:
+    """It and all below it, from the top."""
+    yield shown
+    for part in shown.inputs:
+        yield from walk_shown(part)
+
+
+def operators(plan: Plan) -> frozenset[Node]:
+    """What runs: a node that occurs twice is one operator."""
+    return frozenset(node for root in plan.alternatives for node in walk(root))
+
+
+class _Showing:
+    """The figures beside which the tree is drawn."""
+
+    def __init__(self, planned: Planned, profile: Profile | None) -> None:
+        self._plan = planned.plan
+        self._estimates = planned.estimates
+        self._profile = profile
+        self._uses = _uses(planned.plan)
+        costs = (self._estimates.get(node) for node in operators(planned.plan))
+        cost = sum(found.cost for found in costs if found is not None)
+        self._cost = cost if math.isfinite(cost) else 0.0
+
+    def root(self) -> Shown:
+        roots = tuple(self._shown(root, False, 1) for root in self._plan.alternatives)
+        return roots[0] if len(roots) == 1 else Shown("DISJ", inputs=roots)
+
+    def _shown(self, node: Node, negated: bool, above: int) -> Shown:
+        """`above` is how often the parent is used: what is shared with it goes without saying."""
+        name, conditions = label(node, self._plan.variables)
+        uses = self._uses[node]
+        estimate = self._estimates.get(node)
+        actual, busy = None, 0.0
+        if self._profile is not None:
+            actual = self._profile.nodes.get(node)
+            if actual is not None and self._profile.seconds > 0:
+                busy = actual.seconds / self._profile.seconds
+        return Shown(
+            name,
+            tuple(conditions),
+            tuple(self._shown(part, neg, uses) for part, neg in inputs_of(node)),
+            leaf=not children(node),
+            negated=negated,
+            uses=uses if uses > above else 1,
+            estimate=estimate,
+            share=estimate.cost / self._cost if estimate is not None and self._cost > 0 else 0.0,
+            actual=actual,
+            busy=busy,
+        )
+
+
+def _uses(plan: Plan) -> Counter[Node]:
+    """How often each node is in the plan."""
+    return Counter(node for root in plan.alternatives for node in walk(root))
