@@ -15,17 +15,22 @@ from cepheid.errors import CepheidError, DataError, PlanError, QueryError, Unsup
 from cepheid.spark.session import ensure_worker_python
 
 if TYPE_CHECKING:
-    from cepheid.options import Options
+    from cepheid.analysis import analyze
+    from cepheid.options import Adaptation, Options
     from cepheid.query import Query, match, rejected
+    from cepheid.statistics import Statistics
 
 __all__ = [
+    "Adaptation",
     "CepheidError",
     "DataError",
     "Options",
     "PlanError",
     "Query",
     "QueryError",
+    "Statistics",
     "UnsupportedError",
+    "analyze",
     "match",
     "rejected",
 ]
@@ -35,7 +40,12 @@ __version__ = "0.1.0"
 # Before a Spark session starts: its workers need this interpreter's packages.
 ensure_worker_python()
 
-_HOMES = {"Options": "cepheid.options"}
+_HOMES = {
+    "Adaptation": "cepheid.options",
+    "Options": "cepheid.options",
+    "Statistics": "cepheid.statistics",
+    "analyze": "cepheid.analysis",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,8 @@ are of WHERE's conjuncts, by their canonical text: of one that reads a single va
 of its events that satisfy it (P_E); of one that reads several, the share of their combinations
 inside a window, in the order of the pattern, that do (P_E1,E2). `distinct` is, by
 `variable.column`, how many different values there are, counted so that two random events agree
-with probability 1 / distinct: skew makes it smaller.
+with probability 1 / distinct: skew makes it smaller. `heavy` is, by `variable.column` again, which
+values have more than their share of the events: it is shown, and nothing is computed from it.
 
 Whatever is missing is assumed by the cost model, so that empty statistics are statistics, too.
 """
@@ -23,7 +24,7 @@ from cepheid.errors import DataError
 
 @dataclass(frozen=True)
 class Statistics:
-    """Rates by variable, selectivities by conjunct, distinct values by column.
+    """Rates by variable, selectivities by conjunct, distinct and heavy values by column.
 
     >>> Statistics(rates={"a": 2.0}, selectivities={"a.x < b.x": 0.5}).rates["a"]
     2.0
@@ -36,6 +37,7 @@ class Statistics:
     rates: Mapping[str, float] = field(default_factory=dict)
     selectivities: Mapping[str, float] = field(default_factory=dict)
     distinct: Mapping[str, float] = field(default_factory=dict)
+    heavy: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, rate in self.rates.items():
@@ -51,6 +53,13 @@ class Statistics:
                 raise DataError(
                     f"the distinct values of `{column}` are {count}, but there is at least 1"
                 )
+        for column, values in self.heavy.items():
+            for value, share in values.items():
+                if not _number(share) or not 0 <= share <= 1:
+                    raise DataError(
+                        f"`{column}` has the value {value!r} in {share} of its events, but that "
+                        "is a share from 0 to 1"
+                    )
 
     def to_json(self) -> str:
         """As a JSON object, for files.
@@ -67,11 +76,13 @@ class Statistics:
             found = json.loads(text)
         except ValueError as error:
             raise DataError(f"statistics must be JSON: {error}") from None
-        names = ("rates", "selectivities", "distinct")
+        names = ("rates", "selectivities", "distinct", "heavy")
         if not isinstance(found, dict) or not all(
             name in names and isinstance(part, dict) for name, part in found.items()
         ):
             raise DataError(f"statistics are an object with {', '.join(names)}")
+        if not all(isinstance(values, dict) for values in found.get("heavy", {}).values()):
+            raise DataError("the heavy values of a column are an object: value to share")
         return cls(**found)
 
 

@@ -1,0 +1,70 @@
+"""`analyze`: what a planner should know of the data, from a sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid import local
+from cepheid.algebra.query import BoundQuery
+from cepheid.engine.sampling import targets
+from cepheid.errors import DataError
+from cepheid.options import Options
+from cepheid.query import Query, _on_spark, _options
+from cepheid.schemas import bind_streams
+from cepheid.statistics import Statistics
+from cepheid.stretches import check_rows, of_table
+
+ROWS = 200_000
+
+
+def analyze(
+    data: Any,
+    query: str | Query,
+    options: Options | None = None,
+    *,
+    rows: int = ROWS,
+    **named: Any,
+) -> Statistics:
+    """Find out what the planner needs to know: how often the pattern's events come, how selective
+    its conditions are, how many keys there are and which are hot.
+
+    `data` and the options are as for `match`. About `rows` rows are looked at, in a few stretches
+    of time; the same data always give the same answer. Pass the result on as `statistics`.
+
+    >>> trades = pa.table({"ts": range(100), "name": ["IBM", "Sun"] * 50, "price": range(100)})
+    >>> query = "PATTERN IBM a ; Sun b WHERE a.price < b.price WITHIN 10"
+    >>> found = analyze(trades, query, time="ts", type="name")
+    >>> found.rates["a"], found.selectivities["a.price < b.price"]
+    (0.5, 1.0)
+    """
+    parsed = query if isinstance(query, Query) else Query(query)
+    chosen, most = _options(options, named), check_rows(rows)
+    if _on_spark(data):
+        from cepheid.spark.analyze import analyze as analyze_on_spark
+
+        return analyze_on_spark(parsed, data, chosen, most)
+    bound, table = _events(parsed, data, chosen)
+    wanted = targets(bound)
+    return of_table(wanted, table, most).statistics(wanted.ticks)
+
+
+def _events(query: Query, data: Any, options: Options) -> tuple[BoundQuery, pa.Table]:
+    if not isinstance(data, Mapping):
+        table = _table(data)
+        return query.bind(table.schema, options), table
+    streams = {name: _table(part) for name, part in data.items()}
+    schemas = {name: part.schema for name, part in streams.items()}
+    bound = query.bind(schemas, options)
+    merged, _ = bind_streams(schemas, options)
+    named = {n: part for n, part in streams.items() if n in (bound.schema.streams or ())}
+    return bound, local.merge(named, merged)
+
+
+def _table(data: Any) -> pa.Table:
+    source = local.to_arrow(data)
+    if not isinstance(source, pa.Table):
+        raise DataError("analyze() needs a table or a frame: an iterator could be read only once")
+    return source

@@ -1,0 +1,110 @@
+"""Random combinations of events inside a window, in the order of the pattern.
+
+The last variable's event is drawn first, then, backwards, one event of each other variable from
+those that fit what is drawn: they are a range of its events, found by binary search. A
+combination is so drawn with a probability that depends on how many others there were to choose
+from. The weight takes that back: a weighted share is the share of all combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Expr, TimeSpan
+from cepheid.engine.sampling.targets import Joint
+from cepheid.engine.vector import Read, evaluate
+from cepheid.samples import Tally
+
+Ints = NDArray[np.int64]
+
+
+class Events(NamedTuple):
+    """The events of a class, in order: their clock, position, and row wherever their values
+    are."""
+
+    clock: Ints
+    position: Ints
+    row: Ints
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The rows of some combinations, by variable, and their weights."""
+
+    rows: Mapping[str, Ints]
+    weight: NDArray[np.float64]
+
+    def tally(self, expr: Expr, read: Read, times: Callable[[str], Ints]) -> Tally:
+        """How many of the combinations satisfy the expression."""
+
+        def special(node: Expr) -> pa.Array:
+            assert isinstance(node, TimeSpan)
+            moments = np.stack([times(v) for v in node.variables])
+            return pa.array(moments.max(axis=0) - moments.min(axis=0))
+
+        found = evaluate(expr, read, len(self.weight), special)
+        held = np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
+        share = float(self.weight[held].sum() / self.weight.sum())
+        return Tally(len(held), share * len(held))
+
+
+def draw(
+    joint: Joint,
+    events: Mapping[str, Events],
+    window: int,
+    count: int,
+    random: np.random.Generator,
+) -> Drawn | None:
+    """At most so many combinations; None if there is none."""
+    last, *others = reversed(joint.variables)
+    if any(len(events[v].clock) == 0 for v in joint.variables):
+        return None
+    picks: dict[str, Ints] = {last: random.integers(len(events[last].clock), size=count)}
+    earliest = latest = events[last].clock[picks[last]]
+    weight = np.ones(count)
+    for name in others:
+        own = events[name]
+        low = np.searchsorted(own.clock, latest - window, "right")
+        followers = [events[v].position[p] for v, p in picks.items() if (name, v) in joint.before]
+        if followers:
+            limit = followers[0] if len(followers) == 1 else np.minimum.reduce(followers)
+            high = np.searchsorted(own.position, limit, "left")
+        else:
+            high = np.searchsorted(own.clock, earliest + window, "left")
+        room = high - low
+        fits = room > 0
+        if not fits.all():
+            if not fits.any():
+                return None
+            low, room, weight = low[fits], room[fits], weight[fits]
+            earliest, latest = earliest[fits], latest[fits]
+            picks = {v: p[fits] for v, p in picks.items()}
+        pick = low + (random.random(len(room)) * room).astype(np.int64)
+        picks[name] = pick
+        weight = weight * room
+        earliest = np.minimum(earliest, own.clock[pick])
+        latest = np.maximum(latest, own.clock[pick])
+    return _distinct(joint, {v: events[v].row[p] for v, p in picks.items()}, weight)
+
+
+def _distinct(joint: Joint, rows: dict[str, Ints], weight: NDArray[np.float64]) -> Drawn | None:
+    """Members of a conjunction are different events."""
+    free = [
+        (u, v)
+        for i, u in enumerate(joint.variables)
+        for v in joint.variables[i + 1 :]
+        if (u, v) not in joint.before
+    ]
+    if not free:
+        return Drawn(rows, weight)
+    same = np.logical_or.reduce([rows[u] == rows[v] for u, v in free])
+    if same.all():
+        return None
+    return Drawn({v: r[~same] for v, r in rows.items()}, weight[~same])

@@ -1,0 +1,80 @@
+"""Statistics of Spark DataFrames, from a bounded number of their rows.
+
+Two small jobs find out how many rows there are and at which times the stretches begin and end
+(percentiles are enough for that, and need no sort), and how many rows lie in them. A third
+collects those rows, or a random part of them, of the query's columns alone; what they say is
+found out in process. Keyed queries are sampled by time, too, so that rates and the frequencies of
+keys are those of the stream.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from cepheid.engine.sampling import Targets, targets
+from cepheid.options import Options
+from cepheid.samples import Interval, Sample
+from cepheid.spark.batch import _bind, _require_readable
+from cepheid.spark.expressions import microseconds, named
+from cepheid.statistics import Statistics
+from cepheid.stretches import SEED, in_ranges, places, ranges
+
+if TYPE_CHECKING:
+    from cepheid.query import Query
+
+ACCURACY = 100_000
+"""Of percentiles: an error of one in so many rows."""
+
+
+def analyze(query: Query, data: Any, options: Options, rows: int) -> Statistics:
+    """The statistics of the data, from about so many rows."""
+    events, schema, bound = _bind(query, data, options)
+    wanted = targets(bound)
+    _require_readable(wanted.plan, events, schema)
+    time = wanted.plan.schema.time
+    events = events.select(*(named(n) for n in wanted.plan.required))
+    events = events.filter(named(time).isNotNull())
+    clock = microseconds(named(time), events.schema[time].dataType)
+    return _sample(wanted, events, clock, rows).statistics(wanted.ticks)
+
+
+def _sample(wanted: Targets, events: DataFrame, clock: Column, rows: int) -> Sample:
+    row = events.agg(F.count(F.lit(1)), F.min(clock), F.max(clock)).first()
+    if row is None or row[0] == 0:
+        return Sample()
+    count, first, last = row
+    if count <= rows:
+        return in_ranges(wanted, _collected(events), ((first, last + 1),))
+    found = _stretches(wanted, events, clock, (count, last), rows)
+    inside = events.filter(reduce(or_, (_within(clock, interval) for interval in found)))
+    count = inside.count()
+    if count > rows:
+        inside = inside.sample(rows / count, SEED)
+    return in_ranges(wanted, _collected(inside), found, count)
+
+
+def _stretches(
+    wanted: Targets, events: DataFrame, clock: Column, known: tuple[int, int], rows: int
+) -> tuple[Interval, ...]:
+    count, last = known
+    # Stretches that percentiles can't tell apart are made longer, and thinned out.
+    shares = places(count, max(rows, 16 * count // ACCURACY))
+    row = events.agg(F.percentile_approx(clock, shares, ACCURACY)).first()
+    assert row is not None
+    return ranges(row[0], last, wanted)
+
+
+def _within(clock: Column, interval: Interval) -> Column:
+    begin, end = interval
+    return (clock >= F.lit(begin).cast("long")) & (clock < F.lit(end).cast("long"))
+
+
+def _collected(events: DataFrame) -> pa.Table:
+    table: pa.Table = events.toArrow()
+    return table
