@@ -1,0 +1,73 @@
+"""The weights of the cost model: what one step of an operator costs on this engine.
+
+They are data, `weights.json`, with where they come from; `benchmarks/calibrate.py` measures them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+
+from cepheid.errors import PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Nanoseconds, except `pass_down`. ZStream's k (5.1) is `test / access`, its p is
+    `output / access`.
+
+    access     a combination of records is looked at
+    test       one predicate on it
+    output     a record is written to a buffer
+    probe      the search of one record: where in the other buffer its candidates begin
+    hash       a record is hashed: to be found, or to find others
+    element    an event is put into a group
+    emit       a match is projected
+    event      an event enters the buffer of its class
+    demand     under pull, a record is compared with what is asked for
+    pass_down  q of the thesis' appendix A: passing down pays if `f >= q * d * λ`
+    """
+
+    access: float
+    test: float
+    output: float
+    probe: float
+    hash: float
+    element: float
+    emit: float
+    event: float
+    demand: float
+    pass_down: float
+
+    @classmethod
+    def of(cls, found: Mapping[str, object]) -> Weights:
+        """Every weight by its name; one that is missing, unknown or negative is an error.
+
+        >>> Weights.of({"acess": 1.0})
+        Traceback (most recent call last):
+        ...
+        cepheid.errors.PlanError: weights: missing access, demand, element, ...; unknown acess
+        """
+        known = {field.name for field in fields(cls)}
+        wrong = [
+            ("missing", sorted(known - found.keys())),
+            ("unknown", sorted(found.keys() - known)),
+        ]
+        if any(names for _, names in wrong):
+            said = (f"{what} {', '.join(names)}" for what, names in wrong if names)
+            raise PlanError(f"weights: {'; '.join(said)}")
+        for name, value in found.items():
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 <= value < float("inf"):  # type: ignore[operator]
+                raise PlanError(f"the weight `{name}` is {value}, but it is a number from 0 up")
+        return cls(**{name: float(value) for name, value in found.items()})  # type: ignore[arg-type]
+
+
+@cache
+def calibrated() -> Weights:
+    """The weights that come with this version."""
+    text = files("cepheid.planner").joinpath("weights.json").read_text(encoding="utf-8")
+    return Weights.of(json.loads(text)["weights"])
