@@ -6,13 +6,15 @@ import math
 
 INK = "#13202c"
 MUTED = "#738393"
+FAINT = 0.78
+"""How opaque the less important text of a box is."""
 EDGE = "#8494a4"
 OUTLINE = "#5f7f9f"
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 _NOTHING = (244, 248, 251)
-_ALL = (118, 173, 226)
+_ALL = (133, 184, 232)
 _THINNEST, _THICKEST = 1.2, 10.0
 
 
@@ -20,7 +22,7 @@ def ground(part: float) -> str:
     """The color of a share of the cost.
 
     >>> ground(0.0), ground(1.0)
-    ('#f4f8fb', '#76ade2')
+    ('#f4f8fb', '#85b8e8')
     """
     known = min(max(part, 0.0), 1.0) if math.isfinite(part) else 0.0
     mixed = (round(a + (b - a) * known) for a, b in zip(_NOTHING, _ALL, strict=True))

@@ -14,7 +14,7 @@ from cepheid.explain.figures import amount, count, duration, share
 from cepheid.explain.layout import PAGE, Box, Item, Layout, arrange
 from cepheid.explain.legend import legend
 from cepheid.explain.markup import element, escape, shorten
-from cepheid.explain.paint import EDGE, INK, MONO, MUTED, OUTLINE, SANS, ground, thickness
+from cepheid.explain.paint import EDGE, FAINT, INK, MONO, MUTED, OUTLINE, SANS, ground, thickness
 from cepheid.explain.sections import settings_lines, verdict
 from cepheid.explain.tree import Shown, show, walk_shown
 from cepheid.plan.profile import Profile
@@ -165,7 +165,7 @@ def _contents(box: Box, node: Shown, analyzed: bool) -> list[str]:
         if line.mono:
             style["font_family"] = MONO
         if line.muted:
-            style["fill_opacity"] = 0.75
+            style["fill_opacity"] = FAINT
         y = box.y + PADDING + LINE * n + 11
         parts.append(element("text", escape(line.text), x=box.x + PADDING, y=y, **style))
     said = _shares(node, analyzed)

@@ -94,7 +94,7 @@ def run_lines(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
         ("events", f"{count(profile.events)}{rejected}"),
         ("matches", count(profile.matches)),
         ("rounds", f"{count(profile.rounds)}, {count(profile.idle)} of them idle"),
-        ("time", duration(profile.seconds * 1e9)),
+        ("engine time", duration(profile.seconds * 1e9)),
     ]
     if profile.sampling and profile.seconds:
         part = share(profile.sampling / profile.seconds)

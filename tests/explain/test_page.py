@@ -1,0 +1,114 @@
+"""The page, the notebook's fragment, and files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from cepheid.errors import DataError
+from cepheid.explain import Explanation
+from cepheid.plan.profile import Replan
+from cepheid.statistics import Statistics
+from tests.explain.cases import DRAWN, Applied, plan_of, profile_of
+
+QUERY = "PATTERN A a ; B b\nWHERE a.x < b.x AND a.s <> '</pre><script>'\nWITHIN 10 units"
+
+
+def explanation() -> Explanation:
+    planned = plan_of(
+        QUERY,
+        [(1, 100), (1, 100), (1, 200)],
+        losers=[("right-deep", 1_200)],
+        statistics=Statistics({"a": 1, "b": 2}),
+    )
+    replan = Replan(3, 40, "left-deep", "right-deep", "the rate of b rose", 2.0, 1.5)
+    profile = profile_of(planned, [(11, 0.1, 1), (12, 0.1, 1), (13, 0.1, 0)], matches=13)
+    return Explanation(
+        QUERY,
+        planned,
+        rewrites=(Applied("redundant", "a.x < 5 AND a.x < 7", "a.x < 5"),),
+        warnings=("mind <this>",),
+        distribution=(("partitioning", "by key"),),
+        profile=replace(profile, replans=(replan,)),
+    )
+
+
+def body(page: str) -> ET.Element:
+    return ET.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+
+
+def words(element: ET.Element) -> str:
+    return " ".join(part.strip() for part in element.itertext() if part.strip())
+
+
+def test_the_page_says_what_the_text_says() -> None:
+    page = explanation().to_html()
+    assert page.startswith("<!DOCTYPE html>\n")
+    text = words(body(page))
+    for expected in (
+        QUERY,
+        "mind <this>",
+        "redundant a.x < 5 AND a.x < 7 → a.x < 5",
+        "left-deep 400 ns ×1.0 right-deep 1.2 µs ×3.0",
+        "rates a: 1, b: 2",
+        "partitioning by key",
+        "matches 13",
+        "round 3, at 40 left-deep → right-deep: predicted gain ×2.0, observed ×1.5; "
+        "the rate of b rose",
+    ):
+        assert expected in text, expected
+
+
+def test_bars_are_as_long_as_plans_are_dear() -> None:
+    page = explanation().to_html()
+    assert page.index("width:73px") < page.index("width:220px")  # 400 and 1,200 ns
+
+
+def test_the_page_needs_nothing_from_outside() -> None:
+    page = explanation().to_html()
+    for word in ("<script", "http://", "https://", "href", "src=", "url(", "@import"):
+        assert word not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_page_is_well_formed_and_has_its_drawing(name: str) -> None:
+    root = body(DRAWN[name].to_html())
+    assert root.find(".//{http://www.w3.org/2000/svg}svg") is not None
+
+
+def test_a_plan_without_rivals_has_no_bars() -> None:
+    text = words(body(DRAWN["query 6"].to_html()))
+    assert "the only one" in text
+    assert "Rewrites" not in text and "Replans" not in text and "On Spark" not in text
+
+
+def test_notebooks_show_a_fragment() -> None:
+    shown = explanation()._repr_html_()
+    assert "<svg" in shown and "<html" not in shown and "<body" not in shown
+    # Only what is inside the fragment may be styled.
+    style = shown[shown.index("<style>") + 7 : shown.index("</style>")]
+    rules = [rule.strip() for rule in style.split("}") if rule.strip()]
+    selectors = [part for rule in rules for part in rule.split("{")[0].split(",")]
+    assert rules and all(part.strip().startswith(".cepheid") for part in selectors)
+
+
+def test_the_name_of_a_file_says_what_is_in_it(tmp_path: Path) -> None:
+    found = explanation()
+    for name in ("a.txt", "a.json", "a.svg", "a.HTML"):
+        found.save(tmp_path / name)
+    assert (tmp_path / "a.txt").read_text("utf-8") == f"{found}\n"
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["version"] == 1
+    assert (tmp_path / "a.svg").read_text("utf-8").startswith("<svg ")
+    assert (tmp_path / "a.HTML").read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(("name", "said"), [("a.png", "'.png'"), ("plan", "without a suffix")])
+def test_another_kind_of_file_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(DataError, match=r"\.txt, \.json, \.svg or \.html") as error:
+        explanation().save(str(tmp_path / name))
+    assert said in str(error.value)
+    assert not list(tmp_path.iterdir())
