@@ -123,7 +123,7 @@ class Sample:
     """Counts of a part of a stream.
 
     observed    when it was looked at: disjoint intervals in order
-    rows        how many rows the stream had then, of whatever type
+    rows        how many rows the stream had then, of whatever type: what `n EVENTS` counts
     events      by variable, how many of them were of its types (and have a key, in a keyed query)
     shares      of conjuncts, by their canonical text: over the events of one variable, or over
                 combinations of several inside a window

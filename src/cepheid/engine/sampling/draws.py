@@ -50,9 +50,12 @@ class Drawn:
             return pa.array(moments.max(axis=0) - moments.min(axis=0))
 
         found = evaluate(expr, read, len(self.weight), special)
-        held = np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
-        share = float(self.weight[held].sum() / self.weight.sum())
-        return Tally(len(held), share * len(held))
+        return self.counted(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
+
+    def counted(self, held: NDArray[np.bool_]) -> Tally:
+        """A tally of combinations by their weights."""
+        share = float((self.weight @ held) / self.weight.sum())
+        return Tally(len(self.weight), min(1.0, share) * len(self.weight))
 
 
 def draw(

@@ -7,17 +7,18 @@ columns. That costs as much for a long window as for a short one, and touches no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, TimeSpan, variables
+from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, TimeSpan, variables, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.buffers import Buffer
 from cepheid.engine.columns import Column, as_column
 from cepheid.engine.sampling.draws import Drawn, Events, draw
+from cepheid.engine.sampling.numbers import Compute, Rows, compiled
 from cepheid.engine.sampling.targets import Joint, Targets
 from cepheid.engine.store import EventStore
 from cepheid.samples import Interval, Sample, Tally, Values
@@ -30,7 +31,8 @@ VALUES = 64
 
 
 class Sampler:
-    """Remembers how far the run was at the last sample, so that every event is counted once.
+    """Of one engine. Remembers how far it was at the last sample, so that every event is counted
+    once.
 
     The leaves hold only events that satisfy the conjuncts of their class. Rates are of those, and
     these conjuncts hold for all of them: the product, which is what plans depend on, is right.
@@ -41,20 +43,14 @@ class Sampler:
         self._random = np.random.default_rng(seed)
         self._counted: dict[str, int] = {}
         self._clock: int | None = None
-        self._rows = 0
         self._classes = [c.text for own in targets.classes.values() for c in own]
         self._stored: tuple[EventStore, _Stored] | None = None
 
     def sample(
-        self,
-        leaves: Mapping[str, Buffer],
-        store: EventStore,
-        window: int,
-        clock: int,
-        rows: int = 0,
+        self, leaves: Mapping[str, Buffer], store: EventStore, window: int, clock: int
     ) -> Sample:
         """What the rounds since the last sample brought, and a look into the buffers. `clock` is
-        how far all rows are known, `rows` how many the stream has had so far."""
+        how far all rows are known."""
         if self._stored is None or self._stored[0] is not store:
             self._stored = store, _Stored(store)
         stored = self._stored[1]
@@ -74,25 +70,23 @@ class Sampler:
             if drawn is None:
                 continue
             for condition in joint.conditions:
-                tally = stored.tally(drawn, condition.expression)
+                tally = stored.tally(drawn, condition.text, condition.expression)
                 if tally is not None:
                     where = shares if condition.equality is None else equalities
                     where[condition.text] = tally
             _try_key(joint, drawn, stored, values)
-        seen, self._rows = max(0, rows - self._rows), rows
-        return Sample((observed,), seen, counts, shares, equalities, values)
+        return Sample((observed,), observed[1] - observed[0], counts, shares, equalities, values)
 
     def _progress(
         self, leaves: Mapping[str, Buffer], window: int, clock: int
     ) -> tuple[Interval, dict[str, float]]:
         """The time since the last sample and the events that came in it; the first sample looks
-        back as far as a window reaches."""
+        back as far as a window reaches. Where events are counted key by key, the clock jumps
+        from one to the next: all rates are then too small, by the same factor."""
         totals = {name: buffer.base + buffer.visible for name, buffer in leaves.items()}
-        if self._clock is not None and all(
-            totals[name] >= self._counted.get(name, 0) for name in totals
-        ):
+        if self._clock is not None:
             begin = self._clock + 1
-            counts = {name: float(n - self._counted.get(name, 0)) for name, n in totals.items()}
+            counts = {name: float(n - self._counted[name]) for name, n in totals.items()}
         else:
             ends = {name: b.records.end[: b.visible] for name, b in leaves.items()}
             oldest = min((int(e[0]) for e in ends.values() if len(e)), default=clock + 1)
@@ -107,13 +101,14 @@ class Sampler:
         """Pairs among some random events of a variable, and those that agree."""
         rows = events[column.variable].row
         if len(rows) > VALUES:
-            rows = rows[self._random.choice(len(rows), VALUES, replace=False)]
+            rows = rows[self._random.integers(len(rows), size=VALUES)]
         found = stored.present(column, rows)
         if found is None:
             return Tally()
-        counts = np.unique(found, return_counts=True)[1]
-        n = len(found)
-        return Tally(n * (n - 1) // 2, int((counts * (counts - 1)).sum()) // 2)
+        rows, values = found
+        different = rows[:, None] != rows
+        agree = different & (values[:, None] == values)
+        return Tally(int(np.count_nonzero(different)) // 2, int(np.count_nonzero(agree)) // 2)
 
 
 def _visible(buffer: Buffer, base: int) -> Events:
@@ -126,7 +121,9 @@ def _visible(buffer: Buffer, base: int) -> Events:
 
 def _try_key(joint: Joint, drawn: Drawn, stored: _Stored, values: dict[str, Values]) -> None:
     for sides in joint.key:
-        tally = stored.tally(drawn, Call("=", sides, Type.BOOLEAN))
+        one, other = sides
+        text = f"{one.variable}.{one.name} = {other.variable}.{other.name}"
+        tally = stored.tally(drawn, text, Call("=", sides, Type.BOOLEAN))
         if tally is None:
             continue
         for side in sides:
@@ -134,40 +131,77 @@ def _try_key(joint: Joint, drawn: Drawn, stored: _Stored, values: dict[str, Valu
             values[name] = replace(values[name], near=values[name].near.plus(tally))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class _Prepared:
+    """An expression over the store's columns, what it reads, and a quick way to compute it."""
+
+    coded: Expr
+    reads: tuple[Attribute, ...]
+    compute: Compute | None
+
+
 class _Stored:
     """Evaluates conjuncts on what the store keeps for kernels: numbers, and codes of strings, of
     which it can only be said whether they are equal."""
 
-    store: EventStore
-    columns: list[Column] = field(default_factory=list)
-    coded: dict[Expr, Expr | None] = field(default_factory=dict)
+    def __init__(self, store: EventStore) -> None:
+        self.store = store
+        self.columns: list[Column] = []
+        self._prepared: dict[str, _Prepared | None] = {}
+        self._columns: dict[Attribute, Column | None] = {}
 
-    def tally(self, drawn: Drawn, expr: Expr) -> Tally | None:
+    def tally(self, drawn: Drawn, text: str, expr: Expr) -> Tally | None:
         """None if the store doesn't have all that the expression reads."""
-        if expr not in self.coded:
-            self.coded[expr] = self._coded(expr)
-        coded = self.coded[expr]
+        if text not in self._prepared:
+            self._prepared[text] = self._prepare(expr)
+        prepared = self._prepared[text]
+        if prepared is None:
+            return None
+        rows = {v: r - self.store.base for v, r in drawn.rows.items()}
+        if prepared.compute is None:
+            return drawn.tally(
+                prepared.coded, lambda a: self._array(a, rows), lambda v: self._times(v, rows)
+            )
+        held = prepared.compute(rows)
+        for attribute in prepared.reads:
+            valid = self.store.valid[self.columns[int(attribute.name)]]
+            if valid is not None:
+                held = held & valid[rows[attribute.variable]]
+        return drawn.counted(held)
+
+    def _prepare(self, expr: Expr) -> _Prepared | None:
+        coded = self._coded(expr)
         if coded is None:
             return None
-        store = self.store
-        rows = {v: r - store.base for v, r in drawn.rows.items()}
+        reads = tuple(e for e in walk(coded) if isinstance(e, Attribute))
+        return _Prepared(coded, reads, compiled(coded, self._gather, self._times))
 
-        def read(attribute: Attribute) -> pa.Array:
-            column = self.columns[int(attribute.name)]
-            own, valid = rows[attribute.variable], store.valid[column]
-            return pa.array(store.values[column][own], mask=None if valid is None else ~valid[own])
+    def _gather(self, attribute: Attribute, rows: Rows) -> NDArray[np.generic]:
+        column = self.columns[int(attribute.name)]
+        return self.store.values[column][rows[attribute.variable]]
 
-        return drawn.tally(coded, read, lambda v: store.time[rows[v]])
+    def _array(self, attribute: Attribute, rows: Rows) -> pa.Array:
+        valid = self.store.valid[self.columns[int(attribute.name)]]
+        missing = None if valid is None else ~valid[rows[attribute.variable]]
+        return pa.array(self._gather(attribute, rows), mask=missing)
 
-    def present(self, attribute: Attribute, rows: NDArray[np.int64]) -> NDArray[np.generic] | None:
-        """The values of these rows that are not NULL."""
-        column = as_column(attribute)
+    def _times(self, variable: str, rows: Rows) -> NDArray[np.int64]:
+        return self.store.time[rows[variable]]
+
+    def present(
+        self, attribute: Attribute, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.generic]] | None:
+        """The rows at which the column is not NULL, and its values there."""
+        if attribute not in self._columns:
+            self._columns[attribute] = as_column(attribute)
+        column = self._columns[attribute]
         if column is None or column not in self.store.values:
             return None
         own = rows - self.store.base
         valid = self.store.valid[column]
-        return self.store.values[column][own if valid is None else own[valid[own]]]
+        if valid is not None:
+            own = own[valid[own]]
+        return own, self.store.values[column][own]
 
     def _coded(self, expr: Expr) -> Expr | None:
         """The expression over the store's columns, each called by its number; strings are their
