@@ -20,6 +20,8 @@ from cepheid.local import in_order
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Replan
 from cepheid.planner import make_plan
+from cepheid.planner.choice import Propagation
+from cepheid.planner.propagation import propagate
 from tests.corpus.reader import table
 from tests.oracle.events import Event, Match
 
@@ -36,15 +38,17 @@ class Setup:
     jit: bool = False
     cuts: tuple[int, ...] = (1 << 20,)
     round_size: int = 4096
+    propagation: Propagation = "lazy"
 
     def __str__(self) -> str:
         parts = [self.shape, "push" if self.push else "top", f"cuts {self.cuts[0]}"]
-        return ", ".join([*parts, f"rounds {self.round_size}", "jit" if self.jit else "plain"])
+        parts += [f"rounds {self.round_size}", "jit" if self.jit else "plain"]
+        return ", ".join([*parts, *([self.propagation] if self.propagation != "lazy" else [])])
 
 
 def indexed(query: BoundQuery, setup: Setup) -> Plan:
     """The plan, returning the places of the events that each variable binds."""
-    plan = make_plan(query, setup.shape, setup.push)
+    plan = propagate(make_plan(query, setup.shape, setup.push), setup.propagation)
     schema = replace(plan.schema, columns={**plan.schema.columns, INDEX: Type.INTEGER})
     outputs = tuple(Output(v, Whole(v, (INDEX,))) for v in positive(query.pattern))
     return replace(plan, outputs=outputs, schema=schema, required=(*plan.required, INDEX))

@@ -136,9 +136,8 @@ class Tree:
         found: dict[Node, NodeProfile] = {}
         for operator in self.operators:
             meter = self._meters[id(operator)]
-            rows = operator.out.base + operator.out.n
             peak = max(meter.peak, operator.out.n)
-            own = NodeProfile(rows, meter.seconds, peak)
+            own = NodeProfile(operator.made, meter.seconds, peak)
             found[operator.node] = found.get(operator.node, NodeProfile()).plus(own)
         return found
 

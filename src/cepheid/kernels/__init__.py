@@ -3,12 +3,23 @@ disk. Nothing of ours is imported here; the same source runs as plain Python wit
 
 from cepheid.kernels.compile import load
 from cepheid.kernels.records import Records, State
-from cepheid.kernels.templates import Pieces, conj, filter_, kseq, neg, nseq_after, nseq_before, seq
+from cepheid.kernels.templates import (
+    Pieces,
+    accepted,
+    conj,
+    filter_,
+    kseq,
+    neg,
+    nseq_after,
+    nseq_before,
+    seq,
+)
 
 __all__ = [
     "Pieces",
     "Records",
     "State",
+    "accepted",
     "conj",
     "filter_",
     "kseq",

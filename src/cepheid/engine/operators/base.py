@@ -20,6 +20,7 @@ from cepheid.algebra.types import Type
 from cepheid.engine.buffers import Buffer, Key, Pool
 from cepheid.engine.columns import Column, Hash, Stored
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, NotLowered, Place
+from cepheid.engine.operators.demand import NOTHING, Asked, Demand
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import evaluate
 from cepheid.kernels import State, load
@@ -70,6 +71,10 @@ class Operator(ABC):
         self.bound: int | None = None  # slot of an NSEQ bound, which a parent doesn't copy
         self.out = Buffer(width)
         self.state: NDArray[np.int64] = np.zeros(State.SIZE, np.int64)
+        self.cursors: tuple[Cursor, ...] = ()
+        self.demand: Demand | None = None  # what its consumer asks for; all, if there is none
+        self.renewal: Demand | None = None  # whenever this asks for something, it starts anew
+        self.asked: Asked = NOTHING
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
         self._compiled: dict[tuple[int, bool], Compiled] = {}
@@ -158,7 +163,7 @@ class Operator(ABC):
             outer,
             inner,
             heads,
-            (*fixed, *arrays, *(p.rows for p in pools)),
+            (*fixed, *arrays, *(p.rows for p in pools), *(self.asked if self.demand else ())),
             (*compiled.params, *(p.base for p in pools)),
             self.out.records,
             self.results,
@@ -167,15 +172,31 @@ class Operator(ABC):
         self.out.n = self.out.visible = int(state[State.COUNT])
         return int(state[State.DONE])
 
+    @property
+    def made(self) -> int:
+        """How many records there have been."""
+        return self.out.base + self.out.n
+
     @abstractmethod
     def step(self) -> bool:
         """Process what is new; False if the output got full before the end."""
 
     def run(self) -> None:
-        """Process all that is new, growing the output as needed."""
+        """Process all that is new and asked for, growing the output as needed."""
+        for demand in (self.renewal, self.demand):  # in this order: renewing moves cursors
+            if demand is not None:
+                self.asked = demand.asked()
+                if not len(self.asked.until):
+                    return
         self.out.reserve(1)
         while not self.step():
             self.out.reserve(self.out.capacity)
+
+    def renew(self, clock: int) -> None:
+        """Begin again, with the inputs' records that end after this clock."""
+        self.out.drop(self.out.n)
+        for cursor in self.cursors:
+            cursor.rewind(clock)
 
     @abstractmethod
     def skip(self) -> None:
@@ -260,6 +281,11 @@ class Cursor:
     def advance(self, index: int) -> None:
         self.done = self.source.out.base + index
 
+    def rewind(self, clock: int) -> None:
+        """Back to the first record that ends after this clock."""
+        out = self.source.out
+        self.advance(int(np.searchsorted(out.records.end[: out.visible], clock, "right")))
+
 
 def places(
     operator: Operator, inputs: Inputs, records: str, index: str, outer: bool
@@ -319,7 +345,14 @@ class Searching(Operator):
         return extend_chain(self.inner, self.inner_key)
 
     def searched(self) -> Iterable[Operator]:
-        return (self.inner,)
+        yield self.inner
+        yield from self.deferred()
+
+    def deferred(self) -> Iterable[Operator]:
+        """The outer input, if its records may have to wait until they are asked for. One that is
+        itself asked makes no others."""
+        if self.demand is not None and self.outer.demand is None:
+            yield self.outer
 
     def inner_records(self) -> Any:
         return self.inner.out.linked(self.inner_key)
@@ -357,6 +390,7 @@ class Passing(Searching):
         super().__init__(context, slots, width + extra, source, *inputs)
         self.outer = self.inner = source
         self.cursor = Cursor(source)
+        self.cursors = (self.cursor,)
         self.inner_key = self.outer_key = None
         self.state[State.FRESH] = 1
 
@@ -369,8 +403,9 @@ class Passing(Searching):
         self.link()
 
     def searched(self) -> Iterable[Operator]:
-        # What waits for its window is read only then.
-        return (self.outer, self.inner) if self.gap.open_after else (self.inner,)
+        yield from super().searched()
+        if self.gap.open_after:  # what waits for its window is read only then
+            yield self.outer
 
     def pass_on(self, until: int, inner: Any, heads: Any, fixed: Sequence[Any] = ()) -> int:
         """Run the kernel up to the outer record `until`."""

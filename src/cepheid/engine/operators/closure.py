@@ -114,6 +114,7 @@ class KseqOperator(Grouping):
         )
         outer = [*lower.outer, *running.outer, *checks.outer]
         pieces = Pieces(inputs.unpack(5), outer, lower.inner, lower.depth, hashed, results)
+        pieces.demand = self.demand is not None
         return kernels.kseq(pieces, self.outer.copied, group)
 
 

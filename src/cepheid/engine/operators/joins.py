@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from cepheid import kernels
+from cepheid.algebra.expressions import Expr
 from cepheid.engine.lowering import Inputs, Lowering
 from cepheid.engine.operators.base import (
     NO_HEADS,
     Context,
     Cursor,
     Operator,
+    Passing,
     Searching,
     as_predicates,
     extend_chain,
@@ -40,6 +42,7 @@ class SeqOperator(Searching):
         self.node = node
         self.outer, self.inner = right, left
         self.cursor = Cursor(right)
+        self.cursors = (self.cursor,)
         pair = hash_of(node.equalities)
         self.inner_key, self.outer_key = pair if pair else (None, None)
         self.link()
@@ -53,6 +56,7 @@ class SeqOperator(Searching):
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         results = self.result_values(lower)
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed, results)
+        pieces.demand = self.demand is not None
         floor = self.outer.bound if isinstance(self.outer, NseqBefore) else None
         ceiling = self.inner.bound if isinstance(self.inner, NseqAfter) else None
         return kernels.seq(pieces, self.outer.copied, self.inner.copied, floor, ceiling)
@@ -71,6 +75,44 @@ class SeqOperator(Searching):
 
     def skip(self) -> None:
         self.cursor.advance(self.outer.out.visible)
+
+
+class AcceptedLeaf(Passing):
+    """The events of a leaf that one of the records at hand accepts: those of the right input that
+    are new to the SEQ whose predicates are passed down. Always asked by that SEQ."""
+
+    node: Seq
+
+    def __init__(
+        self, context: Context, node: Seq, passed: Sequence[Expr], leaf: Operator, right: Operator
+    ) -> None:
+        super().__init__(context, leaf, right)
+        self.node = node
+        self.passed = passed
+        self.inner = right
+
+    @property
+    def made(self) -> int:
+        return 0  # the records of its leaf, which has counted them
+
+    def searched(self) -> Iterable[Operator]:
+        return ()
+
+    def source(self, inputs: Inputs) -> str:
+        scope = places(self.outer, inputs, "o_slots", "o", outer=True)
+        scope |= places(self.inner, inputs, "i_slots", "i", outer=False)
+        lower = Lowering(inputs, scope)
+        lower.require(self.passed)
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, demand=True)
+        return kernels.accepted(pieces)
+
+    def step(self) -> bool:
+        assert self.renewal is not None
+        state = self.state
+        if state[State.FRESH]:
+            state[State.INNER] = self.renewal.cursor.begin
+        state[State.INNER_END] = self.inner.out.visible
+        return self.pass_on(self.outer.out.visible, self.inner.out.records, NO_HEADS) == 1
 
 
 class ConjOperator(Operator):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from cepheid import kernels
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import (
@@ -16,6 +18,7 @@ from cepheid.engine.operators.base import (
     as_predicates,
     places,
 )
+from cepheid.engine.operators.demand import covered_by, wanted
 from cepheid.kernels import Pieces, State
 from cepheid.plan.nodes import Gap, Neg, Nseq
 
@@ -36,6 +39,7 @@ class NseqBefore(Passing):
         hashed = self.hash(lower)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed)
+        pieces.demand = self.demand is not None
         floor = self.outer.bound if isinstance(self.outer, NseqBefore) else None
         return kernels.nseq_before(pieces, self.outer.copied, floor)
 
@@ -82,20 +86,22 @@ class NseqAfter(Passing):
         return True
 
     def _take(self) -> None:
-        """Copy the new records, their bounds open."""
+        """Copy the new records that are asked for, their bounds open."""
         source, own = self.outer.out, self.out
-        new = slice(self.cursor.begin, source.visible)
-        count = new.stop - new.start
-        if count <= 0:
-            return
-        own.reserve(count)
-        target = slice(own.n, own.n + count)
+        begin, end = self.cursor.begin, source.visible
+        new = np.arange(begin, end)
+        if self.demand is not None:
+            start, last = source.records.start[begin:end], source.records.last[begin:end]
+            new = begin + wanted(self.asked, start, last)[0]
+            end = begin + covered_by(self.asked, last)
+        own.reserve(len(new))
+        target = slice(own.n, own.n + len(new))
         for name in ("start", "end", "first", "last"):
             getattr(own.records, name)[target] = getattr(source.records, name)[new]
-        own.records.slots[:-1, target] = source.records.slots[self.outer.copied, new]
+        own.records.slots[:-1, target] = source.records.slots[:, new][self.outer.copied]
         own.records.slots[-1, target] = FOREVER
-        own.n = own.visible = own.n + count
-        self.cursor.advance(source.visible)
+        own.n = own.visible = own.n + len(new)
+        self.cursor.advance(end)
 
     def _look(self, begin: int, end: int, inner: int) -> None:
         """Look for negated events from index `inner` on, for the records from begin to end."""
@@ -128,6 +134,7 @@ class NegOperator(Passing):
         results = self.result_values(lower)
         unpack = ["positions = cols[0]", *inputs.unpack(1)]
         pieces = Pieces(unpack, lower.outer, lower.inner, lower.depth, hashed, results)
+        pieces.demand = self.demand is not None
         return kernels.neg(pieces, self.outer.copied, low, high, clock)
 
     def step(self) -> bool:

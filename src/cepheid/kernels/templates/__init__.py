@@ -13,12 +13,13 @@ third of the time of a join without predicates.
 
 from cepheid.kernels.templates.closure import Group, kseq
 from cepheid.kernels.templates.frame import Pieces
-from cepheid.kernels.templates.joins import conj, filter_, seq
+from cepheid.kernels.templates.joins import accepted, conj, filter_, seq
 from cepheid.kernels.templates.negation import neg, nseq_after, nseq_before
 
 __all__ = [
     "Group",
     "Pieces",
+    "accepted",
     "conj",
     "filter_",
     "kseq",

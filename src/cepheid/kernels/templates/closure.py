@@ -8,13 +8,14 @@ from textwrap import indent
 from cepheid.kernels.records import State
 from cepheid.kernels.templates.frame import (
     HEAD,
-    SKIP,
     TAIL,
     Pieces,
     block,
     copy_slots,
     emit,
     lines,
+    skip,
+    unpack,
 )
 
 # Chains run backwards; groups are in order.
@@ -165,9 +166,9 @@ if k == room or pooled + m > pool.shape[0]:
             ],
             1,
         )
-        + lines(pieces.unpack, 1)
+        + unpack(pieces)
         + block("while o < o_end:", 1)
-        + block(SKIP, 2)
+        + skip(pieces)
         + lines(pieces.outer, 2)
         + block("eat = max(o_finish[u(o)] - window, expired)\ncount = 0", 2)
         + block(f"low = {group.low}\nhigh = {group.high}", 2)

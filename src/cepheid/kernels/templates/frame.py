@@ -44,8 +44,28 @@ def kernel(outer, inner, heads, cols, params, out, results, state):
 
 # Operators may come to their records rounds later: the events of some have left the store by
 # then, and no match can have them any more.
-SKIP = """
+_SKIP = """
 if o_start[u(o)] <= expired:
+    o += 1
+    continue
+"""
+
+# What is asked for comes last among the columns: positions that rise, with floors that don't fall.
+# A record that ends at or after all of them waits, and all behind it do. One that starts at or
+# before its floor is passed over for good: floors asked for later are no lower.
+_ASKED = """
+until = cols[-2]
+floors = cols[-1]
+d = 0
+d_end = until.shape[0]
+"""
+_WANTED = """
+while d < d_end and until[u(d)] <= o_last[u(o)]:
+    d += 1
+if d == d_end:
+    break
+asked = floors[u(d)]
+if o_start[u(o)] <= asked:
     o += 1
     continue
 """
@@ -75,7 +95,7 @@ class Pieces:
     `unpack` names columns and parameters. `outer` are lines that read the outer record alone,
     `inner` lines that end inside the `if`s of all predicates, `depth` levels deep. `hash` is the
     outer record's hash, if there are equalities. `results` are values to be written instead of a
-    record.
+    record. `demand`: only what is asked for is made.
     """
 
     unpack: list[str] = field(default_factory=list)
@@ -84,6 +104,7 @@ class Pieces:
     depth: int = 0
     hash: str | None = None
     results: list[str] | None = None
+    demand: bool = False
 
 
 def lines(texts: Iterable[str], level: int) -> str:
@@ -92,6 +113,16 @@ def lines(texts: Iterable[str], level: int) -> str:
 
 def block(text: str, level: int) -> str:
     return indent(text.strip("\n") + "\n", "    " * level)
+
+
+def unpack(pieces: Pieces) -> str:
+    """Name what the kernel is called with."""
+    return lines(pieces.unpack, 1) + (block(_ASKED, 1) if pieces.demand else "")
+
+
+def skip(pieces: Pieces) -> str:
+    """Pass over outer records of which no match can come; stop before those that must wait."""
+    return block(_SKIP, 2) + (block(_WANTED, 2) if pieces.demand else "")
 
 
 def emit(

@@ -8,13 +8,14 @@ from cepheid.kernels.records import State
 from cepheid.kernels.templates.frame import (
     FULL,
     HEAD,
-    SKIP,
     TAIL,
     Pieces,
     block,
     copy_slots,
     emit,
     lines,
+    skip,
+    unpack,
 )
 
 
@@ -47,9 +48,9 @@ def seq(
         test += f" and first <= i_slots[{ceiling}, u(i)]"
     head = (
         HEAD
-        + lines(pieces.unpack, 1)
+        + unpack(pieces)
         + block("while o < o_end:", 1)
-        + block(SKIP, 2)
+        + skip(pieces)
         + block(
             """
 first = o_first[u(o)]
@@ -58,6 +59,7 @@ eat = max(finish - window, expired)
 """,
             2,
         )
+        + (block("eat = max(eat, asked)", 2) if pieces.demand else "")
     )
     if pieces.hash is None:
         low = "i = upper_bound(i_finish, high, eat)"
@@ -207,6 +209,38 @@ if left:
     )
 
 
+def accepted(pieces: Pieces) -> str:
+    """Outer events that some inner record, from `State.INNER` on, accepts: it begins after the
+    event, ends inside the event's window, and satisfies the predicates (thesis 4.4)."""
+    times = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
+    found = "found = True\nbreak"
+    return (
+        HEAD
+        + unpack(pieces)
+        + block("begin = i\nwhile o < o_end:", 1)
+        + skip(pieces)
+        + lines(pieces.outer, 2)
+        + block(
+            """
+while begin < i_end and i_last[u(begin)] <= o_last[u(o)]:
+    begin += 1
+found = False
+i = begin
+while i < i_end and i_finish[u(i)] - window < o_start[u(o)]:
+    if i_first[u(i)] > o_last[u(o)]:
+""",
+            2,
+        )
+        + indent(lines(pieces.inner, 0) + block(found, pieces.depth), "    " * 4)
+        + block("i += 1", 3)
+        + block("i = begin\nif found:", 2)
+        + block(FULL, 3)
+        + block(emit(pieces, copy_slots(0, "o_slots", "o", [0]), times), 3)
+        + block("o += 1", 2)
+        + TAIL
+    )
+
+
 def filter_(pieces: Pieces, slots: list[int]) -> str:
     """Records that satisfy the predicates; all of them are in `pieces.inner`."""
     times = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
@@ -217,9 +251,9 @@ def filter_(pieces: Pieces, slots: list[int]) -> str:
     )
     return (
         HEAD
-        + lines(pieces.unpack, 1)
+        + unpack(pieces)
         + block("while o < o_end:", 1)
-        + block(SKIP, 2)
+        + skip(pieces)
         + lines(pieces.outer, 2)
         + indent(body, "    " * 2)
         + block("o += 1", 2)

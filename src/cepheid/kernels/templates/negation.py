@@ -8,13 +8,14 @@ from cepheid.kernels.records import State
 from cepheid.kernels.templates.frame import (
     FULL,
     HEAD,
-    SKIP,
     TAIL,
     Pieces,
     block,
     copy_slots,
     emit,
     lines,
+    skip,
+    unpack,
 )
 
 
@@ -50,9 +51,9 @@ def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
     times = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
     return (
         HEAD
-        + lines(pieces.unpack, 1)
+        + unpack(pieces)
         + block("while o < o_end:", 1)
-        + block(SKIP, 2)
+        + skip(pieces)
         + block(
             f"""
 eat = max(o_finish[u(o)] - window, expired)
@@ -81,7 +82,7 @@ def nseq_after(pieces: Pieces, bound: int) -> str:
     )
     return (
         HEAD
-        + lines(pieces.unpack, 1)
+        + unpack(pieces)
         + block(
             f"""
 begin = i
@@ -121,9 +122,9 @@ def neg(pieces: Pieces, slots: list[int], low: str, high: str, clock: str | None
     )
     return (
         HEAD
-        + lines(pieces.unpack, 1)
+        + unpack(pieces)
         + block("while o < o_end:", 1)
-        + block(SKIP, 2)
+        + skip(pieces)
         + lines(pieces.outer, 2)
         + block("eat = max(o_finish[u(o)] - window, expired)\nclear = True", 2)
         + block(f"low = {low}\nhigh = {high}", 2)

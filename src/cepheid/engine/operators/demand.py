@@ -1,0 +1,95 @@
+"""What a SEQ asks of its left input: pull and pass-down (thesis 4.1 to 4.4).
+
+In every round, the SEQ's right input is evaluated first. Its new records say of which left records
+a result can come: of those that end before such a record begins, and start inside its window.
+Older records ask for nothing: they have met all left records that lie before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from cepheid.engine.operators.base import Cursor, Operator
+
+Ints = NDArray[np.int64]
+
+
+class Asked(NamedTuple):
+    """Of the records that end before the position `until[d]`, and not before `until[d - 1]`, those
+    that start after the clock `floor[d]`. Positions rise, and floors don't fall."""
+
+    until: Ints
+    floor: Ints
+
+
+NOTHING = Asked(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+class Demand:
+    """What the new records of a SEQ's right input ask for.
+
+    Floors never fall, neither along the records of a round nor from one round to the next: a
+    record's floor is the end of its window, and records come in the order of their ends; if the
+    SEQ is itself asked, it is also what the SEQ is asked for, of which the same is true. This is
+    why a left record that is covered now, and starts too early, is never needed again.
+
+    `renewed` are operators that are evaluated anew whenever there is something new, because
+    predicates are passed down to them (thesis 4.4.2): what was made for one set of triggering
+    records is of no use to the next.
+    """
+
+    def __init__(
+        self, seq: Operator, right: Operator, cursor: Cursor, renewed: Sequence[Operator] = ()
+    ) -> None:
+        self.right = right
+        self.cursor = cursor
+        self._seq = seq
+        self._renewed = renewed
+        self._state: tuple[int, int] | None = None
+        self._above: Asked | None = None
+        self._asked = NOTHING
+
+    def asked(self) -> Asked:
+        """What is asked for in this round; computed once for all operators that are asked."""
+        above = self._seq.demand.asked() if self._seq.demand else None
+        state = (self.cursor.done, self.right.out.base + self.right.out.visible)
+        if state != self._state or above is not self._above:
+            self._state, self._above = state, above
+            self._asked = self._ask(above)
+            if len(self._asked.floor):
+                for operator in self._renewed:
+                    operator.renew(int(self._asked.floor[0]))
+        return self._asked
+
+    def _ask(self, above: Asked | None) -> Asked:
+        out = self.right.out
+        new = slice(self.cursor.begin, out.visible)
+        first = out.records.first[new]
+        floor = out.records.end[new] - self._seq.window
+        if above is not None:
+            places, limits = wanted(above, out.records.start[new], out.records.last[new])
+            first, floor = first[places], np.maximum(floor[places], limits)
+        if not len(first):
+            return NOTHING
+        # A record that begins no later than one before it, which has a lower floor, adds nothing.
+        highest = np.maximum.accumulate(first)
+        rises = np.flatnonzero(np.diff(highest, prepend=highest[0] - 1))
+        return Asked(first[rises], floor[rises])
+
+
+def wanted(asked: Asked, start: Ints, last: Ints) -> tuple[NDArray[np.intp], Ints]:
+    """Which of these records, in the order of their ends, are asked for; the floor of each."""
+    covered = covered_by(asked, last)
+    floors = asked.floor[np.searchsorted(asked.until, last[:covered], "right")]
+    places = np.flatnonzero(start[:covered] > floors)
+    return places, floors[places]
+
+
+def covered_by(asked: Asked, last: Ints) -> int:
+    """How many of these records end before the last position that is asked for."""
+    return int(np.searchsorted(last, asked.until[-1], "left")) if len(asked.until) else 0
