@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cepheid as cep
 from cepheid.algebra.query import BoundQuery
 from cepheid.explain import Explanation
 from cepheid.options import Options
 from cepheid.plan.nodes import Node, walk
-from cepheid.plan.profile import NodeProfile, Profile
+from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.planner import make_plan
 from cepheid.planner.choice import Choice
 from cepheid.planner.planned import Candidate, Estimate, Planned
@@ -114,3 +114,62 @@ DRAWN = {
         f"PATTERN {'A' * 60} {'a' * 60} ; B b WHERE {'a' * 60}.{'x' * 60} < b.y WITHIN 10"
     ),
 }
+
+
+def documented() -> Explanation:
+    """What `docs/explain.md` shows: query 6 of the ZStream paper, where IBM is rare."""
+    query = (
+        "PATTERN IBM ; Sun ; Oracle ; Google\n"
+        "WHERE Oracle.price > Sun.price AND Oracle.price > Google.price\n"
+        "WITHIN 100 units"
+    )
+    planned = plan_of(
+        query,
+        # IBM, Sun, (IBM Sun), Oracle, ((IBM Sun) Oracle), Google, all
+        [(0.3, 2), (33, 250), (5, 130), (33, 250), (28, 1_020), (33, 250), (155, 4_800)],
+        losers=[("(IBM ((Sun Oracle) Google))", 52_000), ("right-deep", 190_000)],
+        statistics=Statistics(
+            {"IBM": 0.003, "Sun": 0.33, "Oracle": 0.33, "Google": 0.33},
+            {"Oracle.price > Sun.price": 0.5, "Oracle.price > Google.price": 0.5},
+        ),
+    )
+    profile = profile_of(
+        planned,
+        [
+            (1_000, 0.002, 3),
+            (99_800, 0.020, 52),
+            (16_400, 0.031, 31),
+            (99_400, 0.022, 55),
+            (88_100, 0.190, 170),
+            (99_800, 0.021, 51),
+            (497_000, 0.610, 0),
+        ],
+        events=300_000,
+        matches=497_000,
+        rounds=74,
+        idle=2,
+    )
+    replan = Replan(
+        1,
+        4_096,
+        "right-deep",
+        "left-deep",
+        "the rate of IBM fell from 0.25 to 0.003",
+        36.0,
+        31.0,
+    )
+    applied = Applied(
+        "redundant-conditions",
+        "Oracle.price > Sun.price AND Sun.price < Oracle.price",
+        "Oracle.price > Sun.price",
+    )
+    return Explanation(
+        query,
+        planned,
+        rewrites=(applied,),
+        distribution=(
+            ("partitioning", "slices of time, since no key connects all variables"),
+            ("columns", "ts, name, price"),
+        ),
+        profile=replace(profile, replans=(replan,), sampling=0.011),
+    )

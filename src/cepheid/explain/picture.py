@@ -56,14 +56,14 @@ def picture(planned: Planned, profile: Profile | None = None) -> str:
     layout = arrange(_item(root, analyzed))
     heading = _heading(planned)
     width = max(layout.width, min(PAGE - 2 * MARGIN, 560)) + 2 * MARGIN
-    below = LINE * len(heading) + 2 * MARGIN + layout.height
+    below = LINE * len(heading) + 2 * MARGIN + layout.height + 6
     key, height = legend(nodes, analyzed, width - 2 * MARGIN)
     left = (width - layout.width) / 2
     drawn = element(
         "g",
         *_edges(layout, nodes),
         *(_box(box, node, analyzed) for box, node in zip(layout.boxes, nodes, strict=True)),
-        transform=f"translate({left:g} {LINE * len(heading) + MARGIN + 8})",
+        transform=f"translate({left:g} {LINE * len(heading) + MARGIN + 14})",
     )
     total = below + height + 2 * MARGIN
     return element(
@@ -131,7 +131,8 @@ def _lines(node: Shown, analyzed: bool) -> list[_Line]:
     if node.actual is not None:
         rows, time = count(node.actual.rows), duration(node.actual.seconds * 1e9)
         lines.append(_Line(f"{rows} rows · {time}"))
-        lines.append(_Line(f"peak {count(node.actual.peak)}"))
+        if node.actual.peak:
+            lines.append(_Line(f"peak {count(node.actual.peak)}"))
     return lines
 
 
