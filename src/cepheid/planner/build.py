@@ -42,6 +42,11 @@ def build(query: BoundQuery, alternative: Alternative, choice: Choice) -> Node:
     return _Builder(Parts(query, alternative, choice.top)).build(choice.shape)
 
 
+def negated_node(parts: Parts, negated: Negated) -> Node:
+    """A forbidden pattern as a plan of its own."""
+    return _Builder(parts).forbidden(negated)
+
+
 def shape_of(pattern: Pattern, style: str) -> Shape:
     """The style's tree over the variables that every match binds."""
     match pattern:
@@ -183,7 +188,7 @@ class _Builder:
         assert isinstance(negated.pattern, LeafPattern)
         return self.parts.leaf(negated.pattern.variable, negated.inner)
 
-    def _negated_node(self, negated: Negated) -> Node:
+    def forbidden(self, negated: Negated) -> Node:
         """The forbidden pattern as a plan of its own."""
         if isinstance(negated.pattern, LeafPattern):
             return self._negated_leaf(negated)
@@ -208,7 +213,7 @@ class _Builder:
         for negated in list(self.negated):
             if negated.needs <= set(bound(node)) and (top or not negated.late):
                 self.negated.remove(negated)
-                inner = self._negated_node(negated)
+                inner = self.forbidden(negated)
                 keys, rest = self.parts.split(bound(node), bound(inner), negated.predicates)
                 # Outside conjunctions no bound event can lie in the gap.
                 distinct = (

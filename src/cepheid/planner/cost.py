@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.types import Type
+from cepheid.language.ast import Quantifier
 from cepheid.plan.nodes import (
     Conj,
     Equality,
@@ -198,13 +199,15 @@ class Costing:
                 return self._join(node)
             case Nseq():
                 flow = self.flow(node.input)
-                return flow, nseq_estimate(weights, flow.rows, self.forbidden(node))
+                return flow, nseq_estimate(weights, flow.rows, self._forbidden(node))
             case Neg():
-                before, met = self.flow(node.input), self.forbidden(node)
+                before, met = self.flow(node.input), self._forbidden(node)
                 flow = before.attach(met)
                 return flow, neg_estimate(weights, before.rows, met, flow.events, flow.rows)
             case Kseq():
-                before, group = self.flow(node.input), self.grouped(node)
+                before = self.flow(node.input)
+                tests = (*node.predicates, *node.running)
+                group = self.grouped(node.element, node.equalities, tests, node.quantifier)
                 flow = before.attach(group, chance=self.chances(node.checks))
                 return flow, kseq_estimate(
                     weights, before.rows, group, flow.events, len(node.checks), flow.rows
@@ -214,8 +217,8 @@ class Costing:
             case Filter():
                 before = self.flow(node.input)
                 flow = before.attach(chance=self.chances(node.predicates))
-                tests = weights.test * len(node.predicates) * before.rows
-                return flow, Estimate(flow.rows, before.rows, tests + weights.output * flow.rows)
+                cost = weights.test * len(node.predicates) * before.rows
+                return flow, Estimate(flow.rows, before.rows, cost + weights.output * flow.rows)
             case _:
                 assert_never(node)
 
@@ -241,13 +244,16 @@ class Costing:
             if not self.figures.is_key(e.left, e.right)
         ]
         both = sequence(left, right) if isinstance(node, Seq) else conjunction(left, right)
-        floors = [self.forbidden(n) for n in _bounds(node.right)]
-        ceilings = [self.forbidden(n) for n in _bounds(node.left)]
+        floors = [self._forbidden(n) for n in _bounds(node.right)]
+        ceilings = [self._forbidden(n) for n in _bounds(node.left)]
         both = both.attach(*floors, *ceilings, chance=self.chances(node.predicates), edges=edges)
         hashed, tests = bool(node.equalities), len(node.predicates)
         return both, join_estimate(
             self.weights, type(node), left, right, both, hashed, tests, floors
         )
+
+    def _forbidden(self, node: Nseq | Neg) -> Forbidden:
+        return self.forbidden(node.negated, node.equalities, node.predicates)
 
     def _run(self, node: Run) -> tuple[Flow, Estimate]:
         leaf = self.flow(node.element)
@@ -263,22 +269,30 @@ class Costing:
         )
         return flow, Estimate(flow.rows, tried, cost)
 
-    def forbidden(self, node: Nseq | Neg) -> Forbidden:
-        return Forbidden(*self._met(self.flow(node.negated), node.equalities, node.predicates))
+    def forbidden(
+        self, negated: Node, equalities: Iterable[Equality], tests: tuple[Expr, ...]
+    ) -> Forbidden:
+        """What a negation meets."""
+        return Forbidden(*self._met(negated, equalities, tests))
 
-    def grouped(self, node: Kseq) -> Grouped:
-        tests = (*node.predicates, *node.running)
-        met = self._met(self.flow(node.element), node.equalities, tests)
-        return Grouped(*met, node.quantifier)
+    def grouped(
+        self,
+        element: Leaf,
+        equalities: Iterable[Equality],
+        tests: tuple[Expr, ...],
+        quantifier: Quantifier,
+    ) -> Grouped:
+        """What a closure meets."""
+        return Grouped(*self._met(element, equalities, tests), quantifier)
 
     def _met(
-        self, flow: Flow, equalities: Iterable[Equality], tests: tuple[Expr, ...]
+        self, node: Node, equalities: Iterable[Equality], tests: tuple[Expr, ...]
     ) -> tuple[float, float, int, bool]:
-        hashes = [self.agree(e.left, e.right) for e in equalities]
-        candidates = flow.log_rows + sum(hashes)
+        hashes = [self._agree(e.left, e.right) for e in equalities]
+        candidates = self.flow(node).log_rows + sum(hashes)
         return candidates, self.chances(tests), len(tests), bool(hashes)
 
-    def agree(self, one: Attribute, other: Attribute) -> float:
+    def _agree(self, one: Attribute, other: Attribute) -> float:
         """log of the share of the second's events that a record finds under its hash. Of the key
         only the second's values count, so that it doesn't matter which variable speaks for a
         record."""

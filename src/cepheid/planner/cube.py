@@ -1,0 +1,327 @@
+"""What each join of two parts of a pattern would cost, before any tree is built.
+
+A part is a set of the pattern's bound events: an interval of a sequence, a subset of a
+conjunction. Whatever tree makes it, it has the same records (`flows`), and `build` attaches the
+same predicates, closures and negations to it. So a join of two parts evaluates what is inside the
+whole and inside neither part: the thesis' rule (3.5.4) that a predicate [start, end] belongs to
+the root r of an interval iff it lies inside and start < r <= end, as a difference of what is
+inside, which also holds for closures, negations and conjunctions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Expr, variables
+from cepheid.algebra.patterns import Leaf as LeafPattern
+from cepheid.plan.nodes import Conj, Node, Seq, bound
+from cepheid.planner.build import negated_node
+from cepheid.planner.cost import (
+    Costing,
+    conj_cost,
+    conj_tried,
+    join_estimate,
+    kseq_estimate,
+    neg_estimate,
+    nseq_estimate,
+    seq_cost,
+    seq_tried,
+)
+from cepheid.planner.flows import Edge, Flow, Forbidden, Grouped, conjunction, sequence
+from cepheid.planner.parts import Group, Negated, Parts
+
+Floats = NDArray[np.float64]
+Splits = Callable[[int], tuple[Floats, NDArray[np.int64]]]
+Kind = type[Seq] | type[Conj]
+
+_WIDEST = 230.0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the pattern: sets are bits, of variables, of predicates, of what is attached."""
+
+    flow: Flow
+    plain: Flow  # without anything inside
+    core: int
+    bound: int
+    predicates: int
+    attached: int
+    tests: int
+    equalities: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Predicate:
+    reads: int
+    chance: float
+    edge: Edge | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Closure:
+    group: Group
+    met: Grouped
+    needs: int
+    binds: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Negation:
+    negated: Negated
+    met: Forbidden
+    needs: int
+    outer: int
+
+
+class Spans:
+    """The parts of one alternative."""
+
+    def __init__(self, parts: Parts, costing: Costing) -> None:
+        self.parts = parts
+        self.costing = costing
+        self.bits: dict[str, int] = {}
+        self.predicates = [self._predicate(p) for p in parts.predicates if variables(p)]
+        self.closures = [self._closure(g) for g in parts.groups if not g.late]
+        self.negations = [self._negation(n) for n in parts.negated if not n.late]
+
+    @property
+    def hangs(self) -> bool:
+        """Whether joins have closures or negations to evaluate."""
+        return bool(self.closures or self.negations)
+
+    def bit(self, variable: str) -> int:
+        return self.bits.setdefault(variable, 1 << len(self.bits))
+
+    def mask(self, names: frozenset[str]) -> int:
+        return sum(self.bit(name) for name in names)
+
+    def _predicate(self, predicate: Expr) -> _Predicate:
+        read = variables(predicate)
+        equality = self.parts.equality(predicate, read, read)
+        if equality is None:
+            return _Predicate(self.mask(read), self.costing.figures.chance(predicate), None)
+        return _Predicate(self.mask(read), 0.0, self.costing.edge(equality.left, equality.right))
+
+    def _closure(self, group: Group) -> _Closure:
+        element = self.parts.leaf(group.name)
+        keys, filters = self.parts.split(group.needs, (group.name,), group.filters)
+        tests = (*filters, *group.running)
+        met = self.costing.grouped(element, keys, tests, group.quantifier)
+        return _Closure(group, met, self.mask(group.needs), self.bit(group.name))
+
+    def _negation(self, negated: Negated) -> _Negation:
+        inner: Node = negated_node(self.parts, negated)
+        keys, rest = self.parts.split(negated.needs, bound(inner), negated.predicates)
+        met = self.costing.forbidden(inner, keys, rest)
+        return _Negation(negated, met, self.mask(negated.needs), self.mask(negated.outer))
+
+    # ── parts ──
+
+    def leaf(self, pattern: LeafPattern) -> Span:
+        """One event. Conditions on it alone that aren't its filters wait for a join."""
+        flow = self.costing.leaf(self.parts.leaf(pattern.variable))
+        own = self.bit(pattern.variable)
+        return Span(flow, flow, own, own, 0, 0, 0, 0)
+
+    def whole(self, kind: Kind, left: Span, right: Span) -> Span:
+        """Both parts joined, with all that is inside."""
+        plain = (sequence if kind is Seq else conjunction)(left.plain, right.plain)
+        core = left.core | right.core
+        have, attached = self._groups(core)
+        negations = [
+            (1 << i, n.met)
+            for i, n in enumerate(self.negations, len(self.closures))
+            if not n.needs & ~have
+        ]
+        inside = [(1 << i, p) for i, p in enumerate(self.predicates) if not p.reads & ~have]
+        edges = [p.edge for _, p in inside if p.edge is not None]
+        flow = plain.attach(
+            *(c.met for i, c in enumerate(self.closures) if attached >> i & 1),
+            *(met for _, met in negations),
+            chance=sum(p.chance for _, p in inside),
+            edges=edges,
+        )
+        return Span(
+            flow,
+            plain,
+            core,
+            have,
+            sum(bit for bit, _ in inside),
+            attached | sum(bit for bit, _ in negations),
+            len(inside) - len(edges),
+            len(edges) + (core.bit_count() - 1) * len(self.parts.query.key),
+        )
+
+    def _groups(self, have: int) -> tuple[int, int]:
+        """All that is bound with these events, and the closures among it."""
+        attached = 0
+        for index, _ in self._attachable(have, 0):
+            attached |= 1 << index
+            have |= self.closures[index].binds
+        return have, attached
+
+    def _attachable(self, have: int, attached: int) -> Iterator[tuple[int, _Closure]]:
+        """Closures, each as soon as its neighbors are bound, the first ones first (as `build`)."""
+        waiting = [(i, c) for i, c in enumerate(self.closures) if not attached >> i & 1]
+        while found := next((w for w in waiting if not w[1].needs & ~have), None):
+            waiting.remove(found)
+            have |= found[1].binds
+            yield found
+
+    # ── joins ──
+
+    def join(self, kind: Kind, left: Span, right: Span, whole: Span, at: int = 0) -> float:
+        """The cost of joining two parts, and of all that hangs on the join. `at`, in a sequence:
+        the bound events of the two items that meet there."""
+        weights = self.costing.weights
+        hashed = whole.equalities > left.equalities + right.equalities
+        attached = left.attached | right.attached
+        if whole.attached == attached:
+            tests = whole.tests - left.tests - right.tests
+            return join_estimate(
+                weights, kind, left.flow, right.flow, whole.flow, hashed, tests
+            ).cost
+        cost, floors, ceilings, rest = self._push(kind, left, right, whole, at)
+        have = left.bound | right.bound
+        fresh = whole.predicates & ~left.predicates & ~right.predicates
+        flow, tests, fresh = self._apply(
+            (sequence if kind is Seq else conjunction)(left.flow, right.flow), have, fresh
+        )
+        flow = flow.attach(*floors, *ceilings)
+        cost += join_estimate(
+            weights, kind, left.flow, right.flow, flow, hashed, tests, floors
+        ).cost
+        for _, closure in self._attachable(have, attached):
+            have |= closure.binds
+            before = flow.rows
+            flow, checks, fresh = self._apply(flow, have, fresh)
+            flow = flow.attach(closure.met)
+            cost += kseq_estimate(weights, before, closure.met, flow.events, checks, flow.rows).cost
+        for negation in rest:
+            before = flow.rows
+            flow = flow.attach(negation.met)
+            cost += neg_estimate(weights, before, negation.met, flow.events, flow.rows).cost
+        return cost
+
+    def _apply(self, flow: Flow, have: int, fresh: int) -> tuple[Flow, int, int]:
+        """With the predicates that can be evaluated now; how many aren't hashed; the others."""
+        taken = [
+            (1 << i, p)
+            for i, p in enumerate(self.predicates)
+            if fresh >> i & 1 and not p.reads & ~have
+        ]
+        edges = [p.edge for _, p in taken if p.edge is not None]
+        chance = sum(p.chance for _, p in taken)
+        left = fresh & ~sum(bit for bit, _ in taken)
+        return flow.attach(chance=chance, edges=edges), len(taken) - len(edges), left
+
+    def _push(
+        self, kind: Kind, left: Span, right: Span, whole: Span, at: int
+    ) -> tuple[float, list[Forbidden], list[Forbidden], list[_Negation]]:
+        """NSEQ where `build` makes one, what it costs, and the negations that are left."""
+        weights = self.costing.weights
+        cost = 0.0
+        floors: list[Forbidden] = []
+        ceilings: list[Forbidden] = []
+        rest: list[_Negation] = []
+        new = whole.attached & ~left.attached & ~right.attached
+        for i, negation in enumerate(self.negations, len(self.closures)):
+            if not new >> i & 1:
+                continue
+            gap = negation.negated.gap
+            neighbors = self.mask(frozenset((*gap.before, *gap.after)))
+            met = negation.met
+            if kind is not Seq or not negation.negated.simple or neighbors != at:
+                rest.append(negation)
+            elif not negation.outer & ~right.bound:
+                cost += nseq_estimate(weights, right.flow.rows, met).cost
+                floors.append(met)
+            elif not negation.outer & ~left.bound and not ceilings:
+                cost += nseq_estimate(weights, left.flow.rows, met).cost
+                ceilings.append(met)
+            else:
+                rest.append(negation)
+        return cost, floors, ceilings, rest
+
+    # ── many joins at once ──
+
+    def intervals(self, items: Sequence[Span]) -> tuple[list[list[Span]], Floats]:
+        """Of a sequence: the spans from i to j, and at [i, j, r] the cost of joining those from i
+        to r - 1 and from r to j."""
+        n = len(items)
+        spans = [[item] * n for item in items]
+        for first in range(n):
+            for last in range(first + 1, n):
+                spans[first][last] = self.whole(Seq, spans[first][last - 1], items[last])
+        facts = _facts(spans)
+        i, j, r = np.ogrid[:n, :n, :n]
+        left, right, whole = facts[:, i, np.maximum(r - 1, 0)], facts[:, r, j], facts[:, i, j]
+        costs = self._costs(Seq, left, right, whole)
+        inside = (i < r) & (r <= j)
+        if self.hangs:
+            for a, b, c in np.argwhere(inside & (whole[5] > left[5] + right[5])):
+                meeting = items[c - 1].core | items[c].core
+                costs[a, b, c] = self.join(Seq, spans[a][c - 1], spans[c][b], spans[a][b], meeting)
+        costs[~inside] = np.inf
+        return spans, costs
+
+    def subsets(self, items: Sequence[Span]) -> tuple[list[Span], Splits]:
+        """Of a conjunction: the spans by subset, and for a subset the costs of all its splits in
+        two, with the half that has its first item."""
+        spans = [items[0]] * (1 << len(items))
+        for subset in range(1, 1 << len(items)):
+            low = subset & -subset
+            first, rest = items[low.bit_length() - 1], subset ^ low
+            spans[subset] = self.whole(Conj, first, spans[rest]) if rest else first
+        facts = _facts([spans])[:, 0]
+        every = np.arange(1 << len(items))
+
+        def costs(subset: int) -> tuple[Floats, NDArray[np.int64]]:
+            low = subset & -subset
+            halves = every[:subset]
+            halves = halves[((halves & ~subset) == 0) & ((halves & low) != 0)]
+            left, right = facts[:, halves], facts[:, subset ^ halves]
+            whole = facts[:, subset : subset + 1]
+            found = self._costs(Conj, left, right, whole)
+            if self.hangs:
+                for k in np.flatnonzero(whole[5] > left[5] + right[5]):
+                    half = int(halves[k])
+                    found[k] = self.join(Conj, spans[half], spans[subset ^ half], spans[subset])
+            return found, halves
+
+        return spans, costs
+
+    def _costs(self, kind: Kind, left: Floats, right: Floats, whole: Floats) -> Floats:
+        """`join` without anything attached, for arrays of `_facts`."""
+        weights = self.costing.weights
+        hashed = (whole[4] > left[4] + right[4]).astype(np.float64)
+        chance = np.exp(np.clip(whole[3] - left[3] - right[3], -_WIDEST, _WIDEST))
+        tests = whole[2] - left[2] - right[2]
+        if kind is Seq:
+            tried = seq_tried(left[0], right[0], right[1], hashed, chance, np.float64(1.0))
+            cost = seq_cost(weights, left[0], right[0], hashed, tests, tried)
+        else:
+            tried = conj_tried(left[0], right[0], chance)
+            cost = conj_cost(weights, left[0], right[0], hashed, tests, tried)
+        found: Floats = cost + weights.output * whole[0]
+        return found
+
+
+def _facts(table: Sequence[Sequence[Span]]) -> Floats:
+    """Of each span: rows, events, tests, log of the hashed selectivity, equalities, attached."""
+    return np.array(
+        [
+            [[s.flow.rows for s in row] for row in table],
+            [[s.flow.events for s in row] for row in table],
+            [[s.tests for s in row] for row in table],
+            [[s.flow.hashing for s in row] for row in table],
+            [[s.equalities for s in row] for row in table],
+            [[s.attached.bit_count() for s in row] for row in table],
+        ],
+        dtype=np.float64,
+    )
