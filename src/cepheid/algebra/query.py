@@ -110,6 +110,17 @@ class Output:
     expression: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """RETURN's variable `name` is the pattern's `variable` in matches that bind one of `within`,
+    and absent from all others. Factoring makes these: in `A a1 ; (B b | C c)`, made of
+    `(A a1 ; B b) | (A a2 ; C c)`, a2 is a1 where c is bound, and a1 is itself where b is."""
+
+    name: str
+    variable: str
+    within: frozenset[str]
+
+
 @dataclass(frozen=True)
 class BoundQuery:
     """A query bound to a schema.
@@ -118,6 +129,11 @@ class BoundQuery:
     (semantics: partition key). `having` are conjuncts in which a bare closure variable has
     become `Every`, an optional one `first`. `required` are the columns that predicates, key and
     RETURN read, time, type and tie included.
+
+    Rewrites leave three things behind. `nothing` is why no events can match, if that is known.
+    `warnings` are what the writer should hear of. `renamed` says where RETURN's names and the
+    pattern's differ; conditions always use the pattern's. A variable that is not in the pattern
+    any more is absent from every match.
     """
 
     pattern: Pattern
@@ -131,3 +147,6 @@ class BoundQuery:
     required: tuple[str, ...]
     after_match: AfterMatch | None = None
     into: str | None = None
+    nothing: str | None = None
+    warnings: tuple[str, ...] = ()
+    renamed: tuple[Renamed, ...] = ()

@@ -1,7 +1,9 @@
-"""Bound expressions as text, for plans and messages."""
+"""Bound queries as text, for plans and messages: the language's own terms where it has them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
 from typing import assert_never
 
 from cepheid.algebra.expressions import (
@@ -17,7 +19,21 @@ from cepheid.algebra.expressions import (
     TimeSpan,
     Whole,
 )
-from cepheid.algebra.types import Type
+from cepheid.algebra.patterns import (
+    Closure,
+    Conjunction,
+    Delay,
+    Disjunction,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+)
+from cepheid.algebra.query import BoundQuery, Clock, Conjunct, KeyPart, Variable, Window
+from cepheid.algebra.types import Schema, Type
+from cepheid.language.ast import Between, Exactly, Mode, Optional, Quantifier
+from cepheid.language.names import quoted
 
 _INFIX = {"and": "AND", "or": "OR", "like": "LIKE", "contains": "CONTAINS"}
 _SYMBOLS = frozenset(("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"))
@@ -96,6 +112,8 @@ def _call(expr: Call) -> str:
     if operator in _SYMBOLS or operator in _INFIX:
         return f" {_INFIX.get(operator, operator)} ".join(texts)
     match operator:
+        case "not" if isinstance(inner := expr.arguments[0], Call) and inner.operator == "is_null":
+            return f"{_operand(inner.arguments[0])} IS NOT NULL"
         case "not":
             return f"NOT {texts[0]}"
         case "neg":
@@ -117,3 +135,142 @@ def _operand(expr: Expr) -> str:
     )
     text = expression_text(expr)
     return text if plain or isinstance(expr, Every | Some) else f"({text})"
+
+
+# ── patterns and queries ─────────────────────────────────────────────────────
+
+
+class _Tightness(IntEnum):
+    """How tightly a pattern's outermost operator binds."""
+
+    SEQUENCE = 1
+    DISJUNCTION = 2
+    CONJUNCTION = 3
+    UNLESS = 4
+    NEGATION = 5
+    POSTFIX = 6
+    LEAF = 7
+
+
+def pattern_text(pattern: Pattern, variables: Mapping[str, Variable]) -> str:
+    """The pattern as it would be written, with the alias of every event that has one."""
+    return _pattern(pattern, variables, _Tightness.SEQUENCE)
+
+
+def _pattern(pattern: Pattern, variables: Mapping[str, Variable], least: _Tightness) -> str:
+    tightness, text = _tight_text(pattern, variables)
+    return text if tightness >= least else f"({text})"
+
+
+def _tight_text(pattern: Pattern, variables: Mapping[str, Variable]) -> tuple[_Tightness, str]:
+    t = _Tightness
+
+    def joined(items: Iterable[Pattern], operator: str, least: _Tightness) -> str:
+        return operator.join(_pattern(i, variables, least) for i in items)
+
+    match pattern:
+        case Leaf(variable):
+            return t.LEAF, leaf_text(variables[variable])
+        case Sequence(items, operators):
+            text = _pattern(items[0], variables, t.DISJUNCTION)
+            for operator, item in zip(operators, items[1:], strict=True):
+                text += f" {operator.value} {_pattern(item, variables, t.DISJUNCTION)}"
+            return t.SEQUENCE, text
+        case Disjunction(items):
+            return t.DISJUNCTION, joined(items, " | ", t.CONJUNCTION)
+        case Conjunction(items):
+            return t.CONJUNCTION, joined(items, " & ", t.UNLESS)
+        case Unless(item, exception):
+            left = _pattern(item, variables, t.UNLESS)
+            return t.UNLESS, f"{left} \\ {_pattern(exception, variables, t.NEGATION)}"
+        case Negation(item):
+            return t.NEGATION, f"!{_pattern(item, variables, t.NEGATION)}"
+        case Delay(item, duration):
+            return t.POSTFIX, f"{_pattern(item, variables, t.POSTFIX)} @ {duration}"
+        case Closure():
+            return t.LEAF, _closure(pattern, variables)
+        case _:
+            assert_never(pattern)
+
+
+def leaf_text(variable: Variable, quantifier: str = "") -> str:
+    """A class as a pattern names it: `A a`, `B+ b`, `ANY(A, B) x`, or the type or alias alone."""
+    match variable.types:
+        case ():
+            return quoted(variable.name) + quantifier
+        case (only,) if only == variable.name:
+            return quoted(only) + quantifier
+        case (only,):
+            return f"{quoted(only)}{quantifier} {quoted(variable.name)}"
+        case several:
+            return f"ANY({', '.join(map(quoted, several))}){quantifier} {quoted(variable.name)}"
+
+
+def _closure(closure: Closure, variables: Mapping[str, Variable]) -> str:
+    quantifier = quantifier_text(closure.quantifier)
+    if isinstance(closure.item, Leaf):
+        text = leaf_text(variables[closure.item.variable], quantifier)
+    else:
+        text = f"({pattern_text(closure.item, variables)}){quantifier}"
+    text += f" {closure.mode.value}" if closure.mode is not Mode.MAXIMAL else ""
+    text += " STRICT" if closure.strict else ""
+    text += f" UNTIL ({expression_text(closure.until)})" if closure.until is not None else ""
+    return text
+
+
+def quantifier_text(quantifier: Quantifier) -> str:
+    match quantifier:
+        case Between(0, None):
+            return "*"
+        case Between(1, None):
+            return "+"
+        case Between(low, None):
+            return f"{{{low},}}"
+        case Between(low, high):
+            return f"{{{low},{high}}}"
+        case Exactly(count):
+            return f"{{{count}}}"
+        case Optional():
+            return "?"
+        case _:
+            assert_never(quantifier)
+
+
+def query_text(query: BoundQuery) -> str:
+    """The clauses that decide what matches, one a line; the key stands first in WHERE."""
+    return "\n".join(_clauses(query))
+
+
+def _clauses(query: BoundQuery) -> Iterator[str]:
+    yield f"PATTERN {pattern_text(query.pattern, query.variables)}"
+    if query.key or query.where:
+        key = (key_text(part) for part in query.key)
+        yield f"WHERE {' AND '.join((*key, *map(conjunct_text, query.where)))}"
+    if query.having:
+        yield f"HAVING {' AND '.join(map(condition_text, query.having))}"
+    if query.window is not None:
+        yield f"WITHIN {window_text(query.window, query.schema)}"
+
+
+def key_text(part: KeyPart) -> str:
+    """`[id]`, or the equalities if the column's name isn't the same for all."""
+    if part.uniform is not None:
+        return f"[{quoted(part.uniform)}]"
+    return " = ".join(f"{variable}.{column}" for variable, column in part.columns.items())
+
+
+def conjunct_text(conjunct: Conjunct) -> str:
+    return condition_text(conjunct.expression)
+
+
+def condition_text(expr: Expr) -> str:
+    """A condition beside others: OR in parentheses, so that AND may stand around it."""
+    text = expression_text(expr)
+    return f"({text})" if isinstance(expr, Call) and expr.operator == "or" else text
+
+
+def window_text(window: Window, schema: Schema) -> str:
+    if window.clock is Clock.EVENTS:
+        return f"{window.size} EVENTS"
+    ticks = schema.columns[schema.time] is Type.INTEGER
+    return span_text(window.size, ticks)

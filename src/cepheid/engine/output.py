@@ -5,7 +5,8 @@ Nothing is copied before this point. Only the columns that RETURN names are gath
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -25,9 +26,10 @@ from cepheid.algebra.expressions import (
     Some,
     TimeSpan,
     Whole,
+    transform,
     walk,
 )
-from cepheid.algebra.query import Clock, Kind
+from cepheid.algebra.query import Clock, Kind, Renamed
 from cepheid.algebra.types import Type
 from cepheid.engine.operators import Operator
 from cepheid.engine.vector import ARROW, Read, evaluate
@@ -113,6 +115,11 @@ class Projection:
         self.root = root
         self.schema = output_schema(plan, input_schema)
         self.input_schema = input_schema
+        # The schema follows from RETURN as written, the values from the trees' own names.
+        self.outputs = tuple(
+            replace(o, expression=_in_tree(o.expression, plan.renamed, root.slots.keys()))
+            for o in plan.outputs
+        )
 
     def fuse(self, capacity: int) -> None:
         """Let the kernel write the columns, as long as none of them has a NULL."""
@@ -122,7 +129,7 @@ class Projection:
 
     def _returned(self) -> tuple[Attribute, ...] | None:
         attributes: list[Attribute] = []
-        for output in self.plan.outputs:
+        for output in self.outputs:
             match output.expression:
                 case Attribute() as a if a.variable in self.root.slots:
                     column = self.root.context.store.arrow[a.name]
@@ -159,13 +166,33 @@ class Projection:
             return self._fused(n)
         view = _View(self, n)
         columns = [
-            view.output(o.expression, self.schema.field(i).type)
-            for i, o in enumerate(self.plan.outputs)
+            view.output(o.expression, self.schema.field(i).type) for i, o in enumerate(self.outputs)
         ]
         time = self.schema.field(MATCH_START).type
         start, end = view.times()
         columns += [_from_ticks(start, time), _from_ticks(end, time)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+_ABSENT = ""
+"""A variable that no tree binds."""
+
+
+def _in_tree(expr: Expr, renamed: Sequence[Renamed], bound: Collection[str]) -> Expr:
+    """The expression in terms of an alternative's own variables."""
+    names = {r.name: _ABSENT for r in renamed}
+    names.update((r.name, r.variable) for r in renamed if not r.within.isdisjoint(bound))
+
+    def change(node: Expr) -> Expr | None:
+        match node:
+            case Attribute() | Whole() if node.variable in names:
+                return replace(node, variable=names[node.variable])
+            case TimeSpan():
+                return replace(node, variables=tuple(names.get(v, v) for v in node.variables))
+            case _:
+                return None
+
+    return transform(expr, change) if names else expr
 
 
 def _from_ticks(values: Ints, type_: pa.DataType) -> pa.Array:

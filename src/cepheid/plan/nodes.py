@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr
-from cepheid.algebra.query import Output, Variable, Window
+from cepheid.algebra.query import Output, Renamed, Variable, Window
 from cepheid.algebra.types import Schema
 from cepheid.language.ast import Quantifier
 
@@ -153,7 +153,8 @@ Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Run | Filter
 class Plan:
     """What an engine runs: one tree for each alternative of the pattern's disjunctions (DISJ,
     never materialized), and what it must know of the query. `eager`: operators run in every
-    round, also if no match can end in it (push, thesis 4.1)."""
+    round, also if no match can end in it (push, thesis 4.1). `renamed` says which of RETURN's
+    variables are called otherwise in the trees."""
 
     alternatives: tuple[Node, ...]
     variables: Mapping[str, Variable]
@@ -163,6 +164,7 @@ class Plan:
     schema: Schema
     required: tuple[str, ...]
     eager: bool = False
+    renamed: tuple[Renamed, ...] = ()
 
 
 def children(node: Node) -> tuple[Node, ...]:

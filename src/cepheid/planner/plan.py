@@ -41,6 +41,7 @@ def assemble(query: BoundQuery, found: Items[Alternative], choices: Items[Choice
         key=tuple(part.columns for part in query.key),
         schema=query.schema,
         required=query.required,
+        renamed=query.renamed,
     )
 
 

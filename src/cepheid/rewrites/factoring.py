@@ -1,0 +1,239 @@
+"""What two branches of a disjunction begin or end with is matched once.
+
+(A a1 ; B b) | (A a2 ; C c) = A a1 ; (B b | C c)
+(A a ; C c1) | (B b ; C c2) = (A a | B b) ; C c1
+
+Holds if the common events have the same types, the conditions on them alone are the same, and
+none reads both branches; `;` must be the only operator of the branches, and no closure may come
+to stand at an edge. RETURN's names keep their meaning (`BoundQuery.renamed`): a2 is the event of
+a1 in matches that have c, and a1 is absent from those.
+
+Taken where the estimated cost is lower; without an estimate, it always has fewer operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from cepheid.algebra.expressions import Expr, variables
+from cepheid.algebra.patterns import (
+    Closure,
+    Disjunction,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    leaves,
+    positive,
+    walk,
+)
+from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Renamed
+from cepheid.language.ast import SequenceOperator, Skip
+from cepheid.rewrites.conditions import reads, roles_hold
+from cepheid.rewrites.measure import simpler
+from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.surgery import renamed, replaced
+
+Items = tuple[Pattern, ...]
+
+
+def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
+    if query.after_match is not None and query.after_match.skip is not Skip.NONE:
+        return None  # which of simultaneous matches is first depends on the pattern's order
+    for part in walk(query.pattern):
+        if not isinstance(part, Disjunction):
+            continue
+        for one, other in combinations(part.items, 2):
+            for cut in _cuts(one, other, query):
+                changed = _factored(query, part, cut)
+                if changed is not None and _pays(changed, query, facts):
+                    return changed
+    return None
+
+
+def _pays(new: BoundQuery, old: BoundQuery, facts: Facts) -> bool:
+    if facts.cost is not None:
+        return facts.cost(new) < facts.cost(old)
+    return simpler(new.pattern, old.pattern)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Two branches, cut into what they have in common and the rest. `names` says which variable
+    of the first one stands for each common variable of the other."""
+
+    one: Pattern
+    other: Pattern
+    common: Items
+    rests: tuple[Pattern, Pattern]
+    names: Mapping[str, str]
+    before: bool
+
+    @property
+    def pattern(self) -> Pattern:
+        branches = Disjunction(self.rests)
+        items = (*self.common, branches) if self.before else (branches, *self.common)
+        return Sequence(items, (SequenceOperator.ANY,) * (len(items) - 1))
+
+
+def _cuts(one: Pattern, other: Pattern, query: BoundQuery) -> list[Cut]:
+    """Every common beginning, longest first, and every common end."""
+    if not isinstance(one, Sequence) or not isinstance(other, Sequence):
+        return []
+    if {*one.operators, *other.operators} != {SequenceOperator.ANY}:
+        return []
+    found: list[Cut] = []
+    most = min(len(one.items), len(other.items)) - 1
+    for before in (True, False):
+        for size in range(most, 0, -1):
+            cut = _cut(one, other, size, before, query)
+            if cut is not None:
+                found.append(cut)
+    return found
+
+
+def _cut(one: Sequence, other: Sequence, size: int, before: bool, query: BoundQuery) -> Cut | None:
+    here = slice(None, size) if before else slice(-size, None)
+    there = slice(size, None) if before else slice(None, -size)
+    names: dict[str, str] = {}
+    for mine, theirs in zip(one.items[here], other.items[here], strict=True):
+        if not isinstance(mine, Leaf) or not isinstance(theirs, Leaf):
+            return None
+        if not _same_class(mine.variable, theirs.variable, query):
+            return None
+        names[theirs.variable] = mine.variable
+    rests = _rest(one.items[there]), _rest(other.items[there])
+    if rests[0] is None or rests[1] is None:
+        return None
+    return Cut(one, other, one.items[here], (rests[0], rests[1]), names, before)
+
+
+def _same_class(mine: str, theirs: str, query: BoundQuery) -> bool:
+    one, other = query.variables[mine], query.variables[theirs]
+    return (
+        one.types == other.types
+        and one.kind is other.kind is Kind.SINGLE
+        and one.negation is other.negation is None
+        and all(part.columns[mine] == part.columns[theirs] for part in query.key)
+    )
+
+
+def _rest(items: Items) -> Pattern | None:
+    """A branch of its own; None if it can't be one."""
+    present = [i for i in items if not isinstance(i, Negation)]
+    if not present or isinstance(present[0], Closure) or isinstance(present[-1], Closure):
+        return None
+    if len(items) == 1:
+        return items[0]
+    return Sequence(items, (SequenceOperator.ANY,) * (len(items) - 1))
+
+
+def _factored(query: BoundQuery, whole: Disjunction, cut: Cut) -> BoundQuery | None:
+    if _mixed(query, whole, cut):
+        return None
+    where = _conjuncts(query.where, cut)
+    having = _having(query.having, cut)
+    if where is None or having is None:
+        return None
+    items = tuple(cut.pattern if i is cut.one else i for i in whole.items if i is not cut.other)
+    new = items[0] if len(items) == 1 else Disjunction(items)
+    pattern = replaced(query.pattern, whole, new)
+    order = {v: n for n, v in enumerate(leaves(pattern))}
+    changed = replace(
+        query,
+        pattern=pattern,
+        where=tuple(
+            replace(c, variables=tuple(sorted(c.variables, key=order.__getitem__))) for c in where
+        ),
+        having=having,
+        renamed=_names(query.renamed, cut),
+    )
+    return changed if roles_hold(changed) else None
+
+
+def _mixed(query: BoundQuery, whole: Disjunction, cut: Cut) -> bool:
+    """Whether a condition reads one of the two branches together with another one, and so sees
+    NULL; or UNTIL reads a common event."""
+    branches = [frozenset(leaves(i)) for i in whole.items]
+    cut_ones = frozenset(leaves(cut.one)) | frozenset(leaves(cut.other))
+    common = {*cut.names, *cut.names.values()}
+    for read in reads(query):
+        if read & cut_ones and sum(bool(read & b) for b in branches) > 1:
+            return True
+    until = [p.until for p in walk(query.pattern) if isinstance(p, Closure)]
+    return any(variables(u) & common for u in until if u is not None)
+
+
+def _conjuncts(where: tuple[Conjunct, ...], cut: Cut) -> tuple[Conjunct, ...] | None:
+    """The conditions on the common events once, those that read a rest, too, as they were; None
+    if the two branches ask different things of the common events."""
+    kept: list[Conjunct] = []
+    mine: set[Conjunct] = set()
+    theirs: set[Conjunct] = set()
+    for conjunct in where:
+        told = _renamed(conjunct, cut.names)
+        on_common, of_rest = _sides(frozenset(conjunct.variables), cut)
+        if on_common and not of_rest and told != conjunct:
+            theirs.add(told)
+            continue
+        if on_common and not of_rest:
+            mine.add(conjunct)
+        kept.append(told)
+    return tuple(kept) if mine == theirs else None
+
+
+def _having(having: tuple[Expr, ...], cut: Cut) -> tuple[Expr, ...] | None:
+    kept: list[Expr] = []
+    mine: set[Expr] = set()
+    theirs: set[Expr] = set()
+    for condition in having:
+        told = renamed(condition, cut.names)
+        on_common, of_rest = _sides(variables(condition), cut)
+        if on_common and not of_rest and told != condition:
+            theirs.add(told)
+            continue
+        if on_common and not of_rest:
+            mine.add(condition)
+        kept.append(told)
+    return tuple(kept) if mine == theirs else None
+
+
+def _sides(read: frozenset[str], cut: Cut) -> tuple[bool, bool]:
+    """Whether a condition reads common events, and events of a rest."""
+    rests = {v for rest in cut.rests for v in leaves(rest)}
+    return bool(read & {*cut.names, *cut.names.values()}), bool(read & rests)
+
+
+def _renamed(conjunct: Conjunct, names: Mapping[str, str]) -> Conjunct:
+    read = tuple(names.get(v, v) for v in conjunct.variables)
+    return replace(conjunct, expression=renamed(conjunct.expression, names), variables=read)
+
+
+def _names(known: tuple[Renamed, ...], cut: Cut) -> tuple[Renamed, ...]:
+    """RETURN's names after the cut. What told two branches apart must still do so."""
+    entries = {(r.name, r.variable, r.within) for r in known}
+    inside = [frozenset(positive(rest)) for rest in cut.rests]
+    for gone, kept in cut.names.items():
+        told = {e for e in entries if e[0] in (gone, kept)}
+        if not any(e[0] == gone for e in told):
+            entries.add((gone, gone, inside[1]))
+        if not any(e[0] == kept for e in told):
+            entries.add((kept, kept, inside[0]))
+        entries = {
+            (name, kept if variable == gone else variable, _telling(within, gone, kept))
+            for name, variable, within in entries
+        }
+    ordered = sorted(entries, key=lambda e: (e[0], e[1], sorted(e[2])))
+    return tuple(Renamed(*entry) for entry in ordered)
+
+
+def _telling(within: frozenset[str], gone: str, kept: str) -> frozenset[str]:
+    """An event that both branches bind tells them apart no more."""
+    if gone in within and kept in within:
+        return within - {gone}
+    return within - {gone, kept}
+
+
+RULE = Rule("factoring", "(A a1 ; B b) | (A a2 ; C c) = A a1 ; (B b | C c)", apply)
