@@ -23,6 +23,8 @@ from cepheid.engine.run import Engine
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan
+from cepheid.plan.profile import Profile
+from cepheid.planner import Prepared
 
 BATCH = 1 << 17
 """Rows of a table that go to the engine at once."""
@@ -122,7 +124,7 @@ def merge(streams: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
 
 
 def run(
-    plan: Plan,
+    prepared: Prepared,
     source: Source,
     options: Options,
     seen: Callable[[int], None] = lambda rows: None,
@@ -131,17 +133,37 @@ def run(
 
     `seen` is told the number of rows after every batch of events.
     """
+    plan = prepared.plan
+    engine, batches = _start(prepared, source, options)
+    matches = _matches(engine, batches, seen)
+    return engine.schema, _by_end(engine, matches) if _key_by_key(plan) else matches
+
+
+def profile(prepared: Prepared, source: Source, options: Options) -> Profile:
+    """Run the query, forget its matches, and tell what happened."""
+    engine, batches = _start(prepared, source, options)
+    for _ in _matches(engine, batches, lambda rows: None):
+        pass
+    return engine.profile()
+
+
+def _start(
+    prepared: Prepared, source: Source, options: Options
+) -> tuple[Engine, Iterable[pa.RecordBatch]]:
+    """An engine, and the events as it needs them. What can match nothing isn't read."""
+    plan = prepared.plan
     if isinstance(source, Batches) and _key_by_key(plan):
         source = _read(source)
     needed = [n for n in source.schema.names if n in plan.required]
-    if isinstance(source, pa.Table):
+    schema = pa.schema([source.schema.field(n) for n in needed])
+    if prepared.query.nothing is not None:
+        batches: Iterable[pa.RecordBatch] = ()
+    elif isinstance(source, pa.Table):
         source = _named(plan, source).select(needed)
-        batches: Iterable[pa.RecordBatch] = _slices(in_order(plan, source))
+        batches = _slices(in_order(plan, source))
     else:
         batches = (batch.select(needed) for batch in source)
-    engine = Engine(plan, pa.schema([source.schema.field(n) for n in needed]), jit=options.jit)
-    matches = _matches(engine, batches, seen)
-    return engine.schema, _by_end(engine, matches) if _key_by_key(plan) else matches
+    return prepared.engine(schema, options.jit), batches
 
 
 def _by_end(engine: Engine, matches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

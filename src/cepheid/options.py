@@ -51,7 +51,7 @@ class Options:
     jit           compile the kernels; without it the same code runs as plain Python
 
     >>> Options(time="ts", type="name").plan
-    'left-deep'
+    'auto'
     """
 
     time: str
@@ -59,11 +59,11 @@ class Options:
     tie: str | None = None
     unit: Unit | None = None
     params: Mapping[str, object] = field(default_factory=dict)
-    plan: str = "left-deep"
-    negation: Literal["auto", "push", "top"] = "push"
-    propagation: Literal["auto", "push", "lazy", "pull", "pass-down"] = "lazy"
+    plan: str = "auto"
+    negation: Literal["auto", "push", "top"] = "auto"
+    propagation: Literal["auto", "push", "lazy", "pull", "pass-down"] = "auto"
     statistics: Statistics | None = None
-    adapt: Adaptation | None = None
+    adapt: Adaptation | None = Adaptation()
     without: tuple[str, ...] = ()
     partitioning: Partitioning = "auto"
     partitions: int | None = None

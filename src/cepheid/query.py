@@ -11,13 +11,14 @@ import pyarrow as pa
 from cepheid import local
 from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.text import query_text
 from cepheid.errors import DataError
+from cepheid.explain import Explanation
 from cepheid.language import ast, parse, render
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options
-from cepheid.plan.nodes import Plan
-from cepheid.plan.text import plan_text
-from cepheid.planner import make_plan
+from cepheid.plan.profile import Profile
+from cepheid.planner import Prepared, prepare
 from cepheid.schemas import assumed, bind_schema, bind_streams
 
 Data = TypeVar("Data")
@@ -59,31 +60,45 @@ class Query:
             on_spark: Data = match_on_spark(self, data, chosen)
             return on_spark
         source, schema = self._source(data, chosen)
-        plan = self._plan(schema, chosen)
-        matched, batches = local.run(plan, source, chosen)
+        prepared = prepare(self.bind(schema, chosen), chosen)
+        matched, batches = local.run(prepared, source, chosen)
         found: Data = local.like(data, matched, batches)
         return found
 
-    def explain(self, data: Any = None, options: Options | None = None, **named: Any) -> str:
-        """The plan as text. Without data every attribute is taken to exist and to be a number.
+    def explain(
+        self,
+        data: Any = None,
+        options: Options | None = None,
+        *,
+        analyze: bool = False,
+        **named: Any,
+    ) -> Explanation:
+        """How the query is run and why: print it, or save it as JSON, a drawing or a page.
+
+        Without data every attribute is taken to exist and to be a number. With `analyze` the
+        query is run, and what happened stands beside what was expected.
 
         >>> table = pa.table({"ts": [1], "name": ["A"], "x": [0.5]})
         >>> query = Query("PATTERN A a ; B b WHERE a.x < b.x WITHIN 5")
         >>> print(query.explain(table, time="ts", type="name"))
-        window: 5 units
-        SEQ  a.x < b.x
-        ├── A a
-        └── B b
         """
         if data is None:
+            if analyze:
+                raise DataError("analyze=True runs the query: it needs data")
             chosen = _options(options, {"time": "ts", "type": "type", **named})
-            return plan_text(self._plan(assumed(self.syntax, chosen), chosen))
+            return _explanation(prepare(self.bind(assumed(self.syntax, chosen), chosen), chosen))
         chosen = _options(options, named)
         if _on_spark(data):
-            from cepheid.spark.batch import explain as explain_on_spark
+            from cepheid.spark import batch
 
-            return explain_on_spark(self, data, chosen)
-        return plan_text(self._plan(self._source(data, chosen)[1], chosen))
+            prepared, distribution = batch.explain(self, data, chosen)
+            profile = batch.profile(self, data, chosen) if analyze else None
+            return _explanation(prepared, distribution, profile)
+        source, schema = self._source(data, chosen)
+        prepared = prepare(self.bind(schema, chosen), chosen)
+        if not analyze:
+            return _explanation(prepared)
+        return _explanation(prepared, profile=local.profile(prepared, source, chosen))
 
     def bind(
         self,
@@ -104,9 +119,6 @@ class Query:
         else:
             bound = bind_streams(schema, chosen)[1]
         return bind(self.syntax, bound, chosen.params, Source(self.text, self.name))
-
-    def _plan(self, schema: pa.Schema | Mapping[str, pa.Schema], options: Options) -> Plan:
-        return make_plan(self.bind(schema, options), options.plan, options.negation == "push")
 
     def _source(
         self, data: Any, options: Options
@@ -159,6 +171,22 @@ def rejected(data: Data, time: str) -> Data:
     dead = local.rejected(source, time)
     letters: Data = local.like(data, dead.schema, iter(dead.to_batches()))
     return letters
+
+
+def _explanation(
+    prepared: Prepared,
+    distribution: tuple[tuple[str, str], ...] = (),
+    profile: Profile | None = None,
+) -> Explanation:
+    query = prepared.query
+    return Explanation(
+        query_text(query),
+        prepared.planned,
+        prepared.rewritten.applied,
+        query.warnings,
+        distribution,
+        profile,
+    )
 
 
 def _options(options: Options | None, named: Mapping[str, Any]) -> Options:

@@ -18,7 +18,7 @@ from cepheid.cli.progress import bar
 from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.options import Options
-from cepheid.planner import make_plan
+from cepheid.planner import prepare
 from cepheid.query import Query
 from cepheid.schemas import bind_streams
 
@@ -30,16 +30,18 @@ def run_here(query: Query, sources: tuple[Input, ...], options: Options, target:
     named = all(files)
     schemas = {name: file.schema for name, file in files.items()}
     bound = query.bind(schemas if named else schemas[""], options)
-    plan = make_plan(bound, options.plan, options.negation == "push")
+    prepared = prepare(bound, options)
     tables = {
-        name: file.read([n for n in file.schema.names if n in plan.required])
+        name: file.read([n for n in file.schema.names if n in prepared.plan.required])
         for name, file in files.items()
     }
     table = local.merge(tables, _merged(tables, options)) if named else tables[""]
     with bar() as progress, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
         task = progress.add_task("matching", total=table.num_rows, unit="events")
-        schema, batches = local.run(plan, table, options, lambda rows: progress.advance(task, rows))
+        schema, batches = local.run(
+            prepared, table, options, lambda rows: progress.advance(task, rows)
+        )
         refuse_nested(schema, target)
         kept = Kept(target.limit)
         counted = kept.watch(batches)

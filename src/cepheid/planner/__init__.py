@@ -1,5 +1,7 @@
-"""Makes plans: alternatives of disjunctions, shapes of join trees, what hangs on which node."""
+"""Makes plans: rewritten queries, alternatives of disjunctions, trees of joins, the cheapest of
+them; and changes them while they run."""
 
 from cepheid.planner.plan import make_plan
+from cepheid.planner.prepare import Prepared, prepare
 
-__all__ = ["make_plan"]
+__all__ = ["Prepared", "make_plan", "prepare"]

@@ -21,6 +21,7 @@ from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN
 from cepheid.plan.nodes import Leaf, Plan, waits
 from cepheid.plan.reading import joined_columns
+from cepheid.planner import Prepared
 from cepheid.spark.expressions import Translator, combine, microseconds, named
 from cepheid.spark.layout import (
     ByKey,
@@ -47,11 +48,15 @@ class Source:
     into, or fewer where Spark finds that they would be small."""
 
     events: DataFrame
-    plan: Plan
+    prepared: Prepared
     types: dict[str, t.DataType]
     classes: tuple[Class, ...]
     partitions: int | None
     shuffled: int
+
+    @property
+    def plan(self) -> Plan:
+        return self.prepared.plan
 
     @property
     def masked(self) -> bool:
@@ -139,7 +144,7 @@ def _sectioned(task: Task) -> Task:
 
 def task_of(source: Source, jit: bool) -> Task:
     left = tuple((n, Leaf(c.leaf.variable, c.left)) for n, c in enumerate(source.classes) if c.left)
-    return Task(source.plan, jit, left if source.masked else ())
+    return Task(source.prepared, jit, left if source.masked else ())
 
 
 def shipped(source: Source) -> list[str]:

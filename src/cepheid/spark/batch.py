@@ -7,6 +7,7 @@ result is used, except that time slices need one small job to find the range of 
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,13 @@ from cepheid.engine.output import output_schema
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan
-from cepheid.plan.text import plan_text
-from cepheid.planner import make_plan
+from cepheid.plan.profile import Profile, total
+from cepheid.planner import Prepared, prepare
 from cepheid.schemas import bind_streams
 from cepheid.spark import worker
 from cepheid.spark.arrange import Source, arrange, shipped, task_of
 from cepheid.spark.expressions import Translator, named
-from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_text
+from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
 from cepheid.spark.pushdown import Class, classify
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
@@ -46,9 +47,17 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
 
     With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.
     """
-    source, bound, schema = _source(query, data, options)
-    layout, spare = _layout(source, bound, options)
+    source, schema = _source(query, data, options)
+    result = spark_schema(output_schema(source.plan, schema))
+    return _mapped(source, options, runner, result)
+
+
+def _mapped(source: Source, options: Options, runner: Runner, result: t.StructType) -> DataFrame:
+    """What the runner makes of the rows of each partition."""
     adopt_session(source.events.sparkSession)
+    if source.prepared.query.nothing is not None:
+        return source.events.sparkSession.createDataFrame([], result)
+    layout, spare = _layout(source, options)
     rows, task = arrange(source, layout, spare, task_of(source, options.jit))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -56,23 +65,34 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        return rows.mapInArrow(run, spark_schema(output_schema(source.plan, schema)))
+        return rows.mapInArrow(run, result)
 
 
-def explain(query: Query, data: Data, options: Options) -> str:
-    """The plan, how the work is partitioned, and what Spark does before the engine. No job."""
-    source, bound, _ = _source(query, data, options)
-    layout, _ = _layout(source, bound, options)
-    lines = [
-        plan_text(source.plan),
-        f"partitioning: {layout_text(layout, source.shuffled)}",
-        f"columns: {', '.join(shipped(source))}",
-    ]
-    return "\n".join([*lines, *(_class_text(c) for c in source.classes)])
+def profile(query: Query, data: Any, options: Options) -> Profile:
+    """Run the query, forget its matches, and tell what happened in all partitions together."""
+    source, _ = _source(query, data, options)
+    result = t.StructType([t.StructField(worker.PROFILE_COLUMN, t.BinaryType())])
+    rows = _mapped(source, options, worker.profile, result).collect()
+    return total(pickle.loads(row[0]) for row in rows)
+
+
+def explain(
+    query: Query, data: Data, options: Options
+) -> tuple[Prepared, tuple[tuple[str, str], ...]]:
+    """How the query is run; and, by name, how the work is partitioned and what Spark does before
+    the engine. No job."""
+    source, _ = _source(query, data, options)
+    layout, _ = _layout(source, options)
+    return source.prepared, (
+        ("partitioning", layout_text(layout, source.shuffled)),
+        ("why", layout_reason(layout, source.plan, options)),
+        ("columns", ", ".join(shipped(source))),
+        *(("pushed to Spark", _class_text(c)) for c in source.classes),
+    )
 
 
 def _class_text(class_: Class) -> str:
-    pushed = f"pushed to Spark: {class_.leaf.variable}: {' AND '.join(class_.texts) or 'all rows'}"
+    pushed = f"{class_.leaf.variable}: {' AND '.join(class_.texts) or 'all rows'}"
     left = " AND ".join(expression_text(expr) for expr in class_.left)
     return f"{pushed}; left to the engine: {left}" if left else pushed
 
@@ -86,16 +106,18 @@ def rejected(data: Any, time: str) -> Any:
     return data.filter(named(time).isNull())
 
 
-def _source(query: Query, data: Data, options: Options) -> tuple[Source, BoundQuery, pa.Schema]:
+def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Schema]:
     """The query bound to the data, and planned."""
     events, schema, bound = _bind(query, data, options)
-    plan = make_plan(bound, options.plan, options.negation == "push")
+    prepared = prepare(bound, options)
+    plan = prepared.plan
     _require_readable(plan, events, schema)
     types = {f.name: f.dataType for f in events.schema.fields}
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     partitions = options.partitions
-    source = Source(events, plan, types, classify(plan, types), partitions, partitions or shuffled)
-    return source, bound, schema
+    classes = classify(plan, types)
+    source = Source(events, prepared, types, classes, partitions, partitions or shuffled)
+    return source, schema
 
 
 def _bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
@@ -150,8 +172,8 @@ def _require_readable(plan: Plan, events: DataFrame, schema: pa.Schema) -> None:
             raise DataError(f"column `{name}` is {kind}, which can't be read in a query")
 
 
-def _layout(source: Source, bound: BoundQuery, options: Options) -> tuple[Layout, Layout | None]:
-    translator = Translator(source.types)
+def _layout(source: Source, options: Options) -> tuple[Layout, Layout | None]:
+    translator, bound = Translator(source.types), source.prepared.query
     layout = choose(source.plan, bound, options, translator)
     if options.partitioning == "auto" and isinstance(layout, Slices):
         return layout, find_partial(source.plan, bound, translator)

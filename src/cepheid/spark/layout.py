@@ -85,6 +85,27 @@ def layout_text(layout: Layout, partitions: int) -> str:
             assert_never(layout)
 
 
+def layout_reason(layout: Layout, plan: Plan, options: Options) -> str:
+    """Why the work is cut so."""
+    if options.partitioning != "auto":
+        return "asked for"
+    match layout:
+        case Rows():
+            return "events needn't meet"
+        case ByKey():
+            return "WHERE connects all variables by the key, so matches never cross keys"
+        case Partial():
+            return "WHERE connects some variables; the rows of the others are copied"
+        case Slices():
+            return "no key connects all variables; each slice has a copy of the window before it"
+        case Single() if in_events(plan):
+            return "the window counts events of the whole stream"
+        case Single():
+            return "without a window nothing can be cut"
+        case _:
+            assert_never(layout)
+
+
 def in_events(plan: Plan) -> bool:
     """Whether the window counts events, so that rows must be numbered before the filter."""
     return plan.window is not None and plan.window.clock is Clock.EVENTS

@@ -1,15 +1,16 @@
 """What runs in Spark's Python workers: the engine over the rows of a partition.
 
 Rows come in the order of the stream; where partitions are made of sections (time slices, copies
-of what has no key), section by section, each of which has an engine of its own. Nothing here
-reaches the parser or the planner.
+of what has no key), section by section, each of which has an engine of its own, which adapts to
+its own part of the data. Nothing here reaches the parser.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -20,10 +21,13 @@ from cepheid.engine.classes import CLASS_COLUMN, class_masks
 from cepheid.engine.clock import times
 from cepheid.engine.output import MATCH_END
 from cepheid.engine.run import Engine
-from cepheid.plan.nodes import Leaf, Plan
+from cepheid.plan.nodes import Leaf
+from cepheid.planner import Prepared
 
 SECTION_COLUMN = "__section"
 """Which section of its partition a row belongs to."""
+
+PROFILE_COLUMN = "profile"
 
 ROWS = 1 << 16
 """Rows that go to the engine at once: Spark's batches are smaller than is good for it."""
@@ -37,7 +41,7 @@ class Task:
     rows, with the predicates that Spark couldn't check. `owned` gives, for each time slice, the
     ends of the matches that are its own: first, and first of the next."""
 
-    plan: Plan
+    prepared: Prepared
     jit: bool = True
     left: tuple[tuple[int, Leaf], ...] = ()
     sections: bool = False
@@ -62,15 +66,32 @@ def discard(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     return iter(())
 
 
+def profile(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Instead of the matches, what happened in each section: a pickled `Profile` a row."""
+    gathered = (_narrow(task, batch) for batch in gather(batches))
+    parts = sections(gathered) if task.sections else iter([(0, gathered)])
+    for _, part in parts:
+        engine, found = _run(task, part)
+        for _ in found:
+            pass
+        if engine is not None:
+            yield pa.record_batch({PROFILE_COLUMN: [pickle.dumps(engine.profile())]})
+
+
 def _matches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return _run(task, batches)[1]
+
+
+def _run(
+    task: Task, batches: Iterator[pa.RecordBatch]
+) -> tuple[Engine | None, Iterator[pa.RecordBatch]]:
+    """An engine, and what it finds; none where there are no rows."""
     first = next(batches, None)
     if first is None:
-        return
-    engine = Engine(task.plan, first.schema, jit=task.jit)
-    yield from engine.push(first)
-    for batch in batches:
-        yield from engine.push(batch)
-    yield from engine.finish()
+        return None, iter(())
+    engine = task.prepared.engine(first.schema, task.jit)
+    pushed = chain.from_iterable(map(engine.push, chain((first,), batches)))
+    return engine, chain(pushed, engine.finish())
 
 
 def gather(batches: Iterator[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,178 @@
+"""Adaptation: another plan when the data have changed (ZStream 5.3, thesis 3.5.5).
+
+At the end of a round, as often as a budget allows, the leaves are sampled. If a statistic has
+moved by more than t from what the running plan was made with, plans are searched again; one that
+promises to be cheaper by more than c is installed, at this round's boundary.
+
+A plan whose kernels were never compiled costs seconds before it saves anything. It is installed
+once the run has lasted long enough to have wasted as much (the rule of whoever rents skis): a
+short run never pays for a plan that it has no time to use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from cepheid.algebra.query import BoundQuery
+from cepheid.engine.run import Engine
+from cepheid.engine.sampling import Sampler, Windowed, targets
+from cepheid.options import Adaptation
+from cepheid.plan.nodes import Plan, waits
+from cepheid.plan.profile import Replan
+from cepheid.planner.cost import cost_of
+from cepheid.planner.planned import Planned
+from cepheid.planner.search import search
+from cepheid.statistics import Statistics
+
+SAMPLING = 0.02
+"""The share of a run's time that gathering statistics may take."""
+
+SEARCHING = 0.05
+"""The share that looking for other plans may take."""
+
+COMPILING = 0.7
+"""Seconds for which a kernel is compiled, about."""
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """What an engine must have at hand to look for another plan, on workers, too."""
+
+    query: BoundQuery
+    planned: Planned
+    adaptation: Adaptation
+    negation: str = "auto"
+    propagation: str = "auto"
+
+    def search(self, statistics: Statistics) -> Planned:
+        """The best plan for these statistics that can replace the one that runs."""
+        negation = self.negation
+        if any(waits(root) for root in self.planned.plan.alternatives):
+            # What waits must wait for the same in all plans: negations stay where they are.
+            negation = "top" if any(c.top for c in self.planned.winner.choices) else "push"
+        return search(self.query, statistics, negation=negation, propagation=self.propagation)
+
+
+class Adapter:
+    """Advises an engine. `sampling` and `searching` are shares of the engine's time."""
+
+    def __init__(
+        self, adaptive: Adaptive, sampling: float = SAMPLING, searching: float = SEARCHING
+    ) -> None:
+        self.planned = adaptive.planned
+        self.replans: tuple[Replan, ...] = ()
+        self.seconds = 0.0
+        self._adaptive = adaptive
+        self._shares = sampling, searching
+        self._targets = targets(adaptive.query)
+        self._sampler = Sampler(self._targets)
+        self._known = Windowed()
+        self._basis = adaptive.planned.statistics  # of the last search
+        self._searching = 0.0
+        self._pace = Pace()
+
+    def advise(self, engine: Engine) -> Plan | None:
+        """Sample, if the budget allows; the plan to go on with, if it is another."""
+        self._pace.begin(engine)
+        if self.seconds > self._shares[0] * engine.seconds:
+            return None
+        began = perf_counter()
+        statistics = self._look(engine)
+        self.seconds += perf_counter() - began
+        pace = self._pace.lap(engine)
+        self._note_gain(pace)
+        why = moved(self._basis, statistics, self._adaptive.adaptation.change)
+        if why is None or self._searching > self._shares[1] * engine.seconds:
+            return None
+        began = perf_counter()
+        plan = self._reconsider(engine, statistics, why, pace)
+        self._searching += perf_counter() - began
+        return plan
+
+    def _look(self, engine: Engine) -> Statistics:
+        buffers = {leaf.variable: operator.out for leaf, operator in engine.leaves.items()}
+        context = engine.context
+        sample = self._sampler.sample(buffers, context.store, context.window, context.frontier)
+        self._known.add(sample)
+        return self._known.statistics(self._targets.ticks)
+
+    def _reconsider(
+        self, engine: Engine, statistics: Statistics, why: str, pace: float | None
+    ) -> Plan | None:
+        best = self._adaptive.search(statistics)
+        gain = cost_of(self.planned.plan, statistics) / best.winner.cost
+        enough = gain > 1 + self._adaptive.adaptation.gain
+        if enough and not self._worth_compiling(engine, best.plan, gain):
+            return None  # the basis stays: it is looked at again
+        self._basis = statistics
+        if best.plan == self.planned.plan:
+            return None
+        self.replans += (
+            Replan(
+                round=engine.counts.rounds,
+                at=engine.context.frontier,
+                before=self.planned.winner.name,
+                after=best.winner.name,
+                why=why,
+                predicted=gain,
+                installed=enough,
+            ),
+        )
+        if not enough:
+            return None
+        self.planned = best
+        self._pace.change(pace)
+        return best.plan
+
+    def _worth_compiling(self, engine: Engine, plan: Plan, gain: float) -> bool:
+        wasted = engine.seconds * (1 - 1 / gain)
+        return wasted >= COMPILING * engine.cold(plan)
+
+    def _note_gain(self, pace: float | None) -> None:
+        """How much faster rounds are than they were before the last change."""
+        before, last = self._pace.before, self.replans[-1] if self.replans else None
+        if last is not None and last.installed and last.observed is None and before and pace:
+            self.replans = (*self.replans[:-1], replace(last, observed=before / pace))
+
+
+class Pace:
+    """Seconds per round, lap by lap."""
+
+    def __init__(self) -> None:
+        self._mark: tuple[float, int] | None = None
+        self.before: float | None = None  # of the last lap of the plan before
+
+    def begin(self, engine: Engine) -> None:
+        """The first round of a plan, which makes records for a whole window, doesn't count."""
+        if self._mark is None:
+            self._mark = engine.seconds, engine.counts.rounds
+
+    def lap(self, engine: Engine) -> float | None:
+        """The pace since the last lap."""
+        assert self._mark is not None
+        seconds, rounds = engine.seconds - self._mark[0], engine.counts.rounds - self._mark[1]
+        self._mark = engine.seconds, engine.counts.rounds
+        return seconds / rounds if rounds else None
+
+    def change(self, before: float | None) -> None:
+        """Another plan begins."""
+        self.before, self._mark = before, None
+
+
+def moved(basis: Statistics, now: Statistics, change: float) -> str | None:
+    """What has moved by more than the given share, most of all; None if nothing has."""
+    far: list[tuple[float, str]] = []
+    for what, before, after in (
+        ("rate of", basis.rates, now.rates),
+        ("selectivity of", basis.selectivities, now.selectivities),
+        ("distinct values of", basis.distinct, now.distinct),
+    ):
+        for name, value in after.items():
+            old = before.get(name)
+            if old is None:
+                return "first look at the data"
+            distance = abs(value - old) / max(old, 1e-12)
+            if distance > change:
+                far.append((distance, f"{what} {name} {old:.3g} → {value:.3g}"))
+    return max(far)[1] if far else None

@@ -1,0 +1,67 @@
+"""From a bound query and options to what a runtime needs: rewritten, planned, ready to adapt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cepheid.algebra.query import BoundQuery
+from cepheid.engine.run import Engine
+from cepheid.options import Options
+from cepheid.plan.nodes import Plan
+from cepheid.planner.adapt import Adapter, Adaptive
+from cepheid.planner.cost import cost_of
+from cepheid.planner.figures import check
+from cepheid.planner.planned import Planned
+from cepheid.planner.search import search
+from cepheid.rewrites import Rewritten, rewrite
+from cepheid.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A query that is ready to run, here or on a worker. `adaptive` is None where the plan stays
+    as it is: the caller chose it, or there is no other."""
+
+    rewritten: Rewritten
+    planned: Planned
+    adaptive: Adaptive | None = None
+
+    @property
+    def query(self) -> BoundQuery:
+        return self.rewritten.query
+
+    @property
+    def plan(self) -> Plan:
+        return self.planned.plan
+
+    def engine(self, schema: pa.Schema, jit: bool = True) -> Engine:
+        """An engine of its own, for one ordered stream of events."""
+        advisor = None if self.adaptive is None else Adapter(self.adaptive)
+        return Engine(self.plan, schema, jit=jit, advisor=advisor)
+
+
+def prepare(query: BoundQuery, options: Options) -> Prepared:
+    """Rewrite the query and find its plan."""
+    statistics = options.statistics or Statistics()
+    check(statistics, query)
+
+    def cost(candidate: BoundQuery) -> float:
+        return cost_of(search(candidate, statistics).plan, statistics)
+
+    rewritten = rewrite(query, statistics, options.without, cost)
+    planned = search(
+        rewritten.query,
+        statistics,
+        plan=options.plan,
+        negation=options.negation,
+        propagation=options.propagation,
+    )
+    adapts = options.adapt is not None and options.plan == "auto" and bool(planned.losers)
+    adaptive = (
+        Adaptive(rewritten.query, planned, options.adapt, options.negation, options.propagation)
+        if options.adapt is not None and adapts
+        else None
+    )
+    return Prepared(rewritten, planned, adaptive)
