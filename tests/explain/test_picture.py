@@ -82,7 +82,7 @@ def test_text_stays_in_its_box(name: str) -> None:
         for text in group.findall(f"{SVG}text"):
             size = float(text.get("font-size", 12))
             x, y = float(text.get("x", "")), float(text.get("y", ""))
-            wide = len(text.text or "") * size * 0.6
+            wide = sum(0.75 if c.isupper() else 0.6 for c in text.text or "") * size
             begin, end = (x - wide, x) if text.get("text-anchor") == "end" else (x, x + wide)
             assert begin >= x0 and end <= x1, text.text
             assert y - size >= y0 and y <= y1 - 4

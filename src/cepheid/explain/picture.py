@@ -14,7 +14,18 @@ from cepheid.explain.figures import amount, count, duration, share
 from cepheid.explain.layout import PAGE, Box, Item, Layout, arrange
 from cepheid.explain.legend import legend
 from cepheid.explain.markup import element, escape, shorten
-from cepheid.explain.paint import EDGE, FAINT, INK, MONO, MUTED, OUTLINE, SANS, ground, thickness
+from cepheid.explain.paint import (
+    EDGE,
+    FAINT,
+    INK,
+    MONO,
+    MUTED,
+    OUTLINE,
+    SANS,
+    extent,
+    ground,
+    thickness,
+)
 from cepheid.explain.sections import settings_lines, verdict
 from cepheid.explain.tree import Shown, show, walk_shown
 from cepheid.plan.profile import Profile
@@ -42,10 +53,7 @@ class _Line:
 
     @property
     def width(self) -> float:
-        """What the letters take at most, in the fonts that are usual."""
-        if self.mono:
-            return len(self.text) * SMALL * 0.61
-        return len(self.text) * (TITLE * 0.69 if self.bold else SMALL * 0.6)
+        return extent(self.text, TITLE if self.bold else SMALL, self.bold, self.mono)
 
 
 def picture(planned: Planned, profile: Profile | None = None) -> str:
