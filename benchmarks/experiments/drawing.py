@@ -10,6 +10,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.ticker import EngFormatter
 
 from benchmarks.experiments.experiment import Experiment, Figure, Metric
 
@@ -58,9 +59,11 @@ def draw_panel(
     axes.set_xticks(places, [spot.label for spot in spots], fontsize=8)
     axes.set_xlabel(experiment.x, fontsize=9)
     axes.set_ylabel(metric.label, fontsize=9)
-    axes.tick_params(axis="y", labelsize=8)
+    axes.tick_params(axis="y", which="both", labelsize=8)
     if metric.log and not experiment.bars:
         axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(EngFormatter(sep=" "))
+    axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
     if panel:
         axes.set_title(panel, fontsize=9)
     axes.grid(axis="y", alpha=0.3, linewidth=0.6)

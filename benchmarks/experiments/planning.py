@@ -66,7 +66,7 @@ def counted(workload: Workload, options: dict[str, Any], table: pa.Table) -> Cou
     matches = 0
     tracemalloc.start()
     try:
-        engine = Engine(plan, read.schema)
+        engine = Engine(plan, read.schema, jit=options.get("jit", True))
         for batch in read.to_batches(max_chunksize=ROUND):
             matches += sum(found.num_rows for found in engine.push(batch))
         matches += sum(found.num_rows for found in engine.finish())

@@ -1,0 +1,250 @@
+"""`python -m benchmarks.calibrate [--write]`: fit the cost model's weights to this engine.
+
+Small workloads, each of which stresses something else, are timed and held against the counts of
+the cost model itself. Its cost is linear in the weights, so a count is the cost of a plan under
+weights of which one is 1 and the others are 0. The weights are those with the least relative
+error, and none is negative. The workloads of the papers' figures are not among them: the
+correlation is measured on those (`benchmarks.correlation`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+import cepheid as cep
+from benchmarks.cases import STOCK_COLUMNS, known
+from benchmarks.fitting import Floats, nonnegative
+from benchmarks.measure import BATCH, PREFIX
+from benchmarks.report import Record, provenance, write_json
+from cepheid import planner
+from cepheid.planner.cost import cost_of
+from cepheid.planner.search import search
+from cepheid.planner.weights import Weights, calibrated
+from cepheid.statistics import Statistics
+from cepheid.workloads import stocks
+
+SEED = 1978
+ROWS = 400_000
+REPEATS = 7
+TARGET = Path(planner.__file__).parent / "weights.json"
+
+NANOSECONDS = tuple(f.name for f in fields(Weights) if f.name != "pass_down")
+"""The weights that are fitted. `pass_down` is no time; it is found by trying."""
+
+EVEN = {"A": 1, "B": 1, "C": 1}
+
+
+@dataclass(frozen=True)
+class Micro:
+    """A query over ticks with these rates and price selectivities, and how it is run."""
+
+    query: str
+    rates: Mapping[str, float]
+    selectivity: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    distinct: int = 0
+    """If there are any: how many different volumes there are, for equalities."""
+
+    @property
+    def name(self) -> str:
+        text = " ".join(self.query.split()).partition(" RETURN")[0]
+        rates = ":".join(f"{rate:g}" for rate in self.rates.values())
+        how = ", ".join(self.options.values())
+        return f"{text} | {rates}{f' | {how}' if how else ''}"
+
+    def events(self, rows: int) -> pa.Table:
+        table = stocks.generate(rows, SEED, rates=self.rates, selectivity=self.selectivity)
+        if not self.distinct:
+            return table
+        volume = pa.array(table["volume"].to_numpy() % self.distinct)
+        return table.set_column(table.schema.get_field_index("volume"), "volume", volume)
+
+    def statistics(self) -> Statistics:
+        """What the events were drawn with."""
+        shares = {f"{a}.price > {b}.price": share for (a, b), share in self.selectivity.items()}
+        rates = known(self.rates).rates
+        distinct = {f"{v}.volume": float(self.distinct) for v in self.rates if self.distinct}
+        named = {text: share for text, share in shares.items() if text in self.query}
+        read = {column: n for column, n in distinct.items() if column in self.query}
+        return Statistics(rates, named, read)
+
+
+def micros() -> Iterator[Micro]:
+    """Each weight has workloads that depend on it more than on the others."""
+    two = {"A": 1, "B": 1}
+    for window in (2, 20, 100, 400):  # emit
+        yield Micro(f"PATTERN A ; B WITHIN {window} RETURN A.price AS a, B.price AS b", two)
+    for window in (50, 200, 800):  # access, test
+        for share in (1 / 4, 1 / 50):
+            where = "A.price > B.price"
+            yield Micro(
+                f"PATTERN A ; B WHERE {where} WITHIN {window} RETURN A.price AS a, B.price AS b",
+                two,
+                {("A", "B"): share},
+            )
+    for window in (50, 200):  # output: intermediate pairs of which few are ever used
+        for plan in ("left-deep", "right-deep"):
+            for pair in (("C", "B"), ("A", "B")):
+                text = f"{pair[0]}.price > {pair[1]}.price"
+                yield Micro(
+                    f"PATTERN A ; B ; C WHERE {text} WITHIN {window} RETURN A.price AS a",
+                    EVEN,
+                    {pair: 1 / 50},
+                    {"plan": plan},
+                )
+    for rates in ({"A": 1, "B": 50}, {"A": 50, "B": 1}, {"A": 1, "B": 200}):  # event, probe
+        yield Micro("PATTERN A ; B WITHIN 20 RETURN A.price AS a", rates)
+        yield Micro("PATTERN A ; B WITHIN 200 RETURN A.price AS a", rates)
+    for distinct in (50, 200, 1000):  # hash
+        for window in (100, 1000):
+            yield Micro(
+                f"PATTERN A ; B WHERE A.volume = B.volume WITHIN {window} RETURN A.price AS a",
+                two,
+                distinct=distinct,
+            )
+    for window in (50, 500):  # negations
+        for negation in ("push", "top"):
+            for rates in (EVEN, {"A": 1, "B": 1, "C": 10}, {"A": 1, "B": 10, "C": 1}):
+                yield Micro(
+                    f"PATTERN A ; !B ; C WITHIN {window} RETURN A.price AS a",
+                    rates,
+                    options={"negation": negation},
+                )
+    for window in (20, 60, 200):  # element
+        for rates in (EVEN, {"A": 1, "B": 10, "C": 1}):
+            yield Micro(f"PATTERN A ; B+ ; C WITHIN {window} RETURN count(B) AS n", rates)
+    for rare in (1, 20, 200):  # demand: the same with and without pull
+        for propagation in ("lazy", "pull"):
+            yield Micro(
+                "PATTERN A ; B ; C WHERE A.price > B.price WITHIN 100 RETURN A.price AS a",
+                {"A": rare, "B": rare, "C": 1},
+                {("A", "B"): 1 / 10},
+                {"propagation": propagation},
+            )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Nanoseconds per event, and the model's counts per event by weight."""
+
+    micro: Micro
+    nanoseconds: float
+    counts: Mapping[str, float]
+
+
+def measure(micro: Micro, rows: int = ROWS, repeats: int = REPEATS) -> Measured:
+    table = micro.events(rows)
+    query = cep.Query(micro.query)
+    options: dict[str, Any] = {**STOCK_COLUMNS, **micro.options}
+
+    def run(events: pa.Table) -> float:
+        began = time.process_time()
+        for _ in query.match(iter(events.to_batches(max_chunksize=BATCH)), **options):
+            pass
+        return time.process_time() - began
+
+    run(table.slice(0, PREFIX))
+    seconds = min(run(table) for _ in range(repeats))
+    return Measured(micro, 1e9 * seconds / rows, counts(micro, query, table.schema))
+
+
+def counts(micro: Micro, query: cep.Query, schema: pa.Schema) -> dict[str, float]:
+    """How often a plan is expected to do what each weight stands for, per event."""
+    statistics = micro.statistics()
+    forced = {"plan": "left-deep", "negation": "push", "propagation": "lazy", **micro.options}
+    plan = search(query.bind(schema, **STOCK_COLUMNS), statistics, **forced).plan
+    assert plan.window is not None
+    nothing = dict.fromkeys((f.name for f in fields(Weights)), 0.0)
+    return {
+        name: cost_of(plan, statistics, Weights.of(nothing | {name: 1.0})) / plan.window.size
+        for name in NANOSECONDS
+    }
+
+
+def fit(measured: list[Measured]) -> tuple[dict[str, float], Floats]:
+    """The weights, and by what factor each estimate misses: 1 is right."""
+    matrix = np.array([[m.counts[name] for name in NANOSECONDS] for m in measured])
+    times = np.array([m.nanoseconds for m in measured])
+    relative = matrix / times[:, None]
+    found = nonnegative(relative, np.ones(len(times)))
+    weights = {name: round(float(w), 3) for name, w in zip(NANOSECONDS, found, strict=True)}
+    return weights, relative @ found
+
+
+def document(weights: Mapping[str, float], measured: list[Measured], factors: Floats) -> Record:
+    """What is written: the weights, and where they come from."""
+    errors = np.abs(np.log2(np.maximum(factors, 1e-9)))
+    return {
+        "weights": {**weights, "pass_down": calibrated().pass_down},
+        "provenance": {
+            "by": "python -m benchmarks.calibrate",
+            **{k: v for k, v in provenance().items() if k != "quick"},
+            "fit": {
+                "workloads": len(measured),
+                "median_factor": round(float(2 ** np.median(errors)), 3),
+                "worst_factor": round(float(2 ** errors.max()), 3),
+            },
+            "workloads": [
+                {
+                    "name": m.micro.name,
+                    "nanoseconds_per_event": round(m.nanoseconds, 2),
+                    "estimate_over_measured": round(float(factor), 3),
+                }
+                for m, factor in zip(measured, factors, strict=True)
+            ],
+        },
+    }
+
+
+def show(found: Record, console: Console) -> None:
+    table = Table("workload", "ns per event", "estimate / measured", title="calibration")
+    for row in found["provenance"]["workloads"]:
+        factor = row["estimate_over_measured"]
+        table.add_row(row["name"], f"{row['nanoseconds_per_event']:.1f}", f"{factor:.2f}")
+    console.print(table)
+    weights = ", ".join(f"{name} {value:g}" for name, value in found["weights"].items())
+    quality = found["provenance"]["fit"]
+    console.print(f"weights (ns): {weights}", highlight=False)
+    console.print(
+        f"half of the estimates are within a factor of {quality['median_factor']}, all within "
+        f"{quality['worst_factor']}",
+        highlight=False,
+    )
+
+
+def main(
+    measuring: Callable[[Micro], Measured] = measure, workloads: Iterator[Micro] | None = None
+) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrate", description=__doc__)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the weights and leave weights.json as it is"
+    )
+    given = parser.parse_args()
+    console = Console(emoji=False, width=None if sys.stdout.isatty() else 140)
+    pa.set_cpu_count(1)
+    measured = []
+    with console.status("measuring") as status:
+        for micro in workloads or micros():
+            status.update(micro.name)
+            measured.append(measuring(micro))
+    weights, factors = fit(measured)
+    found = document(weights, measured, factors)
+    show(found, console)
+    if not given.dry_run:
+        write_json(TARGET, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
