@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import cepheid as cep
 from cepheid.algebra.query import BoundQuery
@@ -14,15 +14,9 @@ from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.planner import make_plan
 from cepheid.planner.choice import Choice
 from cepheid.planner.planned import Candidate, Estimate, Planned
+from cepheid.rewrites import Applied
 from cepheid.schemas import assumed
 from cepheid.statistics import Statistics
-
-
-@dataclass(frozen=True)
-class Applied:
-    rule: str
-    before: str
-    after: str
 
 
 def bound(query: str, time: str = "ts") -> BoundQuery:

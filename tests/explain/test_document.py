@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from cepheid.explain import Explanation
 from cepheid.plan.profile import Replan
+from cepheid.rewrites import Applied
 from cepheid.statistics import Statistics
-from tests.explain.cases import Applied, plan_of, profile_of
+from tests.explain.cases import plan_of, profile_of
 
 QUERY = "PATTERN A a ; !B b ; C c WHERE c.x > 1 WITHIN 10"
 

@@ -12,8 +12,9 @@ import pytest
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
 from cepheid.plan.profile import Replan
+from cepheid.rewrites import Applied
 from cepheid.statistics import Statistics
-from tests.explain.cases import DRAWN, Applied, plan_of, profile_of
+from tests.explain.cases import DRAWN, plan_of, profile_of
 
 QUERY = "PATTERN A a ; B b\nWHERE a.x < b.x AND a.s <> '</pre><script>'\nWITHIN 10 units"
 

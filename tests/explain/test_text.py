@@ -10,8 +10,9 @@ from cepheid.plan.nodes import Leaf
 from cepheid.plan.profile import NodeProfile, Replan
 from cepheid.planner.choice import Choice
 from cepheid.planner.planned import Candidate
+from cepheid.rewrites import Applied
 from cepheid.statistics import Statistics
-from tests.explain.cases import Applied, plan_of, profile_of
+from tests.explain.cases import plan_of, profile_of
 
 QUERY = "PATTERN A a ; B b ; C c\nWHERE b.x < c.x\nWITHIN 10 units"
 # a, b, c, (b c), (a (b c)): 4 µs in all, half of it at the top

@@ -27,6 +27,20 @@ class TimeUnit(StrEnum):
     D = "d"
 
 
+class Negation(StrEnum):
+    AUTO = "auto"
+    PUSH = "push"
+    TOP = "top"
+
+
+class Propagation(StrEnum):
+    AUTO = "auto"
+    PUSH = "push"
+    LAZY = "lazy"
+    PULL = "pull"
+    PASS_DOWN = "pass-down"
+
+
 QueryFile = Annotated[
     Path,
     typer.Argument(
@@ -71,6 +85,19 @@ Parameters = Annotated[
 PlanShape = Annotated[
     str, typer.Option(help="left-deep, right-deep, or a tree over the variables: '(a (b c))'.")
 ]
+NegationPlace = Annotated[
+    Negation | None, typer.Option(help="Where negations are tested: pushed down, or on top.")
+]
+PropagationKind = Annotated[
+    Propagation | None, typer.Option(help="How intermediate results move from input to output.")
+]
+StatisticsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--statistics", metavar="FILE.json", exists=True, dir_okay=False, show_default=False,
+        help="What is known of the data: an object with rates, selectivities and distinct.",
+    ),
+]  # fmt: skip
 
 
 OptionalInputs = Annotated[

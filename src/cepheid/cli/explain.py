@@ -1,10 +1,36 @@
-"""`cepheid explain`: the plan of a query."""
+"""`cepheid explain`: how a query is run, and with --analyze, how it went."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
 from cepheid.cli import arguments
+from cepheid.errors import DataError
+from cepheid.options import Options
+from cepheid.statistics import Statistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from cepheid.cli.files import Format
+    from cepheid.explain import Explanation
+    from cepheid.query import Query
+
+
+class Form(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    SVG = "svg"
+    HTML = "html"
+
+
+_SUFFIXES = {".txt": Form.TEXT, ".json": Form.JSON, ".svg": Form.SVG, ".html": Form.HTML}
 
 
 def explain(
@@ -15,25 +41,112 @@ def explain(
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
     param: arguments.Parameters = None,
-    plan: arguments.PlanShape = "left-deep",
+    plan: arguments.PlanShape = Options.plan,
+    negation: arguments.NegationPlace = None,
+    propagation: arguments.PropagationKind = None,
+    statistics: arguments.StatisticsFile = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run it over --input, and show what happened.")
+    ] = False,
+    format: Annotated[
+        Form | None,
+        typer.Option(help="By default what the name of --out ends with, or else text."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where it goes instead of the screen.", dir_okay=False),
+    ] = None,
     input_format: arguments.InputFormat = None,
 ) -> None:
-    """Show how a query is run: its key, its window, and the tree of its operators.
+    """Show how a query is run and why: rewrites, plan, estimates, the plans that lost.
 
     Conditions stand at the operator that tests them. Without --input every
-    attribute is taken to exist.
+    attribute is taken to exist; without --statistics rates are assumed.
+    With --analyze the query is run, and actual rows, times and changes of
+    plan stand beside the estimates.
 
         cepheid explain theft.cep
 
-        cepheid explain theft.cep --input rfid.parquet --time ts --type type
+        cepheid explain theft.cep --input rfid.parquet --time ts --type type --analyze
 
         cepheid explain stocks.cep --plan '((IBM Sun) (Oracle Google))'
+
+        cepheid explain stocks.cep --statistics rates.json --out plan.html
     """
-    from cepheid.cli.inputs import columns_for, make_options, read_query
-    from cepheid.plan.text import plan_text
-    from cepheid.planner import make_plan
+    form = _form(format, out)
+    if analyze and not input:
+        raise typer.BadParameter("--analyze runs the query: say over what, --input events.parquet")
+    from cepheid.cli.inputs import make_options, read_query
 
     parsed = read_query(query)
     options = make_options(time, type, tie, unit, param, plan)
-    bound = parsed.bind(*columns_for(parsed, input, input_format, options))
-    typer.echo(plan_text(make_plan(bound, options.plan, options.negation == "push")))
+    options = replace(
+        options,
+        negation=options.negation if negation is None else negation.value,
+        propagation=options.propagation if propagation is None else propagation.value,
+        statistics=None if statistics is None else _read(statistics),
+    )
+    data, options = _data(parsed, input, input_format, options, analyze)
+    written = _written(parsed.explain(data, options, analyze=analyze), form)
+    if out is None:
+        typer.echo(written)
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(f"{written}\n", encoding="utf-8")
+
+
+def _form(chosen: Form | None, out: Path | None) -> Form:
+    if chosen is not None or out is None:
+        return chosen or Form.TEXT
+    form = _SUFFIXES.get(out.suffix.lower())
+    if form is None:
+        names = ", ".join(_SUFFIXES)
+        raise typer.BadParameter(f"{out} is none of {names}: say which --format it is to have")
+    return form
+
+
+def _read(path: Path) -> Statistics:
+    try:
+        return Statistics.from_json(path.read_text(encoding="utf-8"))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _data(
+    query: Query,
+    inputs: list[str] | None,
+    format: Format | None,
+    options: Options,
+    analyze: bool,
+) -> tuple[pa.Table | Mapping[str, pa.Table], Options]:
+    """The events to run over; if it isn't run, no events, with the columns that there would be."""
+    from cepheid.cli.arguments import parse_inputs
+    from cepheid.cli.inputs import EventFile, columns_for
+
+    if not analyze:
+        schemas, options = columns_for(query, inputs, format, options)
+        if isinstance(schemas, Mapping):
+            return {name: schema.empty_table() for name, schema in schemas.items()}, options
+        return schemas.empty_table(), options
+    files = {s.name or "": EventFile(s, options.time) for s in parse_inputs(inputs or (), format)}
+    columns = {name: file.schema for name, file in files.items()}
+    required = query.bind(columns.get("", columns), options).required
+    tables = {
+        name: file.read([column for column in file.schema.names if column in required])
+        for name, file in files.items()
+    }
+    return tables.get("", tables), options
+
+
+def _written(explanation: Explanation, form: Form) -> str:
+    match form:
+        case Form.TEXT:
+            return str(explanation)
+        case Form.JSON:
+            return explanation.to_json()
+        case Form.SVG:
+            return explanation.to_svg()
+        case Form.HTML:
+            return explanation.to_html()
+        case _:
+            assert_never(form)

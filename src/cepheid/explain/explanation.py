@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from cepheid.errors import DataError
 from cepheid.explain.document import to_json
@@ -13,17 +12,7 @@ from cepheid.explain.picture import picture
 from cepheid.explain.text import explanation_text
 from cepheid.plan.profile import Profile
 from cepheid.planner.planned import Planned
-
-
-class Rewrite(Protocol):
-    """A rewrite rule that was applied, and the part of the query before and after."""
-
-    @property
-    def rule(self) -> str: ...
-    @property
-    def before(self) -> str: ...
-    @property
-    def after(self) -> str: ...
+from cepheid.rewrites import Applied
 
 
 @dataclass(frozen=True)
@@ -40,7 +29,7 @@ class Explanation:
 
     query: str
     planned: Planned
-    rewrites: tuple[Rewrite, ...] = ()
+    rewrites: tuple[Applied, ...] = ()
     warnings: tuple[str, ...] = ()
     distribution: tuple[tuple[str, str], ...] = ()
     profile: Profile | None = None
