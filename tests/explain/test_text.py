@@ -101,10 +101,10 @@ def test_a_run_beside_the_estimates() -> None:
                             ──── per window ────  ─────── in this run ───────
                              rows    cost  share   rows    time  share   peak
         SEQ                 2.0 M  2.0 µs   50 %  1,234  500 ms   50 %      0
-        ├── A a                10  100 ns    2 %     90    0 ns    0 %      9
+        ├── A a                10  100 ns    2 %     90       –      –      9
         └── SEQ  b.x < c.x   12 k  1.4 µs   35 %  123 k  250 ms   25 %  1,000
             ├── B b            20  200 ns    5 %     80  1.0 ms   <1 %      8
-            └── C c         1.5 k  300 ns    8 %     70    0 ns    0 %      7
+            └── C c         1.5 k  300 ns    8 %     70       –      –      7
 
         statistics
           assumed  everything: there are no statistics, so defaults took their place

@@ -121,7 +121,7 @@ def _item(node: Shown, analyzed: bool) -> Item:
 def _shares(node: Shown, analyzed: bool) -> str:
     """What the color says, in words."""
     if analyzed:
-        return share(node.busy) if node.actual is not None else ""
+        return share(node.busy) if node.actual is not None and node.actual.seconds else ""
     return share(node.share) if node.estimate is not None else ""
 
 
@@ -137,8 +137,8 @@ def _lines(node: Shown, analyzed: bool) -> list[_Line]:
         rows, cost = amount(node.estimate.rows), duration(node.estimate.cost)
         lines.append(_Line(f"≈ {rows} rows · {cost}", muted=True))
     if node.actual is not None:
-        rows, time = count(node.actual.rows), duration(node.actual.seconds * 1e9)
-        lines.append(_Line(f"{rows} rows · {time}"))
+        time = f" · {duration(node.actual.seconds * 1e9)}" if node.actual.seconds else ""
+        lines.append(_Line(f"{count(node.actual.rows)} rows{time}"))
         if node.actual.peak:
             lines.append(_Line(f"peak {count(node.actual.peak)}"))
     return lines

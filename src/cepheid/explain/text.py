@@ -143,8 +143,8 @@ def _cells(node: Shown, analyzed: bool) -> list[str]:
     actual = node.actual
     if actual is None:
         return [*cells, "", "", "", ""]
-    time = duration(actual.seconds * 1e9)
-    return [*cells, count(actual.rows), time, share(node.busy), count(actual.peak)]
+    time = [duration(actual.seconds * 1e9), share(node.busy)] if actual.seconds else ["–", "–"]
+    return [*cells, count(actual.rows), *time, count(actual.peak)]
 
 
 def _lines(node: Shown, first: str, rest: str) -> Iterator[tuple[Shown, list[str]]]:
