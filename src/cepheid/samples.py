@@ -24,8 +24,12 @@ MINIMA = 256
 DRAWN = 512
 """Values that a uniform sample of a column holds."""
 
-ENOUGH = 8
-"""How often something rare must have been seen before a share is made of it."""
+ENOUGH = 32
+"""How often two values must have agreed before a share is made of it: it is then known to about
+18 %."""
+
+HEAVY = 0.02
+"""The share of a value's events from which on it is heavy."""
 
 HASHES = 1 << 62
 """Hashes of values are whole numbers from 0 up to this."""
@@ -102,7 +106,7 @@ class Values:
         """The values that many of the drawn events have, with their shares, the heaviest first."""
         texts = {hash_: text for _, hash_, text in self.drawn}
         counts = sorted(self._counts().items(), key=lambda item: (-item[1], texts[item[0]]))
-        frequent = [(h, n) for h, n in counts if n >= ENOUGH and n >= 0.02 * len(self.drawn)]
+        frequent = [(h, n) for h, n in counts if n > 2 and n >= HEAVY * len(self.drawn)]
         return {texts[h]: n / len(self.drawn) for h, n in frequent[:most]}
 
     def _counts(self) -> Counter[int]:

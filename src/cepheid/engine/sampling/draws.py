@@ -36,10 +36,12 @@ class Events(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """The rows of some combinations, by variable, and their weights."""
+    """The rows of some combinations, by variable, and their weights; `most` is about how many
+    combinations there are at all: a few that are drawn again and again are still a few."""
 
     rows: Mapping[str, Ints]
     weight: NDArray[np.float64]
+    most: float
 
     def tally(self, expr: Expr, read: Read, times: Callable[[str], Ints]) -> Tally:
         """How many of the combinations satisfy the expression."""
@@ -55,7 +57,8 @@ class Drawn:
     def counted(self, held: NDArray[np.bool_]) -> Tally:
         """A tally of combinations by their weights."""
         share = float((self.weight @ held) / self.weight.sum())
-        return Tally(len(self.weight), min(1.0, share) * len(self.weight))
+        tried = min(float(len(self.weight)), self.most)
+        return Tally(tried, min(1.0, share) * tried)
 
 
 def draw(
@@ -94,11 +97,17 @@ def draw(
         weight = weight * room
         earliest = np.minimum(earliest, own.clock[pick])
         latest = np.maximum(latest, own.clock[pick])
-    return _distinct(joint, {v: events[v].row[p] for v, p in picks.items()}, weight)
+    kept = _distinct(joint, {v: events[v].row[p] for v, p in picks.items()})
+    if kept is not None:
+        if not kept.any():
+            return None
+        picks, weight = {v: p[kept] for v, p in picks.items()}, weight[kept]
+    most = float(weight.sum()) * len(events[last].clock) / count
+    return Drawn({v: events[v].row[p] for v, p in picks.items()}, weight, most)
 
 
-def _distinct(joint: Joint, rows: dict[str, Ints], weight: NDArray[np.float64]) -> Drawn | None:
-    """Members of a conjunction are different events."""
+def _distinct(joint: Joint, rows: dict[str, Ints]) -> NDArray[np.bool_] | None:
+    """Members of a conjunction are different events; None if there is no conjunction."""
     free = [
         (u, v)
         for i, u in enumerate(joint.variables)
@@ -106,8 +115,5 @@ def _distinct(joint: Joint, rows: dict[str, Ints], weight: NDArray[np.float64]) 
         if (u, v) not in joint.before
     ]
     if not free:
-        return Drawn(rows, weight)
-    same = np.logical_or.reduce([rows[u] == rows[v] for u, v in free])
-    if same.all():
         return None
-    return Drawn({v: r[~same] for v, r in rows.items()}, weight[~same])
+    return np.asarray(np.logical_and.reduce([rows[u] != rows[v] for u, v in free]))

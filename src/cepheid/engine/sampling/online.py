@@ -66,7 +66,8 @@ class Sampler:
         for joint in self._targets.joints:
             if not events.keys() >= set(joint.variables):
                 continue
-            drawn = draw(joint, events, window, DRAWS, self._random)
+            recent = _recent(joint, leaves, events, window, clock)
+            drawn = draw(joint, recent, window, DRAWS, self._random)
             if drawn is None:
                 continue
             for condition in joint.conditions:
@@ -117,6 +118,30 @@ def _visible(buffer: Buffer, base: int) -> Events:
     rows = records.slots[0, :end]
     begin = int(np.searchsorted(rows, base, "left"))
     return Events(records.end[begin:end], records.last[begin:end], rows[begin:])
+
+
+def _recent(
+    joint: Joint,
+    leaves: Mapping[str, Buffer],
+    events: Mapping[str, Events],
+    window: int,
+    clock: int,
+) -> Mapping[str, Events]:
+    """Of the last variable only events before which the buffers still have a whole window, or
+    nearly: older ones would be seen with near events alone, and not with those that were a window
+    apart."""
+    *others, last = joint.variables
+    kept = [
+        int(events[v].clock[0])
+        for v in others
+        if len(events[v].clock) and len(events[v].clock) < leaves[v].base + leaves[v].visible
+    ]
+    own = events[last]
+    if not kept or not len(own.clock):
+        return events
+    whole = min(max(kept) + window, clock - window // 8)
+    begin = min(int(np.searchsorted(own.clock, whole, "left")), len(own.clock) - 1)
+    return {**events, last: Events(own.clock[begin:], own.position[begin:], own.row[begin:])}
 
 
 def _try_key(joint: Joint, drawn: Drawn, stored: _Stored, values: dict[str, Values]) -> None:
