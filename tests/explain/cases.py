@@ -152,11 +152,7 @@ def documented() -> Explanation:
         36.0,
         31.0,
     )
-    applied = Applied(
-        "redundant-conditions",
-        "Oracle.price > Sun.price AND Sun.price < Oracle.price",
-        "Oracle.price > Sun.price",
-    )
+    applied = Applied("redundancy", "Sun.price < Oracle.price", "TRUE")
     return Explanation(
         query,
         planned,

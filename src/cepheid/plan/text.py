@@ -16,9 +16,8 @@ from typing import assert_never
 
 from cepheid.algebra.expressions import Expr
 from cepheid.algebra.query import Clock, Variable
-from cepheid.algebra.text import expression_text, span_text
+from cepheid.algebra.text import expression_text, quantifier_text, span_text
 from cepheid.algebra.types import Type
-from cepheid.language.ast import Between, Exactly, Optional, Quantifier
 from cepheid.plan.nodes import (
     Conj,
     Equality,
@@ -119,9 +118,9 @@ def label(node: Node, variables: Mapping[str, Variable]) -> tuple[str, list[str]
         case Neg():
             return f"NEG {_gap(node.gap)}", _conditions(node.equalities, node.predicates)
         case Kseq():
-            name = f"KSEQ {node.element.variable}{_quantifier(node.quantifier)} {_gap(node.gap)}"
+            group = f"{node.element.variable}{quantifier_text(node.quantifier)}"
             conditions = (*node.predicates, *node.running, *node.checks)
-            return name, _conditions(node.equalities, conditions)
+            return f"KSEQ {group} {_gap(node.gap)}", _conditions(node.equalities, conditions)
         case Run():
             name = f"KSEQ {node.element.variable}{{{node.count}}}"
             tests = [expression_text(c) for c in (*node.running, *node.checks)]
@@ -140,24 +139,6 @@ def _leaf(variable: Variable) -> str:
 def _conditions(equalities: Iterable[Equality], predicates: Iterable[Expr]) -> list[str]:
     hashed = [f"{expression_text(e.left)} = {expression_text(e.right)}" for e in equalities]
     return [f"hash({h})" for h in hashed] + [expression_text(p) for p in predicates]
-
-
-def _quantifier(quantifier: Quantifier) -> str:
-    match quantifier:
-        case Between(low=1, high=None):
-            return "+"
-        case Between(low=0, high=None):
-            return "*"
-        case Between(low=low, high=None):
-            return f"{{{low},}}"
-        case Between(low=low, high=high):
-            return f"{{{low},{high}}}"
-        case Exactly(count=count):
-            return f"{{{count}}}"
-        case Optional():
-            return "?"
-        case _:
-            assert_never(quantifier)
 
 
 def _gap(gap: Gap) -> str:
