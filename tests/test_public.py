@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
+from cepheid.plan.text import plan_text
 
 EVENTS = pa.table(
     {
@@ -31,13 +32,18 @@ ROWS = [
 
 def test_exports() -> None:
     assert set(cep.__all__) == {
+        "RULES",
+        "Adaptation",
         "CepheidError",
         "DataError",
+        "Explanation",
         "Options",
         "PlanError",
         "Query",
         "QueryError",
+        "Statistics",
         "UnsupportedError",
+        "analyze",
         "match",
         "rejected",
     }
@@ -207,14 +213,43 @@ class TestQuery:
         assert found["x"].to_pylist() == [4.0]
 
     def test_explain_without_data(self) -> None:
-        text = cep.Query("PATTERN A a ; B b WHERE a.s = 'x' AND a.k = b.k WITHIN 9").explain()
-        assert text.splitlines() == [
+        found = cep.Query("PATTERN A a ; B b WHERE a.s = 'x' AND a.k = b.k WITHIN 9").explain()
+        assert plan_text(found.planned.plan).splitlines() == [
             "key: k",
             "window: 9 units",
             "SEQ  hash(a.k = b.k)",
             "├── A a  a.s = 'x'",
             "└── B b",
         ]
+        assert "├── A a  a.s = 'x'" in str(found)
+
+    def test_analyze_needs_data(self) -> None:
+        with pytest.raises(cep.DataError, match="it needs data"):
+            cep.Query("PATTERN A").explain(analyze=True)
+
+    def test_analyze_tells_what_happened(self) -> None:
+        found = cep.Query(QUERY).explain(EVENTS, time="ts", type="name", analyze=True)
+        assert found.profile is not None
+        assert (found.profile.events, found.profile.matches) == (EVENTS.num_rows, 2)
+
+    def test_a_query_that_can_match_nothing(self) -> None:
+        query = "PATTERN A a ; C c WHERE a.x > 5 AND a.x < 3 WITHIN 9 RETURN c.x"
+        with pytest.warns(
+            UserWarning, match="matches nothing: `a.x > 5` and `a.x < 3` can't both be true"
+        ):
+            found = cep.match(EVENTS, query, time="ts", type="name")
+        assert found.num_rows == 0
+        assert found.schema.names == ["x", "match_start", "match_end"]
+
+    def test_a_rule_can_be_left_out(self) -> None:
+        query = "PATTERN A a ; C c WHERE a.x > 5 AND a.x > 3 WITHIN 9 RETURN c.x"
+        rules = {rule.name for rule in cep.RULES}
+        applied = {r.rule for r in cep.Query(query).explain().rewrites}
+        assert applied <= rules and applied
+        without = cep.Query(query).explain(without=tuple(applied)).rewrites
+        assert without == ()
+        with pytest.raises(ValueError, match="did you mean"):
+            cep.Query(query).explain(without=("redundanc",))
 
 
 class TestWrongData:

@@ -16,14 +16,18 @@ from cepheid.spark.session import ensure_worker_python
 
 if TYPE_CHECKING:
     from cepheid.analysis import analyze
+    from cepheid.explain import Explanation
     from cepheid.options import Adaptation, Options
     from cepheid.query import Query, match, rejected
+    from cepheid.rewrites import RULES
     from cepheid.statistics import Statistics
 
 __all__ = [
+    "RULES",
     "Adaptation",
     "CepheidError",
     "DataError",
+    "Explanation",
     "Options",
     "PlanError",
     "Query",
@@ -41,7 +45,9 @@ __version__ = "0.1.0"
 ensure_worker_python()
 
 _HOMES = {
+    "RULES": "cepheid.rewrites",
     "Adaptation": "cepheid.options",
+    "Explanation": "cepheid.explain",
     "Options": "cepheid.options",
     "Statistics": "cepheid.statistics",
     "analyze": "cepheid.analysis",

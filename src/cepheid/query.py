@@ -61,6 +61,7 @@ class Query:
             return on_spark
         source, schema = self._source(data, chosen)
         prepared = prepare(self.bind(schema, chosen), chosen)
+        prepared.warn()
         matched, batches = local.run(prepared, source, chosen)
         found: Data = local.like(data, matched, batches)
         return found

@@ -282,27 +282,23 @@ def test_explain_draws_the_plan(
 ) -> None:
     events = str(write(tmp_path, "e.csv"))
     assert run("explain", query, "--input", events, *COMMON) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "key: id",
-        "window: 10 minutes",
-        "SEQ  hash(a.id = b.id), b.x > (a.x + 2)",
-        "├── A a",
-        "└── B b",
-    ]
+    drawn = [line.split("   ")[0].rstrip() for line in capsys.readouterr().out.splitlines()]
+    begin = drawn.index("key: id")
+    assert drawn[begin : begin + 2] == ["key: id", "window: 10 minutes"]
+    begin = drawn.index("SEQ  hash(a.id = b.id), b.x > (a.x + 2)")
+    assert drawn[begin + 1 : begin + 3] == ["├── A a", "└── B b"]
 
 
 def test_explain_a_forced_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "q.cep"
     path.write_text("PATTERN A ; B ; C WITHIN 5")
     assert run("explain", str(path), "--plan", "(A (B C))") == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "window: 5 units",
-        "SEQ",
-        "├── A",
-        "└── SEQ",
-        "    ├── B",
-        "    └── C",
+    drawn = [
+        line.rstrip().removesuffix("%").rstrip(" <0123456789.knµms%")
+        for line in capsys.readouterr().out.splitlines()
     ]
+    begin = drawn.index("SEQ")
+    assert drawn[begin : begin + 5] == ["SEQ", "├── A", "└── SEQ", "    ├── B", "    └── C"]
 
 
 # ── on Spark ─────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -32,8 +32,21 @@ app.add_typer(generate.app, name="generate")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. Ends the process: 0 done, 1 the run failed, 2 used wrongly."""
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+    warnings.showwarning = _show
     with exit_cleanly():
         app(args=arguments, prog_name="cepheid")
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a line of its own, without the place in the code that it comes from."""
+    typer.echo(f"warning: {message}", err=True)
 
 
 def _print_version(wanted: bool) -> None:

@@ -31,6 +31,7 @@ def run_here(query: Query, sources: tuple[Input, ...], options: Options, target:
     schemas = {name: file.schema for name, file in files.items()}
     bound = query.bind(schemas if named else schemas[""], options)
     prepared = prepare(bound, options)
+    prepared.warn()
     tables = {
         name: file.read([n for n in file.schema.names if n in prepared.plan.required])
         for name, file in files.items()

@@ -18,6 +18,8 @@ from typing import Any
 
 import numba
 
+from cepheid.kernels.templates.demand import ASK
+
 Kernel = Callable[..., None]
 
 _COMPILED = """\
@@ -114,7 +116,17 @@ def _place(text: str) -> Path:
 def is_cold(source: str) -> bool:
     """Whether calling this kernel would first have to compile it."""
     place = _place(_COMPILED + _SEARCH + source)
-    return not any((place.parent / "__pycache__").glob(f"{place.stem}.kernel-*.nbi"))
+    machine_code = place.parent / "__pycache__"
+    if not machine_code.exists():
+        return True
+    return place.stem not in _indexed(machine_code, machine_code.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _indexed(folder: Path, changed: int) -> frozenset[str]:
+    """The modules whose kernel Numba has an index of; looked up again when the folder changes."""
+    names = (name.split(".") for name in os.listdir(folder) if name.endswith(".nbi"))
+    return frozenset(stem for stem, function, *_ in names if function.startswith("kernel-"))
 
 
 @lru_cache(maxsize=4096)
@@ -140,6 +152,12 @@ def load(source: str, jit: bool) -> Kernel:
     spec.loader.exec_module(module)
     compiled: Kernel = module.kernel
     return compiled
+
+
+def load_ask(jit: bool) -> Callable[..., int]:
+    """What records ask for: see `ASK`."""
+    kernel: Callable[..., Any] = load(ASK, jit)
+    return kernel
 
 
 def load_chain(jit: bool) -> Callable[..., None]:

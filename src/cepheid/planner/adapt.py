@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Literal
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.run import Engine
@@ -20,6 +21,7 @@ from cepheid.engine.sampling import Sampler, Windowed, targets
 from cepheid.options import Adaptation
 from cepheid.plan.nodes import Plan, waits
 from cepheid.plan.profile import Replan
+from cepheid.planner.choice import Propagation
 from cepheid.planner.cost import cost_of
 from cepheid.planner.planned import Planned
 from cepheid.planner.search import search
@@ -43,7 +45,7 @@ class Adaptive:
     planned: Planned
     adaptation: Adaptation
     negation: str = "auto"
-    propagation: str = "auto"
+    propagation: Propagation | Literal["auto"] = "auto"
 
     def search(self, statistics: Statistics) -> Planned:
         """The best plan for these statistics that can replace the one that runs."""

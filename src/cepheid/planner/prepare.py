@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -35,6 +36,11 @@ class Prepared:
     @property
     def plan(self) -> Plan:
         return self.planned.plan
+
+    def warn(self) -> None:
+        """Say what the writer of the query should know: that it can match nothing, for one."""
+        for text in self.query.warnings:
+            warnings.warn(text, stacklevel=4)
 
     def engine(self, schema: pa.Schema, jit: bool = True) -> Engine:
         """An engine of its own, for one ordered stream of events."""

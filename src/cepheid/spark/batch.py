@@ -48,6 +48,7 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
     With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.
     """
     source, schema = _source(query, data, options)
+    source.prepared.warn()
     result = spark_schema(output_schema(source.plan, schema))
     return _mapped(source, options, runner, result)
 
