@@ -177,16 +177,21 @@ class Costing:
         self.weights = weights
         self.flows: dict[Node, Flow] = {}
         self.estimates: dict[Node, Estimate] = {}
+        self._seen: dict[int, tuple[Node, Flow]] = {}  # to hash a tree is to walk it
 
     def estimate(self, node: Node) -> Estimate:
         self.flow(node)
         return self.estimates[node]
 
     def flow(self, node: Node) -> Flow:
+        seen = self._seen.get(id(node))
+        if seen is not None:
+            return seen[1]
         found = self.flows.get(node)
         if found is None:
             found, self.estimates[node] = self._node(node)
             self.flows[node] = found
+        self._seen[id(node)] = node, found
         return found
 
     def _node(self, node: Node) -> tuple[Flow, Estimate]:

@@ -24,14 +24,22 @@ from cepheid.planner.cost import (
     Costing,
     conj_cost,
     conj_tried,
-    join_estimate,
     kseq_estimate,
     neg_estimate,
     nseq_estimate,
     seq_cost,
     seq_tried,
 )
-from cepheid.planner.flows import Edge, Flow, Forbidden, Grouped, conjunction, sequence
+from cepheid.planner.flows import (
+    Edge,
+    Flow,
+    Forbidden,
+    Grouped,
+    clear,
+    conjunction,
+    power,
+    sequence,
+)
 from cepheid.planner.parts import Group, Negated, Parts
 
 Floats = NDArray[np.float64]
@@ -64,7 +72,6 @@ class _Predicate:
 
 @dataclass(frozen=True, slots=True)
 class _Closure:
-    group: Group
     met: Grouped
     needs: int
     binds: int
@@ -72,10 +79,10 @@ class _Closure:
 
 @dataclass(frozen=True, slots=True)
 class _Negation:
-    negated: Negated
     met: Forbidden
     needs: int
     outer: int
+    between: int  # the two items whose join can have it as NSEQ; 0 for none
 
 
 class Spans:
@@ -112,13 +119,15 @@ class Spans:
         keys, filters = self.parts.split(group.needs, (group.name,), group.filters)
         tests = (*filters, *group.running)
         met = self.costing.grouped(element, keys, tests, group.quantifier)
-        return _Closure(group, met, self.mask(group.needs), self.bit(group.name))
+        return _Closure(met, self.mask(group.needs), self.bit(group.name))
 
     def _negation(self, negated: Negated) -> _Negation:
         inner: Node = negated_node(self.parts, negated)
         keys, rest = self.parts.split(negated.needs, bound(inner), negated.predicates)
         met = self.costing.forbidden(inner, keys, rest)
-        return _Negation(negated, met, self.mask(negated.needs), self.mask(negated.outer))
+        gap = frozenset((*negated.gap.before, *negated.gap.after))
+        between = self.mask(gap) if negated.simple else 0
+        return _Negation(met, self.mask(negated.needs), self.mask(negated.outer), between)
 
     # ── parts ──
 
@@ -179,74 +188,88 @@ class Spans:
         """The cost of joining two parts, and of all that hangs on the join. `at`, in a sequence:
         the bound events of the two items that meet there."""
         weights = self.costing.weights
-        hashed = whole.equalities > left.equalities + right.equalities
-        attached = left.attached | right.attached
-        if whole.attached == attached:
-            tests = whole.tests - left.tests - right.tests
-            return join_estimate(
-                weights, kind, left.flow, right.flow, whole.flow, hashed, tests
-            ).cost
-        cost, floors, ceilings, rest = self._push(kind, left, right, whole, at)
-        have = left.bound | right.bound
-        fresh = whole.predicates & ~left.predicates & ~right.predicates
-        flow, tests, fresh = self._apply(
-            (sequence if kind is Seq else conjunction)(left.flow, right.flow), have, fresh
-        )
-        flow = flow.attach(*floors, *ceilings)
-        cost += join_estimate(
-            weights, kind, left.flow, right.flow, flow, hashed, tests, floors
-        ).cost
-        for _, closure in self._attachable(have, attached):
-            have |= closure.binds
-            before = flow.rows
-            flow, checks, fresh = self._apply(flow, have, fresh)
-            flow = flow.attach(closure.met)
-            cost += kseq_estimate(weights, before, closure.met, flow.events, checks, flow.rows).cost
+        events, rows = whole.flow.events, whole.flow.log_rows
+        hashed = float(whole.equalities > left.equalities + right.equalities)
+        chance = power(whole.flow.hashing - left.flow.hashing - right.flow.hashing)
+        tests = whole.tests - left.tests - right.tests
+        cost, load, rest = self._push(kind, left, right, whole, at)
+        steps = list(self._closures(left, right, whole)) if self.closures else []
+        # What is made before the closures and negations that are evaluated here.
+        rows -= sum(c.met.factor(events) + chances for c, _, chances in steps)
+        rows -= sum(n.met.factor(events) for n in rest)
+        tests -= sum(checks for _, checks, _ in steps)
+        cost += self._join(kind, left, right, hashed, chance, load, tests)
+        cost += weights.output * power(rows)
+        for closure, checks, chances in steps:
+            before = power(rows)
+            rows += closure.met.factor(events) + chances
+            cost += kseq_estimate(weights, before, closure.met, events, checks, power(rows)).cost
         for negation in rest:
-            before = flow.rows
-            flow = flow.attach(negation.met)
-            cost += neg_estimate(weights, before, negation.met, flow.events, flow.rows).cost
+            before = power(rows)
+            rows += negation.met.factor(events)
+            cost += neg_estimate(weights, before, negation.met, events, power(rows)).cost
         return cost
 
-    def _apply(self, flow: Flow, have: int, fresh: int) -> tuple[Flow, int, int]:
-        """With the predicates that can be evaluated now; how many aren't hashed; the others."""
-        taken = [
-            (1 << i, p)
+    def _join(
+        self,
+        kind: Kind,
+        left: Span,
+        right: Span,
+        hashed: float,
+        chance: float,
+        load: float,
+        tests: int,
+    ) -> float:
+        weights, a, b = self.costing.weights, left.flow.rows, right.flow.rows
+        if kind is Conj:
+            return conj_cost(weights, a, b, hashed, float(tests), conj_tried(a, b, chance))
+        events = right.flow.events
+        share = clear(load, events + 1) if load else 1.0
+        tried = seq_tried(a, b, float(events), hashed, chance, share)
+        return seq_cost(weights, a, b, hashed, float(tests), tried)
+
+    def _closures(
+        self, left: Span, right: Span, whole: Span
+    ) -> Iterator[tuple[_Closure, int, float]]:
+        """Closures that are evaluated at the join, in order; of each, how many predicates check
+        its groups and how likely these are."""
+        have = left.bound | right.bound
+        fresh = [
+            p
             for i, p in enumerate(self.predicates)
-            if fresh >> i & 1 and not p.reads & ~have
+            if (whole.predicates & ~left.predicates & ~right.predicates) >> i & 1
+            and p.reads & ~have
         ]
-        edges = [p.edge for _, p in taken if p.edge is not None]
-        chance = sum(p.chance for _, p in taken)
-        left = fresh & ~sum(bit for bit, _ in taken)
-        return flow.attach(chance=chance, edges=edges), len(taken) - len(edges), left
+        for _, closure in self._attachable(have, left.attached | right.attached):
+            have |= closure.binds
+            checks = [p for p in fresh if not p.reads & ~have]
+            fresh = [p for p in fresh if p.reads & ~have]
+            yield closure, len(checks), sum(p.chance for p in checks)
 
     def _push(
         self, kind: Kind, left: Span, right: Span, whole: Span, at: int
-    ) -> tuple[float, list[Forbidden], list[Forbidden], list[_Negation]]:
-        """NSEQ where `build` makes one, what it costs, and the negations that are left."""
+    ) -> tuple[float, float, list[_Negation]]:
+        """What NSEQ costs where `build` makes one, the events per window that floors are set by,
+        and the negations that are left."""
         weights = self.costing.weights
-        cost = 0.0
-        floors: list[Forbidden] = []
-        ceilings: list[Forbidden] = []
+        cost, load, ceiling = 0.0, 0.0, False
         rest: list[_Negation] = []
         new = whole.attached & ~left.attached & ~right.attached
         for i, negation in enumerate(self.negations, len(self.closures)):
             if not new >> i & 1:
                 continue
-            gap = negation.negated.gap
-            neighbors = self.mask(frozenset((*gap.before, *gap.after)))
             met = negation.met
-            if kind is not Seq or not negation.negated.simple or neighbors != at:
+            if kind is Conj or negation.between != at:
                 rest.append(negation)
             elif not negation.outer & ~right.bound:
                 cost += nseq_estimate(weights, right.flow.rows, met).cost
-                floors.append(met)
-            elif not negation.outer & ~left.bound and not ceilings:
+                load += met.load
+            elif not negation.outer & ~left.bound and not ceiling:
                 cost += nseq_estimate(weights, left.flow.rows, met).cost
-                ceilings.append(met)
+                ceiling = True
             else:
                 rest.append(negation)
-        return cost, floors, ceilings, rest
+        return cost, load, rest
 
     # ── many joins at once ──
 

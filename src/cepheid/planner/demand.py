@@ -22,11 +22,14 @@ def demanded(
 ) -> Mapping[Node, Estimate]:
     """The estimates of a plan, with what its pulled parts don't make left out. A node with several
     consumers makes what the most demanding one needs."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    if not any(isinstance(node, Seq) and node.pull for node in nodes):
+        return estimates
     shares: dict[Node, float] = {}
     added: dict[Node, float] = {}
 
     def visit(node: Node, share: float) -> None:
-        if shares.get(node, 0.0) >= share:
+        if shares.get(node, -1.0) >= share:
             return
         shares[node] = share
         if isinstance(node, Seq) and node.pull:

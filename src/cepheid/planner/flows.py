@@ -69,7 +69,7 @@ class Met:
     tests: int
     hashed: bool
 
-    @property
+    @cached_property
     def load(self) -> float:
         """How many of a window count."""
         return power(self.candidates + self.chance)
@@ -92,18 +92,7 @@ class Grouped(Met):
 
     def factor(self, events: int) -> float:
         """log of the groups per record: the chance that the size is in range, or the runs."""
-        mean = self.load / events
-        match self.quantifier:
-            case Between(low, high):
-                over = 0.0 if high is None else _at_least(mean, high + 1)
-                found = _at_least(mean, low) - over
-            case Exactly(count):
-                found = mean * _at_least(mean, count - 1) - (count - 1) * _at_least(mean, count)
-            case Optional():
-                found = 1.0
-            case _:
-                assert_never(self.quantifier)
-        return math.log(max(found, LEAST))
+        return _groups(self.load / events, self.quantifier)
 
     def size(self, events: int) -> float:
         """The expected size of a group that is kept."""
@@ -117,6 +106,21 @@ class Grouped(Met):
                 return min(mean, 1.0)
             case _:
                 assert_never(self.quantifier)
+
+
+@lru_cache(maxsize=4096)
+def _groups(mean: float, quantifier: Quantifier) -> float:
+    match quantifier:
+        case Between(low, high):
+            over = 0.0 if high is None else _at_least(mean, high + 1)
+            found = _at_least(mean, low) - over
+        case Exactly(count):
+            found = mean * _at_least(mean, count - 1) - (count - 1) * _at_least(mean, count)
+        case Optional():
+            found = 1.0
+        case _:
+            assert_never(quantifier)
+    return math.log(max(found, LEAST))
 
 
 def _at_least(mean: float, count: int) -> float:

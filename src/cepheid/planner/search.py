@@ -7,11 +7,12 @@ how results move. Whatever the caller has chosen is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import assert_never
+from typing import Final, Literal, assert_never
 
+from cepheid.algebra.expressions import Expr
 from cepheid.algebra.patterns import Negation, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.plan.nodes import Leaf, Node, Plan, Seq, waits
@@ -21,7 +22,7 @@ from cepheid.planner.build import build, shape_of
 from cepheid.planner.choice import Choice, Propagation
 from cepheid.planner.cost import Costing, cost_of, estimate
 from cepheid.planner.cube import Spans
-from cepheid.planner.demand import triggers
+from cepheid.planner.demand import pulled_share, triggers
 from cepheid.planner.figures import figures_of
 from cepheid.planner.flows import power
 from cepheid.planner.gaps import core
@@ -34,14 +35,18 @@ from cepheid.planner.trees import cheapest
 from cepheid.planner.weights import calibrated
 from cepheid.statistics import Statistics
 
-AUTO = "auto"
+AUTO: Final = "auto"
 
 MOST_LOSERS = 5
-MOST_NEGATIONS = 4
-"""Up to so many, every subset of an alternative's negations is tried on top."""
+MOST_SUBSETS = 6400
+"""Every subset of m negations among n variables is tried on top if 2^m n² is at most this: four of
+them in a pattern of twenty."""
 
-MOST_PROPAGATED = 8
+MOST_BRANCHES = 8
 """With more alternatives, all of them are lazy: shared operators aren't pulled from anyway."""
+
+MOST_MOVED = 3
+"""Of so many trees, the cheapest ones, it is looked at how their results might move."""
 
 WORTH_PULLING = 0.9
 """What pull must lower the cost to: below lies what the model can't tell apart."""
@@ -53,55 +58,73 @@ def search(
     *,
     plan: str = AUTO,
     negation: str = AUTO,
-    propagation: str = AUTO,
+    propagation: Propagation | Literal["auto"] = AUTO,
 ) -> Planned:
     """The cheapest plan, or the one that the caller has chosen, and some that lost."""
     require_supported(query)
     searching = _Search(query, statistics, negation, propagation)
     shape = None if plan == AUTO else searching.forced(plan)
     candidates = searching.candidates(shape)
-    winner = min(candidates, key=lambda c: c.cost) if shape is None else candidates[0]
-    losers = sorted((c for c in candidates if c is not winner), key=lambda c: c.cost)
-    made = searching.plan(winner.choices)
+    ranked = sorted(candidates, key=lambda c: c[0].cost)
+    winner, made = ranked[0] if shape is None else candidates[0]
+    losers = [loser for loser, _ in ranked if loser is not winner]
+    # Everybody knows the deep trees: they are always among what the winner is compared with.
+    losers.sort(key=lambda c: not c.name.startswith((LEFT_DEEP, RIGHT_DEEP)))
     return Planned(
         made,
         winner,
         estimate(made, statistics),
-        tuple(losers[:MOST_LOSERS]),
+        tuple(sorted(losers[:MOST_LOSERS], key=lambda c: c.cost)),
         statistics,
         forced=(plan, negation, propagation) != (AUTO, AUTO, AUTO),
     )
 
 
-def propagation_of(plan: Plan, root: Node, statistics: Statistics) -> Propagation:
+def propagation_of(
+    plan: Plan, root: Node, statistics: Statistics, costing: Costing | None = None
+) -> Propagation:
     """How the results of one alternative of a plan should move.
 
     Pull where triggers are so rare that much of what is below is never asked for. Pass-down
     where, furthermore, f >= q * d * λ (appendix A): the time between triggers against the share
     of the window's events that one of them accepts.
     """
-    pulls = any(isinstance(n, Seq) and not isinstance(n.left, Leaf) for n in walk_plan(root))
-    if not pulls or waits(root):
+    costing = costing or Costing(figures_of(plan, statistics), calibrated())
+    if waits(root) or not any(_rarely_asked(node, costing) for node in walk_plan(root)):
         return "lazy"
-    figures, weights = figures_of(plan, statistics), calibrated()
+
+    def chance(predicate: Expr) -> float:
+        return power(costing.figures.chance(predicate))
 
     def cost(mode: Propagation) -> float:
-        moved = propagated(root, mode, plan.variables, lambda p: power(figures.chance(p)))
+        moved = propagated(root, mode, plan.variables, chance)
         return cost_of(replace(plan, alternatives=(moved,)), statistics)
 
-    lazy, pull = cost("lazy"), cost("pull")
-    best = choose(eligible(root, plan.variables), lambda p: power(figures.chance(p)))
+    least = WORTH_PULLING * cost("lazy")
+    pull = cost("pull")
+    best = choose(eligible(root, plan.variables), chance)
     if best is not None:
-        right = Costing(figures, weights).flow(best.seq.right)
-        accepted = weights.pass_down * power(figures.chance(best.predicate))
-        if 1 / triggers(right) >= accepted and cost("pass-down") < min(pull, WORTH_PULLING * lazy):
+        accepted = costing.weights.pass_down * chance(best.predicate)
+        often = triggers(costing.flow(best.seq.right))
+        if often * accepted <= 1 and cost("pass-down") < min(pull, least):
             return "pass-down"
-    return "pull" if pull < WORTH_PULLING * lazy else "lazy"
+    return "pull" if pull < least else "lazy"
+
+
+def _rarely_asked(node: Node, costing: Costing) -> bool:
+    """Whether some of what is left of a SEQ need not be made."""
+    if not isinstance(node, Seq) or isinstance(node.left, Leaf):
+        return False
+    return pulled_share(costing.flow(node.left), costing.flow(node.right)) < WORTH_PULLING
 
 
 class _Search:
     def __init__(
-        self, query: BoundQuery, statistics: Statistics, negation: str, propagation: str
+        self,
+        query: BoundQuery,
+        statistics: Statistics,
+        negation: str,
+        propagation: Propagation | Literal["auto"],
     ) -> None:
         self.query = query
         self.statistics = statistics
@@ -116,64 +139,82 @@ class _Search:
         bound = dict.fromkeys(v for found in self.found for v in core(found.pattern))
         return parse_shape(text, tuple(bound))
 
-    def candidates(self, shape: Shape | None) -> list[Candidate]:
+    def candidates(self, shape: Shape | None) -> list[tuple[Candidate, Plan]]:
         """Plans with their cost, without repetition; the forced one first, if there is one."""
         ways = [self.ways(alternative) for alternative in self.found]
-        plans: dict[tuple[Choice, ...], None] = {}
+        plans: list[tuple[Choice, ...]] = []
         if shape is not None:
-            plans[tuple(self.placed(a, shape) for a in self.found)] = None
-        plans[tuple(w[0] for w in ways)] = None
+            plans.append(tuple(self.placed(a, shape) for a in self.found))
+        plans.append(tuple(w[0] for w in ways))
         for style in (LEFT_DEEP, RIGHT_DEEP):
-            styled = (
-                Choice(_styled(a, style), w[0].top) for a, w in zip(self.found, ways, strict=True)
-            )
-            plans[tuple(styled)] = None
+            pairs = zip(self.found, ways, strict=True)
+            plans.append(tuple(Choice(_styled(a, style), w[0].top) for a, w in pairs))
         if len(ways) == 1:
-            plans.update(dict.fromkeys((way,) for way in ways[0][1:]))
-        return [self.candidate(choices) for choices in plans]
+            plans += [(way,) for way in ways[0][1:]]
+        made = [self.candidate(choices) for choices in dict.fromkeys(plans)]
+        if self.propagation != AUTO or len(self.found) > MOST_BRANCHES:
+            return made
+        likely = sorted(made, key=lambda m: m[0].cost)[:MOST_MOVED]
+        return [
+            self.moved(*m) if m in likely or (n == 0 and shape is not None) else m
+            for n, m in enumerate(made)
+        ]
 
-    def candidate(self, choices: tuple[Choice, ...]) -> Candidate:
-        """With its cost; results move as they should, or as the caller says."""
+    def candidate(self, choices: tuple[Choice, ...]) -> tuple[Candidate, Plan]:
+        """A plan and its cost, lazy if the caller doesn't say otherwise."""
+        mode: Propagation = "lazy" if self.propagation == AUTO else self.propagation
         plan = assemble(self.query, self.found, choices)
-        choices = tuple(
-            replace(choice, propagation=self.moved(plan, root))
-            for choice, root in zip(choices, plan.alternatives, strict=True)
-        )
-        cost = cost_of(self.plan(choices), self.statistics)
-        return Candidate(_name(self.found, choices), choices, cost)
+        return self.propagated(choices, plan, [mode] * len(choices))
 
-    def moved(self, plan: Plan, root: Node) -> Propagation:
-        match self.propagation:
-            case "push" | "lazy" | "pull" | "pass-down":
-                return self.propagation
-            case _ if len(self.found) > MOST_PROPAGATED:
-                return "lazy"
-            case _:
-                return propagation_of(plan, root, self.statistics)
+    def moved(self, candidate: Candidate, plan: Plan) -> tuple[Candidate, Plan]:
+        """The same trees, with results that move as they should."""
+        modes = [
+            propagation_of(plan, root, self.statistics, self.costing) for root in plan.alternatives
+        ]
+        if set(modes) == {"lazy"}:
+            return candidate, plan
+        return self.propagated(candidate.choices, plan, modes)
 
-    def plan(self, choices: Sequence[Choice]) -> Plan:
-        plan = assemble(self.query, self.found, choices)
+    def propagated(
+        self, choices: Sequence[Choice], plan: Plan, modes: Sequence[Propagation]
+    ) -> tuple[Candidate, Plan]:
         figures = self.costing.figures
         roots = tuple(
-            propagated(root, choice.propagation, plan.variables, lambda p: power(figures.chance(p)))
-            for root, choice in zip(plan.alternatives, choices, strict=True)
+            propagated(root, mode, plan.variables, lambda p: power(figures.chance(p)))
+            for root, mode in zip(plan.alternatives, modes, strict=True)
         )
-        eager = any(choice.propagation == "push" for choice in choices)
-        return replace(plan, alternatives=roots, eager=eager)
+        plan = replace(plan, alternatives=roots, eager="push" in modes)
+        pairs = zip(choices, modes, strict=True)
+        choices = tuple(replace(choice, propagation=mode) for choice, mode in pairs)
+        cost = cost_of(plan, self.statistics)
+        return Candidate(_name(self.found, choices), choices, cost), plan
 
     # ── one alternative ──
 
     def ways(self, alternative: Alternative) -> list[Choice]:
-        """The cheapest choice for an alternative, then other trees, cheapest first."""
-        found: dict[frozenset[int], list[Choice]] = {}
-
-        def attempt(top: frozenset[int]) -> float:
-            found[top] = self.trees(alternative, top)
-            return self.cost(alternative, found[top][0])
-
-        ranked = _ranked(*self.negations(alternative), attempt)
-        best, *others = (found[top] for top in ranked)
+        """The cheapest choice for an alternative, then others, the cheapest of them first."""
+        fixed, free = self.negations(alternative)
+        few = 2 ** len(free) * len(core(alternative.pattern)) ** 2 <= MOST_SUBSETS
+        sizes = range(len(free) + 1) if few else (0, len(free))
+        tops = [fixed.union(some) for size in sizes for some in combinations(free, size)]
+        found = [self.trees(alternative, top) for top in tops]
+        if len(found) > 1:
+            found.sort(key=lambda way: self.cost(alternative, way[0]))
+        if not few:
+            flipped = self.flipped(alternative, found[0][0], free)
+            if flipped.top not in tops:
+                found.insert(0, self.trees(alternative, flipped.top))
+        best, *others = found
         return [best[0], *(way[0] for way in others[:2]), *best[1 : MOST_LOSERS + 1]]
+
+    def flipped(self, alternative: Alternative, choice: Choice, free: tuple[int, ...]) -> Choice:
+        """The same tree with those negations moved that cost less elsewhere, one after another."""
+        cost = self.cost(alternative, choice) if free else 0.0
+        for index in free:
+            other = replace(choice, top=choice.top ^ {index})
+            if (found := self.cost(alternative, other)) < cost:
+                choice, cost = other, found
+        return choice
 
     def trees(self, alternative: Alternative, top: frozenset[int]) -> list[Choice]:
         if not core(alternative.pattern):
@@ -184,11 +225,8 @@ class _Search:
 
     def placed(self, alternative: Alternative, shape: Shape) -> Choice:
         """The given tree, with its negations where they cost least."""
-        ranked = _ranked(
-            *self.negations(alternative),
-            lambda top: self.cost(alternative, Choice(shape, top)),
-        )
-        return Choice(shape, ranked[0])
+        fixed, free = self.negations(alternative)
+        return self.flipped(alternative, Choice(shape, fixed), free)
 
     def cost(self, alternative: Alternative, choice: Choice) -> float:
         root = build(self.query, alternative, choice)
@@ -204,26 +242,6 @@ class _Search:
             return frozenset(every), ()
         negated = Parts(self.query, alternative, frozenset()).negated
         return frozenset(), tuple(dict.fromkeys(n.index for n in negated if n.simple))
-
-
-def _ranked(
-    fixed: frozenset[int], free: tuple[int, ...], attempt: Callable[[frozenset[int]], float]
-) -> list[frozenset[int]]:
-    """Sets of negations on top, cheapest first: every one, or, if there are too many, none, all,
-    and from the better of both what single changes improve."""
-    costs: dict[frozenset[int], float] = {}
-
-    def cost(top: frozenset[int]) -> float:
-        if top not in costs:
-            costs[top] = attempt(fixed | top)
-        return costs[top]
-
-    sizes = range(len(free) + 1) if len(free) <= MOST_NEGATIONS else (0, len(free))
-    best = min((frozenset(c) for n in sizes for c in combinations(free, n)), key=cost)
-    if len(free) > MOST_NEGATIONS:
-        for index in free:
-            best = min(best, best ^ {index}, key=cost)
-    return [fixed | top for top in sorted(costs, key=cost)]
 
 
 # ── names ──
