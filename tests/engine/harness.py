@@ -15,7 +15,7 @@ from cepheid.algebra.expressions import Whole
 from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import BoundQuery, Kind, Output
 from cepheid.algebra.types import Type
-from cepheid.engine.run import Engine
+from cepheid.engine.run import Advisor, Engine
 from cepheid.local import in_order
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Replan
@@ -46,12 +46,15 @@ class Setup:
         return ", ".join([*parts, *([self.propagation] if self.propagation != "lazy" else [])])
 
 
-def indexed(query: BoundQuery, setup: Setup) -> Plan:
-    """The plan, returning the places of the events that each variable binds."""
-    plan = propagate(make_plan(query, setup.shape, setup.push), setup.propagation)
-    schema = replace(plan.schema, columns={**plan.schema.columns, INDEX: Type.INTEGER})
+def indexed(query: BoundQuery) -> BoundQuery:
+    """The query, returning the places of the events that each variable binds."""
+    schema = replace(query.schema, columns={**query.schema.columns, INDEX: Type.INTEGER})
     outputs = tuple(Output(v, Whole(v, (INDEX,))) for v in positive(query.pattern))
-    return replace(plan, outputs=outputs, schema=schema, required=(*plan.required, INDEX))
+    return replace(query, outputs=outputs, schema=schema, required=(*query.required, INDEX))
+
+
+def plan_of(query: BoundQuery, setup: Setup) -> Plan:
+    return propagate(make_plan(query, setup.shape, setup.push), setup.propagation)
 
 
 class Switching:
@@ -74,8 +77,20 @@ def run(
     others: Sequence[Setup] = (),
 ) -> list[Match]:
     """The engine's matches; with other setups, their plans take turns, round by round."""
-    plan = indexed(query, setup)
-    advisor = Switching([indexed(query, other) for other in others]) if others else None
+    returning = indexed(query)
+    plan = plan_of(returning, setup)
+    advisor = Switching([plan_of(returning, other) for other in others]) if others else None
+    return run_plan(query, events, plan, setup, advisor)
+
+
+def run_plan(
+    query: BoundQuery,
+    events: Sequence[Event],
+    plan: Plan,
+    setup: Setup = Setup(),
+    advisor: Advisor | None = None,
+) -> list[Match]:
+    """The matches that an engine finds with a plan of the indexed query."""
     data = table(query.schema, events)
     data = data.append_column(INDEX, pa.array(np.arange(len(events))))
     engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size, advisor=advisor)
