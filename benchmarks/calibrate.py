@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 import cepheid as cep
-from benchmarks.cases import STOCK_COLUMNS, known
+from benchmarks.cases import FIXED, STOCK_COLUMNS, known
+from benchmarks.experiments.planning import FORCIBLE
 from benchmarks.fitting import Floats, nonnegative
 from benchmarks.measure import BATCH, PREFIX
 from benchmarks.report import Record, provenance, write_json
@@ -103,6 +104,13 @@ def micros() -> Iterator[Micro]:
                     {pair: 1 / 50},
                     {"plan": plan},
                 )
+    for window in (30, 100):  # access: half of the pairs that are tried are too long
+        for plan in ("left-deep", "right-deep"):
+            yield Micro(
+                f"PATTERN A ; B ; C WITHIN {window} RETURN A.price AS a, C.price AS c",
+                EVEN,
+                options={"plan": plan},
+            )
     for rates in ({"A": 1, "B": 50}, {"A": 50, "B": 1}, {"A": 1, "B": 200}):  # event, probe
         yield Micro("PATTERN A ; B WITHIN 20 RETURN A.price AS a", rates)
         yield Micro("PATTERN A ; B WITHIN 200 RETURN A.price AS a", rates)
@@ -146,7 +154,7 @@ class Measured:
 def measure(micro: Micro, rows: int = ROWS, repeats: int = REPEATS) -> Measured:
     table = micro.events(rows)
     query = cep.Query(micro.query)
-    options: dict[str, Any] = {**STOCK_COLUMNS, **micro.options}
+    options: dict[str, Any] = {**STOCK_COLUMNS, **FIXED, **micro.options}
 
     def run(events: pa.Table) -> float:
         began = time.process_time()
@@ -162,7 +170,7 @@ def measure(micro: Micro, rows: int = ROWS, repeats: int = REPEATS) -> Measured:
 def counts(micro: Micro, query: cep.Query, schema: pa.Schema) -> dict[str, float]:
     """How often a plan is expected to do what each weight stands for, per event."""
     statistics = micro.statistics()
-    forced = {"plan": "left-deep", "negation": "push", "propagation": "lazy", **micro.options}
+    forced = {name: {**FIXED, **micro.options}[name] for name in FORCIBLE}
     plan = search(query.bind(schema, **STOCK_COLUMNS), statistics, **forced).plan
     assert plan.window is not None
     nothing = dict.fromkeys((f.name for f in fields(Weights)), 0.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -81,7 +82,7 @@ class Case:
 
     workload: Workload
     plan: str
-    options: Mapping[str, str]
+    options: Mapping[str, Any]
     target: Target | None = None
 
     @property
@@ -106,6 +107,15 @@ def ratio(rates: Mapping[str, float]) -> str:
 
 
 STOCK_COLUMNS = {"time": "ts", "type": "name"}
+
+FIXED: Mapping[str, Any] = {
+    "plan": "left-deep",
+    "negation": "push",
+    "propagation": "lazy",
+    "adapt": None,
+}
+"""Nothing is left to the planner: what is compared is what is said."""
+
 DEEP = ("left-deep", "right-deep")
 
 
@@ -139,7 +149,7 @@ def _query_4(parts: int, rows: int, others: Mapping[str, Rival]) -> Iterator[Cas
     )
     for plan in DEEP:
         hard = parts == 32 and plan == "left-deep"
-        yield Case(workload, plan, {"plan": plan}, Target(1e6, "events") if hard else None)
+        yield Case(workload, plan, {**FIXED, "plan": plan}, Target(1e6, "events") if hard else None)
 
 
 def query_5() -> Iterator[Case]:
@@ -169,7 +179,8 @@ def query_5() -> Iterator[Case]:
         )
         for plan in DEEP:
             first = even and plan == "left-deep"
-            yield Case(workload, plan, {"plan": plan}, Target(80e6, "matches") if first else None)
+            target = Target(80e6, "matches") if first else None
+            yield Case(workload, plan, {**FIXED, "plan": plan}, target)
 
 
 QUERY_6_PLANS = {
@@ -202,7 +213,7 @@ def query_6() -> Iterator[Case]:
             ),
         )
         for plan, shape in QUERY_6_PLANS.items():
-            yield Case(workload, plan, {"plan": shape})
+            yield Case(workload, plan, {**FIXED, "plan": shape})
 
 
 def query_7() -> Iterator[Case]:
@@ -218,8 +229,8 @@ def query_7() -> Iterator[Case]:
             STOCK_COLUMNS,
             statistics=known(rates),
         )
-        yield Case(workload, "NSEQ", {"negation": "push"})
-        yield Case(workload, "NEG on top", {"negation": "top"})
+        yield Case(workload, "NSEQ", {**FIXED, "negation": "push"})
+        yield Case(workload, "NEG on top", {**FIXED, "negation": "top"})
 
 
 def query_8() -> Iterator[Case]:
@@ -235,7 +246,7 @@ def query_8() -> Iterator[Case]:
     )
     for plan in DEEP:
         target = Target(8e6, "events") if plan == "left-deep" else None
-        yield Case(workload, plan, {"plan": plan}, target)
+        yield Case(workload, plan, {**FIXED, "plan": plan}, target)
 
 
 CASES = (*query_4(), *query_5(), *query_6(), *query_7(), *query_8())

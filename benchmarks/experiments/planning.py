@@ -51,12 +51,6 @@ def nanoseconds_per_event(found: Planned) -> float:
     return found.winner.cost / found.plan.window.size
 
 
-def choice(found: Planned) -> str:
-    """How a person would call what the planner chose."""
-    ways = sorted({choice.propagation for choice in found.winner.choices})
-    return f"{found.winner.name}, {' and '.join(ways)}"
-
-
 def counted(workload: Workload, options: dict[str, Any], table: pa.Table) -> Counted:
     """A run that is watched. Batches are as long as a round, so that what the engine reads ahead
     doesn't hide what its operators hold."""

@@ -17,7 +17,6 @@ import pyarrow as pa
 import cepheid as cep
 from benchmarks.experiments.experiment import Experiment, Figure, Need, Point, Setting, Spot, Way
 from benchmarks.experiments.planning import (
-    choice,
     counted,
     nanoseconds_per_event,
     options_of,
@@ -139,7 +138,7 @@ class Trial:
         """The plan, if it is the planner's choice and is made before the run."""
         if not way.analyzed:
             return ""
-        return choice(planned(self.setting.workload, self.options(way), self.table))
+        return planned(self.setting.workload, self.options(way), self.table).winner.name
 
     def estimated(self, way: Way) -> Point:
         found = planned(self.setting.workload, self.options(way), self.table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchmarks.cases import FIXED
 from benchmarks.experiments import trades
 from benchmarks.experiments.experiment import (
     THROUGHPUT,
@@ -31,14 +32,11 @@ WINDOWS = (5, 10, 15, 20, 25, 30, 40, 45, 50)
 PHASE_ROWS = 50_000
 RARITIES = (1, 2, 5, 10, 20, 50, 100, 200)
 
-LEFT_PUSH = Way("left-deep, push", {"plan": "left-deep", "propagation": "push"})
-LEFT_PULL = Way("left-deep, pull", {"plan": "left-deep", "propagation": "pull"})
-ADAPTIVE_PUSH = Way(
-    "adaptive, push", {"plan": "auto", "propagation": "push", "adapt": Adaptation()}
-)
-ADAPTIVE_PULL = Way(
-    "adaptive, pull", {"plan": "auto", "propagation": "pull", "adapt": Adaptation()}
-)
+LEFT_PUSH = Way("left-deep, push", {**FIXED, "propagation": "push"})
+LEFT_PULL = Way("left-deep, pull", {**FIXED, "propagation": "pull"})
+ADAPTS = {**FIXED, "plan": "auto", "adapt": Adaptation()}
+ADAPTIVE_PUSH = Way("adaptive, push", {**ADAPTS, "propagation": "push"})
+ADAPTIVE_PULL = Way("adaptive, pull", {**ADAPTS, "propagation": "pull"})
 WAYS = (LEFT_PUSH, LEFT_PULL, ADAPTIVE_PUSH, ADAPTIVE_PULL)
 
 NO_NFA = "The thesis' NFA is left out. "
@@ -153,9 +151,9 @@ def closures() -> Experiment:
 # ── figure 6.12 ──
 
 LAST = "f"
-PULL = Way("pull", {"plan": "left-deep", "propagation": "pull"})
-PASS_DOWN = Way("pass-down", {"plan": "left-deep", "propagation": "pass-down"})
-CHOSEN = Way("planner's choice", {"plan": "left-deep", "propagation": "auto"}, analyzed=True)
+PULL = Way("pull", {**FIXED, "propagation": "pull"})
+PASS_DOWN = Way("pass-down", {**FIXED, "propagation": "pass-down"})
+CHOSEN = Way("planner's choice", {**FIXED, "propagation": "auto"}, analyzed=True)
 NOISE = 0.05
 
 

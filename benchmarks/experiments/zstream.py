@@ -12,6 +12,7 @@ import pyarrow as pa
 from benchmarks import loops
 from benchmarks.cases import (
     CASES,
+    FIXED,
     QUERY_6,
     QUERY_6_PLANS,
     QUERY_7,
@@ -42,17 +43,14 @@ from cepheid.options import Adaptation
 
 FREE = {"plan": "auto", "negation": "auto", "propagation": "auto"}
 
-DEEP = (
-    Way("left-deep", {"plan": "left-deep"}),
-    Way("right-deep", {"plan": "right-deep"}),
-)
-FIXED = tuple(Way(name, {"plan": shape}) for name, shape in QUERY_6_PLANS.items())
+DEEP = tuple(Way(plan, {**FIXED, "plan": plan}) for plan in ("left-deep", "right-deep"))
+TREES = tuple(Way(name, {**FIXED, "plan": shape}) for name, shape in QUERY_6_PLANS.items())
 PLANS = tuple(QUERY_6_PLANS)
-OPTIMIZER = Way("optimizer", FREE, analyzed=True)
+OPTIMIZER = Way("optimizer", {**FREE, "adapt": None}, analyzed=True)
 ADAPTIVE = Way("adaptive", {**FREE, "adapt": Adaptation()})
 NEGATIONS = (
-    Way("NSEQ", {"negation": "push"}),
-    Way("NEG on top", {"negation": "top"}),
+    Way("NSEQ", {**FIXED, "negation": "push"}),
+    Way("NEG on top", {**FIXED, "negation": "top"}),
 )
 
 SELECTIVITY = "selectivity of IBM.price > Sun.price"
@@ -193,7 +191,7 @@ EXPERIMENTS = (
         "ZStream, figure 12: plans of query 6",
         SETTING,
         settings("q6"),
-        (*FIXED, OPTIMIZER),
+        (*TREES, OPTIMIZER),
         (THROUGHPUT,),
         (
             near_the_best("optimizer", 0.1, PLANS, tuple(BEST_OF_6)),
@@ -208,7 +206,7 @@ EXPERIMENTS = (
         "ZStream, figure 13: 1 / estimated cost of query 6",
         SETTING,
         settings("q6"),
-        FIXED,
+        TREES,
         (INVERSE_COST, THROUGHPUT),
         (same_choice(), best_at(BEST_OF_6, "the cheapest plans by estimate", cost)),
         bars=True,
@@ -218,7 +216,7 @@ EXPERIMENTS = (
         "ZStream, figure 14: query 6 while the data change",
         "segment",
         (concatenated(),),
-        (*FIXED, ADAPTIVE),
+        (*TREES, ADAPTIVE),
         (THROUGHPUT,),
         (
             near_the_best("adaptive", 0.15, PLANS, tuple(BEST_OF_6)),
@@ -278,7 +276,7 @@ EXPERIMENTS = (
         "ZStream, table 3: peak memory of query 6",
         SETTING,
         _query_6(RARE_IBM, FIRST),
-        FIXED,
+        TREES,
         (PEAK, HELD),
         (),
         "Peak memory is what Python's tracemalloc sees during a run with batches of a round: the "

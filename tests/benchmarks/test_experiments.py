@@ -40,7 +40,7 @@ from benchmarks.report import write_json
 
 ALL = (*zstream.EXPERIMENTS, *thesis.EXPERIMENTS)
 BY_NAME = {experiment.name: experiment for experiment in ALL}
-ROWS = 120
+ROWS = 81
 PNG = b"\x89PNG"
 
 
@@ -116,7 +116,7 @@ def test_a_run_in_segments_has_a_point_for_each() -> None:
     labels = [spot.label for spot in figure.points]
     assert labels == ["rate=1:100:100:100", "sel1=1/50", "sel2=1/50", "whole"]
     *parts, whole = (points["inner"] for points in figure.points.values())
-    assert [p.events for p in parts] == [40, 40, 40] and whole.events == ROWS
+    assert [p.events for p in parts] == [27, 27, 27] and whole.events == ROWS
     assert sum(p.cpu for p in parts) == pytest.approx(whole.cpu)
 
 

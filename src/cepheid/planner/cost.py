@@ -63,7 +63,9 @@ def estimate(
     costing = Costing(figures_of(plan, statistics), weights)
     for root in dict.fromkeys(plan.alternatives):
         made = costing.estimate(root)
-        matches = replace(made, cost=made.cost + weights.emit * made.rows)
+        # What a root makes is projected, and not kept in a buffer.
+        saved = 0.0 if isinstance(root, Leaf) else weights.output
+        matches = replace(made, cost=made.cost + (weights.emit - saved) * made.rows)
         costing.estimates[root] = matches
     return demanded(plan, costing.flows, costing.estimates, costing.figures, weights)
 
