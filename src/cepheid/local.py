@@ -25,6 +25,8 @@ from cepheid.options import Options
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared
+from cepheid.planner.adapt import Adapter
+from cepheid.planner.planned import Planned
 
 BATCH = 1 << 17
 """Rows of a table that go to the engine at once."""
@@ -139,12 +141,13 @@ def run(
     return engine.schema, _by_end(engine, matches) if _key_by_key(plan) else matches
 
 
-def profile(prepared: Prepared, source: Source, options: Options) -> Profile:
-    """Run the query, forget its matches, and tell what happened."""
+def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profile, Planned]:
+    """Run the query, forget its matches, and tell what happened, and with which plan it ended."""
     engine, batches = _start(prepared, source, options)
     for _ in _matches(engine, batches, lambda rows: None):
         pass
-    return engine.profile()
+    advisor = engine.advisor
+    return engine.profile(), advisor.planned if isinstance(advisor, Adapter) else prepared.planned
 
 
 def _start(

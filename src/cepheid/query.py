@@ -86,7 +86,9 @@ class Query:
         if data is None:
             if analyze:
                 raise DataError("analyze=True runs the query: it needs data")
-            chosen = _options(options, {"time": "ts", "type": "type", **named})
+            chosen = _options(
+                options, named if options else {"time": "ts", "type": "type", **named}
+            )
             return _explanation(prepare(self.bind(assumed(self.syntax, chosen), chosen), chosen))
         chosen = _options(options, named)
         if _on_spark(data):
@@ -99,7 +101,8 @@ class Query:
         prepared = prepare(self.bind(schema, chosen), chosen)
         if not analyze:
             return _explanation(prepared)
-        return _explanation(prepared, profile=local.profile(prepared, source, chosen))
+        profile, planned = local.profile(prepared, source, chosen)
+        return _explanation(replace(prepared, planned=planned), profile=profile)
 
     def bind(
         self,

@@ -80,6 +80,7 @@ def test_the_whole_object() -> None:
             "idle": 1,
             "seconds": 1.0,
             "sampling": 0.0,
+            "compiling": 0.0,
             "partitions": 1,
             "replans": [
                 {

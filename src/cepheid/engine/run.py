@@ -83,6 +83,7 @@ class Engine:
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         self.tree = self._plant(plan)
         self._past: dict[Node, NodeProfile] = {}  # of plans that were given up
+        self._compiled = 0.0  # seconds, for those plans
 
     def _plant(self, plan: Plan) -> Tree:
         tree = Tree(plan, self.context, self.leaves, self._input)
@@ -199,6 +200,7 @@ class Engine:
             raise ValueError("a plan can be replaced only by one over the same classes")
         yield from self.tree.flush()
         self._past = self._profiles()
+        self._compiled += self.tree.compiling
         tree = self._plant(plan)
         tree.take_over(self.tree)
         tree.fuse()
@@ -230,6 +232,7 @@ class Engine:
             idle=counts.idle,
             seconds=self.seconds,
             sampling=advisor.seconds if advisor else 0.0,
+            compiling=self._compiled + self.tree.compiling,
             nodes=self._profiles(),
             replans=advisor.replans if advisor else (),
         )

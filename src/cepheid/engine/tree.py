@@ -7,7 +7,7 @@ a window needs, so the new operators make their records anew from them (ZStream 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
 from time import perf_counter
 
 import pyarrow as pa
@@ -36,12 +36,24 @@ CAPACITY = 1 << 17
 """Matches that the roots collect, all together, before they are projected."""
 
 
-@dataclass
 class Meter:
-    """Time that an operator took, and the most records that its buffer held."""
+    """Time that an operator took, without that of compiling or loading its kernel, and the most
+    records that its buffer held."""
 
-    seconds: float = 0.0
-    peak: int = 0
+    def __init__(self) -> None:
+        self.seconds = self.compiling = 0.0
+        self.peak = 0
+
+    @contextmanager
+    def reading(self, operator: Operator) -> Iterator[None]:
+        kernels, began = operator.kernels, perf_counter()
+        yield
+        took = perf_counter() - began
+        if operator.kernels == kernels:
+            self.seconds += took
+        else:
+            self.compiling += took
+        self.peak = max(self.peak, operator.out.n)
 
 
 class Tree:
@@ -85,19 +97,12 @@ class Tree:
 
     def _run_inner(self) -> None:
         for operator in self._inner:
-            meter = self._meters[id(operator)]
-            began = perf_counter()
-            operator.run()
-            meter.seconds += perf_counter() - began
-            meter.peak = max(meter.peak, operator.out.n)
+            with self._meters[id(operator)].reading(operator):
+                operator.run()
 
     def _step(self, root: Operator) -> bool:
-        meter = self._meters[id(root)]
-        began = perf_counter()
-        done = root.step()
-        meter.seconds += perf_counter() - began
-        meter.peak = max(meter.peak, root.out.n)
-        return done
+        with self._meters[id(root)].reading(root):
+            return root.step()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """What the roots have collected, as far as no record that waits can come before it."""
@@ -130,6 +135,11 @@ class Tree:
     def cold(self) -> int:
         """How many kernels are not yet compiled on this machine."""
         return sum(_is_cold(o) for o in self.operators if not isinstance(o, LeafOperator))
+
+    @property
+    def compiling(self) -> float:
+        """Seconds in which kernels were compiled or loaded."""
+        return sum(meter.compiling for meter in self._meters.values())
 
     def profile(self) -> dict[Node, NodeProfile]:
         """What the operators have done so far."""

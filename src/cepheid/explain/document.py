@@ -80,6 +80,7 @@ def _run(profile: Profile) -> dict[str, Any]:
         "idle": profile.idle,
         "seconds": profile.seconds,
         "sampling": profile.sampling,
+        "compiling": profile.compiling,
         "partitions": profile.partitions,
         "replans": [asdict(replan) for replan in profile.replans],
     }

@@ -99,6 +99,9 @@ def run_lines(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
     if profile.sampling and profile.seconds:
         part = share(profile.sampling / profile.seconds)
         lines.append(("statistics", f"{duration(profile.sampling * 1e9)}, {part} of it"))
+    if profile.compiling and profile.seconds:
+        part = share(profile.compiling / profile.seconds)
+        lines.append(("kernels", f"{duration(profile.compiling * 1e9)} to get ready, {part} of it"))
     if profile.partitions != 1:
         lines.append(("partitions", count(profile.partitions)))
     current = operators(plan)

@@ -44,7 +44,7 @@ class Replan:
 @dataclass(frozen=True)
 class Profile:
     """Of one engine; `plus` adds up those of several partitions. `seconds` is all the time spent
-    in the engine, `sampling` the part of it that gathered statistics."""
+    in the engine; of it, `sampling` gathered statistics, and `compiling` made kernels ready."""
 
     events: int = 0
     rejected: int = 0
@@ -53,6 +53,7 @@ class Profile:
     idle: int = 0
     seconds: float = 0.0
     sampling: float = 0.0
+    compiling: float = 0.0
     nodes: Mapping[Node, NodeProfile] = field(default_factory=dict)
     replans: tuple[Replan, ...] = ()
     partitions: int = 1
@@ -71,6 +72,7 @@ class Profile:
             self.idle + other.idle,
             self.seconds + other.seconds,
             self.sampling + other.sampling,
+            self.compiling + other.compiling,
             nodes,
             self.replans + other.replans,
             self.partitions + other.partitions,

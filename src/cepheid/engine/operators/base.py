@@ -99,6 +99,11 @@ class Operator(ABC):
             self._compiled[shape] = self._compile(store.nullable)
         return self._compiled[shape]
 
+    @property
+    def kernels(self) -> int:
+        """How many kernels have been made so far."""
+        return len(self._compiled)
+
     def _arrays(self, compiled: Compiled) -> list[Any]:
         """The store's columns that the kernel reads; looked up again only when rows have come."""
         store = self.context.store

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cepheid.kernels.compile import load_ask
+
 if TYPE_CHECKING:
     from cepheid.engine.operators.base import Cursor, Operator
 
@@ -28,6 +30,7 @@ class Asked(NamedTuple):
 
 
 NOTHING = Asked(np.zeros(0, np.int64), np.zeros(0, np.int64))
+EVERYTHING = Asked(np.full(1, 1 << 62), np.full(1, -(1 << 62)))
 
 
 class Demand:
@@ -50,36 +53,33 @@ class Demand:
         self.cursor = cursor
         self._seq = seq
         self._renewed = renewed
+        self._ask = load_ask(seq.context.jit)
         self._state: tuple[int, int] | None = None
-        self._above: Asked | None = None
+        self._above = EVERYTHING
         self._asked = NOTHING
 
     def asked(self) -> Asked:
         """What is asked for in this round; computed once for all operators that are asked."""
-        above = self._seq.demand.asked() if self._seq.demand else None
+        above = self._seq.demand.asked() if self._seq.demand else EVERYTHING
         state = (self.cursor.done, self.right.out.base + self.right.out.visible)
         if state != self._state or above is not self._above:
             self._state, self._above = state, above
-            self._asked = self._ask(above)
+            self._asked = self._new(above)
             if len(self._asked.floor):
                 for operator in self._renewed:
                     operator.renew(int(self._asked.floor[0]))
         return self._asked
 
-    def _ask(self, above: Asked | None) -> Asked:
+    def _new(self, above: Asked) -> Asked:
+        """What the records ask for that the SEQ has not read, as far as they are asked for."""
         out = self.right.out
         new = slice(self.cursor.begin, out.visible)
-        first = out.records.first[new]
-        floor = out.records.end[new] - self._seq.window
-        if above is not None:
-            places, limits = wanted(above, out.records.start[new], out.records.last[new])
-            first, floor = first[places], np.maximum(floor[places], limits)
-        if not len(first):
+        if new.start >= new.stop or not len(above.until):
             return NOTHING
-        # A record that begins no later than one before it, which has a lower floor, adds nothing.
-        highest = np.maximum.accumulate(first)
-        rises = np.flatnonzero(np.diff(highest, prepend=highest[0] - 1))
-        return Asked(first[rises], floor[rises])
+        until, floor = np.empty((2, new.stop - new.start), np.int64)
+        columns = (column[new] for column in out.records[:4])
+        n = self._ask(*columns, self._seq.window, *above, until, floor)
+        return Asked(until[:n], floor[:n])
 
 
 def wanted(asked: Asked, start: Ints, last: Ints) -> tuple[NDArray[np.intp], Ints]:
