@@ -30,6 +30,9 @@ from cepheid.statistics import Statistics
 SAMPLING = 0.02
 """The share of a run's time that gathering statistics may take."""
 
+SAMPLES = 8
+"""How many samples an average is over: more of them are steadier, fewer notice changes sooner."""
+
 SEARCHING = 0.05
 """The share that looking for other plans may take."""
 
@@ -69,7 +72,7 @@ class Adapter:
         self._shares = sampling, searching
         self._targets = targets(adaptive.query)
         self._sampler = Sampler(self._targets)
-        self._known = Windowed()
+        self._known = Windowed(SAMPLES)
         self._basis = adaptive.planned.statistics  # of the last search
         self._searching = 0.0
         self._pace = Pace()
