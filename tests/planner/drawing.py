@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 
 import cepheid as cep
-from cepheid.algebra.patterns import Conjunction, Leaf, Pattern, Sequence, leaves, walk
+from cepheid.algebra.patterns import Conjunction, Leaf, Pattern, Sequence
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import expression_text
 from cepheid.planner.gaps import core
@@ -43,7 +43,6 @@ class Draw:
         self.singles: list[str] = []
         self.groups: list[tuple[str, int]] = []
         self.negated: list[str] = []
-        self.conditions: list[str] = []
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -178,10 +177,3 @@ def _of_conjunction(units: list[list[Shape]]) -> Iterator[Shape]:
             others = [u for i, u in enumerate(rest) if i not in chosen]
             sides = list(_of_conjunction(with_first)), list(_of_conjunction(others))
             yield from (Branch(a, b) for a, b in product(*sides))
-
-
-def negations(pattern: Pattern) -> list[int]:
-    return [p.index for p in walk(pattern) if hasattr(p, "index")]
-
-
-__all__ = ["Draw", "bind", "leaves", "negations", "trees"]

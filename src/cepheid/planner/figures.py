@@ -45,6 +45,7 @@ class Figures:
     rate: float
     key: tuple[Mapping[str, str], ...]
     _known: dict[Expr, float] = field(default_factory=dict, repr=False, compare=False)
+    _counted: dict[tuple[str, str], float] = field(default_factory=dict, repr=False, compare=False)
 
     def events(self, leaf: Leaf) -> float:
         """log CARD: rate, window and single-class predicates."""
@@ -61,8 +62,28 @@ class Figures:
         return found
 
     def values(self, variable: str, column: str) -> float:
-        """log of the number of distinct values."""
-        return math.log(self.statistics.distinct.get(f"{variable}.{column}", DISTINCT))
+        """log of the number of distinct values. If equalities of the key have given
+        selectivities, as many as make these true."""
+        place = variable, column
+        found = self._counted.get(place)
+        if found is None:
+            given = list(self._agreeing(variable, column))
+            if given:
+                found = sum(-math.log(max(share, LEAST)) for share in given) / len(given)
+            else:
+                found = math.log(self.statistics.distinct.get(f"{variable}.{column}", DISTINCT))
+            self._counted[place] = found
+        return found
+
+    def _agreeing(self, variable: str, column: str) -> Iterator[float]:
+        """Given selectivities of the key's equalities that read this attribute."""
+        mine = f"{variable}.{column}"
+        for part in self.key:
+            if part.get(variable) == column:
+                for theirs in (f"{v}.{c}" for v, c in part.items() if v != variable):
+                    for text in (f"{mine} = {theirs}", f"{theirs} = {mine}"):
+                        if text in self.statistics.selectivities:
+                            yield self.statistics.selectivities[text]
 
     def is_key(self, one: Attribute, other: Attribute) -> bool:
         return any(

@@ -25,7 +25,7 @@ class Weights:
     probe      the search of one record: where in the other buffer its candidates begin
     hash       a record is hashed: to be found, or to find others
     element    an event is put into a group
-    emit       a match is projected
+    emit       a match is projected, which a root does instead of writing it to a buffer
     event      an event enters the buffer of its class
     demand     under pull, a record is compared with what is asked for
     pass_down  q of the thesis' appendix A: passing down pays if `f >= q * d * λ`

@@ -1,0 +1,269 @@
+"""The plan search: it finds the cheapest of all trees, and what the caller chose is kept."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from random import Random
+from time import process_time
+
+import pytest
+
+from cepheid.algebra.query import BoundQuery
+from cepheid.errors import PlanError
+from cepheid.plan.nodes import Neg, Nseq, Plan, Seq, walk
+from cepheid.planner.alternatives import alternatives
+from cepheid.planner.choice import Choice
+from cepheid.planner.cost import Costing, cost_of
+from cepheid.planner.cube import Spans
+from cepheid.planner.figures import figures_of
+from cepheid.planner.parts import Parts
+from cepheid.planner.plan import assemble
+from cepheid.planner.search import propagation_of, search
+from cepheid.planner.shapes import Branch
+from cepheid.planner.trees import intervals
+from cepheid.planner.weights import calibrated
+from cepheid.statistics import Statistics
+from tests.planner.drawing import Draw, bind, trees
+
+
+def every_choice(query: BoundQuery) -> list[Choice]:
+    """All trees, with all subsets of the negations that could be NSEQ on top."""
+    (alternative,) = alternatives(query)
+    negated = Parts(query, alternative, frozenset()).negated
+    free = list(dict.fromkeys(n.index for n in negated if n.simple))
+    tops = [frozenset(t) for size in range(len(free) + 1) for t in combinations(free, size)]
+    return [Choice(shape, top) for shape in trees(alternative.pattern) for top in tops]
+
+
+def pattern(draw: Draw, kind: str, n: int) -> str:
+    match kind:
+        case "conjunction":
+            return draw.conjunction(n, nest=draw.random.choice([0, 0.3]))
+        case "nested":
+            return draw.sequence(n, hang=0.2, nest=0.4)
+        case _:
+            return draw.sequence(n, hang=draw.random.choice([0, 0.15, 0.4]))
+
+
+CASES = [
+    *(("sequence", n, seed) for n in range(1, 7) for seed in range(8)),
+    *(("sequence", 7, seed) for seed in range(3)),
+    *(("conjunction", n, seed) for n in range(2, 5) for seed in range(6)),
+    *(("conjunction", 5, seed) for seed in range(2)),
+    *(("nested", n, seed) for n in range(2, 5) for seed in range(6)),
+]
+
+
+@pytest.mark.parametrize(("kind", "n", "seed"), CASES)
+def test_finds_the_cheapest_of_all_trees(kind: str, n: int, seed: int) -> None:
+    random = Random(f"{kind} {n} {seed}")
+    draw = Draw(random, same=random.random() < 0.2)
+    query = draw.query(pattern(draw, kind, n))
+    statistics = draw.statistics(query)
+    choices = every_choice(query)
+    if len(choices) > 4000:
+        choices = [c for c in choices if not c.top]
+        planned = search(query, statistics, negation="push", propagation="lazy")
+    else:
+        planned = search(query, statistics, propagation="lazy")
+    found = alternatives(query)
+    costs = {c: cost_of(assemble(query, found, [c]), statistics) for c in choices}
+    assert planned.winner.cost == pytest.approx(min(costs.values()), rel=1e-9)
+    (chosen,) = planned.winner.choices
+    assert costs[chosen] == pytest.approx(planned.winner.cost, rel=1e-9)
+    assert planned.plan.alternatives == assemble(query, found, [chosen]).alternatives
+
+
+def test_the_cases_are_worth_searching() -> None:
+    """In most of them the worst tree costs at least a tenth more than the best."""
+    spread = 0
+    for seed in range(20):
+        draw = Draw(Random(seed))
+        query = draw.query(draw.sequence(5))
+        statistics, found = draw.statistics(query), alternatives(query)
+        costs = [cost_of(assemble(query, found, [c]), statistics) for c in every_choice(query)]
+        spread += max(costs) > 1.1 * min(costs)
+    assert spread > 14
+
+
+# Query 6 and its settings: figure 12 says which tree is best in each.
+QUERY_6 = bind(
+    "PATTERN IBM ; Sun ; Oracle ; Google WHERE Oracle.x > Sun.x AND Oracle.x > Google.x WITHIN 100"
+)
+EVEN = {"IBM": 0.25, "Sun": 0.25, "Oracle": 0.25, "Google": 0.25}
+FIRST, SECOND = "Oracle.x > Sun.x", "Oracle.x > Google.x"
+
+
+@pytest.mark.parametrize(
+    ("statistics", "best"),
+    [
+        (
+            Statistics(
+                {"IBM": 0.0033, "Sun": 0.33, "Oracle": 0.33, "Google": 0.33},
+                {FIRST: 1.0, SECOND: 1.0},
+            ),
+            "left-deep",
+        ),
+        (Statistics(EVEN, {FIRST: 0.02, SECOND: 1.0}), "(IBM ((Sun Oracle) Google))"),
+        (Statistics(EVEN, {FIRST: 1.0, SECOND: 0.02}), "right-deep"),
+    ],
+)
+def test_query_6_has_the_plan_of_figure_12(statistics: Statistics, best: str) -> None:
+    planned = search(QUERY_6, statistics, propagation="lazy")
+    assert planned.winner.name == best
+    assert not planned.losers[0].cost < planned.winner.cost
+    assert {"left-deep", "right-deep"} <= {planned.winner.name, *(p.name for p in planned.losers)}
+
+
+def test_losers_are_other_plans_cheapest_first() -> None:
+    planned = search(QUERY_6, Statistics(EVEN))
+    costs = [loser.cost for loser in planned.losers]
+    assert 2 <= len(costs) <= 5
+    assert costs == sorted(costs)
+    assert planned.winner.choices not in [loser.choices for loser in planned.losers]
+    assert not planned.forced
+    assert sum(e.cost for e in planned.estimates.values()) == pytest.approx(planned.winner.cost)
+
+
+def test_a_rare_class_is_joined_first() -> None:
+    query = bind("PATTERN A a ; B b ; C c WITHIN 100")
+    rates = {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert search(query, Statistics({**rates, "a": 0.01})).winner.name.startswith("left-deep")
+    assert search(query, Statistics({**rates, "c": 0.01})).winner.name.startswith("right-deep")
+
+
+# ── what the caller chooses ──
+
+
+def test_a_forced_tree_is_kept_and_compared() -> None:
+    statistics = Statistics(EVEN, {FIRST: 0.02, SECOND: 1.0})
+    planned = search(QUERY_6, statistics, plan="((IBM Sun) (Oracle Google))", propagation="lazy")
+    assert planned.forced
+    assert planned.winner.name == "((IBM Sun) (Oracle Google))"
+    assert planned.losers[0].name == "(IBM ((Sun Oracle) Google))"
+    assert planned.losers[0].cost < planned.winner.cost
+
+
+def test_a_forced_style_goes_for_all_alternatives() -> None:
+    query = bind("PATTERN (A a | B b) ; C c ; D d WITHIN 10")
+    planned = search(query, Statistics(), plan="right-deep")
+    assert [r.right for r in planned.plan.alternatives if isinstance(r, Seq)] == [
+        planned.plan.alternatives[0].right  # type: ignore[union-attr]
+    ] * 2
+
+
+def test_a_wrong_tree_is_refused() -> None:
+    with pytest.raises(PlanError, match="leaves out `Google`"):
+        search(QUERY_6, Statistics(), plan="((IBM Sun) Oracle)")
+
+
+def kinds(plan: Plan) -> set[type]:
+    return {type(n) for root in plan.alternatives for n in walk(root)}
+
+
+def test_negations_go_where_they_cost_least_or_where_they_must() -> None:
+    query = bind("PATTERN A a ; !B b ; C c WITHIN 100")
+    statistics = Statistics({"a": 1.0, "b": 1.0, "c": 1.0})
+    assert Nseq in kinds(search(query, statistics).plan)
+    assert Neg in kinds(search(query, statistics, negation="top").plan)
+    # If no match is left to be checked, NEG has nothing to do, and NSEQ has much.
+    slow = bind("PATTERN A a ; !B b ; C c WHERE b.x < c.x AND a.x > c.x WITHIN 100")
+    empty = Statistics(statistics.rates, {"a.x > c.x": 0.0, "b.x < c.x": 0.0})
+    assert Neg in kinds(search(slow, empty).plan)
+    assert Nseq in kinds(search(slow, empty, negation="push").plan)
+
+
+def test_propagation_can_be_forced() -> None:
+    query = bind("PATTERN A a ; B b ; C c WHERE a.x < c.x WITHIN 100")
+    statistics = Statistics({"a": 1.0, "b": 1.0, "c": 0.001})
+    pushed = search(query, statistics, plan="left-deep", propagation="push")
+    assert pushed.plan.eager
+    for mode, flags in (("lazy", (False, 0)), ("pull", (True, 0)), ("pass-down", (True, 1))):
+        root = search(query, statistics, plan="left-deep", propagation=mode).plan.alternatives[0]  # type: ignore[arg-type]
+        assert isinstance(root, Seq)
+        assert (root.pull, len(root.passed)) == flags
+
+
+@pytest.mark.parametrize(
+    ("rate", "selectivity", "expected"),
+    [(1.0, 0.5, "lazy"), (0.0005, 1.0, "pull"), (0.0005, 0.01, "pass-down"), (1.0, 0.01, "lazy")],
+)
+def test_rare_triggers_pull_and_selective_ones_pass_down(
+    rate: float, selectivity: float, expected: str
+) -> None:
+    query = bind("PATTERN A a ; B b ; C c ; D d WHERE a.x < d.x WITHIN 100")
+    rates = {"a": 1.0, "b": 1.0, "c": 1.0, "d": rate}
+    statistics = Statistics(rates, {"a.x < d.x": selectivity})
+    left = Choice(Branch(Branch(Branch("a", "b"), "c"), "d"))
+    plan = assemble(query, alternatives(query), [left])
+    assert propagation_of(plan, plan.alternatives[0], statistics) == expected
+
+
+# ── size ──
+
+
+def test_twenty_classes_take_less_than_ten_milliseconds() -> None:
+    draw = Draw(Random(20))
+    query = draw.query(draw.sequence(20, hang=0), share=1.0)
+    assert len(query.where) >= 19
+    statistics = draw.statistics(query)
+    (alternative,) = alternatives(query)
+    costing = Costing(figures_of(query, statistics), calibrated())
+    spans = Spans(Parts(query, alternative, frozenset()), costing)
+    items = [spans.leaf(leaf) for leaf in alternative.pattern.items]  # type: ignore[union-attr,arg-type]
+    _, joins = spans.intervals(items)
+    took = []
+    for _ in range(5):
+        began = process_time()
+        intervals([0.0] * 20, joins)
+        took.append(process_time() - began)
+    assert min(took) < 0.010
+
+
+@pytest.mark.parametrize(("n", "hang"), [(1, 0.0), (40, 0.0), (40, 0.1)])
+def test_patterns_of_any_length_have_a_plan(n: int, hang: float) -> None:
+    draw = Draw(Random(n))
+    query = draw.query(draw.sequence(n, hang), share=1.0)
+    began = process_time()
+    planned = search(query, draw.statistics(query))
+    assert process_time() - began < 10
+    assert math.isfinite(planned.winner.cost)
+
+
+def test_absurd_statistics_give_finite_costs() -> None:
+    names = [f"v{i}" for i in range(40)]
+    query = bind(f"PATTERN {' ; '.join(f'{n.upper()} {n}' for n in names)} WITHIN 1000000")
+    for rate in (0.0, 1e300):
+        planned = search(query, Statistics(dict.fromkeys(names, rate)))
+        assert all(
+            math.isfinite(x) and x >= 0
+            for e in planned.estimates.values()
+            for x in (e.rows, e.tried, e.cost)
+        )
+
+
+@pytest.mark.parametrize("n", [12, 13, 30])
+def test_wide_conjunctions_have_a_plan(n: int) -> None:
+    draw = Draw(Random(n))
+    query = draw.query(draw.conjunction(n), share=1.0)
+    planned = search(query, draw.statistics(query))
+    deep = [c for c in planned.losers if c.name in ("left-deep", "right-deep")]
+    assert deep
+    assert all(planned.winner.cost <= c.cost for c in deep)
+
+
+def test_many_alternatives_are_planned_soon() -> None:
+    branches = [f"(A a{i} | B b{i} | C c{i} | D d{i})" for i in range(4)]
+    query = bind(f"PATTERN {' ; '.join([*branches, 'E e', 'F f'])} WHERE a0.x < f.x WITHIN 100")
+    began = process_time()
+    planned = search(query, Statistics())
+    assert len(planned.plan.alternatives) == 256
+    assert process_time() - began < 10
+    # Trees that share their operators cost less than the best tree of each branch by itself.
+    assert planned.winner.cost <= min(loser.cost for loser in planned.losers)
+
+
+def test_patterns_of_groups_alone_have_a_plan() -> None:
+    planned = search(bind("PATTERN A{3} a WITHIN 10"), Statistics())
+    assert planned.winner.cost > 0
