@@ -9,6 +9,7 @@ two stretches of it different times, and a rate is right for both.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -27,6 +28,9 @@ DRAWN = 512
 ENOUGH = 32
 """How often two values must have agreed before a share is made of it: it is then known to about
 18 %."""
+
+SURPRISE = 4.0
+"""Standard deviations: chance alone goes so far once in ten thousand times."""
 
 HEAVY = 0.02
 """The share of a value's events from which on it is heavy."""
@@ -60,6 +64,16 @@ class Tally:
         """A condition that never held is one that holds half as often as could be seen: that
         nothing at all satisfies it can't be known from a sample."""
         return min(1.0, max(self.held, 0.5) / self.tried)
+
+
+    def differs(self, other: Tally) -> bool:
+        """Whether the two shares are hardly of the same population."""
+        if not self.tried or not other.tried:
+            return False
+        both = self.plus(other)
+        share = (both.held + 1) / (both.tried + 2)  # never quite 0 or 1
+        spread = math.sqrt(share * (1 - share) * (1 / self.tried + 1 / other.tried))
+        return abs(self.held / self.tried - other.held / other.tried) > SURPRISE * spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +178,30 @@ class Sample:
             },
         )
 
+    def contradicts(self, later: Sample) -> bool:
+        """Whether chance alone hardly explains what the later sample has: a rate or a share that
+        is more than four standard deviations from what this one lets expect.
+
+        >>> before = Sample(((0, 100),), 100, {"a": 50})
+        >>> before.contradicts(Sample(((100, 200),), 100, {"a": 60}))
+        False
+        >>> before.contradicts(Sample(((100, 200),), 100, {"a": 99}))
+        True
+        """
+        span = sum(e - b for b, e in self.observed)
+        scale = sum(e - b for b, e in later.observed) / span if span else 0.0
+        for name, count in self.events.items():
+            expected = count * scale
+            # Both counts are random: the later one, and the one that the expectation is made of.
+            spread = math.sqrt(expected * (1 + scale) + 1)
+            if abs(later.events.get(name, 0) - expected) > SURPRISE * spread:
+                return True
+        return any(
+            tally.differs(later.shares[text])
+            for text, tally in self.shares.items()
+            if text in later.shares
+        )
+
     def statistics(self, ticks: int | None = 1) -> Statistics:
         """The figures of a cost model. Rates are per so many ticks of time (None: per row of the
         stream). What was never tried is left out."""
@@ -207,7 +245,8 @@ class Sample:
 
 
 class Windowed:
-    """The last samples of a run, averaged: ZStream's windowed averages (5.3)."""
+    """The last samples of a run, averaged: ZStream's windowed averages (5.3). Samples from before
+    the data changed don't count: they would only hide the change."""
 
     def __init__(self, most: int = 16) -> None:
         self._samples: deque[Sample] = deque(maxlen=most)
@@ -216,6 +255,8 @@ class Windowed:
         return len(self._samples)
 
     def add(self, sample: Sample) -> None:
+        if self.sample().contradicts(sample):
+            self._samples.clear()
         self._samples.append(sample)
 
     def sample(self) -> Sample:
