@@ -3,8 +3,8 @@
 Small jobs find out how many rows there are, at which times the stretches begin and end
 (percentiles are enough for that, and need no sort), and how many rows lie in them. A last one
 collects those rows, or a random part of them, of the query's columns alone; what they say is
-found out in process. If all rows are few enough, they are counted and collected. Keyed queries are sampled by time, too, so that rates and the frequencies of
-keys are those of the stream.
+found out in process. If all rows are few enough, they are counted and collected. Keyed
+queries are sampled by time, too, so that rates and the frequencies of keys are the stream's.
 """
 
 from __future__ import annotations
