@@ -26,6 +26,7 @@ from cepheid.engine.run import Engine
 from cepheid.local import in_order
 from cepheid.options import Options
 from cepheid.planner import make_plan
+from cepheid.planner.propagation import propagate
 from cepheid.query import Query
 from tests.corpus.reader import bound
 from tests.engine import harness
@@ -365,7 +366,7 @@ def batches(events: pa.Table, cuts: tuple[int, ...]) -> Iterator[pa.RecordBatch]
 def found(query: str, events: pa.Table, setup: harness.Setup) -> Counter[tuple[Any, ...]]:
     """The matches; their ends rise, except where windows of events go key by key."""
     bound_query = Query(query).bind(events.schema, Options(time="ts", type="type"))
-    plan = make_plan(bound_query, setup.shape, setup.push)
+    plan = propagate(make_plan(bound_query, setup.shape, setup.push), setup.propagation)
     engine = Engine(plan, events.schema, jit=setup.jit, round_size=setup.round_size)
     rows: list[dict[str, Any]] = []
     for batch in batches(in_order(plan, events), setup.cuts):
@@ -385,7 +386,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shrink(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepheid.engine.run.CAPACITY", 3)
+    monkeypatch.setattr("cepheid.engine.tree.CAPACITY", 3)
     monkeypatch.setattr("cepheid.engine.store.FORGET_AT", 40)
     monkeypatch.setattr(Buffer.__init__, "__defaults__", (1,))
 
