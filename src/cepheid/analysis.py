@@ -12,7 +12,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.engine.sampling import targets
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.query import Query, _on_spark, _options
+from cepheid.query import Query, is_spark, options_of
 from cepheid.schemas import bind_streams
 from cepheid.statistics import Statistics
 from cepheid.stretches import check_rows, of_table
@@ -41,8 +41,8 @@ def analyze(
     (0.5, 1.0)
     """
     parsed = query if isinstance(query, Query) else Query(query)
-    chosen, most = _options(options, named), check_rows(rows)
-    if _on_spark(data):
+    chosen, most = options_of(options, named), check_rows(rows)
+    if is_spark(data):
         from cepheid.spark.analyze import analyze as analyze_on_spark
 
         return analyze_on_spark(parsed, data, chosen, most)

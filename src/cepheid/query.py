@@ -53,8 +53,8 @@ class Query:
         >>> Query("PATTERN A ; B WITHIN 5").match(table, time="ts", type="name").num_rows
         1
         """
-        chosen = _options(options, named)
-        if _on_spark(data):
+        chosen = options_of(options, named)
+        if is_spark(data):
             from cepheid.spark.batch import match as match_on_spark
 
             on_spark: Data = match_on_spark(self, data, chosen)
@@ -86,12 +86,12 @@ class Query:
         if data is None:
             if analyze:
                 raise DataError("analyze=True runs the query: it needs data")
-            chosen = _options(
+            chosen = options_of(
                 options, named if options else {"time": "ts", "type": "type", **named}
             )
             return _explanation(prepare(self.bind(assumed(self.syntax, chosen), chosen), chosen))
-        chosen = _options(options, named)
-        if _on_spark(data):
+        chosen = options_of(options, named)
+        if is_spark(data):
             from cepheid.spark import batch
 
             prepared, distribution = batch.explain(self, data, chosen)
@@ -117,7 +117,7 @@ class Query:
         >>> [dict(part.columns) for part in bound.key]
         [{'A': 'id', 'B': 'id'}]
         """
-        chosen = _options(options, named)
+        chosen = options_of(options, named)
         if isinstance(schema, pa.Schema):
             bound = bind_schema(schema, chosen)
         else:
@@ -162,7 +162,7 @@ def rejected(data: Data, time: str) -> Data:
     >>> rejected(pa.table({"ts": [1, None], "x": [5, 6]}), time="ts").to_pydict()
     {'ts': [None], 'x': [6]}
     """
-    if _on_spark(data):
+    if is_spark(data):
         from cepheid.spark.batch import rejected as rejected_on_spark
 
         on_spark: Data = rejected_on_spark(data, time)
@@ -193,7 +193,7 @@ def _explanation(
     )
 
 
-def _options(options: Options | None, named: Mapping[str, Any]) -> Options:
+def options_of(options: Options | None, named: Mapping[str, Any]) -> Options:
     if options is not None:
         return replace(options, **named)
     if "time" not in named:
@@ -201,8 +201,8 @@ def _options(options: Options | None, named: Mapping[str, Any]) -> Options:
     return Options(**named)
 
 
-def _on_spark(data: Any) -> bool:
+def is_spark(data: Any) -> bool:
     """Whether the data is a Spark DataFrame (classic or Connect), or streams of them."""
     if isinstance(data, Mapping):
-        return any(_on_spark(part) for part in data.values())
+        return any(is_spark(part) for part in data.values())
     return any(base.__module__.startswith("pyspark.sql") for base in type(data).__mro__)

@@ -73,7 +73,7 @@ class Adapter:
         self._targets = targets(adaptive.query)
         self._sampler = Sampler(self._targets)
         self._known = Windowed(SAMPLES)
-        self._basis = adaptive.planned.statistics  # of the last search
+        self._basis = self._comparable(adaptive.planned.statistics)  # of the last search
         self._searching = 0.0
         self._pace = Pace()
 
@@ -87,7 +87,8 @@ class Adapter:
         self.seconds += perf_counter() - began
         pace = self._pace.lap(engine)
         self._note_gain(pace)
-        why = moved(self._basis, statistics, self._adaptive.adaptation.change)
+        now = self._comparable(statistics)
+        why = moved(self._basis, now, self._adaptive.adaptation.change)
         if why is None or self._searching > self._shares[1] * engine.seconds:
             return None
         began = perf_counter()
@@ -102,6 +103,18 @@ class Adapter:
         self._known.add(sample)
         return self._known.statistics(self._targets.ticks)
 
+    def _comparable(self, statistics: Statistics) -> Statistics:
+        """Leaves see events that satisfy the conjuncts of their class, so what can be compared is
+        the product of rate and selectivities."""
+        rates = dict(statistics.rates)
+        shares = dict(statistics.selectivities)
+        for name, conditions in self._targets.classes.items():
+            for condition in conditions:
+                share = shares.pop(condition.text, 1.0)
+                if name in rates:
+                    rates[name] *= share
+        return Statistics(rates, shares, statistics.distinct)
+
     def _reconsider(
         self, engine: Engine, statistics: Statistics, why: str, pace: float | None
     ) -> Plan | None:
@@ -110,7 +123,7 @@ class Adapter:
         enough = gain > 1 + self._adaptive.adaptation.gain
         if enough and not self._worth_compiling(engine, best.plan, gain):
             return None  # the basis stays: it is looked at again
-        self._basis = statistics
+        self._basis = self._comparable(statistics)
         if best.plan == self.planned.plan:
             return None
         self.replans += (

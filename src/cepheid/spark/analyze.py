@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from cepheid.engine.sampling import Targets, targets
 from cepheid.options import Options
 from cepheid.samples import Interval, Sample
-from cepheid.spark.batch import _bind, _require_readable
+from cepheid.spark.batch import bind, require_readable
 from cepheid.spark.expressions import microseconds, named
 from cepheid.statistics import Statistics
 from cepheid.stretches import SEED, in_ranges, places, ranges
@@ -34,9 +34,9 @@ ACCURACY = 100_000
 
 def analyze(query: Query, data: Any, options: Options, rows: int) -> Statistics:
     """The statistics of the data, from about so many rows."""
-    events, schema, bound = _bind(query, data, options)
+    events, schema, bound = bind(query, data, options)
     wanted = targets(bound)
-    _require_readable(wanted.plan, events, schema)
+    require_readable(wanted.plan, events, schema)
     time = wanted.plan.schema.time
     events = events.select(*(named(n) for n in wanted.plan.required))
     events = events.filter(named(time).isNotNull())

@@ -109,10 +109,10 @@ def rejected(data: Any, time: str) -> Any:
 
 def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Schema]:
     """The query bound to the data, and planned."""
-    events, schema, bound = _bind(query, data, options)
+    events, schema, bound = bind(query, data, options)
     prepared = prepare(bound, options)
     plan = prepared.plan
-    _require_readable(plan, events, schema)
+    require_readable(plan, events, schema)
     types = {f.name: f.dataType for f in events.schema.fields}
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     partitions = options.partitions
@@ -121,7 +121,7 @@ def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Sche
     return source, schema
 
 
-def _bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
+def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
     if isinstance(data, Mapping):
         schemas = {name: arrow_schema(_batch(part).schema) for name, part in data.items()}
         bound = query.bind(schemas, options)
@@ -166,7 +166,7 @@ def _as(field: t.StructField, type_: t.DataType) -> Any:
     return named(field.name).cast(type_).alias(field.name)
 
 
-def _require_readable(plan: Plan, events: DataFrame, schema: pa.Schema) -> None:
+def require_readable(plan: Plan, events: DataFrame, schema: pa.Schema) -> None:
     for name in plan.required:
         if schema.field(name).type == UNKNOWN:
             kind = events.schema[name].dataType.simpleString()
