@@ -103,11 +103,13 @@ def reads(query: BoundQuery) -> list[frozenset[str]]:
 
 
 def roles_hold(query: BoundQuery) -> bool:
-    """A closure's filters may read no further than its right neighbor."""
+    """A closure's filters may read no further than its right neighbor; of a branch that excludes
+    the closure they see NULL, wherever it stands."""
     facts = structure(query.pattern)
     for conjunct in query.where:
         if conjunct.target is not None and conjunct.role in (Role.FILTER, Role.RUNNING):
             reach = facts.reach[facts.closure[conjunct.target]]
-            if any(facts.order[v] > reach for v in conjunct.variables):
+            late = [v for v in conjunct.variables if facts.order[v] > reach]
+            if not all(facts.exclusive(v, conjunct.target) for v in late):
                 return False
     return True

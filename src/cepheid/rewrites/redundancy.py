@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from cepheid.algebra.expressions import Attribute, Call, Expr, Value, variables
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
+from cepheid.algebra.structure import structure
 from cepheid.rewrites.claims import Claim, claim_of, finite, implies
 from cepheid.rewrites.rule import Facts, Rule
 from cepheid.rewrites.values import compare
@@ -25,7 +26,8 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for place, conjunct in enumerate(query.where):
         others = (*query.where[:place], *query.where[place + 1 :])
         earlier = query.where[:place]
-        if any(_implied(conjunct, o, o in earlier) for o in others) or _pinned(conjunct, others):
+        implied = any(_implied(conjunct, o, o in earlier) for o in others)
+        if implied or _pinned(conjunct, others, query):
             return replace(query, where=others)
     for place, condition in enumerate(query.having):
         rest = (*query.having[:place], *query.having[place + 1 :])
@@ -68,10 +70,13 @@ def _chosen(condition: Expr, query: BoundQuery) -> bool:
     )
 
 
-def _pinned(conjunct: Conjunct, others: tuple[Conjunct, ...]) -> bool:
-    """An equality of two attributes that have the same constant value anyway."""
+def _pinned(conjunct: Conjunct, others: tuple[Conjunct, ...], query: BoundQuery) -> bool:
+    """An equality of two attributes that have the same constant value anyway. Not of branches
+    that exclude each other: it is true of no match."""
     match conjunct.expression:
         case Call("=", (Attribute() as one, Attribute() as other)) if one != other:
+            if structure(query.pattern).exclusive(one.variable, other.variable):
+                return False
             claims = [claim_of(c.expression) for c in others if c.role is Role.CLASS]
             values = [_only_value(side, claims) for side in (one, other)]
             return values[0] != () and values[1] != () and compare(values[0][0], values[1][0]) == 0

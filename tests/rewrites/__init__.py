@@ -1,0 +1,1 @@
+"""Rewrite rules: before and after, and the same matches."""
