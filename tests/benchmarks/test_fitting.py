@@ -45,20 +45,31 @@ def test_counts_are_per_event() -> None:
     assert found["hash"] == found["element"] == 0
 
 
-def test_a_fit_finds_the_weights_that_times_were_made_with() -> None:
+def test_a_fit_finds_the_weights_that_times_were_made_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calibrate, "TRUST", 0.0)
     random = np.random.default_rng(7)
     true = {name: float(number + 1) for number, name in enumerate(NANOSECONDS)}
     micro = Micro("PATTERN A ; B WITHIN 2", {"A": 1, "B": 1})
     measured = []
     for _ in range(40):
-        counts = {name: float(random.random()) for name in NANOSECONDS}
+        counts = {name: float(random.exponential()) for name in NANOSECONDS}
         measured.append(Measured(micro, sum(true[n] * counts[n] for n in NANOSECONDS), counts))
     weights, factors = calibrate.fit(measured)
     assert weights == pytest.approx(true, abs=0.01)
     found = calibrate.document(weights, measured, factors)
-    assert found["provenance"]["fit"]["worst_factor"] == pytest.approx(1.0)
+    assert found["provenance"]["fit"]["worst_factor"] == pytest.approx(1.0, abs=0.02)
     assert {"commit", "machine", "versions", "date"} <= set(found["provenance"])
     assert Weights.of(found["weights"]).access == weights["access"]
+
+
+def test_what_no_workload_shows_stays_at_the_guess() -> None:
+    micro = Micro("PATTERN A ; B WITHIN 2", {"A": 1, "B": 1})
+    counts = dict.fromkeys(NANOSECONDS, 0.0) | {"event": 1.0}
+    weights, _ = calibrate.fit([Measured(micro, 200.0, counts)] * 50)
+    assert weights["event"] == pytest.approx(200.0, rel=0.02)
+    assert weights["hash"] == pytest.approx(calibrate.GUESS["hash"])
 
 
 def test_estimates_in_another_order_than_the_clock_fail() -> None:
