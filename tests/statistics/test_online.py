@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,11 @@ def watched(
 
 def statistics(table: pa.Table, query: str, **named: int) -> cep.Statistics:
     samples, ticks = watched(table, query, **named)
-    windowed = Windowed(len(samples))
-    for sample in samples:
-        windowed.add(sample)
-    return windowed.statistics(ticks)
+    return merged(samples).statistics(ticks)
+
+
+def merged(samples: list[Sample]) -> Sample:
+    return reduce(Sample.merge, samples)
 
 
 def ticks(rows: int = 12_000, **named: Any) -> pa.Table:
@@ -97,10 +99,7 @@ class TestKnownData:
             samples, _ = watched(table, QUERY.replace("WITHIN 100", "WITHIN 250"), round_size)
             counts = {v: sum(s.events[v] for s in samples) for v in want}
             assert counts == want
-            merged = Windowed(len(samples))
-            for sample in samples:
-                merged.add(sample)
-            (observed,) = merged.sample().observed
+            (observed,) = merged(samples).observed
             assert observed == (0, 600)
 
     def test_timestamps(self) -> None:
@@ -198,10 +197,7 @@ class TestConditions:
             PATTERN A a ; B b ; A c WHERE {condition} AND a.x > b.x + 5 AND b.x < c.x
             WITHIN 50 RETURN a.ts AS t"""
         samples, ticks = watched(table, query, round_size=250)
-        windowed = Windowed(len(samples))
-        for sample in samples:
-            windowed.add(sample)
-        found = windowed.statistics(ticks).selectivities
+        found = merged(samples).statistics(ticks).selectivities
         own = [s for t, s in found.items() if t not in ("a.x > (b.x + 5)", "b.x < c.x")]
         return own[0] if own else None
 

@@ -180,15 +180,33 @@ class TestDistinct:
 
 
 def test_windowed_averages_forget() -> None:
-    """The rate was 1, then 3; two samples are remembered."""
+    """The rate was 2, then 3; two samples are remembered."""
     windowed = Windowed(2)
     assert windowed.statistics() == Statistics()
-    for n, count in enumerate((10, 30, 30)):
+    for n, count in enumerate((20, 30, 30)):
         windowed.add(Sample(((10 * n, 10 * n + 10),), 0, {"a": count}, {"p": Tally(10, n)}))
         assert len(windowed) == min(2, n + 1)
-        rate = {0: 1.0, 1: 2.0, 2: 3.0}[n]
+        rate = {0: 2.0, 1: 2.5, 2: 3.0}[n]
         assert windowed.statistics().rates == {"a": rate}
     assert windowed.statistics().selectivities == {"p": 0.15}
+
+
+@pytest.mark.parametrize(
+    ("events", "tally", "kept"),
+    [
+        (110, Tally(64, 30), 3),  # as before, give or take
+        (300, Tally(64, 30), 1),  # three times as many events
+        (0, Tally(64, 30), 1),  # none any more
+        (110, Tally(64, 2), 1),  # a condition that hardly holds any more
+        (110, Tally(4, 0), 3),  # too few to say
+    ],
+)
+def test_what_was_before_a_change_is_forgotten(events: int, tally: Tally, kept: int) -> None:
+    windowed = Windowed(5)
+    for n in range(2):
+        windowed.add(Sample(((100 * n, 100 * n + 100),), 0, {"a": 100}, {"p": Tally(64, 32)}))
+    windowed.add(Sample(((200, 300),), 0, {"a": events}, {"p": tally}))
+    assert len(windowed) == kept
 
 
 def test_json_is_an_object() -> None:

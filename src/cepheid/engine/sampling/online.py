@@ -67,7 +67,9 @@ class Sampler:
             if not events.keys() >= set(joint.variables):
                 continue
             recent = _recent(joint, leaves, events, window, clock)
-            drawn = draw(joint, recent, window, DRAWS, self._random)
+            # More combinations than events would tell the same thing again and again.
+            few = min(len(recent[v].clock) for v in joint.variables)
+            drawn = draw(joint, recent, window, min(DRAWS, few), self._random)
             if drawn is None:
                 continue
             for condition in joint.conditions:
