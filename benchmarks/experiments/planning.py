@@ -34,7 +34,7 @@ def options_of(way: Way, workload: Workload, table: pa.Table) -> dict[str, Any]:
     """The options of a way on these events; statistics are gathered now if it wants them."""
     options: dict[str, Any] = {**workload.columns, **way.options}
     if way.analyzed:
-        options["statistics"] = cep.analyze(table, workload.query, **workload.columns)
+        options["stats"] = cep.analyze(table, workload.query, **workload.columns)
     return options
 
 
@@ -42,7 +42,7 @@ def planned(workload: Workload, options: dict[str, Any], table: pa.Table) -> Pla
     """What the planner makes of the query with the statistics that the events were made with."""
     bound = cep.Query(workload.query).bind(table.schema, **workload.columns)
     forced = {name: options[name] for name in FORCIBLE if name in options}
-    return search(bound, options.get("statistics", workload.statistics), **forced)
+    return search(bound, options.get("stats", workload.statistics), **forced)
 
 
 def nanoseconds_per_event(found: Planned) -> float:

@@ -32,7 +32,7 @@ def analyze(
     its conditions are, how many keys there are and which are hot.
 
     `data` and the options are as for `match`. About `rows` rows are looked at, in a few stretches
-    of time; the same data always give the same answer. Pass the result on as `statistics`.
+    of time; the same data always give the same answer. Pass the result on as `stats`.
 
     >>> trades = pa.table({"ts": range(100), "name": ["IBM", "Sun"] * 50, "price": range(100)})
     >>> query = "PATTERN IBM a ; Sun b WHERE a.price < b.price WITHIN 10"

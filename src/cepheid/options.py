@@ -17,11 +17,11 @@ class Adaptation:
     """When a running plan is given up for another (ZStream 5.3).
 
     change  how far a statistic must move from what the plan was made with (t): 0.5 is by half
-    gain    how much cheaper another plan must be to be installed (c): 0.2 is by a fifth
+    gain    how much cheaper another plan must be to be installed (c): 0.1 is by a tenth
     """
 
     change: float = 0.5
-    gain: float = 0.2
+    gain: float = 0.1
 
     def __post_init__(self) -> None:
         for name, value in (("change", self.change), ("gain", self.gain)):
@@ -42,7 +42,7 @@ class Options:
     negation      `auto`, `push` (NSEQ where it is correct) or `top` (filters on top)
     propagation   `auto`, `push` (all operators, every round), `lazy` (only when a match can end),
                   `pull` (left inputs only as far as they are asked for), or `pass-down`
-    statistics    what is known of the data, from `analyze` or by hand; the run finds out the rest
+    stats         what is known of the data, from `analyze` or by hand; the run finds out the rest
     adapt         when to look for another plan during the run; None keeps the plan
     without       names of rewrite rules to leave out; `cepheid.RULES` lists them
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
@@ -62,7 +62,7 @@ class Options:
     plan: str = "auto"
     negation: Literal["auto", "push", "top"] = "auto"
     propagation: Literal["auto", "push", "lazy", "pull", "pass-down"] = "auto"
-    statistics: Statistics | None = None
+    stats: Statistics | None = None
     adapt: Adaptation | None = Adaptation()
     without: tuple[str, ...] = ()
     partitioning: Partitioning = "auto"

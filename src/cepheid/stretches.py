@@ -22,7 +22,7 @@ from cepheid.engine.clock import times
 from cepheid.engine.sampling import Sample, Targets, observe
 from cepheid.errors import DataError
 from cepheid.local import in_order
-from cepheid.samples import Interval
+from cepheid.statistics.samples import Interval
 
 STRETCHES = 4
 SEED = 0

@@ -140,7 +140,7 @@ def test_statistics_come_from_a_file(
 ) -> None:
     path = tmp_path / "s.json"
     path.write_text('{"rates": {"a": 5, "b": 0.5}}')
-    found = printed(capsys, query, "--statistics", str(path))
+    found = printed(capsys, query, "--stats", str(path))
     assert found["statistics"]["rates"] == {"a": 5, "b": 0.5}
     rows = [part["estimate"]["rows"] for part in found["plan"]["tree"]["inputs"]]
     assert rows == pytest.approx([3000, 300])  # in 600 seconds
@@ -151,5 +151,5 @@ def test_statistics_that_are_none_are_refused(
 ) -> None:
     path = tmp_path / "s.json"
     path.write_text('{"rates": {"a": -1}}')
-    assert run(query, "--statistics", str(path)) == 1
+    assert run(query, "--stats", str(path)) == 1
     assert f"error: {path}: the rate of `a` is -1" in capsys.readouterr().err

@@ -252,7 +252,7 @@ class TestKindsOfData:
 
     def test_the_result_is_an_option(self) -> None:
         table = ticks(3000)
-        given = cep.Options(time="ts", type="name", statistics=analyze(table))
+        given = cep.Options(time="ts", type="name", stats=analyze(table))
         assert cep.match(table, QUERY, given).equals(
             cep.match(table, QUERY, time="ts", type="name")
         )

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cepheid.errors import DataError
-from cepheid.samples import DRAWN, HASHES, MINIMA, Sample, Tally, Values, Windowed
 from cepheid.statistics import Statistics
+from cepheid.statistics.samples import DRAWN, HASHES, MINIMA, Sample, Tally, Values, Windowed
 
 NAMES = st.sampled_from(["a", "b", "c"])
 # Whole numbers, so that sums don't depend on their order.

@@ -94,7 +94,7 @@ PropagationKind = Annotated[
 StatisticsFile = Annotated[
     Path | None,
     typer.Option(
-        "--statistics", metavar="FILE.json", exists=True, dir_okay=False, show_default=False,
+        "--stats", metavar="FILE.json", exists=True, dir_okay=False, show_default=False,
         help="What is known of the data: an object with rates, selectivities and distinct.",
     ),
 ]  # fmt: skip

@@ -44,7 +44,7 @@ def explain(
     plan: arguments.PlanShape = Options.plan,
     negation: arguments.NegationPlace = None,
     propagation: arguments.PropagationKind = None,
-    statistics: arguments.StatisticsFile = None,
+    stats: arguments.StatisticsFile = None,
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Run it over --input, and show what happened.")
     ] = False,
@@ -61,7 +61,7 @@ def explain(
     """Show how a query is run and why: rewrites, plan, estimates, the plans that lost.
 
     Conditions stand at the operator that tests them. Without --input every
-    attribute is taken to exist; without --statistics rates are assumed.
+    attribute is taken to exist; without --stats rates are assumed.
     With --analyze the query is run, and actual rows, times and changes of
     plan stand beside the estimates.
 
@@ -71,7 +71,7 @@ def explain(
 
         cepheid explain stocks.cep --plan '((IBM Sun) (Oracle Google))'
 
-        cepheid explain stocks.cep --statistics rates.json --out plan.html
+        cepheid explain stocks.cep --stats rates.json --out plan.html
     """
     form = _form(format, out)
     if analyze and not input:
@@ -84,7 +84,7 @@ def explain(
         options,
         negation=options.negation if negation is None else negation.value,
         propagation=options.propagation if propagation is None else propagation.value,
-        statistics=None if statistics is None else _read(statistics),
+        stats=None if stats is None else _read(stats),
     )
     data, options = _data(parsed, input, input_format, options, analyze)
     written = _written(parsed.explain(data, options, analyze=analyze), form)

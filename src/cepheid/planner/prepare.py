@@ -50,7 +50,7 @@ class Prepared:
 
 def prepare(query: BoundQuery, options: Options) -> Prepared:
     """Rewrite the query and find its plan."""
-    statistics = options.statistics or Statistics()
+    statistics = options.stats or Statistics()
     check(statistics, query)
 
     def cost(candidate: BoundQuery) -> float:

@@ -5,6 +5,6 @@ from __future__ import annotations
 from cepheid.engine.sampling.offline import observe
 from cepheid.engine.sampling.online import Sampler
 from cepheid.engine.sampling.targets import Targets, targets
-from cepheid.samples import Sample, Windowed
+from cepheid.statistics.samples import Sample, Windowed
 
 __all__ = ["Sample", "Sampler", "Targets", "Windowed", "observe", "targets"]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Expr, TimeSpan
 from cepheid.engine.sampling.targets import Joint
 from cepheid.engine.vector import Read, evaluate
-from cepheid.samples import Tally
+from cepheid.statistics.samples import Tally
 
 Ints = NDArray[np.int64]
 

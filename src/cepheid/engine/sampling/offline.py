@@ -19,7 +19,7 @@ from cepheid.engine.sampling.sketches import sketch
 from cepheid.engine.sampling.targets import Joint, Targets
 from cepheid.engine.vector import evaluate
 from cepheid.plan.reading import leaves
-from cepheid.samples import Interval, Sample, Tally, Values
+from cepheid.statistics.samples import Interval, Sample, Tally, Values
 
 DRAWS = 4096
 """Combinations that are drawn for the conjuncts over the same variables."""

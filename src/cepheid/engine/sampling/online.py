@@ -21,7 +21,7 @@ from cepheid.engine.sampling.draws import Drawn, Events, draw
 from cepheid.engine.sampling.numbers import Compute, Rows, compiled
 from cepheid.engine.sampling.targets import Joint, Targets
 from cepheid.engine.store import EventStore
-from cepheid.samples import Interval, Sample, Tally, Values
+from cepheid.statistics.samples import Interval, Sample, Tally, Values
 
 DRAWS = 64
 """Combinations that a sample draws for the conjuncts over the same variables."""

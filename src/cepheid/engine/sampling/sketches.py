@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import Interner, kernel_values
-from cepheid.samples import DRAWN, MINIMA, Values
+from cepheid.statistics.samples import DRAWN, MINIMA, Values
 
 
 def sketch(array: pa.Array, type_: Type, random: np.random.Generator) -> Values:

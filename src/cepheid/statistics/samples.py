@@ -17,7 +17,7 @@ from functools import reduce
 from typing import TypeVar
 
 from cepheid.errors import DataError
-from cepheid.statistics import Statistics
+from cepheid.statistics.figures import Statistics
 
 MINIMA = 256
 """Hashes of a KMV sketch: the number of distinct values is known to about 6 %."""
@@ -64,7 +64,6 @@ class Tally:
         """A condition that never held is one that holds half as often as could be seen: that
         nothing at all satisfies it can't be known from a sample."""
         return min(1.0, max(self.held, 0.5) / self.tried)
-
 
     def differs(self, other: Tally) -> bool:
         """Whether the two shares are hardly of the same population."""
