@@ -217,14 +217,16 @@ def spread(factor: float, rivals: tuple[str, ...]) -> Claim:
     return Claim(text, check, True)
 
 
-def best_at(best: Mapping[str, str], what: str, value: Callable[[Point], float]) -> Claim:
-    """In each of the settings, the named way has the least of something."""
+def best_at(
+    best: Mapping[str, str], rivals: tuple[str, ...], what: str, value: Callable[[Point], float]
+) -> Claim:
+    """In each of the settings, the named way has the least of something among the rivals."""
 
     def check(figure: Figure) -> Verdict:
         found = {}
         for label in best:
-            points = {way: figure.at(label)[way] for way in figure.at(label)}
-            found[label] = min(points, key=lambda way: value(points[way]))
+            values = {way: value(figure.at(label)[way]) for way in rivals}
+            found[label] = min(values, key=values.__getitem__)
         detail = ", ".join(f"{label}: {way}" for label, way in found.items())
         return Verdict(found == dict(best), detail)
 

@@ -196,7 +196,7 @@ EXPERIMENTS = (
         (
             near_the_best("optimizer", 0.1, PLANS, tuple(BEST_OF_6)),
             spread(2, PLANS),
-            best_at(BEST_OF_6, "the fastest plans", seconds),
+            best_at(BEST_OF_6, PLANS, "the fastest plans", seconds),
         ),
         "The optimizer is given statistics gathered from a sample of the events. " + NO_NFA,
         bars=True,
@@ -208,7 +208,7 @@ EXPERIMENTS = (
         settings("q6"),
         TREES,
         (INVERSE_COST, THROUGHPUT),
-        (same_choice(), best_at(BEST_OF_6, "the cheapest plans by estimate", cost)),
+        (same_choice(), best_at(BEST_OF_6, PLANS, "the cheapest plans by estimate", cost)),
         bars=True,
     ),
     Experiment(
