@@ -9,12 +9,17 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from cepheid.algebra import bind
 from cepheid.algebra.patterns import Unless, walk
+from cepheid.algebra.types import Schema
 from cepheid.errors import UnsupportedError
+from cepheid.language import parse
 from cepheid.rewrites import RULES, Facts, Rule
 from cepheid.rewrites.driver import rewrite_by
 from cepheid.statistics import Statistics
 from tests.corpus.reader import Case, bound, cases, read_events, schema_of
+from tests.oracle.events import Event
+from tests.properties.strategies import COLUMNS, streams
 from tests.properties.strategies import cases as random_cases
 from tests.rewrites.harness import by_engine, by_oracle
 from tests.rewrites.strategies import cases_for
@@ -83,6 +88,16 @@ def test_all_rules_keep_the_matches_of_the_corpus(case: Case) -> None:
 def test_rewriting_twice_changes_nothing_more(case: Case) -> None:
     once = rewrite_by(RULES, bound(case), FACTS).query
     assert once.nothing is not None or rewrite_by(RULES, once, FACTS).applied == ()
+
+
+@RANDOM
+@given(streams(("A", "B", "C"), 12))
+def test_an_exception_distributes_over_branches(events: tuple[Event, ...]) -> None:
+    """A law that holds and is no rule: it needs more operators."""
+    schema = Schema(COLUMNS, time="ts", type="type")
+    texts = "PATTERN (A a | B b) \\ C c", "PATTERN (A a \\ C c) | (B b \\ C d)"
+    one, other = (by_oracle(bind(parse(text), schema), events) for text in texts)
+    assert one == other
 
 
 NEXTS_LAWS = {

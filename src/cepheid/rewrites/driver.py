@@ -30,18 +30,20 @@ def rewrite(
 
 
 def rewrite_by(rules: tuple[Rule, ...], query: BoundQuery, facts: Facts) -> Rewritten:
-    """The fixpoint of these rules, which are tried from the first again after every change."""
+    """The fixpoint of these rules: each is applied as long as it changes something, then the
+    next, and all of them again as long as one has."""
     applied: list[Applied] = []
-    while query.nothing is None and len(applied) < MOST_STEPS:
+    before = -1
+    while before < len(applied):
+        before = len(applied)
         for rule in rules:
-            changed = rule.apply(query, facts)
-            if changed is not None:
-                break
-        else:
-            break
-        _verify(changed, rule)
-        applied.append(Applied(rule.name, *changed_part(query, changed)))
-        query = changed
+            while query.nothing is None and len(applied) < MOST_STEPS:
+                changed = rule.apply(query, facts)
+                if changed is None:
+                    break
+                _verify(changed, rule)
+                applied.append(Applied(rule.name, *changed_part(query, changed)))
+                query = changed
     if not applied:
         return Rewritten(query)
     read = required(

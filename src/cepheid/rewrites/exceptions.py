@@ -14,18 +14,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cepheid.algebra.patterns import Disjunction, Unless, leaves, positive, walk
+from cepheid.algebra.patterns import Unless, leaves, positive, walk
 from cepheid.algebra.query import BoundQuery
+from cepheid.rewrites.conditions import reads
 from cepheid.rewrites.measure import simpler
 from cepheid.rewrites.rule import Facts, Rule
-from cepheid.rewrites.surgery import renumbered, replaced
+from cepheid.rewrites.surgery import renumbered, replaced, union
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for part in walk(query.pattern):
         match part:
             case Unless(Unless() as inner) if _local(part, query) and _local(inner, query):
-                exception = Disjunction((inner.exception, part.exception))
+                exception = union(inner.exception, part.exception, reads(query))
                 merged = Unless(inner.item, exception, inner.index)
                 pattern = replaced(query.pattern, part, merged)
                 if simpler(pattern, query.pattern):

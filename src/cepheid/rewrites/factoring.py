@@ -34,7 +34,7 @@ from cepheid.language.ast import SequenceOperator, Skip
 from cepheid.rewrites.conditions import reads, roles_hold
 from cepheid.rewrites.measure import simpler
 from cepheid.rewrites.rule import Facts, Rule
-from cepheid.rewrites.surgery import renamed, replaced
+from cepheid.rewrites.surgery import renamed, replaced, union
 
 Items = tuple[Pattern, ...]
 
@@ -71,9 +71,8 @@ class Cut:
     names: Mapping[str, str]
     before: bool
 
-    @property
-    def pattern(self) -> Pattern:
-        branches = Disjunction(self.rests)
+    def pattern(self, query: BoundQuery) -> Pattern:
+        branches = union(*self.rests, reads(query))
         items = (*self.common, branches) if self.before else (branches, *self.common)
         return Sequence(items, (SequenceOperator.ANY,) * (len(items) - 1))
 
@@ -137,7 +136,8 @@ def _factored(query: BoundQuery, whole: Disjunction, cut: Cut) -> BoundQuery | N
     having = _having(query.having, cut)
     if where is None or having is None:
         return None
-    items = tuple(cut.pattern if i is cut.one else i for i in whole.items if i is not cut.other)
+    merged = cut.pattern(query)
+    items = tuple(merged if i is cut.one else i for i in whole.items if i is not cut.other)
     new = items[0] if len(items) == 1 else Disjunction(items)
     pattern = replaced(query.pattern, whole, new)
     order = {v: n for n, v in enumerate(leaves(pattern))}

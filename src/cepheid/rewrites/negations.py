@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cepheid.algebra.patterns import Conjunction, Disjunction, Negation, Pattern, Sequence, walk
+from cepheid.algebra.patterns import Conjunction, Negation, Pattern, Sequence, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.language.ast import SequenceOperator
+from cepheid.rewrites.conditions import reads
 from cepheid.rewrites.measure import simpler
 from cepheid.rewrites.rule import Facts, Rule
-from cepheid.rewrites.surgery import renumbered, replaced
+from cepheid.rewrites.surgery import renumbered, replaced, union
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for part in walk(query.pattern):
-        found = _merged(part)
+        found = _merged(part, query)
         if found is None:
             continue
         merged, kept, gone = found
@@ -33,7 +34,7 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     return None
 
 
-def _merged(pattern: Pattern) -> tuple[Pattern, int, int] | None:
+def _merged(pattern: Pattern, query: BoundQuery) -> tuple[Pattern, int, int] | None:
     """The pattern with two negations as one, the index that stays and the one that goes."""
     match pattern:
         case Sequence(items, operators):
@@ -43,7 +44,7 @@ def _merged(pattern: Pattern) -> tuple[Pattern, int, int] | None:
                 if not isinstance(first, Negation) or not isinstance(second, Negation):
                     continue
                 if strict is (operators[n] is SequenceOperator.STRICT):
-                    both = (*items[:n], _union(first, second), *items[n + 2 :])
+                    both = (*items[:n], _both(first, second, query), *items[n + 2 :])
                     between = (*operators[:n], *operators[n + 1 :])
                     whole = Sequence(both, between)
                     return whole, first.index, second.index
@@ -52,7 +53,7 @@ def _merged(pattern: Pattern) -> tuple[Pattern, int, int] | None:
             if len(found) >= 2:
                 first, second = found[:2]
                 rest = tuple(
-                    _union(first, second) if item is first else item
+                    _both(first, second, query) if item is first else item
                     for item in items
                     if item is not second
                 )
@@ -62,8 +63,8 @@ def _merged(pattern: Pattern) -> tuple[Pattern, int, int] | None:
     return None
 
 
-def _union(first: Negation, second: Negation) -> Negation:
-    return Negation(Disjunction((first.item, second.item)), first.index)
+def _both(first: Negation, second: Negation, query: BoundQuery) -> Negation:
+    return Negation(union(first.item, second.item, reads(query)), first.index)
 
 
 RULE = Rule("negations", "!A & !B = !(A | B), between the same neighbors", apply)

@@ -1,4 +1,4 @@
-"""The rules in order. After every change the first is tried again."""
+"""The rules in order."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -27,6 +27,7 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    leaves,
 )
 from cepheid.algebra.query import BoundQuery, Conjunct
 from cepheid.language.ast import Between, Exactly, Optional, SequenceOperator
@@ -42,6 +43,21 @@ def replaced(pattern: Pattern, old: Pattern, new: Pattern) -> Pattern:
         return replaced(item, old, new)
 
     return with_items(pattern, inside)
+
+
+def union(one: Pattern, other: Pattern, reads: Iterable[frozenset[str]]) -> Disjunction:
+    """Either, on one level; unless a condition reads two branches of one of them: it must not
+    come to apply to the other."""
+    known = list(reads)
+
+    def branches(pattern: Pattern) -> tuple[Pattern, ...]:
+        if not isinstance(pattern, Disjunction):
+            return (pattern,)
+        inside = [frozenset(leaves(item)) for item in pattern.items]
+        mixed = any(sum(bool(read & branch) for branch in inside) > 1 for read in known)
+        return (pattern,) if mixed else pattern.items
+
+    return Disjunction((*branches(one), *branches(other)))
 
 
 def with_items(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
