@@ -86,6 +86,7 @@ NESTED = [
     "A a ; (B b | C c) ; C e ; D d WHERE a.x < d.x",
     "(A a | B b) ; C c ; B e ; D d WHERE c.x < d.x",
     "((A a ; B b) & (C c ; D d)) ; A e WHERE a.x < e.x",
+    "A a ; B b ; (C c | D d) WHERE a.x < 3",
     "A a ; B b ; C c ; D d ; !A n WHERE n.x > a.x AND b.x < d.x",
     "A a ; B b ; C c ; B+ k WHERE a.x < c.x",
 ]
@@ -237,6 +238,33 @@ def test_what_nobody_asked_for_yet_is_made_later() -> None:
     parts = batch("A1 B2 C3 B4"), batch("A5 C6")
     assert made(stored(ABC, parts[0], mode="pull")) == [1, 1]
     assert made(stored(ABC, *parts, mode="pull")) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("query", "matches"),
+    [
+        ("A a ; B b ; C c", 2),
+        ("A a ; !D n ; B b ; C c WHERE n.x < b.x", 2),
+        ("A a ; (A e & B b) ; C c", 1),  # (e4 b5), made before any c asks for it
+        ("A a ; !D n ; C c WHERE n.x < a.x", 2),
+        ("A a ; !(D n ; D m) ; B b ; C c", 2),
+        ("A a ; D* k ; B b ; C c", 2),
+    ],
+)
+@pytest.mark.parametrize("mode", ASKING)
+def test_what_waited_for_a_trigger_is_not_lost(query: str, matches: int, mode: Propagation) -> None:
+    """The first round has a trigger, which asks for nothing that comes after it."""
+    parts = batch("C1 A2 A4 B5"), batch("C6")
+    query = f"PATTERN {query} WITHIN 10"
+    assert stored(query, *parts, mode=mode).counts.matches == matches
+
+
+@pytest.mark.parametrize("mode", ASKING)
+def test_what_two_alternatives_read_is_made_for_both(mode: Propagation) -> None:
+    query = "PATTERN A a ; B b ; (C c | D d) WITHIN 10"
+    engine = stored(query, batch("A1 B2 D3"), batch("C4"), mode=mode)
+    assert engine.counts.matches == 2
+    assert sorted(made(engine)) == [1, 1, 1]
 
 
 def test_nothing_is_pulled_twice() -> None:
