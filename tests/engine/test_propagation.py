@@ -259,10 +259,13 @@ def test_what_waited_for_a_trigger_is_not_lost(query: str, matches: int, mode: P
     assert stored(query, *parts, mode=mode).counts.matches == matches
 
 
+@pytest.mark.parametrize("triggers", [("C3", "D4"), ("D3", "C4")])
 @pytest.mark.parametrize("mode", ASKING)
-def test_what_two_alternatives_read_is_made_for_both(mode: Propagation) -> None:
+def test_what_two_alternatives_read_is_made_for_both(
+    mode: Propagation, triggers: tuple[str, str]
+) -> None:
     query = "PATTERN A a ; B b ; (C c | D d) WITHIN 10"
-    engine = stored(query, batch("A1 B2 D3"), batch("C4"), mode=mode)
+    engine = stored(query, batch(f"A1 B2 {triggers[0]}"), batch(triggers[1]), mode=mode)
     assert engine.counts.matches == 2
     assert sorted(made(engine)) == [1, 1, 1]
 
