@@ -160,7 +160,7 @@ def test_long_decimals(spark: SparkSession) -> None:
         want = in_process(events, text, **options)
         assert want
         assert on_spark(frame(spark, events), text, **options) == {"auto": want}
-    assert "key id (" not in cep.Query(text).explain(frame(spark, events), **options)
+    assert "key id (" not in str(cep.Query(text).explain(frame(spark, events), **options))
 
 
 def test_no_events(spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 import cepheid as cep
 from cepheid.engine.classes import CLASS_COLUMN
 from cepheid.options import Options
+from cepheid.plan.nodes import Leaf
 from cepheid.spark import batch, worker
 from cepheid.spark.salts import murmur3, partition_of, salts
 
@@ -98,23 +99,47 @@ def test_what_cannot_be_translated(events: DataFrame, capsys: pytest.CaptureFixt
 
 
 def test_explain(events: DataFrame) -> None:
-    text = cep.Query(QUERY).explain(events, time="ts", type="name", partitions=7)
-    assert text.splitlines()[-4:] == [
-        "partitioning: key card (7 partitions)",
-        "columns: ts, name, card, amount, text, payload",
-        "pushed to Spark: a: name = 'A' AND a.amount < 100",
-        "pushed to Spark: b: name = 'B' AND b.amount > 250",
-    ]
+    found = cep.Query(QUERY).explain(events, time="ts", type="name", partitions=7)
+    assert found.distribution == (
+        ("partitioning", "key card (7 partitions)"),
+        ("why", "WHERE connects all variables by the key, so matches never cross keys"),
+        ("columns", "ts, name, card, amount, text, payload"),
+        ("pushed to Spark", "a: name = 'A' AND a.amount < 100"),
+        ("pushed to Spark", "b: name = 'B' AND b.amount > 250"),
+    )
     query = "PATTERN A a ; B b WHERE upper(a.text) = 'P' WITHIN 5 RETURN a.ts AS a"
-    text = cep.Query(query).explain(events, time="ts", type="name", partitions=7)
-    assert text.splitlines()[-4:] == [
-        "partitioning: slices of time (at most 7)",
-        "columns: ts, text",
-        "pushed to Spark: a: name = 'A'; left to the engine: upper(a.text) = 'P'",
-        "pushed to Spark: b: name = 'B'",
-    ]
-    text = cep.Query(query).explain(events, time="ts", type="name", partitioning="single")
-    assert "\npartitioning: single\n" in text
+    found = cep.Query(query).explain(events, time="ts", type="name", partitions=7)
+    assert found.distribution == (
+        ("partitioning", "slices of time (at most 7)"),
+        ("why", "no key connects all variables; each slice has a copy of the window before it"),
+        ("columns", "ts, text"),
+        ("pushed to Spark", "a: name = 'A'; left to the engine: upper(a.text) = 'P'"),
+        ("pushed to Spark", "b: name = 'B'"),
+    )
+    found = cep.Query(query).explain(events, time="ts", type="name", partitioning="single")
+    assert found.distribution[:2] == (("partitioning", "single"), ("why", "asked for"))
+    assert re.search(r"partitioning +single\n", str(found))
+
+
+def test_analyze(events: DataFrame) -> None:
+    """What happened in all partitions together."""
+    found = cep.Query(QUERY).explain(
+        events, time="ts", type="name", partitions=3, jit=False, analyze=True
+    )
+    assert found.profile is not None
+    assert found.profile.matches == 1
+    rows = {
+        node.variable: p.rows for node, p in found.profile.nodes.items() if isinstance(node, Leaf)
+    }
+    assert set(rows) == {"a", "b"} and all(rows.values())
+
+
+def test_a_query_that_can_match_nothing(events: DataFrame) -> None:
+    query = "PATTERN A a ; B b WHERE a.amount > 5 AND a.amount < 3 WITHIN 5 RETURN a.ts AS a"
+    with pytest.warns(UserWarning, match="matches nothing"):
+        found = cep.match(events, query, time="ts", type="name")
+    assert found.columns == ["a", "match_start", "match_end"]
+    assert found.count() == 0
 
 
 def test_an_engine_that_does_nothing(events: DataFrame) -> None:
@@ -138,7 +163,7 @@ def test_workers_load_no_parser(spark: SparkSession, events: DataFrame) -> None:
     rows = batch.match(query, events, Options(time="ts", type="name", jit=False), modules)
     loaded = {row.t for row in rows.collect()}
     assert "cepheid.engine.run" in loaded
-    assert not {m for m in loaded if re.match(r"lark|cepheid\.(planner|language\.parser)", m)}
+    assert not {m for m in loaded if re.match(r"lark|cepheid\.language\.parser", m)}
 
 
 def test_salts(spark: SparkSession) -> None:

@@ -68,6 +68,7 @@ class Adapter:
         self.planned = adaptive.planned
         self.replans: tuple[Replan, ...] = ()
         self.seconds = 0.0
+        self.looks = 0
         self._adaptive = adaptive
         self._shares = sampling, searching
         self._targets = targets(adaptive.query)
@@ -83,6 +84,7 @@ class Adapter:
         if self.seconds > self._shares[0] * engine.seconds:
             return None
         began = perf_counter()
+        self.looks += 1
         statistics = self._look(engine)
         self.seconds += perf_counter() - began
         pace = self._pace.lap(engine)
