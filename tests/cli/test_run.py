@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ import typer
 from cepheid.cli import main
 from cepheid.cli.arguments import Input, parse_inputs, parse_parameters
 from cepheid.cli.files import Format
+from cepheid.options import Options
+from cepheid.statistics import Statistics
 
 RISE = """\
 PATTERN A a ; B b
@@ -189,6 +192,9 @@ def test_integer_time_has_a_unit(tmp_path: Path) -> None:
         (("--time", "type"), 1, "the time column `type` must be ISO 8601"),
         (("--input", "missing.csv"), 1, "error: missing.csv: No such file or folder\n"),
         (("--plan", "(a c)"), 2, "error: the plan '(a c)' names `c`"),
+        (("--negation", "down"), 2, "'down' is not one of 'auto', 'push', 'top'"),
+        (("--propagation", "drag"), 2, "'drag' is not one of 'auto', 'push', 'lazy', 'pull'"),
+        (("--stats", "missing.json"), 2, "'missing.json' does not exist"),
         (("--param", "step"), 2, "'step' isn't like --param limit=5"),
         (("--master", "local[2]", "--engine", "local"), 2, "--master is for --engine spark"),
         (("--input", "x.csv", "--input", "y.csv"), 2, "with several inputs each needs a name"),
@@ -207,6 +213,102 @@ def test_errors(
     assert run("run", query, *given, *COMMON, *change) == code
     error = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert " ".join(text.split()) in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ('{"rates": {"a": -1}}', 1, "the rate of `a` is -1, but it is a number from 0 up"),
+        ('{"rate": {"a": 1}}', 1, "statistics are an object with rates, selectivities"),
+        ("a: 1", 1, "statistics must be JSON"),
+        ('{"rates": {"c": 1}}', 2, "`c`"),
+    ],
+)
+def test_statistics_that_do_not_fit(
+    text: str,
+    code: int,
+    message: str,
+    query: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stats = tmp_path / "stats.json"
+    stats.write_text(text)
+    events = str(write(tmp_path, "e.csv"))
+    assert run("run", query, "-i", events, *COMMON, "--stats", str(stats)) == code
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error
+    assert code == 2 or error.startswith(f"error: {stats}: ")
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        (),
+        ("--plan", "left-deep", "--negation", "top", "--propagation", "push"),
+        ("--plan", "right-deep", "--negation", "push"),
+        ("--plan", "(a (b c))", "--propagation", "pull"),
+        ("--propagation", "pass-down"),
+    ],
+    ids=" ".join,
+)
+def test_how_it_is_run_does_not_change_what_is_found(
+    chosen: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "q.cep").write_text(
+        "PATTERN A a ; !N n ; B b ; C c WHERE a.x < c.x WITHIN 9 "
+        "RETURN a.x AS a, b.x AS b, c.x AS c"
+    )
+    (tmp_path / "e.csv").write_text("t,type,x\n1,A,1\n2,N,2\n3,A,3\n4,B,4\n5,A,9\n6,B,5\n7,C,6\n")
+    stats = tmp_path / "stats.json"
+    stats.write_text(
+        '{"rates": {"a": 0.4, "b": 0.3, "c": 0.1}, "selectivities": {"a.x < c.x": 0.6}}'
+    )
+    found = tmp_path / "found.jsonl"
+    assert (
+        run("run", str(tmp_path / "q.cep"), "-i", str(tmp_path / "e.csv"), "--time", "t",
+            "--type", "type", "--stats", str(stats), *chosen, "-o", str(found)) == 0
+    )  # fmt: skip
+    # Between a at 1 and every b lies n; a at 5 is not below c.
+    rows = [json.loads(line) for line in found.read_text().splitlines()]
+    assert sorted((r["a"], r["b"], r["c"]) for r in rows) == [(3, 4, 6), (3, 5, 6)]
+
+
+def test_the_options_reach_the_plan(
+    query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Options] = []
+    monkeypatch.setattr("cepheid.cli.run_local.prepare", lambda bound, o: given.append(o) or 1 / 0)
+    stats = tmp_path / "stats.json"
+    stats.write_text('{"rates": {"a": 2}}')
+    common = ("run", query, "-i", str(write(tmp_path, "e.csv")), *COMMON)
+    assert run(*common) == 1
+    chosen = ("--negation", "top", "--propagation", "pull", "--plan", "(a b)")
+    assert run(*common, *chosen, "--stats", str(stats)) == 1
+    default, forced = given
+    assert (default.plan, default.negation, default.propagation) == ("auto", "auto", "auto")
+    assert default.stats is None
+    assert (forced.plan, forced.negation, forced.propagation) == ("(a b)", "top", "pull")
+    assert forced.stats == Statistics(rates={"a": 2})
+
+
+def test_a_query_that_can_match_nothing_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, events = tmp_path / "q.cep", str(write(tmp_path, "e.csv"))
+    path.write_text("PATTERN A a ; B b WHERE a.x > 5 AND a.x < 3 WITHIN 1 hour RETURN b.x AS x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert run("run", str(path), "-i", events, "--time", "ts", "--type", "type") == 0
+    captured = capsys.readouterr()
+    (warning,) = [line for line in captured.err.splitlines() if line.startswith("warning: ")]
+    assert "`a.x > 5` and `a.x < 3` can't both be true" in warning
+    assert "no matches" in captured.out
+    assert run("check", str(path)) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"{path}: OK\n"
+    assert captured.err.startswith(f"warning: {path}: ")
+    assert "`a.x > 5` and `a.x < 3` can't both be true" in captured.err
 
 
 def test_a_file_of_another_format(

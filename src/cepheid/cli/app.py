@@ -10,6 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from cepheid.cli import generate
+from cepheid.cli.analyze import analyze
 from cepheid.cli.check import check
 from cepheid.cli.explain import explain
 from cepheid.cli.failure import exit_cleanly
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(check)
 app.command()(explain)
+app.command()(analyze)
 app.add_typer(generate.app, name="generate")
 
 
@@ -76,6 +78,9 @@ def _options(
 
         cepheid run examples/shoplifting.cep
             --input rfid.parquet --time ts --type type
+
+        cepheid analyze examples/shoplifting.cep
+            --input rfid.parquet --time ts --type type --out stats.json
 
     Exit codes: 0 done, 1 the run failed, 2 the query or an option is wrong.
     CEPHEID_DEBUG=1 in the environment shows the traceback of an error.

@@ -83,7 +83,11 @@ Parameters = Annotated[
     ),
 ]  # fmt: skip
 PlanShape = Annotated[
-    str, typer.Option(help="left-deep, right-deep, or a tree over the variables: '(a (b c))'.")
+    str,
+    typer.Option(
+        help="auto (the cheapest), left-deep, right-deep, or a tree over the variables: "
+        "'(a (b c))'."
+    ),
 ]
 NegationPlace = Annotated[
     Negation | None, typer.Option(help="Where negations are tested: pushed down, or on top.")
@@ -95,7 +99,7 @@ StatisticsFile = Annotated[
     Path | None,
     typer.Option(
         "--stats", metavar="FILE.json", exists=True, dir_okay=False, show_default=False,
-        help="What is known of the data: an object with rates, selectivities and distinct.",
+        help="What is known of the data: what `cepheid analyze` prints, or written by hand.",
     ),
 ]  # fmt: skip
 

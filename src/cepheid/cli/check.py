@@ -35,22 +35,22 @@ def check(
 
     Without --input every attribute is taken to exist: as text if it is compared
     with text, and else as a number. All findings are printed; the exit code is 2
-    if there are any.
+    if there are any. A query that is right but can't match is warned of.
 
         cepheid check theft.cep fraud.cep
 
         cepheid check theft.cep --input rfid.parquet --time ts --type type
     """
     from cepheid.cli.inputs import columns_for, make_options, read_query
-    from cepheid.planner import make_plan
+    from cepheid.planner import prepare
 
     options = make_options(time, type, tie, unit, param)
     wrong = False
     for path in queries:
         try:
             query = read_query(path)
-            bound = query.bind(*columns_for(query, input, input_format, options))
-            make_plan(bound)
+            columns, fitting = columns_for(query, input, input_format, options)
+            prepared = prepare(query.bind(columns, fitting), fitting)
         except UnsupportedError as error:
             typer.echo(f"{path}: OK, but {error}")
         except CepheidError as error:
@@ -58,5 +58,7 @@ def check(
             typer.echo(message(error), err=True)
         else:
             typer.echo(f"{path}: OK")
+            for warning in prepared.query.warnings:
+                typer.echo(f"warning: {path}: {warning}", err=True)
     if wrong:
         raise typer.Exit(USED_WRONGLY)

@@ -13,12 +13,20 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
-from cepheid.cli.arguments import Input, TimeUnit, parse_inputs, parse_parameters
+from cepheid.cli.arguments import (
+    Input,
+    Negation,
+    Propagation,
+    TimeUnit,
+    parse_inputs,
+    parse_parameters,
+)
 from cepheid.cli.files import Format
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.schemas import assumed
+from cepheid.statistics import Statistics
 
 TIME_TYPE = pa.timestamp("us", "UTC")
 """What text in a time column is read as; without an offset it is taken as UTC."""
@@ -38,7 +46,10 @@ def make_options(
     tie: str | None,
     unit: TimeUnit | None,
     param: Sequence[str] | None,
-    plan: str = "left-deep",
+    plan: str = Options.plan,
+    negation: Negation | None = None,
+    propagation: Propagation | None = None,
+    stats: Path | None = None,
 ) -> Options:
     return Options(
         time=time,
@@ -47,7 +58,32 @@ def make_options(
         unit=None if unit is None else unit.value,
         params=parse_parameters(param or ()),
         plan=plan,
+        negation=Options.negation if negation is None else negation.value,
+        propagation=Options.propagation if propagation is None else propagation.value,
+        stats=None if stats is None else read_statistics(stats),
     )
+
+
+def read_statistics(path: Path) -> Statistics:
+    """The statistics of a file; what is wrong with them names it."""
+    try:
+        return Statistics.from_json(path.read_text(encoding="utf-8"))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def read_events(
+    query: Query, sources: Sequence[Input], options: Options
+) -> pa.Table | Mapping[str, pa.Table]:
+    """All events of the files, with the columns that the query reads; streams by their names."""
+    files = {source.name or "": EventFile(source, options.time) for source in sources}
+    schemas = {name: file.schema for name, file in files.items()}
+    required = query.bind(schemas.get("", schemas), options).required
+    tables = {
+        name: file.read([column for column in file.schema.names if column in required])
+        for name, file in files.items()
+    }
+    return tables.get("", tables)
 
 
 def columns_for(

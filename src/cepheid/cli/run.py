@@ -12,6 +12,7 @@ from cepheid.cli import arguments
 from cepheid.cli.files import Format, format_of
 from cepheid.cli.show import console, sample
 from cepheid.cli.target import Target
+from cepheid.options import Options
 
 
 class EngineName(StrEnum):
@@ -27,7 +28,10 @@ def run(
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
     param: arguments.Parameters = None,
-    plan: arguments.PlanShape = "left-deep",
+    plan: arguments.PlanShape = Options.plan,
+    negation: arguments.NegationPlace = None,
+    propagation: arguments.PropagationKind = None,
+    stats: arguments.StatisticsFile = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where the matches go: a file, from Spark a folder."),
@@ -64,6 +68,11 @@ def run(
         cepheid run fraud.cep --input s3a://bank/cards/ --time ts --tie id
             --master 'local[8]' --output found/
 
+    The plan is chosen by its estimated cost, and changed during the run if the
+    data turn out otherwise. --stats tells what `cepheid analyze` has found out
+    before; --plan, --negation and --propagation decide instead, and never change
+    what is found. `cepheid explain` shows the plan.
+
     The local engine uses one thread and reads the columns that it needs into
     memory; Spark takes what is larger. The matches are the same.
     """
@@ -72,7 +81,7 @@ def run(
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import make_options, read_query
 
-    options = make_options(time, type, tie, unit, param, plan)
+    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats)
     if engine is EngineName.SPARK or (engine is None and master is not None):
         from cepheid.cli.run_spark import run_on_spark
 
