@@ -12,6 +12,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.engine.sampling import targets
 from cepheid.errors import DataError
 from cepheid.options import Options
+from cepheid.planner import analyzed
 from cepheid.query import Query, is_spark, options_of
 from cepheid.schemas import bind_streams
 from cepheid.statistics import Statistics
@@ -47,7 +48,7 @@ def analyze(
 
         return analyze_on_spark(parsed, data, chosen, most)
     bound, table = _events(parsed, data, chosen)
-    wanted = targets(bound)
+    wanted = targets(analyzed(bound))
     return of_table(wanted, table, most).statistics(wanted.ticks)
 
 

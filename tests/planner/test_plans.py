@@ -206,3 +206,23 @@ def test_too_many_alternatives() -> None:
     branches = " ; ".join(f"(A a{n} | B b{n} | C c{n})" for n in range(6))
     with pytest.raises(UnsupportedError, match="729 alternatives, and at most 256"):
         cep.Query(f"PATTERN {branches} WITHIN 9").explain()
+
+
+def test_a_tree_is_over_variables_as_they_were_written() -> None:
+    """Also over those of a branch that can't match, which is dropped, and of common prefixes."""
+    query = cep.Query(
+        "PATTERN A a ; ((B b ; C c) | (B d ; D e)) WHERE c.x > 5 AND c.x < 3 WITHIN 9"
+    )
+    drawn = plan_text(query.explain(plan="((a (b c)) (d e))").planned.plan)
+    assert "D e" in drawn and "C c" not in drawn
+    factored = cep.Query("PATTERN (A a ; B b) | (A c ; D d) WITHIN 9")
+    assert "A c" not in plan_text(factored.explain().planned.plan)
+    assert "A c" in plan_text(factored.explain(plan="((a b) (c d))").planned.plan)
+
+
+def test_statistics_of_the_rewritten_query_are_known() -> None:
+    query = cep.Query("PATTERN A a ; B b WHERE a.id = b.id AND a.id = 7 WITHIN 9")
+    known = cep.Statistics({"a": 1.0, "b": 2.0}, {"b.id = 7": 0.5})
+    assert query.explain(stats=known).planned.statistics == known
+    with pytest.raises(PlanError, match="did you mean"):
+        query.explain(stats=cep.Statistics({}, {"b.id = 8": 0.5}))

@@ -9,6 +9,7 @@ from cepheid.explain.figures import amount, count, duration, moment, ratio, rela
 from cepheid.explain.tree import operators
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile, Replan
+from cepheid.plan.reading import leaves
 from cepheid.plan.text import settings
 from cepheid.planner.choice import Propagation
 from cepheid.planner.planned import Planned
@@ -76,7 +77,8 @@ def statistics_lines(plan: Plan, statistics: Statistics) -> list[tuple[str, str]
         ("distinct", statistics.distinct),
     )
     lines = [(name, _figures(figures)) for name, figures in given if figures]
-    missing = [name for name in plan.variables if name not in statistics.rates]
+    classes = dict.fromkeys(leaf.variable for leaf in leaves(plan))
+    missing = [name for name in classes if name not in statistics.rates]
     if missing:
         rates = "the rate of" if len(missing) == 1 else "the rates of"
         lines.append(("assumed", f"{rates} {', '.join(missing)}"))

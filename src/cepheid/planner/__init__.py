@@ -2,6 +2,6 @@
 them; and changes them while they run."""
 
 from cepheid.planner.plan import make_plan
-from cepheid.planner.prepare import Prepared, prepare
+from cepheid.planner.prepare import Prepared, analyzed, prepare
 
-__all__ = ["Prepared", "make_plan", "prepare"]
+__all__ = ["Prepared", "analyzed", "make_plan", "prepare"]

@@ -164,12 +164,13 @@ def _rate(window: Window | None, length: float, variables: Mapping[str, Variable
     return EVENTS_PER_WINDOW / length
 
 
-def check(statistics: Statistics, query: BoundQuery) -> None:
-    """Refuse statistics of what isn't in the query, which would be ignored in silence. Equalities
-    that the key implies may be among them."""
+def check(statistics: Statistics, query: BoundQuery, *forms: BoundQuery) -> None:
+    """Refuse statistics of what isn't in the query, nor in one of the forms that rewrites give it:
+    they would be ignored in silence. Equalities that the key implies may be among them."""
     names = set(query.variables)
     columns = {f"{v.name}.{c}" for v in query.variables.values() for c in v.columns}
-    conditions = {t for c in query.where for t in _texts(c.expression)}
+    where = [c.expression for form in (query, *forms) for c in form.where]
+    conditions = {t for e in where for t in _texts(e)}
     conditions |= {expression_text(h) for h in query.having}
     for part in query.key:
         places = [f"{v}.{c}" for v, c in part.columns.items()]

@@ -15,7 +15,8 @@ from cepheid.planner.adapt import Adapter, Adaptive
 from cepheid.planner.cost import cost_of
 from cepheid.planner.figures import check
 from cepheid.planner.planned import Planned
-from cepheid.planner.search import search
+from cepheid.planner.search import AUTO, search
+from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP
 from cepheid.rewrites import Rewritten, rewrite
 from cepheid.statistics import Statistics
 
@@ -51,12 +52,16 @@ class Prepared:
 def prepare(query: BoundQuery, options: Options) -> Prepared:
     """Rewrite the query and find its plan."""
     statistics = options.stats or Statistics()
-    check(statistics, query)
+    without = set(options.without)
+    if options.plan not in (AUTO, LEFT_DEEP, RIGHT_DEEP):
+        without.add("factoring")  # a tree is over the variables as they were written
 
     def cost(candidate: BoundQuery) -> float:
         return cost_of(search(candidate, statistics).plan, statistics)
 
-    rewritten = rewrite(query, statistics, options.without, cost)
+    rewritten = rewrite(query, statistics, without, cost)
+    if options.stats is not None:
+        check(statistics, query, rewritten.query, analyzed(query))
     planned = search(
         rewritten.query,
         statistics,
@@ -64,10 +69,14 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
         negation=options.negation,
         propagation=options.propagation,
     )
-    adapts = options.adapt is not None and options.plan == "auto" and bool(planned.losers)
-    adaptive = (
-        Adaptive(rewritten.query, planned, options.adapt, options.negation, options.propagation)
-        if options.adapt is not None and adapts
-        else None
-    )
+    adaptive = None
+    if options.adapt is not None and options.plan == AUTO and planned.losers:
+        adaptive = Adaptive(
+            rewritten.query, planned, options.adapt, options.negation, options.propagation
+        )
     return Prepared(rewritten, planned, adaptive)
+
+
+def analyzed(query: BoundQuery) -> BoundQuery:
+    """The form of a query that statistics are gathered for, before any are known."""
+    return rewrite(query).query

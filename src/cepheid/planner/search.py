@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Final, Literal, assert_never
 
 from cepheid.algebra.expressions import Expr
-from cepheid.algebra.patterns import Negation, walk
+from cepheid.algebra.patterns import Negation, leaves, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.plan.nodes import Leaf, Node, Plan, Seq, waits
 from cepheid.plan.nodes import walk as walk_plan
@@ -137,7 +137,8 @@ class _Search:
         if text in (LEFT_DEEP, RIGHT_DEEP):
             return text
         bound = dict.fromkeys(v for found in self.found for v in core(found.pattern))
-        return parse_shape(text, tuple(bound))
+        present = set(leaves(self.query.pattern))
+        return parse_shape(text, tuple(bound), self.query.variables.keys() - present)
 
     def candidates(self, shape: Shape | None) -> list[tuple[Candidate, Plan]]:
         """Plans with their cost, without repetition; the forced one first, if there is one."""

@@ -34,8 +34,9 @@ def names(shape: Shape) -> tuple[str, ...]:
             assert_never(shape)
 
 
-def parse_shape(text: str, variables: Collection[str]) -> Shape:
-    """Read an explicit shape; every variable that a match binds stands in it once.
+def parse_shape(text: str, variables: Collection[str], dropped: Collection[str] = ()) -> Shape:
+    """Read an explicit shape; every variable that a match binds stands in it once. Those that
+    rewrites have dropped from the pattern may stand in it, too.
 
     >>> parse_shape("((a b) c)", ["a", "b", "c"])
     Branch(left=Branch(left='a', right='b'), right='c')
@@ -71,7 +72,7 @@ def parse_shape(text: str, variables: Collection[str]) -> Shape:
     shape = group(False)
     given = names(shape)
     for name in given:
-        if name not in variables:
+        if name not in variables and name not in dropped:
             close = get_close_matches(name, list(variables), n=1)
             hint = f"; did you mean `{close[0]}`?" if close else ""
             raise PlanError(f"the plan {text!r} names `{name}`, which the pattern doesn't{hint}")
@@ -83,7 +84,7 @@ def parse_shape(text: str, variables: Collection[str]) -> Shape:
             f"the plan {text!r} leaves out {', '.join(f'`{m}`' for m in missing)}; "
             f"write `{LEFT_DEEP}`, `{RIGHT_DEEP}` or a tree over {' '.join(variables)}"
         )
-    return shape
+    return restrict(shape, variables) or shape
 
 
 def restrict(shape: Shape, keep: Collection[str]) -> Shape | None:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from cepheid.engine.sampling import Targets, targets
 from cepheid.options import Options
+from cepheid.planner import analyzed
 from cepheid.spark.batch import bind, require_readable
 from cepheid.spark.expressions import microseconds, named
 from cepheid.statistics import Statistics
@@ -35,7 +36,7 @@ ACCURACY = 100_000
 def analyze(query: Query, data: Any, options: Options, rows: int) -> Statistics:
     """The statistics of the data, from about so many rows."""
     events, schema, bound = bind(query, data, options)
-    wanted = targets(bound)
+    wanted = targets(analyzed(bound))
     require_readable(wanted.plan, events, schema)
     time = wanted.plan.schema.time
     events = events.select(*(named(n) for n in wanted.plan.required))
