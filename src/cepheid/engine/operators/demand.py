@@ -37,7 +37,7 @@ class Demand:
     """What the new records of a SEQ's right input ask for.
 
     Floors never fall, neither along the records of a round nor from one round to the next: a
-    record's floor is the end of its window, and records come in the order of their ends; if the
+    record's floor is where its window begins, and records come in the order of their ends; if the
     SEQ is itself asked, it is also what the SEQ is asked for, of which the same is true. This is
     why a left record that is covered now, and starts too early, is never needed again.
 
