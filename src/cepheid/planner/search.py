@@ -145,7 +145,7 @@ class _Search:
         ways = [self.ways(alternative) for alternative in self.found]
         plans: list[tuple[Choice, ...]] = []
         if shape is not None:
-            plans.append(tuple(self.placed(a, shape) for a in self.found))
+            plans.append(tuple(self.placed(a, _styled(a, shape)) for a in self.found))
         plans.append(tuple(w[0] for w in ways))
         for style in (LEFT_DEEP, RIGHT_DEEP):
             pairs = zip(self.found, ways, strict=True)
@@ -248,8 +248,11 @@ class _Search:
 # ── names ──
 
 
-def _styled(alternative: Alternative, style: str) -> Shape:
-    return shape_of(alternative.pattern, style) if core(alternative.pattern) else style
+def _styled(alternative: Alternative, shape: Shape) -> Shape:
+    """The tree of a style, over this alternative's variables."""
+    if shape not in (LEFT_DEEP, RIGHT_DEEP) or not core(alternative.pattern):
+        return shape
+    return shape_of(alternative.pattern, str(shape))
 
 
 def _name(found: Sequence[Alternative], choices: Sequence[Choice]) -> str:
