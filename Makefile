@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench experiments clean
 
 help:
 	@echo "make demo    detect card fraud in 1 million events with Spark"
 	@echo "make test    run the tests (PYTEST='--slow' adds the long ones)"
 	@echo "make lint    style, types and import rules"
 	@echo "make bench   measure the workloads of the papers"
+	@echo "make experiments   repeat the papers' experiments, with plots"
 	@echo "make clean   remove what these commands made"
 
 demo: $(INSTALLED)
@@ -27,6 +28,10 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+experiments: $(INSTALLED)
+	$(BIN)/python -m benchmarks.experiments all
+	$(BIN)/python -m benchmarks.correlation
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

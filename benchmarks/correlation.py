@@ -27,12 +27,13 @@ from benchmarks.experiments.experiment import INVERSE_COST, THROUGHPUT, Experime
 from benchmarks.experiments.running import FULL, QUICK, Laboratory
 from benchmarks.experiments.writing import RESULTS
 from benchmarks.fitting import spearman
-from benchmarks.report import Record, provenance, write_json
+from benchmarks.report import README, Record, origin, provenance, replace_section, write_json
 
 NAMES = {"fig9": "query 4", "fig11": "query 5", "fig13": "query 6"}
 """The figures that show estimates beside throughput: together, figures 8 to 13."""
 
 REQUIRED = 0.9
+BEGIN, END = "<!-- correlation: begin -->", "<!-- correlation: end -->"
 
 
 @dataclass(frozen=True)
@@ -120,18 +121,21 @@ def show(figures: Record, console: Console) -> None:
         names = (pair["query"], pair["setting"], pair["plan"])
         table.add_row(*names, f"{estimated:,.1f}", f"{clocked:,.1f}")
     console.print(table)
+    console.print(verdict(figures), highlight=False)
+
+
+def verdict(figures: Record) -> str:
     single = ", ".join(f"{query}: {value:.3f}" for query, value in figures["by_query"].items())
-    console.print(
+    return (
         f"{'✓' if figures['holds'] else '✗'} rank correlation {figures['spearman']:.3f} "
-        f"(at least {REQUIRED}); {single}",
-        highlight=False,
+        f"(at least {REQUIRED}); {single}"
     )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.correlation", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the events, one run each")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="instead of results/")
     given = parser.parse_args()
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 140)
     pa.set_cpu_count(1)
@@ -141,9 +145,12 @@ def main() -> int:
         found = measured(laboratory, {query: by_name[name] for name, query in NAMES.items()})
     figures = document(found, given.quick)
     show(figures, console)
-    write_json(given.out / "correlation.json", figures)
+    folder = given.out or RESULTS
+    write_json(folder / "correlation.json", figures)
     title = f"rank correlation {figures['spearman']:.3f}"
-    draw(found, title, given.out / "correlation.png")
+    draw(found, title, folder / "correlation.png")
+    if not given.quick and not given.out:
+        replace_section(README, BEGIN, END, f"{verdict(figures)}. _{origin(figures)}_\n")
     return 0 if figures["holds"] else 1
 
 

@@ -170,19 +170,28 @@ def at_least(factor: float, fast: str, slow: str, label: str, panel: str = "") -
     return Claim(f"at {label}, {fast} is at least {factor:g} times as fast as {slow}", check, True)
 
 
-def ahead(fast: str, slow: str, labels: tuple[str, ...] = (), must: bool = False) -> Claim:
-    """One way is faster than another in these settings; in all, if none is named."""
+def ahead(
+    fast: str,
+    slow: str,
+    labels: tuple[str, ...] = (),
+    panels: tuple[str, ...] = (),
+    must: bool = False,
+) -> Claim:
+    """One way is faster than another in these settings; in all, if none are named."""
 
     def check(figure: Figure) -> Verdict:
         found = [
             points[slow].cpu / points[fast].cpu
             for spot, points in figure.points.items()
-            if not labels or spot.label in labels
+            if (not labels or spot.label in labels) and (not panels or spot.panel in panels)
         ]
-        return Verdict(min(found) > 1, f"{min(found):.2f} to {max(found):.2f} ×")
+        low, high = min(found), max(found)
+        detail = f"{low:.2f} to {high:.2f} ×" if len(found) > 1 else f"{low:.2f} ×"
+        return Verdict(low > 1, detail)
 
     where = f"at {', '.join(labels)}" if labels else "in every setting"
-    return Claim(f"{fast} is faster than {slow} {where}", check, must)
+    of = f" ({'; '.join(panels)})" if panels else ""
+    return Claim(f"{fast} is faster than {slow} {where}{of}", check, must)
 
 
 def near_the_best(

@@ -190,7 +190,7 @@ def test_only_a_must_fails_an_experiment(must: bool, holds: bool, fails: bool) -
 
 
 def test_pass_down_may_lose_where_it_isnt_chosen() -> None:
-    check = thesis.pass_down().claims[1].check
+    check = thesis.pass_down().claims[0].check
 
     def found(chosen: str) -> Figure:
         return figure(

@@ -49,7 +49,8 @@ MOST_MOVED = 3
 """Of so many trees, the cheapest ones, it is looked at how their results might move."""
 
 WORTH_PULLING = 0.9
-"""What pull must lower the cost to: below lies what the model can't tell apart."""
+"""What pull must lower the cost to, and pass-down that of pull: a smaller gain is one that the
+model can't be trusted with, such as that pass-down begins anew in every round."""
 
 
 def search(
@@ -106,7 +107,7 @@ def propagation_of(
     if best is not None:
         accepted = costing.weights.pass_down * chance(best.predicate)
         often = triggers(costing.flow(best.seq.right))
-        if often * accepted <= 1 and cost("pass-down") < min(pull, least):
+        if often * accepted <= 1 and cost("pass-down") < min(WORTH_PULLING * pull, least):
             return "pass-down"
     return "pull" if pull < least else "lazy"
 
