@@ -49,7 +49,7 @@ def demo(folder: Path, rows: int = EVENTS) -> Figures:
         data = spark.read.parquet(str(events))
         screen.rule("plan")
         plan = cep.Query(QUERY).explain(data, time="ts", tie="id")
-        screen.print(plan, markup=False, soft_wrap=True)
+        screen.print(str(plan), markup=False, soft_wrap=True)
         matches = cep.match(data, QUERY, time="ts", tie="id")
         begin = time.perf_counter()
         with spark_tasks(spark, "matching"):

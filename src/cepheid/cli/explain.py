@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, assert_never
@@ -11,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from cepheid.cli import arguments
-from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.statistics import Statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,13 +76,7 @@ def explain(
     from cepheid.cli.inputs import make_options, read_query
 
     parsed = read_query(query)
-    options = make_options(time, type, tie, unit, param, plan)
-    options = replace(
-        options,
-        negation=options.negation if negation is None else negation.value,
-        propagation=options.propagation if propagation is None else propagation.value,
-        stats=None if stats is None else _read(stats),
-    )
+    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats)
     data, options = _data(parsed, input, input_format, options, analyze)
     written = _written(parsed.explain(data, options, analyze=analyze), form)
     if out is None:
@@ -105,13 +96,6 @@ def _form(chosen: Form | None, out: Path | None) -> Form:
     return form
 
 
-def _read(path: Path) -> Statistics:
-    try:
-        return Statistics.from_json(path.read_text(encoding="utf-8"))
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
 def _data(
     query: Query,
     inputs: list[str] | None,
@@ -120,22 +104,14 @@ def _data(
     analyze: bool,
 ) -> tuple[pa.Table | Mapping[str, pa.Table], Options]:
     """The events to run over; if it isn't run, no events, with the columns that there would be."""
-    from cepheid.cli.arguments import parse_inputs
-    from cepheid.cli.inputs import EventFile, columns_for
+    from cepheid.cli.inputs import columns_for, read_events
 
-    if not analyze:
-        schemas, options = columns_for(query, inputs, format, options)
-        if isinstance(schemas, Mapping):
-            return {name: schema.empty_table() for name, schema in schemas.items()}, options
-        return schemas.empty_table(), options
-    files = {s.name or "": EventFile(s, options.time) for s in parse_inputs(inputs or (), format)}
-    columns = {name: file.schema for name, file in files.items()}
-    required = query.bind(columns.get("", columns), options).required
-    tables = {
-        name: file.read([column for column in file.schema.names if column in required])
-        for name, file in files.items()
-    }
-    return tables.get("", tables), options
+    if analyze:
+        return read_events(query, arguments.parse_inputs(inputs or (), format), options), options
+    schemas, options = columns_for(query, inputs, format, options)
+    if isinstance(schemas, Mapping):
+        return {name: schema.empty_table() for name, schema in schemas.items()}, options
+    return schemas.empty_table(), options
 
 
 def _written(explanation: Explanation, form: Form) -> str:

@@ -69,15 +69,16 @@ def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
     ]
     if group.leading:
         moves += [
-            "if m > 0 and positions[taken[0] - base] < first:",
-            "    begin = clocks[taken[0] - base]",
-            "    first = positions[taken[0] - base]",
+            # A clock of events tells simultaneous ones apart, positions don't.
+            "if m > 0:",
+            "    begin = min(begin, clocks[taken[0] - base])",
+            "    first = min(first, positions[taken[0] - base])",
         ]
     if group.trailing:
         moves += [
-            "if m > 0 and positions[taken[m - 1] - base] > last:",
-            "    finish = clocks[taken[m - 1] - base]",
-            "    last = positions[taken[m - 1] - base]",
+            "if m > 0:",
+            "    finish = max(finish, clocks[taken[m - 1] - base])",
+            "    last = max(last, positions[taken[m - 1] - base])",
         ]
     keep = f"""
 if k == room or pooled + m > pool.shape[0]:
