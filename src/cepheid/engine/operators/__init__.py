@@ -11,20 +11,12 @@ from typing import Protocol, assert_never
 from cepheid import kernels
 from cepheid.algebra.expressions import Expr, variables
 from cepheid.engine.lowering import Inputs, Lowering
-from cepheid.engine.operators.base import (
-    FOREVER,
-    NO_HEADS,
-    Context,
-    LeafOperator,
-    Operator,
-    Passing,
-    Searching,
-    places,
-)
+from cepheid.engine.operators.base import FOREVER, Context, LeafOperator, Operator
 from cepheid.engine.operators.closure import KseqOperator, RunOperator
 from cepheid.engine.operators.demand import Demand
 from cepheid.engine.operators.joins import AcceptedLeaf, ConjOperator, SeqOperator
 from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
+from cepheid.engine.operators.searching import NO_HEADS, Passing, Searching, places
 from cepheid.kernels import Pieces
 from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq
 

@@ -12,8 +12,9 @@ from cepheid import kernels
 from cepheid.algebra.expressions import Expr
 from cepheid.engine.buffers import Buffer, Pool
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
-from cepheid.engine.operators.base import Context, Operator, Passing, as_predicates, places
+from cepheid.engine.operators.base import Context, Operator
 from cepheid.engine.operators.negation import edges
+from cepheid.engine.operators.searching import Passing, as_predicates, places
 from cepheid.kernels import Pieces, State
 from cepheid.kernels.templates import Group
 from cepheid.language.ast import Between, Exactly, Optional, Quantifier

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from cepheid import kernels
 from cepheid.algebra.expressions import Expr
 from cepheid.engine.lowering import Inputs, Lowering
-from cepheid.engine.operators.base import (
+from cepheid.engine.operators.base import Context, Cursor, Operator
+from cepheid.engine.operators.negation import NseqAfter, NseqBefore, require_distinct
+from cepheid.engine.operators.searching import (
     NO_HEADS,
-    Context,
-    Cursor,
-    Operator,
     Passing,
     Searching,
     as_predicates,
@@ -19,7 +18,6 @@ from cepheid.engine.operators.base import (
     hash_of,
     places,
 )
-from cepheid.engine.operators.negation import NseqAfter, NseqBefore, require_distinct
 from cepheid.kernels import Pieces, State
 from cepheid.plan.nodes import Conj, Seq
 

@@ -8,17 +8,9 @@ import numpy as np
 
 from cepheid import kernels
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
-from cepheid.engine.operators.base import (
-    FOREVER,
-    NO_HEADS,
-    Context,
-    Cursor,
-    Operator,
-    Passing,
-    as_predicates,
-    places,
-)
+from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
 from cepheid.engine.operators.demand import covered_by, wanted
+from cepheid.engine.operators.searching import NO_HEADS, Passing, as_predicates, places
 from cepheid.kernels import Pieces, State
 from cepheid.plan.nodes import Gap, Neg, Nseq
 
