@@ -32,8 +32,8 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, KeyPart, Variable, Window
 from cepheid.algebra.types import Schema, Type
-from cepheid.language.ast import Between, Exactly, Mode, Optional, Quantifier
-from cepheid.language.names import quoted
+from cepheid.language.ast import Mode
+from cepheid.language.names import quantifier_text, quoted
 
 _INFIX = {"and": "AND", "or": "OR", "like": "LIKE", "contains": "CONTAINS"}
 _SYMBOLS = frozenset(("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"))
@@ -216,24 +216,6 @@ def _closure(closure: Closure, variables: Mapping[str, Variable]) -> str:
     text += " STRICT" if closure.strict else ""
     text += f" UNTIL ({expression_text(closure.until)})" if closure.until is not None else ""
     return text
-
-
-def quantifier_text(quantifier: Quantifier) -> str:
-    match quantifier:
-        case Between(0, None):
-            return "*"
-        case Between(1, None):
-            return "+"
-        case Between(low, None):
-            return f"{{{low},}}"
-        case Between(low, high):
-            return f"{{{low},{high}}}"
-        case Exactly(count):
-            return f"{{{count}}}"
-        case Optional():
-            return "?"
-        case _:
-            assert_never(quantifier)
 
 
 def query_text(query: BoundQuery) -> str:

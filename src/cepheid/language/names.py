@@ -1,9 +1,13 @@
-"""Which words need backticks, and where."""
+"""Small things that are written the same everywhere: names, which may need backticks, and
+quantifiers."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import assert_never
+
+from cepheid.language.ast import Between, Exactly, Optional, Quantifier
 
 CLAUSES = ("FROM", "WHERE", "HAVING", "WITHIN", "USING", "AFTER", "RETURN")
 
@@ -50,3 +54,22 @@ def quoted_field(name: str) -> str:
 def quoted_function(name: str) -> str:
     """A name before `(`, where an expression starts and most keywords can't stand."""
     return quoted(name, _NO_FUNCTION)
+
+
+def quantifier_text(quantifier: Quantifier) -> str:
+    """As it stands after a type or an alias."""
+    match quantifier:
+        case Between(0, None):
+            return "*"
+        case Between(1, None):
+            return "+"
+        case Between(low, None):
+            return f"{{{low},}}"
+        case Between(low, high):
+            return f"{{{low},{high}}}"
+        case Exactly(count):
+            return f"{{{count}}}"
+        case Optional():
+            return "?"
+        case _:
+            assert_never(quantifier)

@@ -16,7 +16,6 @@ from cepheid.language.ast import (
     AnyOf,
     Atom,
     Attribute,
-    Between,
     Binary,
     Call,
     Case,
@@ -27,7 +26,6 @@ from cepheid.language.ast import (
     Disjunction,
     Duration,
     EventCount,
-    Exactly,
     Expression,
     InList,
     InRange,
@@ -39,10 +37,8 @@ from cepheid.language.ast import (
     Name,
     Negation,
     OccursWithin,
-    Optional,
     Parameter,
     Pattern,
-    Quantifier,
     Query,
     ReturnItem,
     Sequence,
@@ -50,7 +46,7 @@ from cepheid.language.ast import (
     Unary,
     Unless,
 )
-from cepheid.language.names import quoted, quoted_field, quoted_function
+from cepheid.language.names import quantifier_text, quoted, quoted_field, quoted_function
 
 
 def render(query: Query) -> str:
@@ -159,7 +155,7 @@ def _any_of(types: tuple[str, ...]) -> str:
 
 
 def _closure(closure: Closure) -> str:
-    quantifier = _quantifier(closure.quantifier)
+    quantifier = quantifier_text(closure.quantifier)
     match closure.item:
         case Atom(name, alias):
             text = _aliased(quoted(name) + quantifier, alias)
@@ -174,24 +170,6 @@ def _closure(closure: Closure) -> str:
     if closure.until is not None:
         text += f" UNTIL ({render_expression(closure.until)})"
     return text
-
-
-def _quantifier(quantifier: Quantifier) -> str:
-    match quantifier:
-        case Between(0, None):
-            return "*"
-        case Between(1, None):
-            return "+"
-        case Between(low, None):
-            return f"{{{low},}}"
-        case Between(low, high):
-            return f"{{{low},{high}}}"
-        case Exactly(count):
-            return f"{{{count}}}"
-        case Optional():
-            return "?"
-        case _:
-            assert_never(quantifier)
 
 
 # ── expressions ──────────────────────────────────────────────────────────────

@@ -16,8 +16,9 @@ from typing import assert_never
 
 from cepheid.algebra.expressions import Expr
 from cepheid.algebra.query import Clock, Variable
-from cepheid.algebra.text import expression_text, quantifier_text, span_text
+from cepheid.algebra.text import expression_text, span_text
 from cepheid.algebra.types import Type
+from cepheid.language.names import quantifier_text
 from cepheid.plan.nodes import (
     Conj,
     Equality,
