@@ -44,7 +44,8 @@ class Counts:
 
 
 class Advisor(Protocol):
-    """Is asked at the end of every round, and may have another plan of the same query ready."""
+    """Is asked at the end of every round, and before the first one that makes anything; may have
+    another plan of the same query ready."""
 
     def advise(self, engine: Engine) -> Plan | None: ...
 
@@ -75,6 +76,7 @@ class Engine:
         self.advisor = advisor
         self._seconds = 0.0  # spent in here, until the call that is under way
         self._began: float | None = None
+        self._started = False  # whether operators have made anything yet
         self._input = schema
         self._round_size = round_size
         self._ticker = Ticker(plan)
@@ -169,7 +171,10 @@ class Engine:
             fresh = [leaf for leaf in self.leaves.values() if leaf.show(limit)]
             self._row = limit
             self.counts.rounds += 1
+            if not self._started:
+                yield from self._adapt()  # before anything is made with a plan that is a guess
             if self.tree.wakes(fresh):
+                self._started = True
                 yield from self.tree.assemble()
             else:
                 self.counts.idle += 1
@@ -202,7 +207,8 @@ class Engine:
         self._past = self._profiles()
         self._compiled += self.tree.compiling
         tree = self._plant(plan)
-        tree.take_over(self.tree)
+        if self._started:
+            tree.take_over(self.tree)
         tree.fuse()
         self.plan, self.tree = plan, tree
 

@@ -84,7 +84,7 @@ class Sampler:
         self, leaves: Mapping[str, Buffer], window: int, clock: int
     ) -> tuple[Interval, dict[str, float]]:
         """The time since the last sample and the events that came in it; the first sample looks
-        back as far as a window reaches. Where events are counted key by key, the clock jumps
+        back as far as buffers reach if nothing has left them, or else a window. Where events are counted key by key, the clock jumps
         from one to the next: all rates are then too small, by the same factor."""
         totals = {name: buffer.base + buffer.visible for name, buffer in leaves.items()}
         if self._clock is not None:
@@ -93,7 +93,8 @@ class Sampler:
         else:
             ends = {name: b.records.end[: b.visible] for name, b in leaves.items()}
             oldest = min((int(e[0]) for e in ends.values() if len(e)), default=clock + 1)
-            begin = max(oldest, clock - window + 1)
+            complete = all(b.base == 0 for b in leaves.values())
+            begin = oldest if complete else max(oldest, clock - window + 1)
             counts = {
                 name: float(len(e) - np.searchsorted(e, begin, "left")) for name, e in ends.items()
             }
