@@ -44,7 +44,7 @@ ROWS = 81
 PNG = b"\x89PNG"
 
 
-def small(experiment: Experiment, settings: int = 2) -> Experiment:
+def small(experiment: Experiment, settings: int = 1) -> Experiment:
     """A few settings with few events, without compiled kernels."""
     ways = tuple(replace(w, options={**w.options, "jit": False}) for w in experiment.ways)
     some = tuple(
@@ -77,7 +77,7 @@ def test_experiments_have_names_of_their_own() -> None:
 
 
 def test_a_report_and_a_plot_are_written(tmp_path: Path) -> None:
-    experiment = replace(small(BY_NAME["fig15"]), claims=BY_NAME["fig16"].claims)
+    experiment = replace(small(BY_NAME["fig15"], settings=2), claims=BY_NAME["fig16"].claims)
     figure = laboratory().run(experiment)
     figures = record(experiment, figure, quick=False)
     write_json(tmp_path / "fig15.json", figures)
@@ -94,7 +94,7 @@ def test_a_report_and_a_plot_are_written(tmp_path: Path) -> None:
 
 
 def test_quick_figures_stay_out_of_the_readme(tmp_path: Path) -> None:
-    experiment = small(BY_NAME["fig16"], settings=1)
+    experiment = small(BY_NAME["fig16"])
     figures = record(experiment, laboratory().run(experiment), quick=True)
     write_json(tmp_path / "fig16.json", figures)
     readme = tmp_path / "README.md"
@@ -104,7 +104,7 @@ def test_quick_figures_stay_out_of_the_readme(tmp_path: Path) -> None:
 
 
 def test_a_wrong_number_of_matches_is_an_error() -> None:
-    experiment = small(BY_NAME["fig16"], settings=1)
+    experiment = small(BY_NAME["fig16"])
     (setting,) = experiment.settings
     wrong = replace(setting, workload=replace(setting.workload, loop=lambda table: -1))
     with pytest.raises(WrongAnswer, match="NSEQ of q7 1:1:1 finds"):
@@ -122,7 +122,7 @@ def test_a_run_in_segments_has_a_point_for_each() -> None:
 
 def test_figures_share_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    experiment = small(BY_NAME["fig10"], settings=1)
+    experiment = small(BY_NAME["fig10"])
     (setting,) = experiment.settings
     events = setting.workload.events
 
