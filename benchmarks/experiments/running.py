@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -24,21 +24,21 @@ from benchmarks.experiments.planning import (
 )
 from benchmarks.measure import BATCH, PREFIX, WrongAnswer
 
-REPEATS = 5
-
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done: every `part`-th of the rows, and so many runs of each way."""
+    """How much is done: of the rows only a `part`-th; each way at least so many times, and again
+    until it has had its seconds, so that short runs are repeated more often."""
 
     part: int = 1
-    repeats: int = REPEATS
+    repeats: int = 3
+    seconds: float = 1.5
 
 
 FULL = Effort()
-QUICK = Effort(part=10, repeats=1)
+QUICK = Effort(part=10, repeats=1, seconds=0.0)
 
 
 class Laboratory:
@@ -101,10 +101,20 @@ class Laboratory:
             trial.lap_times(options, trial.table.slice(0, PREFIX))  # kernels are compiled
         best: dict[str, dict[str, Point]] = {name: {} for name in runs}
         chosen = {way.name: trial.chosen(way) for way in ways}
-        for turn in range(self._effort.repeats):
-            for name, options in runs.items():
-                self._progress(f"{trial.name}: {name}, {turn + 1} of {self._effort.repeats}")
-                for label, point in trial.timed(name, options).items():
+        spent = dict.fromkeys(runs, 0.0)
+        for turn in count(1):
+            pending = [
+                name
+                for name in runs
+                if turn <= self._effort.repeats or spent[name] < self._effort.seconds
+            ]
+            if not pending:
+                break
+            for name in pending:
+                self._progress(f"{trial.name}: {name}, turn {turn}")
+                found = trial.timed(name, runs[name])
+                spent[name] += found[trial.setting.label].cpu
+                for label, point in found.items():
                     kept = best[name].get(label, point)
                     fastest = min(kept, point, key=lambda p: p.cpu)
                     best[name][label] = replace(fastest, chosen=chosen[name])

@@ -25,11 +25,11 @@ from benchmarks.experiments.experiment import (
 from benchmarks.experiments.trades import SixStocks, workload
 from cepheid.options import Adaptation
 
-ROWS = 200_000
+ROWS = 500_000
 FREQUENCIES = (1, 2, 5, 10, 20, 50)
 SHORT, LONG = 20, 40
 WINDOWS = (5, 10, 15, 20, 25, 30, 40, 45, 50)
-PHASE_ROWS = 50_000
+PHASE_ROWS = 100_000
 RARITIES = (1, 2, 5, 10, 20, 50, 100, 200)
 
 LEFT_PUSH = Way("left-deep, push", {**FIXED, "propagation": "push"})

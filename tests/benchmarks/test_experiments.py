@@ -54,7 +54,7 @@ def small(experiment: Experiment, settings: int = 1) -> Experiment:
 
 
 def laboratory() -> Laboratory:
-    return Laboratory(Effort(repeats=1))
+    return Laboratory(Effort(repeats=1, seconds=0.0))
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -120,7 +120,18 @@ def test_a_run_in_segments_has_a_point_for_each() -> None:
     assert sum(p.cpu for p in parts) == pytest.approx(whole.cpu)
 
 
-def test_figures_share_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_runs_are_repeated_until_they_have_had_their_time() -> None:
+    said: list[str] = []
+    experiment = small(BY_NAME["fig16"])
+    Laboratory(Effort(repeats=2, seconds=0.0), said.append).run(experiment)
+    few = len(said)
+    said.clear()
+    Laboratory(Effort(repeats=2, seconds=0.3), said.append).run(experiment)
+    assert "turn 3" in "".join(said)
+    assert len(said) > few
+
+
+def test_figures_share_their_runs() -> None:
     made: list[int] = []
     experiment = small(BY_NAME["fig10"])
     (setting,) = experiment.settings
