@@ -26,6 +26,7 @@ from benchmarks.experiments.trades import SixStocks, workload
 from cepheid.options import Adaptation
 
 ROWS = 500_000
+FREQUENCY_ROWS = 200_000
 FREQUENCIES = (1, 2, 5, 10, 20, 50)
 SHORT, LONG = 20, 40
 WINDOWS = (5, 10, 15, 20, 25, 30, 40, 45, 50)
@@ -73,7 +74,7 @@ def _frequency_settings(frequent: str) -> Iterator[Setting]:
             for times in FREQUENCIES:
                 rates = {v: float(times if v in frequent else 1) for v in trades.STOCKS}
                 name = f"{frequent} {times} times as frequent"
-                found = workload(name, query, window, ROWS, rates, top=1)
+                found = workload(name, query, window, FREQUENCY_ROWS, rates, top=1)
                 yield Setting(f"{times}", found, f"query {query.number} within {window}")
 
 
