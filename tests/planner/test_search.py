@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations
 from random import Random
 from time import process_time
@@ -17,6 +18,7 @@ from cepheid.planner.choice import Choice
 from cepheid.planner.cost import Costing, cost_of
 from cepheid.planner.cube import Spans
 from cepheid.planner.figures import figures_of
+from cepheid.planner.hashing import with_lookups
 from cepheid.planner.parts import Parts
 from cepheid.planner.plan import assemble
 from cepheid.planner.search import propagation_of, search
@@ -55,6 +57,35 @@ CASES = [
 ]
 
 
+def looked_up(query: BoundQuery, statistics: Statistics, choice: Choice) -> Plan:
+    """The plan of a choice, in which every SEQ finds its candidates in the cheaper way."""
+    costing = Costing(figures_of(query, statistics), calibrated())
+    return with_lookups(assemble(query, alternatives(query), [choice]), costing)
+
+
+@pytest.mark.parametrize("distinct", [2.0, 3.0, 10.0, 1000.0])
+@pytest.mark.parametrize("rate", [0.1, 1.0, 10.0])
+def test_lookups_are_the_cheapest_of_all(distinct: float, rate: float) -> None:
+    query = bind("PATTERN A a ; B b ; C c ; D d WHERE a.x = c.x AND b.x = d.x WITHIN 100")
+    values = {f"{v}.x": distinct for v in "abcd"}
+    statistics = Statistics(dict.fromkeys("abcd", rate), {}, values)
+    choice = Choice(Branch(Branch("a", "b"), Branch("c", "d")))
+    (hashed,) = assemble(query, alternatives(query), [choice]).alternatives
+    assert isinstance(hashed, Seq) and len(hashed.equalities) == 2
+    plan = looked_up(query, statistics, choice)
+    both = [replace(plan, alternatives=(replace(hashed, scan=scan),)) for scan in (False, True)]
+    assert plan in both
+    assert cost_of(plan, statistics) == min(cost_of(p, statistics) for p in both)
+
+
+def test_few_values_are_scanned_and_many_hashed() -> None:
+    query = bind("PATTERN A a ; B b WHERE a.x = b.x AND a.m < b.m WITHIN 100")
+    for distinct, scan in ((1.0, True), (1e6, False)):
+        statistics = Statistics({"a": 1.0, "b": 1.0}, {}, {"a.x": distinct, "b.x": distinct})
+        (root,) = search(query, statistics).plan.alternatives
+        assert isinstance(root, Seq) and root.scan is scan
+
+
 @pytest.mark.parametrize(("kind", "n", "seed"), CASES)
 def test_finds_the_cheapest_of_all_trees(kind: str, n: int, seed: int) -> None:
     random = Random(f"{kind} {n} {seed}")
@@ -67,12 +98,12 @@ def test_finds_the_cheapest_of_all_trees(kind: str, n: int, seed: int) -> None:
         planned = search(query, statistics, negation="push", propagation="lazy")
     else:
         planned = search(query, statistics, propagation="lazy")
-    found = alternatives(query)
-    costs = {c: cost_of(assemble(query, found, [c]), statistics) for c in choices}
+    plans = {c: looked_up(query, statistics, c) for c in choices}
+    costs = {c: cost_of(plan, statistics) for c, plan in plans.items()}
     assert planned.winner.cost == pytest.approx(min(costs.values()), rel=1e-9)
     (chosen,) = planned.winner.choices
     assert costs[chosen] == pytest.approx(planned.winner.cost, rel=1e-9)
-    assert planned.plan.alternatives == assemble(query, found, [chosen]).alternatives
+    assert planned.plan.alternatives == plans[chosen].alternatives
 
 
 def test_the_cases_are_worth_searching() -> None:
@@ -81,8 +112,9 @@ def test_the_cases_are_worth_searching() -> None:
     for seed in range(20):
         draw = Draw(Random(seed))
         query = draw.query(draw.sequence(5))
-        statistics, found = draw.statistics(query), alternatives(query)
-        costs = [cost_of(assemble(query, found, [c]), statistics) for c in every_choice(query)]
+        statistics = draw.statistics(query)
+        plans = [looked_up(query, statistics, c) for c in every_choice(query)]
+        costs = [cost_of(plan, statistics) for plan in plans]
         spread += max(costs) > 1.1 * min(costs)
     assert spread > 14
 

@@ -6,6 +6,8 @@ but a base.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +17,12 @@ from cepheid.kernels.compile import load_chain
 
 Ints = NDArray[np.int64]
 
-Key = tuple[str, Hash]
-"""What a hash chain is over: the variable whose event is read, and its columns."""
+Key = tuple[tuple[str, Hash], ...]
+"""What a hash chain is over: the variables whose events are read, and their columns."""
+
+MIX, MASK = 1_000_003, (1 << 62) - 1
+"""Hashes of several events are one: (h * MIX + next) & MASK. NULL has the hash -1, and makes the
+whole NULL."""
 
 
 class Buffer:
@@ -112,8 +118,9 @@ class Chain:
         self.link: Ints = np.zeros(256, np.int64)
         self.done = 0  # absolute number of the first record not yet in the chains
 
-    def extend(self, buffer: Buffer, slot: int, hashes: Ints, row_base: int) -> None:
-        """Put the visible records that are new into their chains; `hashes` is by row."""
+    def extend(self, buffer: Buffer, parts: Sequence[tuple[int, Ints]], row_base: int) -> None:
+        """Put the visible records that are new into their chains. `parts` are slots, and hashes by
+        row."""
         if buffer.visible > len(self.heads):
             self.heads = np.full(1 << (int(buffer.visible).bit_length() + 1), -1, np.int64)
             self.done = buffer.base
@@ -123,9 +130,12 @@ class Chain:
             self.link = grown
         begin = max(0, self.done - buffer.base)
         if begin < buffer.visible:
-            rows = buffer.records.slots[slot, begin : buffer.visible] - row_base
-            # A record whose row has left the store is past every window: it needs no chain.
-            own = np.where(rows >= 0, hashes[np.maximum(rows, 0)], -1)
+            own: Ints | None = None
+            for slot, hashes in parts:
+                rows = buffer.records.slots[slot, begin : buffer.visible] - row_base
+                # A record whose row has left the store is past every window: it needs no chain.
+                part = np.where(rows >= 0, hashes[np.maximum(rows, 0)], -1)
+                own = part if own is None else _mixed(own, part)
             self._append(own, self.heads, self.link, begin, buffer.visible, buffer.base)
         self.done = buffer.base + buffer.visible
 
@@ -133,6 +143,10 @@ class Chain:
         known = min(n, len(self.link))  # the buffer may have grown since the last `extend`
         if count < known:
             self.link[: known - count] = self.link[count:known]
+
+
+def _mixed(one: Ints, other: Ints) -> Ints:
+    return np.where((one >= 0) & (other >= 0), (one * MIX + other) & MASK, -1)
 
 
 class Pool:

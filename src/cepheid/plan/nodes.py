@@ -58,7 +58,8 @@ class Seq:
     (thesis 4.1). `passed` are predicates between one event of the left input and the right
     input's records that are passed down (thesis 4.4): the events that no new record of the right
     accepts are left out below, and the left input is evaluated anew for every round. They stand
-    among the predicates or equalities above, too: passing down decides nothing.
+    among the predicates or equalities above, too: passing down decides nothing. `scan`: equalities
+    are tested like other predicates, since chains would be long and walking them is slow.
     """
 
     left: Node
@@ -67,6 +68,7 @@ class Seq:
     predicates: tuple[Expr, ...] = ()
     pull: bool = False
     passed: tuple[Expr, ...] = ()
+    scan: bool = False
 
 
 @dataclass(frozen=True, slots=True)

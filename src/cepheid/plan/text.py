@@ -111,7 +111,7 @@ def label(node: Node, variables: Mapping[str, Variable]) -> tuple[str, list[str]
         case Seq():
             passed = [f"pass-down({expression_text(p)})" for p in node.passed]
             name = "SEQ pull" if node.pull else "SEQ"
-            return name, _conditions(node.equalities, node.predicates) + passed
+            return name, _conditions(node.equalities, node.predicates, not node.scan) + passed
         case Conj():
             return "CONJ", _conditions(node.equalities, node.predicates)
         case Nseq():
@@ -137,9 +137,11 @@ def _leaf(variable: Variable) -> str:
     return variable.name if types in ("", variable.name) else f"{types} {variable.name}"
 
 
-def _conditions(equalities: Iterable[Equality], predicates: Iterable[Expr]) -> list[str]:
-    hashed = [f"{expression_text(e.left)} = {expression_text(e.right)}" for e in equalities]
-    return [f"hash({h})" for h in hashed] + [expression_text(p) for p in predicates]
+def _conditions(
+    equalities: Iterable[Equality], predicates: Iterable[Expr], hashed: bool = True
+) -> list[str]:
+    equal = [f"{expression_text(e.left)} = {expression_text(e.right)}" for e in equalities]
+    return [f"hash({e})" if hashed else e for e in equal] + [expression_text(p) for p in predicates]
 
 
 def _gap(gap: Gap) -> str:

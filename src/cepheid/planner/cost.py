@@ -73,57 +73,60 @@ def estimate(
 # ── operators: formulas that the plan search uses, too, on matrices ──
 
 
-def seq_tried(
-    left: Number, right: Number, events: Number, hashed: Number, chance: Number, clear: Number
-) -> Number:
+def seq_tried(left: Number, right: Number, events: Number, clear: Number) -> Number:
     """Combinations that SEQ looks at: for each record of the right, the left ones that end
     between the window's begin and its start, which is 1 / m of a window if it has m events. A
-    floor (NSEQ) keeps the share `clear` of them. A chain has the records of one hash, but also
-    those that end too late."""
-    return left * right * (hashed * chance + (1 - hashed) * clear / events)
+    floor (NSEQ) keeps the share `clear` of them."""
+    return left * right * clear / events
 
 
-def conj_tried(left: Number, right: Number, chance: Number) -> Number:
-    """Each record meets the other side's of the window before it."""
-    return 2 * left * right * chance
+def seq_scan(weights: Weights, right: Number, tests: Number, tried: Number) -> Number:
+    """By binary search, without the output; `tests` has the equalities, too."""
+    return weights.probe * right + (weights.access + weights.test * tests) * tried
 
 
-def seq_cost(
-    weights: Weights, left: Number, right: Number, hashed: Number, tests: Number, tried: Number
+def seq_hash(
+    weights: Weights, left: Number, right: Number, tests: Number, chance: Number
 ) -> Number:
-    """Without the output."""
-    search = hashed * weights.hash * (left + right) + (1 - hashed) * weights.probe * right
-    return search + (weights.access + weights.test * tests) * tried
+    """Along hash chains, without the output. A chain has the records of one hash, those that end
+    too late among them."""
+    walked = left * right * chance
+    return weights.hash * (left + right) + (weights.chain + weights.test * tests) * walked
 
 
 def conj_cost(
-    weights: Weights, left: Number, right: Number, hashed: Number, tests: Number, tried: Number
+    weights: Weights, left: Number, right: Number, hashed: Number, tests: Number, chance: Number
 ) -> Number:
-    """Without the output. With hashing each record enters one table and is looked up in another."""
+    """Without the output: each record meets the other side's of the window before it. With hashing
+    each record enters one table and is looked up in another."""
+    tried = 2 * left * right * chance
     search = (2 * hashed * weights.hash + (1 - hashed) * weights.probe) * (left + right)
-    return search + (weights.access + weights.test * tests) * tried
+    step = hashed * weights.chain + (1 - hashed) * weights.access
+    return search + (step + weights.test * tests) * tried
 
 
 def join_estimate(
     weights: Weights,
-    kind: type[Seq] | type[Conj],
+    node: Seq | Conj,
     left: Flow,
     right: Flow,
     both: Flow,
-    hashed: bool,
-    tests: int,
     floors: Iterable[Forbidden] = (),
 ) -> Estimate:
     """SEQ or CONJ of two flows; `both` is what comes out. `floors`: NSEQ on the right."""
     chance = power(both.hashing - left.hashing - right.hashing)
-    if kind is Seq:
+    hashed, tests = len(node.equalities), float(len(node.predicates))
+    if isinstance(node, Conj):
+        tried = 2 * left.rows * right.rows * chance
+        cost = conj_cost(weights, left.rows, right.rows, float(bool(hashed)), tests, chance)
+    elif hashed and not node.scan:
+        tried = left.rows * right.rows * chance
+        cost = seq_hash(weights, left.rows, right.rows, tests, chance)
+    else:
         load = sum(f.load for f in floors)
         share = clear(load, right.events + 1) if load else 1.0
-        tried = seq_tried(left.rows, right.rows, float(right.events), float(hashed), chance, share)
-        cost = seq_cost(weights, left.rows, right.rows, float(hashed), float(tests), tried)
-    else:
-        tried = conj_tried(left.rows, right.rows, chance)
-        cost = conj_cost(weights, left.rows, right.rows, float(hashed), float(tests), tried)
+        tried = seq_tried(left.rows, right.rows, float(right.events), share)
+        cost = seq_scan(weights, right.rows, tests + hashed, tried)
     return Estimate(both.rows, tried, cost + weights.output * both.rows)
 
 
@@ -143,7 +146,7 @@ def neg_estimate(
 def _search(weights: Weights, rows: float, met: Met, reach: float, made: float) -> Estimate:
     steps = min(reach, power(-met.chance)) if met.tests else min(reach, 1.0)
     tried = rows * steps
-    cost = _find(weights, rows, met) + (weights.access + weights.test * met.tests) * tried
+    cost = _find(weights, rows, met) + _look(weights, met) * tried
     return Estimate(made, tried, cost + weights.output * made)
 
 
@@ -154,7 +157,7 @@ def kseq_estimate(
     tried = rows * power(met.candidates) / events
     cost = (
         _find(weights, rows, met)
-        + (weights.access + weights.test * met.tests) * tried
+        + _look(weights, met) * tried
         + weights.test * checks * rows
         + (weights.output + weights.element * met.size(events)) * made
     )
@@ -166,6 +169,11 @@ def _find(weights: Weights, rows: float, met: Met) -> float:
     if met.hashed:
         return weights.hash * (rows + power(met.candidates))
     return weights.probe * rows
+
+
+def _look(weights: Weights, met: Met) -> float:
+    """To look at one candidate."""
+    return (weights.chain if met.hashed else weights.access) + weights.test * met.tests
 
 
 # ── plans ──
@@ -254,10 +262,7 @@ class Costing:
         floors = [self._forbidden(n) for n in _bounds(node.right)]
         ceilings = [self._forbidden(n) for n in _bounds(node.left)]
         both = both.attach(*floors, *ceilings, chance=self.chances(node.predicates), edges=edges)
-        hashed, tests = bool(node.equalities), len(node.predicates)
-        return both, join_estimate(
-            self.weights, type(node), left, right, both, hashed, tests, floors
-        )
+        return both, join_estimate(self.weights, node, left, right, both, floors)
 
     def _forbidden(self, node: Nseq | Neg) -> Forbidden:
         return self.forbidden(node.negated, node.equalities, node.predicates)

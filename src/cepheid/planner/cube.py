@@ -23,11 +23,11 @@ from cepheid.planner.build import negated_node
 from cepheid.planner.cost import (
     Costing,
     conj_cost,
-    conj_tried,
     kseq_estimate,
     neg_estimate,
     nseq_estimate,
-    seq_cost,
+    seq_hash,
+    seq_scan,
     seq_tried,
 )
 from cepheid.planner.flows import (
@@ -189,7 +189,7 @@ class Spans:
         the bound events of the two items that meet there."""
         weights = self.costing.weights
         events, rows = whole.flow.events, whole.flow.log_rows
-        hashed = float(whole.equalities > left.equalities + right.equalities)
+        equalities = whole.equalities - left.equalities - right.equalities
         chance = power(whole.flow.hashing - left.flow.hashing - right.flow.hashing)
         tests = whole.tests - left.tests - right.tests
         cost, load, rest = self._push(kind, left, right, whole, at)
@@ -198,7 +198,7 @@ class Spans:
         rows -= sum(c.met.factor(events) + chances for c, _, chances in steps)
         rows -= sum(n.met.factor(events) for n in rest)
         tests -= sum(checks for _, checks, _ in steps)
-        cost += self._join(kind, left, right, hashed, chance, load, tests)
+        cost += self._join(kind, left, right, equalities, chance, load, tests)
         cost += weights.output * power(rows)
         for closure, checks, chances in steps:
             before = power(rows)
@@ -215,18 +215,19 @@ class Spans:
         kind: Kind,
         left: Span,
         right: Span,
-        hashed: float,
+        equalities: int,
         chance: float,
         load: float,
         tests: int,
     ) -> float:
         weights, a, b = self.costing.weights, left.flow.rows, right.flow.rows
         if kind is Conj:
-            return conj_cost(weights, a, b, hashed, float(tests), conj_tried(a, b, chance))
+            return conj_cost(weights, a, b, float(equalities > 0), float(tests), chance)
         events = right.flow.events
         share = clear(load, events + 1) if load else 1.0
-        tried = seq_tried(a, b, float(events), hashed, chance, share)
-        return seq_cost(weights, a, b, hashed, float(tests), tried)
+        tried = seq_tried(a, b, float(events), share)
+        scan = seq_scan(weights, b, float(tests + equalities), tried)
+        return min(scan, seq_hash(weights, a, b, float(tests), chance)) if equalities else scan
 
     def _closures(
         self, left: Span, right: Span, whole: Span
@@ -322,15 +323,17 @@ class Spans:
     def _costs(self, kind: Kind, left: Floats, right: Floats, whole: Floats) -> Floats:
         """`join` without anything attached, for arrays of `_facts`."""
         weights = self.costing.weights
-        hashed = (whole[4] > left[4] + right[4]).astype(np.float64)
+        equalities = whole[4] - left[4] - right[4]
         chance = np.exp(np.clip(whole[3] - left[3] - right[3], -_WIDEST, _WIDEST))
         tests = whole[2] - left[2] - right[2]
         if kind is Seq:
-            tried = seq_tried(left[0], right[0], right[1], hashed, chance, np.float64(1.0))
-            cost = seq_cost(weights, left[0], right[0], hashed, tests, tried)
+            tried = seq_tried(left[0], right[0], right[1], np.float64(1.0))
+            scan = seq_scan(weights, right[0], tests + equalities, tried)
+            hashing = seq_hash(weights, left[0], right[0], tests, chance)
+            cost = np.where(equalities > 0, np.minimum(scan, hashing), scan)
         else:
-            tried = conj_tried(left[0], right[0], chance)
-            cost = conj_cost(weights, left[0], right[0], hashed, tests, tried)
+            hashed = (equalities > 0).astype(np.float64)
+            cost = conj_cost(weights, left[0], right[0], hashed, tests, chance)
         found: Floats = cost + weights.output * whole[0]
         return found
 

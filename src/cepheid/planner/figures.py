@@ -23,7 +23,7 @@ from cepheid.statistics import Statistics
 EVENTS_PER_WINDOW = 100.0
 """Of each class, where no rate is known at all."""
 
-DISTINCT = 10.0
+DISTINCT = 100.0
 """Different values of a column that nothing is known of."""
 
 LEAST = 1e-9

@@ -62,7 +62,7 @@ def propagated(
 
 def set_pull(node: Node, pull: bool) -> Node:
     """Every SEQ pulls, or none does; there is nothing to be pulled from a leaf."""
-    node = _mapped(node, lambda child: set_pull(child, pull))
+    node = mapped(node, lambda child: set_pull(child, pull))
     if isinstance(node, Seq):
         return replace(node, pull=pull and not isinstance(node.left, Leaf), passed=())
     return node
@@ -100,7 +100,7 @@ def pass_down(root: Node, chosen: Passable) -> Node:
     """Let the chosen SEQ pass the predicate down."""
     if root == chosen.seq:
         return replace(chosen.seq, pull=True, passed=(*chosen.seq.passed, chosen.predicate))
-    return _mapped(root, lambda child: pass_down(child, chosen))
+    return mapped(root, lambda child: pass_down(child, chosen))
 
 
 def _rightmost(node: Node) -> Iterator[Node]:
@@ -139,7 +139,7 @@ def _across(node: Seq) -> Iterator[Expr]:
     yield from node.predicates
 
 
-def _mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The node with other inputs."""
     match node:
         case Leaf() | Run():

@@ -26,6 +26,7 @@ from cepheid.planner.demand import pulled_share, triggers
 from cepheid.planner.figures import figures_of
 from cepheid.planner.flows import power
 from cepheid.planner.gaps import core
+from cepheid.planner.hashing import cheapest_lookups, with_lookups
 from cepheid.planner.parts import Parts
 from cepheid.planner.plan import assemble, require_supported
 from cepheid.planner.planned import Candidate, Planned
@@ -46,7 +47,8 @@ MOST_BRANCHES = 8
 """With more alternatives, all of them are lazy: shared operators aren't pulled from anyway."""
 
 MOST_MOVED = 3
-"""Of so many trees, the cheapest ones, it is looked at how their results might move."""
+"""Of so many trees, the cheapest ones, it is looked at how their results might move; and of the
+left-deep one, from which most can be pulled."""
 
 WORTH_PULLING = 0.9
 """What pull must lower the cost to, and pass-down that of pull: a smaller gain is one that the
@@ -157,6 +159,7 @@ class _Search:
         if self.propagation != AUTO or len(self.found) > MOST_BRANCHES:
             return made
         likely = sorted(made, key=lambda m: m[0].cost)[:MOST_MOVED]
+        likely += [m for m in made if m[0].name == LEFT_DEEP]
         return [
             self.moved(*m) if m in likely or (n == 0 and shape is not None) else m
             for n, m in enumerate(made)
@@ -165,7 +168,7 @@ class _Search:
     def candidate(self, choices: tuple[Choice, ...]) -> tuple[Candidate, Plan]:
         """A plan and its cost, lazy if the caller doesn't say otherwise."""
         mode: Propagation = "lazy" if self.propagation == AUTO else self.propagation
-        plan = assemble(self.query, self.found, choices)
+        plan = with_lookups(assemble(self.query, self.found, choices), self.costing)
         return self.propagated(choices, plan, [mode] * len(choices))
 
     def moved(self, candidate: Candidate, plan: Plan) -> tuple[Candidate, Plan]:
@@ -231,7 +234,7 @@ class _Search:
         return self.flipped(alternative, Choice(shape, fixed), free)
 
     def cost(self, alternative: Alternative, choice: Choice) -> float:
-        root = build(self.query, alternative, choice)
+        root = cheapest_lookups(build(self.query, alternative, choice), self.costing)
         self.costing.flow(root)
         return sum(self.costing.estimates[node].cost for node in set(walk_plan(root)))
 

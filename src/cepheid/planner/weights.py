@@ -19,7 +19,8 @@ class Weights:
     """Nanoseconds, except `pass_down`. ZStream's k (5.1) is `test / access`, its p is
     `output / access`.
 
-    access     a combination of records is looked at
+    access     a combination of records is looked at, one after the other in a buffer
+    chain      the same along a hash chain, from record to record anywhere in it
     test       one predicate on it
     output     a record is written to a buffer
     probe      the search of one record: where in the other buffer its candidates begin
@@ -32,6 +33,7 @@ class Weights:
     """
 
     access: float
+    chain: float
     test: float
     output: float
     probe: float

@@ -16,6 +16,7 @@ from cepheid.engine.operators.searching import (
     as_predicates,
     extend_chain,
     hash_of,
+    hash_source,
     places,
 )
 from cepheid.kernels import Pieces, State
@@ -41,7 +42,7 @@ class SeqOperator(Searching):
         self.outer, self.inner = right, left
         self.cursor = Cursor(right)
         self.cursors = (self.cursor,)
-        pair = hash_of(node.equalities)
+        pair = None if node.scan else hash_of(node.equalities)
         self.inner_key, self.outer_key = pair if pair else (None, None)
         self.link()
         self.state[State.FRESH] = 1
@@ -138,7 +139,7 @@ class ConjOperator(Operator):
         lower = Lowering(inputs, scope, "l" if left_at_hand else "r")
         hashed = None
         if self.keys:
-            hashed = lower.read(*self.keys[0 if left_at_hand else 1]).value
+            hashed = hash_source(lower, self.keys[0 if left_at_hand else 1])
         require_distinct(lower, self.node.distinct)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         results = self.result_values(lower)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.buffers import Key
+from cepheid.engine.buffers import MASK, MIX, Key
 from cepheid.engine.columns import Column, Hash
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
@@ -34,17 +34,24 @@ def places(
 
 
 def hash_of(equalities: Sequence[Equality]) -> tuple[Key, Key] | None:
-    """The pair of events with the most equalities: their keys in both inputs."""
+    """The keys of both inputs: one part for each pair of events."""
     if not equalities:
         return None
     pairs: dict[tuple[str, str], list[Equality]] = {}
     for e in equalities:
         pairs.setdefault((e.left.variable, e.right.variable), []).append(e)
-    (left, right), best = max(pairs.items(), key=lambda item: len(item[1]))
-    return (
-        (left, Hash(tuple(_column(e.left) for e in best))),
-        (right, Hash(tuple(_column(e.right) for e in best))),
-    )
+    left = tuple((v, Hash(tuple(_column(e.left) for e in own))) for (v, _), own in pairs.items())
+    right = tuple((v, Hash(tuple(_column(e.right) for e in own))) for (_, v), own in pairs.items())
+    return left, right
+
+
+def hash_source(lower: Lowering, key: Key) -> str:
+    """The hash of the record at hand, as chains have it."""
+    first, *others = (lower.read(*part).value for part in key)
+    for other in others:
+        mixed = f"(({first} * {MIX} + {other}) & {MASK})"
+        first = f"({mixed} if {first} >= 0 and {other} >= 0 else -1)"
+    return first
 
 
 def _column(attribute: Attribute) -> Column:
@@ -92,14 +99,14 @@ class Searching(Operator):
             self.inner.out.chain(self.inner_key, self.context.jit)
 
     def hash(self, lower: Lowering) -> str | None:
-        return lower.read(*self.outer_key).value if self.outer_key else None
+        return hash_source(lower, self.outer_key) if self.outer_key else None
 
 
 def extend_chain(operator: Operator, key: Key) -> Any:
     store = operator.context.store
-    variable, columns = key
     chain = operator.out.chains[key]
-    chain.extend(operator.out, operator.slots[variable], store.hash(columns), store.base)
+    parts = [(operator.slots[variable], store.hash(columns)) for variable, columns in key]
+    chain.extend(operator.out, parts, store.base)
     return chain.heads
 
 

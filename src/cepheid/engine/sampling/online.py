@@ -84,8 +84,9 @@ class Sampler:
         self, leaves: Mapping[str, Buffer], window: int, clock: int
     ) -> tuple[Interval, dict[str, float]]:
         """The time since the last sample and the events that came in it; the first sample looks
-        back as far as buffers reach if nothing has left them, or else a window. Where events are counted key by key, the clock jumps
-        from one to the next: all rates are then too small, by the same factor."""
+        back as far as buffers reach if nothing has left them, or else a window. Where events are
+        counted key by key, the clock jumps from one to the next: all rates are then too small, by
+        the same factor."""
         totals = {name: buffer.base + buffer.visible for name, buffer in leaves.items()}
         if self._clock is not None:
             begin = self._clock + 1

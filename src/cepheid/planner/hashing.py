@@ -1,0 +1,29 @@
+"""Where equalities are looked up through hash chains (ZStream 5.2.2), and where not.
+
+A chain leads only to records with the same hash, but also to those that end too late, and each
+step goes anywhere in the buffer. If a column has few values, to look at all records of the range
+that binary search finds, one after the other, is faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepheid.plan.nodes import Node, Plan, Seq
+from cepheid.planner.cost import Costing
+from cepheid.planner.propagation import mapped
+
+
+def with_lookups(plan: Plan, costing: Costing) -> Plan:
+    """The plan with each SEQ finding its candidates in the cheaper way."""
+    roots = tuple(cheapest_lookups(root, costing) for root in plan.alternatives)
+    return replace(plan, alternatives=roots)
+
+
+def cheapest_lookups(node: Node, costing: Costing) -> Node:
+    """The same for one tree."""
+    node = mapped(node, lambda child: cheapest_lookups(child, costing))
+    if not isinstance(node, Seq) or not node.equalities:
+        return node
+    scan = replace(node, scan=True)
+    return scan if costing.estimate(scan).cost < costing.estimate(node).cost else node
