@@ -1,4 +1,4 @@
-"""`python -m benchmarks.calibrate [--write]`: fit the cost model's weights to this engine.
+"""`python -m benchmarks.calibrate [--dry-run]`: fit the cost model's weights to this engine.
 
 Small workloads, each of which stresses something else, are timed and held against the counts of
 the cost model itself. Its cost is linear in the weights, so a count is the cost of a plan under
@@ -46,6 +46,7 @@ NANOSECONDS = tuple(f.name for f in fields(Weights) if f.name != "pass_down")
 
 GUESS = {
     "access": 0.7,
+    "chain": 3.0,
     "test": 0.7,
     "output": 6.0,
     "probe": 15.0,
@@ -131,8 +132,8 @@ def micros() -> Iterator[Micro]:
     for rates in ({"A": 1, "B": 50}, {"A": 50, "B": 1}, {"A": 1, "B": 200}):  # event, probe
         yield Micro("PATTERN A ; B WITHIN 20 RETURN A.price AS a", rates)
         yield Micro("PATTERN A ; B WITHIN 200 RETURN A.price AS a", rates)
-    for distinct in (50, 200, 1000):  # hash
-        for window in (100, 1000):
+    for distinct in (2, 20, 50, 200, 1000):  # hash, and chain where chains are long
+        for window in (100, 1000) if distinct > 20 else (400, 2000):
             yield Micro(
                 f"PATTERN A ; B WHERE A.volume = B.volume WITHIN {window} RETURN A.price AS a",
                 two,
@@ -172,6 +173,7 @@ def measure(micro: Micro, rows: int = ROWS, repeats: int = REPEATS) -> Measured:
     table = micro.events(rows)
     query = cep.Query(micro.query)
     options: dict[str, Any] = {**STOCK_COLUMNS, **FIXED, **micro.options}
+    options["stats"] = micro.statistics()
 
     def run(events: pa.Table) -> float:
         began = user_seconds()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from typing import Any, assert_never
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from benchmarks.experiments.planning import (
     planned,
 )
 from benchmarks.measure import BATCH, PREFIX, WrongAnswer
+from cepheid.planner import adapt
 
 Progress = Callable[[str], None]
 
@@ -98,7 +100,7 @@ class Laboratory:
         """The best of several runs, the ways taking turns."""
         runs = {way.name: trial.options(way) for way in ways}
         for options in runs.values():
-            trial.lap_times(options, trial.table.slice(0, PREFIX))  # kernels are compiled
+            trial.warm_up(options)
         best: dict[str, dict[str, Point]] = {name: {} for name in runs}
         chosen = {way.name: trial.chosen(way) for way in ways}
         spent = dict.fromkeys(runs, 0.0)
@@ -164,6 +166,13 @@ class Trial:
             held=found.held,
             peak=found.peak,
         )
+
+    def warm_up(self, options: dict[str, Any]) -> None:
+        """Let kernels be compiled: also those of the plans that an adaptive run comes to, which
+        otherwise would first let a new machine waste as much time as compiling takes."""
+        fixed = "plan" in options
+        with patch.object(adapt, "COMPILING", 0.0):
+            self.lap_times(options, self.table.slice(0, PREFIX) if fixed else self.table)
 
     def timed(self, way: str, options: dict[str, Any]) -> dict[str, Point]:
         """One run: a point for every segment and one for the whole."""
