@@ -170,7 +170,7 @@ class Trial:
     def warm_up(self, options: dict[str, Any]) -> None:
         """Let kernels be compiled: also those of the plans that an adaptive run comes to, which
         otherwise would first let a new machine waste as much time as compiling takes."""
-        fixed = "plan" in options
+        fixed = options.get("plan", "auto") != "auto"
         with patch.object(adapt, "COMPILING", 0.0):
             self.lap_times(options, self.table.slice(0, PREFIX) if fixed else self.table)
 
