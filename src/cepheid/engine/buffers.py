@@ -20,9 +20,9 @@ Ints = NDArray[np.int64]
 Key = tuple[tuple[str, Hash], ...]
 """What a hash chain is over: the variables whose events are read, and their columns."""
 
-MIX, MASK = 1_000_003, (1 << 62) - 1
-"""Hashes of several events are one: (h * MIX + next) & MASK. NULL has the hash -1, and makes the
-whole NULL."""
+HALF = 31
+"""Hashes have 62 bits. Those of several events are mixed: half of the bits change places with the
+other half before the next hash is put over them. NULL has the hash -1, and makes the whole NULL."""
 
 
 class Buffer:
@@ -146,7 +146,8 @@ class Chain:
 
 
 def _mixed(one: Ints, other: Ints) -> Ints:
-    return np.where((one >= 0) & (other >= 0), (one * MIX + other) & MASK, -1)
+    turned = (one & ((1 << HALF) - 1)) << HALF | one >> HALF
+    return np.where((one >= 0) & (other >= 0), turned ^ other, -1)
 
 
 class Pool:

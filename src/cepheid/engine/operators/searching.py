@@ -9,7 +9,7 @@ import numpy as np
 
 from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.buffers import MASK, MIX, Key
+from cepheid.engine.buffers import HALF, Key
 from cepheid.engine.columns import Column, Hash
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
@@ -49,8 +49,10 @@ def hash_source(lower: Lowering, key: Key) -> str:
     """The hash of the record at hand, as chains have it."""
     first, *others = (lower.read(*part).value for part in key)
     for other in others:
-        mixed = f"(({first} * {MIX} + {other}) & {MASK})"
-        first = f"({mixed} if {first} >= 0 and {other} >= 0 else -1)"
+        turned = f"((({first} & {(1 << HALF) - 1}) << {HALF}) | ({first} >> {HALF}))"
+        mixed = lower.name()
+        lower.outer.append(f"{mixed} = {turned} ^ {other} if {first} >= 0 <= {other} else -1")
+        first = mixed
     return first
 
 
