@@ -10,7 +10,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, LogLocator
 
 from benchmarks.experiments.experiment import Experiment, Figure, Metric
 
@@ -33,7 +33,10 @@ def draw(experiment: Experiment, figure: Figure, path: Path) -> None:
     for unused in axes[len(parts) :]:
         unused.set_visible(False)
     drawing.suptitle(experiment.title, fontsize=12)
-    axes[0].legend(fontsize=8, frameon=False)
+    handles, names = axes[0].get_legend_handles_labels()
+    drawing.legend(
+        handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     # Without the version of matplotlib inside, the same figures make the same file.
     drawing.savefig(path, dpi=110, metadata={"Software": None})
@@ -62,9 +65,10 @@ def draw_panel(
     axes.tick_params(axis="y", which="both", labelsize=8)
     if metric.log and not experiment.bars:
         axes.set_yscale("log")
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
         axes.yaxis.set_minor_formatter(EngFormatter(sep=" "))
     axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
     if panel:
         axes.set_title(panel, fontsize=9)
-    axes.grid(axis="y", alpha=0.3, linewidth=0.6)
+    axes.grid(axis="y", which="both", alpha=0.3, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
