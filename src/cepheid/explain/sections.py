@@ -107,7 +107,7 @@ def run_lines(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
     if profile.partitions != 1:
         lines.append(("partitions", count(profile.partitions)))
     current = operators(plan)
-    other = [p for node, p in profile.nodes.items() if node not in current]
+    other = [p for node, p in profile.nodes.items() if node not in current and p.seconds]
     if other:
         seconds = duration(sum(p.seconds for p in other) * 1e9)
         noun = "operator" if len(other) == 1 else "operators"

@@ -76,8 +76,10 @@ class _Showing:
         actual, busy = None, 0.0
         if self._profile is not None:
             actual = self._profile.nodes.get(node)
-            if actual is not None and self._profile.seconds > 0:
-                busy = actual.seconds / self._profile.seconds
+            # Kernels are made ready once; what operators do with them is what counts.
+            working = self._profile.seconds - self._profile.compiling
+            if actual is not None and working > 0:
+                busy = min(1.0, actual.seconds / working)
         return Shown(
             name,
             tuple(conditions),
