@@ -116,8 +116,8 @@ def test_looking_has_a_budget(events: pa.Table) -> None:
     engine, _ = run(ready, events, adapter)
     looks = adapter.looks
     assert looks > 1
-    # The look that goes beyond the budget is the last one until time has caught up.
-    assert adapter.seconds <= 0.02 * engine.seconds + 2 * adapter.seconds / looks
+    # A look may take longer than the one before, from which its time was foreseen.
+    assert adapter.seconds <= 0.02 * engine.seconds + adapter.seconds / looks
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ class Adapter:
         self.replans: tuple[Replan, ...] = ()
         self.seconds = 0.0
         self.looks = 0
+        self._last = 0.0
         self._adaptive = adaptive
         self._shares = sampling, searching
         self._targets = targets(adaptive.query)
@@ -81,12 +82,13 @@ class Adapter:
     def advise(self, engine: Engine) -> Plan | None:
         """Sample, if the budget allows; the plan to go on with, if it is another."""
         self._pace.begin(engine)
-        if self.seconds > self._shares[0] * engine.seconds:
-            return None
+        if self.seconds + self._last > self._shares[0] * engine.seconds:
+            return None  # another look like the last one would go beyond the budget
         began = perf_counter()
         self.looks += 1
         statistics = self._look(engine)
-        self.seconds += perf_counter() - began
+        self._last = perf_counter() - began
+        self.seconds += self._last
         pace = self._pace.lap(engine)
         self._note_gain(pace)
         now = self._comparable(statistics)
