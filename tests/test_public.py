@@ -217,7 +217,7 @@ class TestQuery:
         assert plan_text(found.planned.plan).splitlines() == [
             "key: k",
             "window: 9 units",
-            "SEQ  a.k = b.k",
+            "SEQ  hash(a.k = b.k)",
             "├── A a  a.s = 'x'",
             "└── B b",
         ]

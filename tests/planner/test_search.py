@@ -299,3 +299,9 @@ def test_many_alternatives_are_planned_soon() -> None:
 def test_patterns_of_groups_alone_have_a_plan() -> None:
     planned = search(bind("PATTERN A{3} a WITHIN 10"), Statistics())
     assert planned.winner.cost > 0
+
+
+def test_no_scan_on_a_guess() -> None:
+    query = bind("PATTERN A a ; B b WHERE a.x = b.x AND a.m < b.m WITHIN 100")
+    (root,) = search(query, Statistics({"a": 0.001, "b": 0.001})).plan.alternatives
+    assert isinstance(root, Seq) and not root.scan

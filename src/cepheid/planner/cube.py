@@ -227,7 +227,10 @@ class Spans:
         share = clear(load, events + 1) if load else 1.0
         tried = seq_tried(a, b, float(events), share)
         scan = seq_scan(weights, b, float(tests + equalities), tried)
-        return min(scan, seq_hash(weights, a, b, float(tests), chance)) if equalities else scan
+        if not equalities:
+            return scan
+        hashing = seq_hash(weights, a, b, float(tests), chance)
+        return min(scan, hashing) if self.costing.figures.scans else hashing
 
     def _closures(
         self, left: Span, right: Span, whole: Span
@@ -330,7 +333,8 @@ class Spans:
             tried = seq_tried(left[0], right[0], right[1], np.float64(1.0))
             scan = seq_scan(weights, right[0], tests + equalities, tried)
             hashing = seq_hash(weights, left[0], right[0], tests, chance)
-            cost = np.where(equalities > 0, np.minimum(scan, hashing), scan)
+            best = np.minimum(scan, hashing) if self.costing.figures.scans else hashing
+            cost = np.where(equalities > 0, best, scan)
         else:
             hashed = (equalities > 0).astype(np.float64)
             cost = conj_cost(weights, left[0], right[0], hashed, tests, chance)

@@ -47,6 +47,12 @@ class Figures:
     _known: dict[Expr, float] = field(default_factory=dict, repr=False, compare=False)
     _counted: dict[tuple[str, str], float] = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def scans(self) -> bool:
+        """Whether equalities may be tested without hashing: not on a guess, since a chain that is
+        too long costs little, and a scan that is too long everything."""
+        return bool(self.statistics.distinct)
+
     def events(self, leaf: Leaf) -> float:
         """log CARD: rate, window and single-class predicates."""
         rate = self.statistics.rates.get(leaf.variable, self.rate)

@@ -2,7 +2,7 @@
 
 A chain leads only to records with the same hash, but also to those that end too late, and each
 step goes anywhere in the buffer. If a column has few values, to look at all records of the range
-that binary search finds, one after the other, is faster.
+that binary search finds, one after the other, is faster. That there are few must be known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def with_lookups(plan: Plan, costing: Costing) -> Plan:
 def cheapest_lookups(node: Node, costing: Costing) -> Node:
     """The same for one tree."""
     node = mapped(node, lambda child: cheapest_lookups(child, costing))
-    if not isinstance(node, Seq) or not node.equalities:
+    if not isinstance(node, Seq) or not node.equalities or not costing.figures.scans:
         return node
     scan = replace(node, scan=True)
     return scan if costing.estimate(scan).cost < costing.estimate(node).cost else node
