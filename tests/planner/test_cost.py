@@ -17,6 +17,7 @@ from cepheid.errors import PlanError
 from cepheid.plan.nodes import Leaf, Node, Plan, children
 from cepheid.plan.text import node_lines
 from cepheid.planner import make_plan
+from cepheid.planner.choice import Propagation
 from cepheid.planner.cost import cost_of, estimate
 from cepheid.planner.figures import check, figures_of
 from cepheid.planner.flows import Edge, clear, forest
@@ -217,8 +218,9 @@ def test_pull_and_pass_down_make_less_when_triggers_are_rare() -> None:
     plan = make_plan(query)
     rare = Statistics({**TEN, "d": 0.001}, {"a.x < d.x": 0.1})
     often = Statistics(TEN, {"a.x < d.x": 0.1})
+    modes: tuple[Propagation, ...] = ("lazy", "pull", "pass-down")
     costs = {
-        name: [cost_of(propagate(plan, mode), s) for mode in ("lazy", "pull", "pass-down")]  # type: ignore[arg-type]
+        name: [cost_of(propagate(plan, mode), s) for mode in modes]
         for name, s in (("rare", rare), ("often", often))
     }
     assert costs["rare"][0] > 2 * costs["rare"][1] > 2 * costs["rare"][2]

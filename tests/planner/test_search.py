@@ -10,11 +10,12 @@ from time import process_time
 
 import pytest
 
+from cepheid.algebra.patterns import Leaf, Sequence
 from cepheid.algebra.query import BoundQuery
 from cepheid.errors import PlanError
 from cepheid.plan.nodes import Neg, Nseq, Plan, Seq, walk
 from cepheid.planner.alternatives import alternatives
-from cepheid.planner.choice import Choice
+from cepheid.planner.choice import Choice, Propagation
 from cepheid.planner.cost import Costing, cost_of
 from cepheid.planner.cube import Spans
 from cepheid.planner.figures import figures_of
@@ -180,9 +181,9 @@ def test_a_forced_tree_is_kept_and_compared() -> None:
 def test_a_forced_style_goes_for_all_alternatives() -> None:
     query = bind("PATTERN (A a | B b) ; C c ; D d WITHIN 10")
     planned = search(query, Statistics(), plan="right-deep")
-    assert [r.right for r in planned.plan.alternatives if isinstance(r, Seq)] == [
-        planned.plan.alternatives[0].right  # type: ignore[union-attr]
-    ] * 2
+    one, other = planned.plan.alternatives
+    assert isinstance(one, Seq) and isinstance(other, Seq)
+    assert one.right == other.right
 
 
 def test_a_wrong_tree_is_refused() -> None:
@@ -211,8 +212,13 @@ def test_propagation_can_be_forced() -> None:
     statistics = Statistics({"a": 1.0, "b": 1.0, "c": 0.001})
     pushed = search(query, statistics, plan="left-deep", propagation="push")
     assert pushed.plan.eager
-    for mode, flags in (("lazy", (False, 0)), ("pull", (True, 0)), ("pass-down", (True, 1))):
-        root = search(query, statistics, plan="left-deep", propagation=mode).plan.alternatives[0]  # type: ignore[arg-type]
+    expected: dict[Propagation, tuple[bool, int]] = {
+        "lazy": (False, 0),
+        "pull": (True, 0),
+        "pass-down": (True, 1),
+    }
+    for mode, flags in expected.items():
+        root = search(query, statistics, plan="left-deep", propagation=mode).plan.alternatives[0]
         assert isinstance(root, Seq)
         assert (root.pull, len(root.passed)) == flags
 
@@ -243,7 +249,9 @@ def test_twenty_classes_take_less_than_ten_milliseconds() -> None:
     (alternative,) = alternatives(query)
     costing = Costing(figures_of(query, statistics), calibrated())
     spans = Spans(Parts(query, alternative, frozenset()), costing)
-    items = [spans.leaf(leaf) for leaf in alternative.pattern.items]  # type: ignore[union-attr,arg-type]
+    assert isinstance(alternative.pattern, Sequence)
+    items = [spans.leaf(leaf) for leaf in alternative.pattern.items if isinstance(leaf, Leaf)]
+    assert len(items) == 20
     _, joins = spans.intervals(items)
     took = []
     for _ in range(5):

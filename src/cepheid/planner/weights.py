@@ -61,11 +61,15 @@ class Weights:
         if any(names for _, names in wrong):
             said = (f"{what} {', '.join(names)}" for what, names in wrong if names)
             raise PlanError(f"weights: {'; '.join(said)}")
-        for name, value in found.items():
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 0 <= value < float("inf"):  # type: ignore[operator]
-                raise PlanError(f"the weight `{name}` is {value}, but it is a number from 0 up")
-        return cls(**{name: float(value) for name, value in found.items()})  # type: ignore[arg-type]
+        return cls(**{name: _weight(name, value) for name, value in found.items()})
+
+
+def _weight(name: str, value: object) -> float:
+    match value:
+        case int() | float() if not isinstance(value, bool) and 0 <= value < float("inf"):
+            return float(value)
+        case _:
+            raise PlanError(f"the weight `{name}` is {value}, but it is a number from 0 up")
 
 
 @cache

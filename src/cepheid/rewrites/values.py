@@ -35,7 +35,15 @@ def compare(left: Value, right: Value) -> int:
     """-1, 0 or 1, of two values that are not NULL."""
     if _nan(left) or _nan(right):
         return int(_nan(left)) - int(_nan(right))
-    return int(left > right) - int(left < right)  # type: ignore[operator]
+    match left, right:
+        case str(), str():
+            return int(left > right) - int(left < right)
+        case bytes(), bytes():
+            return int(left > right) - int(left < right)
+        case ((int() | float()), (int() | float())):
+            return int(left > right) - int(left < right)
+        case _:
+            raise AssertionError(f"{left!r} and {right!r} are of types that no query compares")
 
 
 def compute(operator: str, left: Value, right: Value, type_: Type) -> Constant | None:
