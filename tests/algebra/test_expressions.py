@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from cepheid.algebra.expressions import Constant
+from cepheid.algebra.expressions import Call, Constant
 from cepheid.algebra.types import Type
 from tests.algebra.test_roles import bound
 from tests.algebra.text import text
@@ -120,7 +120,9 @@ PARAMETERS = [
 @pytest.mark.parametrize(("value", "beside", "expected"), PARAMETERS)
 def test_parameter(value: object, beside: str, expected: Constant) -> None:
     query = bound(f"PATTERN A a WHERE {beside} = :p", p=value)
-    assert query.where[0].expression.arguments[1] == expected  # type: ignore[union-attr]
+    comparison = query.where[0].expression
+    assert isinstance(comparison, Call)
+    assert comparison.arguments[1] == expected
 
 
 DURATIONS = [
@@ -139,4 +141,6 @@ DURATIONS = [
 def test_duration(schema: str, condition: str, expected: Constant) -> None:
     window = "10 units" if schema == "typed" else "1 hour"
     query = bound(f"PATTERN A a ; B b WHERE {condition} WITHIN {window}", schema)
-    assert query.where[0].expression.arguments[1] == expected  # type: ignore[union-attr]
+    comparison = query.where[0].expression
+    assert isinstance(comparison, Call)
+    assert comparison.arguments[1] == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cepheid.algebra.expressions import Call
 from cepheid.algebra.functions import AGGREGATES, FUNCTIONS, LOWERED, SYNONYMS, Accepts
 from tests.algebra.test_roles import bound
 
@@ -31,5 +32,6 @@ def test_every_function_binds_with_its_arguments(name: str) -> None:
     count = max(function.required, len(function.parameters))
     arguments = ", ".join(_ARGUMENT[function.parameter(i)] for i in range(count))
     (output,) = bound(f"PATTERN A a RETURN {name}({arguments}) AS y").outputs
-    assert output.expression.operator == name  # type: ignore[union-attr]
+    assert isinstance(output.expression, Call)
+    assert output.expression.operator == name
     assert function.doc

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cepheid.algebra import BoundQuery, bind
+from cepheid.algebra.patterns import Closure, Sequence
 from cepheid.algebra.query import Conjunct
 from cepheid.language import Source, parse
 from tests.algebra.schemas import SCHEMAS
@@ -138,6 +139,8 @@ def test_absent_attributes_of_another_stream_hold() -> None:
 
 def test_until_is_bound() -> None:
     query = bound("PATTERN A a ; B+ b UNTIL (b.x > a.x + count(b)) ; C c WITHIN 10")
-    closure = query.pattern.items[1]  # type: ignore[union-attr]
+    assert isinstance(query.pattern, Sequence)
+    closure = query.pattern.items[1]
+    assert isinstance(closure, Closure) and closure.until is not None
     assert text(closure.until) == "b.x > (a.x + count(b))"
     assert query.where == ()
