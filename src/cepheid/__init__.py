@@ -11,13 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
+from cepheid.errors import (
+    CepheidError,
+    DataError,
+    PlanError,
+    QueryError,
+    StateLimitError,
+    UnsupportedError,
+)
 from cepheid.spark.session import ensure_worker_python
 
 if TYPE_CHECKING:
     from cepheid.analysis import analyze
     from cepheid.explain import Explanation
-    from cepheid.options import Adaptation, Options
+    from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
     from cepheid.rewrites import RULES
     from cepheid.statistics import Statistics
@@ -28,10 +35,12 @@ __all__ = [
     "CepheidError",
     "DataError",
     "Explanation",
+    "Limit",
     "Options",
     "PlanError",
     "Query",
     "QueryError",
+    "StateLimitError",
     "Statistics",
     "UnsupportedError",
     "analyze",
@@ -48,6 +57,7 @@ _HOMES = {
     "RULES": "cepheid.rewrites",
     "Adaptation": "cepheid.options",
     "Explanation": "cepheid.explain",
+    "Limit": "cepheid.options",
     "Options": "cepheid.options",
     "Statistics": "cepheid.statistics",
     "analyze": "cepheid.analysis",

@@ -4,6 +4,7 @@
     ├── QueryError            the query is wrong; carries its diagnostics
     ├── UnsupportedError      the query is right, but this version can't run it yet
     ├── PlanError             a forced plan doesn't fit the query
+    ├── StateLimitError       more events would have to be held than the caller allows
     └── DataError             the data doesn't fit: a missing column, a wrong type, disorder
 
 Messages say what to do next. A `QueryError` prints the line and a caret (see
@@ -76,6 +77,10 @@ class PlanError(CepheidError):
     ...     print(error)
     the plan '(A C)' leaves out `B`; write `left-deep`, `right-deep` or a tree over A B C
     """
+
+
+class StateLimitError(CepheidError):
+    """A run would have to hold more events than `limit` allows. What was found before is right."""
 
 
 class DataError(CepheidError):

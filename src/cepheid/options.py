@@ -9,6 +9,7 @@ from typing import Literal
 from cepheid.statistics import Statistics
 
 Partitioning = Literal["auto", "key", "partial", "slices", "single"]
+EngineChoice = Literal["auto", "tree", "nfa"]
 Unit = Literal["us", "ms", "s", "min", "h", "d"]
 
 
@@ -30,6 +31,20 @@ class Adaptation:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """How many events may be held at most, because a match may still need them: of one key, and
+    altogether. A run that would need more stops with a `StateLimitError`; None is no limit."""
+
+    per_key: int | None = None
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("per_key", self.per_key), ("total", self.total)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+
+
+@dataclass(frozen=True)
 class Options:
     """Options of a run. `time` is the only one that is always needed.
 
@@ -38,6 +53,8 @@ class Options:
     tie           column that orders events of the same time; without it they are simultaneous
     unit          what one tick of an integer time column is, to allow `WITHIN 10 seconds`
     params        values of the query's `:parameters`
+    engine        `auto` (the cheapest), `tree` (joins, ZStream) or `nfa` (automata, SASE and Cayuga);
+                  what only automata can do, such as `->`, they do in any case
     plan          `auto` (the cheapest), `left-deep`, `right-deep`, or a tree such as `((a b) c)`
     negation      `auto`, `push` (NSEQ where it is correct) or `top` (filters on top)
     propagation   `auto`, `push` (all operators, every round), `lazy` (only when a match can end),
@@ -45,6 +62,8 @@ class Options:
     stats         what is known of the data, from `analyze` or by hand; the run finds out the rest
     adapt         when to look for another plan during the run; None keeps the plan
     without       names of rewrite rules to leave out; `cepheid.RULES` lists them
+    limit         how many events may be held, `Limit(per_key=.., total=..)`: needed by `->` and `=>`
+                  queries without WITHIN on data that may never end
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
                   partitions), `slices` of time, or `single`; the matches are always the same
     partitions    on Spark: how many partitions; by default as many as the session shuffles into
@@ -59,17 +78,20 @@ class Options:
     tie: str | None = None
     unit: Unit | None = None
     params: Mapping[str, object] = field(default_factory=dict)
+    engine: EngineChoice = "auto"
     plan: str = "auto"
     negation: Literal["auto", "push", "top"] = "auto"
     propagation: Literal["auto", "push", "lazy", "pull", "pass-down"] = "auto"
     stats: Statistics | None = None
     adapt: Adaptation | None = Adaptation()
     without: tuple[str, ...] = ()
+    limit: Limit | None = None
     partitioning: Partitioning = "auto"
     partitions: int | None = None
     jit: bool = True
 
     def __post_init__(self) -> None:
+        _one_of("engine", self.engine, ("auto", "tree", "nfa"))
         _one_of("negation", self.negation, ("auto", "push", "top"))
         _one_of("propagation", self.propagation, ("auto", "push", "lazy", "pull", "pass-down"))
         _one_of("partitioning", self.partitioning, ("auto", "key", "partial", "slices", "single"))

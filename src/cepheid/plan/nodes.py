@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr
-from cepheid.algebra.query import Output, Renamed, Variable, Window
+from cepheid.algebra.patterns import Pattern, positive
+from cepheid.algebra.query import Conjunct, Output, Renamed, Variable, Window
 from cepheid.algebra.types import Schema
-from cepheid.language.ast import Quantifier
+from cepheid.language.ast import AfterMatch, Quantifier
+from cepheid.options import Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,58 @@ class Filter:
     predicates: tuple[Expr, ...]
 
 
-Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Run | Filter
+class Equivalence(Enum):
+    """How stacks use equivalence tests, attributes on which all classes agree (SASE 4.2)."""
+
+    PARTITION = "PAIS"  # stacks partitioned on the first of them, the others are tested
+    MULTIPLE = "Multi-PAIS"  # a chain per attribute, followed together
+    FILTERING = "Dynamic Filtering"  # stacks on the first; events that no stack awaits are dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """A `;` chain of single events by sequence scan and construction (SASE 3.2 and 4).
+
+    The scan keeps an active instance stack per class, whose instances point to the most recent
+    one of the class before (RIP); every event of the last class starts the construction, which
+    walks the pointers back. `equivalences` are attributes that agree, each with one attribute per
+    class: stacks are partitioned on them as `strategy` says. `predicates` are tested in the
+    construction as soon as all they read is there. `scan_window` keeps the window in the scan
+    (expired instances are popped); it always bounds the construction.
+    """
+
+    classes: tuple[Leaf, ...]
+    equivalences: tuple[tuple[Attribute, ...], ...] = ()
+    predicates: tuple[Expr, ...] = ()
+    strategy: Equivalence = Equivalence.PARTITION
+    scan_window: bool = True
+
+
+STREAM = "…stream"
+"""The variable of a leaf that takes every event: what `=>` and STRICT look at. No variable of a
+query can be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Automaton:
+    """A pattern, or a self-contained part of one, that an event automaton evaluates (Cayuga 3 and
+    4, NEXT 3, SASE+): its items are bound from left to right, and what is bound decides what is
+    taken next.
+
+    `leaves` are the classes of the pattern's variables in their order, negated ones too, with
+    their single-class predicates; if the pattern is strict somewhere, then one for `STREAM`.
+    `where` are all other conjuncts, `checks` is HAVING. `key` has, for each part of the partition
+    key, the attribute of each leaf (None: the leaf is not parted by it).
+    """
+
+    pattern: Pattern
+    leaves: tuple[Leaf, ...]
+    where: tuple[Conjunct, ...] = ()
+    checks: tuple[Expr, ...] = ()
+    key: tuple[tuple[Attribute | None, ...], ...] = ()
+
+
+Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Run | Filter | Stacks | Automaton
 
 
 @dataclass(frozen=True)
@@ -156,7 +210,8 @@ class Plan:
     """What an engine runs: one tree for each alternative of the pattern's disjunctions (DISJ,
     never materialized), and what it must know of the query. `eager`: operators run in every
     round, also if no match can end in it (push, thesis 4.1). `renamed` says which of RETURN's
-    variables are called otherwise in the trees."""
+    variables are called otherwise in the trees. `after_match` chooses among the matches of a key
+    (None: all are kept), `limit` bounds what is held."""
 
     alternatives: tuple[Node, ...]
     variables: Mapping[str, Variable]
@@ -167,6 +222,8 @@ class Plan:
     required: tuple[str, ...]
     eager: bool = False
     renamed: tuple[Renamed, ...] = ()
+    after_match: AfterMatch | None = None
+    limit: Limit | None = None
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -184,6 +241,10 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.element,)
         case Filter():
             return (node.input,)
+        case Stacks():
+            return node.classes
+        case Automaton():
+            return node.leaves
         case _:
             assert_never(node)
 
@@ -208,6 +269,10 @@ def bound(node: Node) -> tuple[str, ...]:
             return (*bound(node.input), node.element.variable)
         case Run():
             return (node.element.variable,)
+        case Stacks():
+            return tuple(leaf.variable for leaf in node.classes)
+        case Automaton():
+            return positive(node.pattern)
         case _:
             assert_never(node)
 
@@ -219,5 +284,7 @@ def waits(node: Node) -> bool:
             return node.gap.open_after or waits(node.input)
         case Filter():
             return waits(node.input)
+        case Automaton():
+            return True  # it decides by itself what is known
         case _:
             return False

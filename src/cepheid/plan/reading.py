@@ -7,7 +7,10 @@ from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr, Previous, Whole
 from cepheid.algebra.expressions import walk as walk_expression
+from cepheid.algebra.patterns import Closure
+from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.plan.nodes import (
+    Automaton,
     Conj,
     Equality,
     Filter,
@@ -19,6 +22,7 @@ from cepheid.plan.nodes import (
     Plan,
     Run,
     Seq,
+    Stacks,
     walk,
 )
 
@@ -67,8 +71,22 @@ def _conditions(node: Node) -> tuple[Expr, ...]:
             return (*node.key, *node.running, *node.checks)
         case Filter():
             return node.predicates
+        case Stacks():
+            return (*(a for agreeing in node.equivalences for a in agreeing), *node.predicates)
+        case Automaton():
+            return tuple(automaton_conditions(node))
         case _:
             assert_never(node)
+
+
+def automaton_conditions(node: Automaton) -> Iterator[Expr]:
+    """All that an automaton evaluates: its conjuncts and checks, its key, what ends its groups."""
+    yield from (conjunct.expression for conjunct in node.where)
+    yield from node.checks
+    yield from (a for part in node.key for a in part if a is not None)
+    for pattern in walk_pattern(node.pattern):
+        if isinstance(pattern, Closure) and pattern.until is not None:
+            yield pattern.until
 
 
 def _sides(equalities: tuple[Equality, ...]) -> Iterator[Attribute]:

@@ -42,6 +42,7 @@ def assemble(query: BoundQuery, found: Items[Alternative], choices: Items[Choice
         schema=query.schema,
         required=query.required,
         renamed=query.renamed,
+        after_match=query.after_match,
     )
 
 
