@@ -6,20 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.expressions import Whole
 from cepheid.algebra.patterns import positive
-from cepheid.algebra.query import BoundQuery, Kind, Output
+from cepheid.algebra.query import BoundQuery, Clock, Kind, Output
 from cepheid.algebra.types import Type
 from cepheid.engine.run import Advisor, Engine
 from cepheid.local import in_order
+from cepheid.options import Options
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Replan
-from cepheid.planner import make_plan
+from cepheid.planner import make_plan, prepare
+from cepheid.planner.automata import automaton_plan
 from cepheid.planner.choice import Propagation
 from cepheid.planner.propagation import propagate
 from tests.corpus.reader import table
@@ -31,7 +33,11 @@ INDEX = "#"
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round."""
+    """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round.
+
+    `engine`: joins (`tree`, with a shape), one automaton for the whole pattern (`automaton`), or
+    what the planner makes of the rewritten query if automata are forced (`nfa`) or not (`auto`).
+    """
 
     shape: str = "left-deep"
     push: bool = True
@@ -39,10 +45,13 @@ class Setup:
     cuts: tuple[int, ...] = (1 << 20,)
     round_size: int = 4096
     propagation: Propagation = "lazy"
+    engine: Literal["tree", "automaton", "nfa", "auto"] = "tree"
 
     def __str__(self) -> str:
-        parts = [self.shape, "push" if self.push else "top", f"cuts {self.cuts[0]}"]
-        parts += [f"rounds {self.round_size}", "jit" if self.jit else "plain"]
+        tree = [self.shape, "push" if self.push else "top"]
+        parts = [*tree] if self.engine == "tree" else [str(self.engine)]
+        parts += [f"cuts {self.cuts[0]}", f"rounds {self.round_size}"]
+        parts += ["jit" if self.jit else "plain"]
         return ", ".join([*parts, *([self.propagation] if self.propagation != "lazy" else [])])
 
 
@@ -54,7 +63,14 @@ def indexed(query: BoundQuery) -> BoundQuery:
 
 
 def plan_of(query: BoundQuery, setup: Setup) -> Plan:
-    return propagate(make_plan(query, setup.shape, setup.push), setup.propagation)
+    match setup.engine:
+        case "tree":
+            return propagate(make_plan(query, setup.shape, setup.push), setup.propagation)
+        case "automaton":
+            return automaton_plan(query)
+        case "nfa" | "auto":
+            options = Options(query.schema.time, engine=setup.engine, adapt=None)
+            return prepare(query, options).plan
 
 
 class Switching:
@@ -140,3 +156,10 @@ def multiset(query: BoundQuery, matches: Iterable[Match]) -> Counter[tuple[Any, 
         )
         for m in matches
     )
+
+
+def in_order_of_ends(query: BoundQuery, matches: Sequence[Match]) -> bool:
+    """Also true of a keyed window of n EVENTS, which goes key by key."""
+    ends = [m.end for m in matches]
+    by_key = query.key and query.window is not None and query.window.clock is Clock.EVENTS
+    return bool(by_key) or ends == sorted(ends)

@@ -12,7 +12,10 @@ RUNS = ("{1}", "{2}", "{3}")
 
 
 class Patterns(Drawing):
-    """`most` is, everywhere, how many classes a part may use."""
+    """`most` is, everywhere, how many classes a part may use; `repeats`, how likely in percent an
+    event is of a type that occurs already."""
+
+    repeats = 25
 
     @property
     def left(self) -> int:
@@ -21,7 +24,7 @@ class Patterns(Drawing):
     def atom(self, kind: Kind = Kind.SINGLE, negation: int | None = None, suffix: str = "") -> str:
         name = "abcde"[len(self.variables)]
         kinds = [name.upper()]
-        if self.types and self.chance(25):
+        if self.types and self.chance(self.repeats):
             kinds = [self.choose(*self.types)]
         if self.chance(8):
             kinds = list(dict.fromkeys([*kinds, self.choose("A", "B", "C")]))

@@ -1,0 +1,40 @@
+"""Random queries over the whole language: every plan that can run them agrees with the oracle."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.corpus.reader import Case, bound
+from tests.engine.harness import Setup, in_order_of_ends, multiset, run
+from tests.oracle.match import matches
+from tests.properties.full_strategies import full_cases
+
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "1000"))
+
+COUNTS = st.integers(1, 6)
+
+
+@st.composite
+def setups(draw: st.DrawFn) -> Setup:
+    """Any way to cut the stream into batches and rounds."""
+    return Setup(
+        engine=draw(st.sampled_from(("automaton", "automaton", "nfa", "auto"))),
+        cuts=tuple(draw(st.lists(COUNTS | st.just(100), min_size=1, max_size=3))),
+        round_size=draw(COUNTS | st.just(100)),
+    )
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(full_cases(), setups())
+def test_every_plan_agrees_with_the_oracle(case: Case, setup: Setup) -> None:
+    query = bound(case)
+    found = run(query, case.events, setup)
+    assert multiset(query, found) == multiset(query, matches(query, case.events))
+    assert in_order_of_ends(query, found)
