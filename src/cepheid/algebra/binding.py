@@ -49,8 +49,9 @@ def bind(
     where, key = binder.where()
     having = binder.having()
     window = windows.window(query.within, lowering)
+    windows.check_delays(bound, window, query, lowering)
     if not shapeless:
-        binder.check_window(bound)
+        binder.check_window(bound, pattern)
     binder.check_after_match()
     returned = outputs(query, replace(lowering, clause=Clause.RETURN))
     findings.check()
@@ -164,12 +165,19 @@ class _Binder:
             for expr in conjuncts(lowering.condition(node))
         )
 
-    def check_window(self, pattern: patterns.Pattern) -> None:
+    def check_window(self, pattern: patterns.Pattern, written: ast.Pattern) -> None:
         reason = windows.needs_window(pattern)
-        if self.query.within is None and reason is not None:
+        if self.query.within is not None or reason is None:
+            return
+        plain = integer_time(self.scope.schema) and self.scope.schema.unit is None
+        hint = f"add WITHIN 10 {'units' if plain else 'minutes'}"
+        endless = windows.never_ending(written)
+        if endless is not None and reason == windows.CLOSURE_AT_EDGE:
+            message = "this strict closure never ends: nothing stands after it, and there is no window"
+            hint += ", or put an event after it"
+            self.findings.add("CEP406", message, endless.span, hint)
+        else:
             message = f"a pattern with {reason} needs a window"
-            plain = integer_time(self.scope.schema) and self.scope.schema.unit is None
-            hint = f"add WITHIN 10 {'units' if plain else 'minutes'}"
             self.findings.add("CEP401", message, self.query.pattern.span, hint)
 
     def check_after_match(self) -> None:

@@ -226,7 +226,8 @@ def _group_argument(low: Lowering, node: ast.Call) -> tuple[Expr, str | None]:
 
 
 def _outside(low: Lowering, name: str, variable: str | None, node: ast.Call) -> Expr:
-    message = f"`{node.name}` is outside a closure"
+    name = name.upper() if name in ("prev", "all", "some") else name
+    message = f"`{name}` is outside a closure"
     if variable is None:
         hint = "it needs an attribute of a variable such as `B+ b`"
     else:

@@ -23,6 +23,7 @@ from cepheid.algebra.expressions import (
     Some,
     TimeSpan,
 )
+from cepheid.algebra.query import Kind
 from cepheid.algebra.resolution import WRONG, Clause, Resolver
 from cepheid.algebra.types import Type
 from cepheid.algebra.values import constant
@@ -271,8 +272,18 @@ class Lowering(Resolver):
     def occurs_within(self, node: ast.OccursWithin) -> Expr:
         found = [self.variable(name, node.span) for name in node.variables]
         limit = self.duration(node.duration)
-        names = tuple(v.name for v in found if v is not None)
+        names = tuple(dict.fromkeys(v.name for v in found if v is not None))
+        if len(names) == 1 and None not in found and self._is_single(names[0]):
+            message = f"OCCURS WITHIN needs two events, and `{names[0]}` is one"
+            hint = f"name another: `({names[0]}, {self._other(names[0])}) OCCURS WITHIN …`"
+            return self.wrong("CEP215", message, node.span, hint)
         return Call("<", (TimeSpan(names, self.duration_type), limit), Type.BOOLEAN)
+
+    def _is_single(self, name: str) -> bool:
+        return self.scope.variables[name].kind is Kind.SINGLE
+
+    def _other(self, name: str) -> str:
+        return next((v.name for v in self.scope.positive if v.name != name), "b")
 
 
 def logical(operator: str, operands: Sequence[Expr]) -> Expr:

@@ -140,6 +140,10 @@ def ambiguous(pattern: ast.Pattern, typed: bool) -> frozenset[str]:
 
 def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
     """FROM names the streams that the query reads; over one nameless stream it is a label."""
+    if query.into is not None and query.into in query.streams:
+        message = f"the query reads `{query.into}`, so its output can't be called that, too"
+        place = _place(query.into, query, findings, "INTO")
+        findings.add("CEP216", message, place, "give the output a name of its own")
     if schema.streams is None or not query.streams:
         return schema
     for name in query.streams:
@@ -153,9 +157,10 @@ def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
     return replace(schema, streams={n: schema.streams[n] for n in query.streams})
 
 
-def _place(name: str, query: ast.Query, findings: Findings) -> ast.Span:
-    """Where FROM names the stream; the AST keeps no spans of single names."""
-    found = re.search(rf"(?is)\bFROM\b.*?(?<!\w)({re.escape(name)})(?!\w)", findings.source.text)
+def _place(name: str, query: ast.Query, findings: Findings, clause: str = "FROM") -> ast.Span:
+    """Where the clause names the stream; the AST keeps no spans of single names."""
+    named = rf"(?is)\b{clause}\b.*?(?<!\w)({re.escape(name)})(?!\w)"
+    found = re.search(named, findings.source.text)
     return ast.Span(*found.span(1)) if found else query.span
 
 

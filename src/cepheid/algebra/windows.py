@@ -16,6 +16,7 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    items,
     walk,
 )
 from cepheid.algebra.query import Clock, Window
@@ -52,6 +53,28 @@ def delay(duration: ast.Duration, lowering: Lowering) -> int:
     return 0 if size is None else round(size)
 
 
+def check_delays(
+    pattern: Pattern, window: Window | None, query: ast.Query, lowering: Lowering
+) -> None:
+    """Delays inside each other add up, and the window looks as far again from where they end."""
+    single = max((p.duration for p in walk(pattern) if isinstance(p, Delay)), default=0)
+    together = _longest_delay(pattern)
+    clocked = window is not None and window.clock is Clock.TIME
+    size = window.size if window is not None and clocked else 0
+    if together == 0 or max(single, size) >= _TOO_LONG or together + size < _TOO_LONG:
+        return  # what is too long by itself has been reported
+    alone = together >= _TOO_LONG or query.within is None
+    span = query.pattern.span if alone or query.within is None else query.within.span
+    what = "these delays" if alone else "the delay and the window"
+    message = f"{what} together are longer than time itself: times are 64-bit numbers"
+    lowering.findings.add("CEP402", message, span, "make one of them shorter")
+
+
+def _longest_delay(pattern: Pattern) -> int:
+    own = pattern.duration if isinstance(pattern, Delay) else 0
+    return own + max((_longest_delay(item) for item in items(pattern)), default=0)
+
+
 def _size(duration: ast.Duration, lowering: Lowering) -> Fraction | None:
     amount, unit = lowering.amount(duration), duration.unit
     if amount is None:
@@ -74,6 +97,9 @@ def _count(within: ast.EventCount, lowering: Lowering) -> Fraction | None:
     return count
 
 
+CLOSURE_AT_EDGE = "a closure at its edge"
+
+
 def needs_window(pattern: Pattern) -> str | None:
     """Why the pattern needs a window, in words; None if it doesn't."""
     for part in walk(pattern):
@@ -90,12 +116,36 @@ def _open_edge(pattern: Pattern) -> str | None:
         case Negation():
             return "a negation at its edge"
         case Closure():
-            return "a closure at its edge"
-        case Sequence(items, _):
-            return _open_edge(items[0]) or _open_edge(items[-1])
-        case Disjunction(items):
-            return next((edge for item in items if (edge := _open_edge(item))), None)
+            return CLOSURE_AT_EDGE
+        case Sequence(parts, _):
+            return _open_edge(parts[0]) or _open_edge(parts[-1])
+        case Disjunction(branches):
+            return next((edge for branch in branches if (edge := _open_edge(branch))), None)
         case Unless(item) | Delay(item):
             return _open_edge(item)
         case _:
             return None
+
+
+def never_ending(pattern: ast.Pattern) -> ast.Closure | None:
+    """A strict closure that ends the pattern. Its run goes on as long as events qualify, so that
+    only a window, or what stands after it, says when it is known."""
+    match pattern:
+        case ast.Sequence():
+            last = pattern.items[-1]
+            touches = pattern.operators[-1] is ast.SequenceOperator.STRICT
+            if not isinstance(last, ast.Closure):
+                return never_ending(last)
+            return last if (last.strict or touches) and _unbounded(last) else None
+        case ast.Closure():
+            return pattern if pattern.strict and _unbounded(pattern) else None
+        case ast.Disjunction():
+            return next((c for item in pattern.items if (c := never_ending(item))), None)
+        case ast.Unless() | ast.Delay():
+            return never_ending(pattern.item)
+        case _:
+            return None
+
+
+def _unbounded(closure: ast.Closure) -> bool:
+    return isinstance(closure.quantifier, ast.Between) and closure.quantifier.high is None
