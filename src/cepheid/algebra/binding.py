@@ -173,7 +173,9 @@ class _Binder:
         hint = f"add WITHIN 10 {'units' if plain else 'minutes'}"
         endless = windows.never_ending(written)
         if endless is not None and reason == windows.CLOSURE_AT_EDGE:
-            message = "this strict closure never ends: nothing stands after it, and there is no window"
+            message = (
+                "this strict closure never ends: nothing stands after it, and there is no window"
+            )
             hint += ", or put an event after it"
             self.findings.add("CEP406", message, endless.span, hint)
         else:
