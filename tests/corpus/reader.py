@@ -8,6 +8,7 @@
 - A longer field goes on in indented lines.
 - An event is `Type@time(attribute=value, …)`. The time column is `ts`, the type column `type`;
   attributes that an event doesn't give are NULL. Values: 3, 2.5, nan, true, null, 'text'.
+  `Type@start..end` has a duration; if one event has, the column `begin` holds all starts.
 - `matches` were written by hand, `oracle` by the oracle (`pytest tests/oracle --regen`).
 - A match names each variable with the time of its event, or `#n`, its place in the input from 0,
   where several events have that time; groups with commas, an empty group as `b()`. A variable
@@ -40,9 +41,9 @@ from cepheid.language.ast import Unit
 from cepheid.language.diagnostics import Source
 from tests.oracle.events import Binding, Event
 
-TIME, KIND = "ts", "type"
+TIME, KIND, START = "ts", "type", "begin"
 FIELD = re.compile(r"([a-z]+)(?:\s+|$)(.*)")
-EVENT = re.compile(r"(\w+)@(-?\d+|null)(?:\(((?:'[^']*'|[^')])*)\))?")
+EVENT = re.compile(r"(\w+)@(?:(-?\d+|null)\.\.)?(-?\d+|null)(?:\(((?:'[^']*'|[^')])*)\))?")
 STREAM = re.compile(r"(\w+)\(([^)]*)\)")
 PAIR = re.compile(r"(\w+)\s*=\s*('[^']*'|[^,]+)")
 
@@ -151,19 +152,23 @@ def read_events(text: str, kind: str) -> tuple[Event, ...]:
     rest = EVENT.sub("", text).strip()
     if rest:
         raise ValueError(f"can't read events: {rest!r}")
-    read: list[tuple[str, int | None, dict[str, Any]]] = [
-        (m[1], value_of(m[2]), {k: value_of(v) for k, v in PAIR.findall(m[3] or "")})
+    read: list[tuple[str, str | None, int | None, dict[str, Any]]] = [
+        (m[1], m[2], value_of(m[3]), {k: value_of(v) for k, v in PAIR.findall(m[4] or "")})
         for m in EVENT.finditer(text)
     ]
-    names = dict.fromkeys(name for _, _, given in read for name in given)
+    lasting = any(start is not None for _, start, *_ in read)
+    names = dict.fromkeys(name for *_, given in read for name in given)
     floats = {n for n in names for *_, given in read if isinstance(given.get(n), float)}
     events: list[Event] = []
-    for index, (event_type, time, given) in enumerate(read):
+    for index, (event_type, given_start, time, given) in enumerate(read):
         values: dict[str, Any] = {TIME: time, kind: event_type}
         for name in names:
             value = given.get(name)
             values[name] = float(value) if name in floats and value is not None else value
-        events.append(Event(index, time, values))  # type: ignore[arg-type]
+        start = None
+        if lasting:
+            start = values[START] = time if given_start is None else value_of(given_start)
+        events.append(Event(index, time, values, start))  # type: ignore[arg-type]
     return tuple(events)
 
 
@@ -197,6 +202,7 @@ def schema_of(events: Sequence[Event], fields: Mapping[str, str], kind: str) -> 
         time=TIME,
         type=kind,
         tie=fields.get("tie"),
+        start=START if START in columns else None,
         streams=streams or None,
         unit=Unit(fields["unit"]) if "unit" in fields else None,
     )

@@ -13,8 +13,8 @@ from .events import Event, Position
 from .expressions import evaluate
 from .state import Path, Span, State
 
-Clock = Callable[[int], int]
-"""Of the index of an event: its time, or its number in the stream."""
+Clock = Callable[[int], tuple[int, int]]
+"""Of the index of an event: its start and its end, as times; or twice its number in the stream."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Limits:
         if self.clock is None:
             return True
         readings = [self.clock(i) for i in members]
-        return (self.earliest is None or min(readings) > self.earliest) and (
-            self.latest is None or max(readings) < self.latest
+        return (self.earliest is None or min(start for start, _ in readings) > self.earliest) and (
+            self.latest is None or max(end for _, end in readings) < self.latest
         )
 
 
@@ -85,7 +85,7 @@ def groups(
     events = [
         e
         for e in search.candidates[variable]
-        if (search.stream.position(e), search.stream.position(e), (e.index,)) in limits
+        if (search.stream.begin(e), search.stream.position(e), (e.index,)) in limits
     ]
     taking = Taking(
         search, closure, variable, state, events, closure.strict or unbroken, touch_left
@@ -132,8 +132,12 @@ class Taking:
                     yield from filter(fits, list(prefixes(run))[1:])
 
     def group(self, events: tuple[Event, ...]) -> Group:
-        positions = tuple(self.search.stream.position(e) for e in events)
-        span = Span(positions[0], positions[-1]) if positions else None
+        stream = self.search.stream
+        positions = tuple(stream.position(e) for e in events)
+        span = None
+        if events:
+            # Elements may overlap: one that ends later may start earlier.
+            span = Span(min(stream.begin(e) for e in events), positions[-1], positions[0])
         return Group({self.variable: tuple(e.index for e in events)}, positions, span)
 
     def at_hand(self, event: Event, taken: tuple[Event, ...]) -> State:
@@ -157,12 +161,14 @@ class Taking:
 
     def connects(self, taken: tuple[Event, ...], event: Event) -> bool:
         """STRICT: "Each element is at the next position of the stream after the one before;
-        simultaneous events don't break it". After `=>`, the first touches its neighbor."""
+        simultaneous events don't break it"; one with a duration also starts after that. After `=>`,
+        the first touches its neighbor."""
         stream = self.search.stream
         at = stream.position(event)
         if taken:
             last = stream.position(taken[-1])
-            return not self.strict or at in (last, stream.next_position(last))
+            follows = at == stream.next_position(last) and stream.begin(event) > last
+            return not self.strict or at == last or follows
         return self.touch_left is None or at == stream.next_position(self.touch_left)
 
     def taken_from(self, n: int) -> tuple[Event, ...]:

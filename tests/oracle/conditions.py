@@ -31,6 +31,9 @@ class Search:
     def position(self, index: int) -> Position:
         return self.stream.position(self.events[index])
 
+    def begin(self, index: int) -> Position:
+        return self.stream.begin(self.events[index])
+
     def scope(self, state: State, duration: int | None = None) -> Scope:
         return Scope(state, self.events, self.query.variables, duration)
 

@@ -17,11 +17,13 @@ Binding = int | tuple[int, ...] | None
 
 @dataclass(frozen=True)
 class Event:
-    """A row of the input. `index` is its place there; values are plain Python."""
+    """A row of the input. `index` is its place there; values are plain Python. Its time is its
+    end; `start` is None if it is instantaneous."""
 
     index: int
     time: int
     values: Mapping[str, Any]
+    start: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Stream:
 
     def __init__(self, events: Iterable[Event], tie: str | None) -> None:
         self._tie = tie
-        self.events = sorted(events, key=lambda e: (self.position(e), e.index))
+        self.events = sorted(events, key=self.order)
         self.positions = sorted({self.position(e) for e in self.events})
         # "It counts per partition, simultaneous rows in tie-break, then input order."
         self.ordinal = {e.index: n for n, e in enumerate(self.events)}
@@ -60,6 +62,14 @@ class Stream:
     def position(self, event: Event) -> Position:
         """ "its time, then its tie-break value if the caller names a tie-break column"."""
         return (event.time, () if self._tie is None else rank(event.values[self._tie]))
+
+    def begin(self, event: Event) -> Position:
+        """The position of its start."""
+        return self.position(event) if event.start is None else (event.start, ())
+
+    def order(self, event: Event) -> tuple[Any, ...]:
+        """An event stands where it ends; simultaneous ones by start, then in input order."""
+        return self.position(event), self.begin(event), event.index
 
     def next_position(self, position: Position) -> Position | None:
         """The next position at which the stream has an event."""

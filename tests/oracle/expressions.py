@@ -88,10 +88,9 @@ def evaluate(expr: Expr, scope: Scope) -> Any:
         case Some():
             return values.disjunction(over_elements(expr.variable, expr.condition, scope))
         case TimeSpan():
-            times = [
-                scope.events[i].time for v in expr.variables for i in events_of(scope.state.env[v])
-            ]
-            return max(times) - min(times) if times else None
+            bound = [scope.events[i] for v in expr.variables for i in events_of(scope.state.env[v])]
+            starts = [e.time if e.start is None else e.start for e in bound]
+            return max(e.time for e in bound) - min(starts) if bound else None
         case MatchDuration():
             return scope.duration
         case Whole():

@@ -25,9 +25,9 @@ from .state import Edge, State, events_of, node_at
 def matches(query: BoundQuery, events: Sequence[Event]) -> list[Match]:
     """All matches, in the order in which AFTER MATCH considers them.
 
-    Rows without a time are rejected. Keys are kept apart.
+    Rows without a time, or that start after their end, are rejected. Keys are kept apart.
     """
-    timed = [e for e in events if e.values[query.schema.time] is not None]
+    timed = [e for e in events if placed(query, e)]
     found: list[tuple[Any, Match]] = []
     for search in searches(query, timed):
         considered = sorted(
@@ -36,6 +36,12 @@ def matches(query: BoundQuery, events: Sequence[Event]) -> list[Match]:
         for state in skip(search, [s for _, s in considered]):
             found.append((order(search, state), as_match(search, state)))
     return [m for _, m in sorted(found, key=lambda f: f[0])]
+
+
+def placed(query: BoundQuery, event: Event) -> bool:
+    if event.values[query.schema.time] is None:
+        return False
+    return query.schema.start is None or (event.start is not None and event.start <= event.time)
 
 
 def outputs(query: BoundQuery, match: Match, events: Sequence[Event]) -> dict[str, Any]:
@@ -78,7 +84,7 @@ def searches(query: BoundQuery, events: list[Event]) -> Iterator[Search]:
                 name: tuple(
                     sorted(
                         (e for e in own if key_of(query, name, e) == key),
-                        key=lambda e: (stream.position(e), e.index),
+                        key=stream.order,
                     )
                 )
                 for name, own in chosen.items()
@@ -113,19 +119,20 @@ def complete_matches(search: Search) -> Iterator[State]:
                 yield state
 
 
-def clock(search: Search, index: int) -> int:
-    """What the window counts: times, or the numbers of events in the stream."""
+def clock(search: Search, index: int) -> tuple[int, int]:
+    """Where the event starts and ends on what the window counts: times, or the numbers of events
+    in the stream."""
     window = search.query.window
     if window is not None and window.clock is Clock.EVENTS:
-        return search.stream.ordinal[index]
-    return search.events[index].time
+        return search.stream.ordinal[index], search.stream.ordinal[index]
+    return search.begin(index)[0], search.events[index].time
 
 
 def extent(search: Search, state: State) -> tuple[int, int]:
     """Start and end on the window's clock. A delay moves the end in time."""
     window = search.query.window
     if window is not None and window.clock is Clock.EVENTS:
-        readings = [clock(search, i) for v in state.env.values() for i in events_of(v)]
+        readings = [search.stream.ordinal[i] for v in state.env.values() for i in events_of(v)]
         return min(readings), max(readings)
     whole = span(search, state)
     return whole.start[0], whole.end[0]
@@ -168,7 +175,7 @@ def with_edge(search: Search, state: State, edge: Edge) -> Iterator[State]:
         edge_limits(search, state, edge.lower, edge.upper),
         unbroken=strict_right or edge.before is SequenceOperator.STRICT,
         touch_left=edge.lower if edge.before is SequenceOperator.STRICT else None,
-        touch_right=edge.upper if strict_right else None,
+        touch_right=edge.touched if strict_right else None,
     )
     low, high = size_range(edge.closure)
     for group in found:

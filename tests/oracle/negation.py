@@ -134,6 +134,6 @@ def occurs_next(
     for found in occurrences(search, negation.index, negation.item, inner, state, after):
         at = span_of(negation.item, inner, found)
         assert at is not None
-        if at.start == search.stream.next_position(after):
+        if at.first == search.stream.next_position(after):
             return True
     return False

@@ -57,9 +57,10 @@ def leaf(
 ) -> Iterator[State]:
     """ "`p before q` means: the position of p's end is smaller than the position of q's start"."""
     for event in search.candidates[pattern.variable]:
-        at = search.stream.position(event)
-        if after is None or at > after:
-            bound = search.extend(state, {pattern.variable: event.index}, {path: Span(at, at)})
+        begin, at = search.stream.begin(event), search.stream.position(event)
+        if after is None or begin > after:
+            here = Span(begin, at, at)
+            bound = search.extend(state, {pattern.variable: event.index}, {path: here})
             if bound is not None:
                 yield bound
 

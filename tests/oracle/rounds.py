@@ -72,7 +72,7 @@ def rounds(
             own = patterns.members(closure.item, bound)
             if at is None or (at.start, at.end, own) not in limits:
                 continue
-            if touch is not None and search.stream.next_position(touch) != at.start:
+            if touch is not None and search.stream.next_position(touch) != at.first:
                 continue
             found.append(((patterns.history(search, closure.item, inner, bound), own), bound))
         if not found:
@@ -92,7 +92,7 @@ def group_of(search: Search, path: Path, closure: Closure, chosen: list[State]) 
     spans = [s for s in (span_of(closure.item, inner, r) for r in chosen) if s is not None]
     return Group(
         {v: tuple(i for r in chosen for i in events_of(r.env[v])) for v in positive(closure.item)},
-        tuple(s.start for s in spans),
-        Span(spans[0].start, spans[-1].end) if spans else None,
+        tuple(s.first for s in spans),
+        Span(spans[0].start, spans[-1].end, spans[0].first) if spans else None,
         tuple(chosen),
     )

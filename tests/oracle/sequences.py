@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 from cepheid.algebra.patterns import Closure, Negation, Pattern, Sequence, positive
@@ -83,11 +84,11 @@ def anchored(
     for with_right in patterns.parts(search, right.pattern, right.path, state, lower):
         at = span_of(right.pattern, right.path, with_right)
         assert at is not None
-        for choice in resolve(search, block, Anchors(state, with_right, left, after, at.start)):
+        for choice in resolve(search, block, Anchors(state, with_right, left, after, at)):
             both = choice.state.join(with_right)
             if not search.holds(both, [choice.state, with_right]):
                 continue
-            if right.before is STRICT and not touches(search, choice.end, at.start):
+            if right.before is STRICT and not touches(search, choice.end, at):
                 continue
             first = patterns.history(search, right.pattern, right.path, with_right)
             found.append((choice.free, first, replace(choice, state=both)))
@@ -101,22 +102,23 @@ def anchored(
             yield choice.state
 
 
-def touches(search: Search, end: Position | None, start: Position) -> bool:
-    """ "q is at the next position after p's end at which the stream has an event"."""
-    return end is None or search.stream.next_position(end) == start
+def touches(search: Search, end: Position | None, right: Span) -> bool:
+    """ "q is at the next position after p's end at which the stream has an event ...; of a
+    composite q, its first member is". Both are only asked of a q that starts after p's end."""
+    return end is None or search.stream.next_position(end) == right.first
 
 
 @dataclass(frozen=True)
 class Anchors:
     """What a block stands between: the state left of it and, if there is a right anchor, the
-    state with that; the end of the left one (or the position that all must come after), and the
-    start of the right one."""
+    state with that; the end of the left one (or the position that all must come after), and
+    where the right one lies."""
 
     state: State
     with_right: State | None
     left: Position | None
     after: Position | None
-    right: Position | None
+    right: Span | None
 
 
 @dataclass(frozen=True)
@@ -158,11 +160,14 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
         closure = item.pattern
         assert isinstance(closure, Closure)
         lower = max((spans[m].end for m in spans if m < n), default=anchors.left)
-        upper = min((spans[m].start for m in spans if m > n), default=anchors.right)
+        behind = min((spans[m] for m in spans if m > n), key=attrgetter("start"), default=None)
+        neighbor = anchors.right if behind is None else behind
+        upper = None if neighbor is None else neighbor.start
         if n in other and waits(closure, lower, upper):
             if lower is None and item.after is NEXT:
                 raise AssertionError("binding refuses a leading closure before `->`")
-            edge = Edge(item.path, closure, lower, upper, item.before, item.after)
+            touched = None if neighbor is None else neighbor.first
+            edge = Edge(item.path, closure, lower, upper, touched, item.before, item.after)
             edged = replace(state, edges=(*state.edges, edge))
             yield from choose(waiting[1:], edged, spans, fits)
             return
@@ -206,7 +211,7 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
         end = anchors.left
         broken = False
         for n in sorted(spans):
-            if block[n].before is STRICT and not touches(search, end, spans[n].start):
+            if block[n].before is STRICT and not touches(search, end, spans[n]):
                 broken = True
             end = spans[n].end
         if not broken:

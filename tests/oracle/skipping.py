@@ -39,7 +39,7 @@ def skip(search: Search, considered: Sequence[State]) -> Iterator[State]:
 def first_event(search: Search, state: State) -> int:
     """ "keeps one match per first event"; of simultaneous ones the first of the input."""
     bound = [i for v in positive(search.query.pattern) for i in events_of(state.env[v])]
-    return min(bound, key=lambda i: (search.position(i), i))
+    return min(bound, key=lambda i: (search.begin(i), search.position(i), i))
 
 
 def starts_before(search: Search, state: State, last: State, how: Skip) -> bool:
@@ -50,4 +50,4 @@ def starts_before(search: Search, state: State, last: State, how: Skip) -> bool:
     if not bound:
         return False
     event = bound[0] if how is Skip.TO_FIRST else bound[-1]
-    return span(search, state).start < search.position(event)
+    return span(search, state).start < search.begin(event)

@@ -26,20 +26,24 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Span:
-    """From the start of the earliest to the end of the latest member."""
+    """From the start of the earliest to the end of the latest member; `first` is where the first
+    member stands in the stream, which is at that member's end."""
 
     start: Position
     end: Position
+    first: Position
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A closure without a neighbor on one side: it waits for the whole match's start or end."""
+    """A closure without a neighbor on one side: it waits for the whole match's start or end.
+    `upper` is the start of what stands right of it, `touched` where that stands in the stream."""
 
     path: Path
     closure: Closure
     lower: Position | None
     upper: Position | None
+    touched: Position | None
     before: SequenceOperator | None
     after: SequenceOperator | None
 
@@ -80,7 +84,9 @@ class State:
 def around(spans: list[Span]) -> Span | None:
     if not spans:
         return None
-    return Span(min(s.start for s in spans), max(s.end for s in spans))
+    return Span(
+        min(s.start for s in spans), max(s.end for s in spans), min(s.first for s in spans)
+    )
 
 
 def span_of(pattern: Pattern, path: Path, state: State) -> Span | None:
@@ -104,7 +110,7 @@ def span_of(pattern: Pattern, path: Path, state: State) -> Span | None:
             if inner is None:
                 return None
             time, tie = inner.end
-            return Span(inner.start, (time + pattern.duration, tie))
+            return Span(inner.start, (time + pattern.duration, tie), inner.first)
 
 
 def node_at(pattern: Pattern, path: Path) -> Pattern:

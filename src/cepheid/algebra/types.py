@@ -43,8 +43,10 @@ class Type(Enum):
 class Schema:
     """The columns of the merged input stream and the parts that some of them play.
 
-    `streams` is set when the input is several streams: name → its own columns. `unit` says what
-    one tick of an integer time column is; without it only `units` can be a window over integers.
+    `streams` is set when the input is several streams: name → its own columns; `others` are the
+    columns of events of every other type, if one of the streams has types of its own. `unit` says
+    what one tick of an integer time column is; without it only `units` can be a window over
+    integers. `start` is set if events have a duration: `time` is then the column of their ends.
     """
 
     columns: Mapping[str, Type]
@@ -53,6 +55,14 @@ class Schema:
     tie: str | None = None
     streams: Mapping[str, frozenset[str]] | None = None
     unit: Unit | None = None
+    start: str | None = None
+    others: frozenset[str] | None = None
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns that the stream is sorted by. Simultaneous events that differ in their
+        starts are so in the same order everywhere."""
+        return tuple(c for c in (self.time, self.tie, self.start) if c is not None)
 
     @cached_property
     def _folded(self) -> Mapping[str, str | None]:
