@@ -99,6 +99,27 @@ def run(
     return run_plan(query, events, plan, setup, advisor)
 
 
+def increments(
+    query: BoundQuery, events: Sequence[Event], setup: Setup = Setup()
+) -> list[list[Match]]:
+    """The matches that come out after each event, before time passes to infinity."""
+    plan = plan_of(indexed(query), setup)
+    data = _with_index(query, events)
+    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size)
+    return [
+        [_match(query, row) for matches in engine.push(batch) for row in matches.to_pylist()]
+        for batch in _cut(in_order(plan, data), (1,))
+    ]
+
+
+def returned(
+    query: BoundQuery, events: Sequence[Event], setup: Setup = Setup()
+) -> list[dict[str, Any]]:
+    """The RETURN columns of the engine's matches."""
+    rows = _rows(plan_of(query, setup), table(query.schema, events), setup)
+    return [{o.name: row[o.name] for o in query.outputs} for row in rows]
+
+
 def run_plan(
     query: BoundQuery,
     events: Sequence[Event],
@@ -107,8 +128,13 @@ def run_plan(
     advisor: Advisor | None = None,
 ) -> list[Match]:
     """The matches that an engine finds with a plan of the indexed query."""
-    data = table(query.schema, events)
-    data = data.append_column(INDEX, pa.array(np.arange(len(events))))
+    rows = _rows(plan, _with_index(query, events), setup, advisor)
+    return [_match(query, row) for row in rows]
+
+
+def _rows(
+    plan: Plan, data: pa.Table, setup: Setup, advisor: Advisor | None = None
+) -> list[dict[str, Any]]:
     engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size, advisor=advisor)
     rows: list[dict[str, Any]] = []
     for batch in _cut(in_order(plan, data), setup.cuts):
@@ -117,7 +143,12 @@ def run_plan(
     for matches in engine.finish():
         rows += matches.to_pylist()
     assert engine.counts.matches == len(rows)
-    return [_match(query, row) for row in rows]
+    return rows
+
+
+def _with_index(query: BoundQuery, events: Sequence[Event]) -> pa.Table:
+    data = table(query.schema, events)
+    return data.append_column(INDEX, pa.array(np.arange(len(events))))
 
 
 def _cut(data: pa.Table, cuts: tuple[int, ...]) -> Iterator[pa.RecordBatch]:

@@ -51,9 +51,43 @@ NAMES = {
 }
 CHOSEN = [c for c in cases() if c.name in NAMES]
 
+# Every kind of step of an automaton.
+AUTOMATA_NAMES = {
+    "cayuga/table 1",
+    "closure/trailing aggregate",
+    "delay/of a composite, the earliest delayed end is first",
+    "disjunction/a conjunct of both sees NULL",
+    "exception/composite",
+    "exception/with a variable bound later",
+    "groups/PREV sees the groups",
+    "groups/of a conjunction",
+    "groups/of a disjunction",
+    "groups/optional",
+    "keys/composite",
+    "keys/text",
+    "modes/prefixes beside a maximal one",
+    "modes/runs, running from each start",
+    "modes/subsets in range, running inside each",
+    "modes/until in runs of two",
+    "modes/until, on what was taken before",
+    "negation/both edges",
+    "negation/composite, some of its events are bound",
+    "next/HAVING kills without looking further",
+    "next/a check between the group and what closes it",
+    "next/equal histories all qualify",
+    "next/right-nested with a predicate",
+    "next/tie-break decides",
+    "strict/key of different names: the whole stream",
+    "strict/leading group before it, in the window",
+    "strict/negation at the end, whatever the window",
+    "strict/simultaneous events don't break it",
+}
+AUTOMATA = [c for c in cases() if c.name in AUTOMATA_NAMES]
+
 
 def test_no_case_is_missing() -> None:
     assert {c.name for c in CHOSEN} == NAMES
+    assert {c.name for c in AUTOMATA} == AUTOMATA_NAMES
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=str)
@@ -61,6 +95,14 @@ def test_compiled(case: Case) -> None:
     query = bound(case)
     expected = multiset(query, matches(query, case.events))
     assert multiset(query, run(query, case.events, Setup(jit=True, cuts=(3,)))) == expected
+
+
+@pytest.mark.parametrize("case", AUTOMATA, ids=str)
+def test_compiled_automata(case: Case) -> None:
+    query = bound(case)
+    expected = multiset(query, matches(query, case.events))
+    setup = Setup(engine="automaton", jit=True, cuts=(3,))
+    assert multiset(query, run(query, case.events, setup)) == expected
 
 
 COUNTING = """

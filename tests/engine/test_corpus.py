@@ -1,22 +1,24 @@
-"""Every case of the corpus under many configurations: plan shapes, batch cuts, rounds."""
+"""Every case of the corpus under many configurations: trees, automata and what the planner makes
+of it, batch cuts, rounds."""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Literal
+
 import pytest
 
-from cepheid.errors import UnsupportedError
-from cepheid.planner import make_plan
 from tests.corpus.reader import Case, bound, cases
-from tests.engine.harness import Setup, multiset, run
+from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
 from tests.oracle.match import matches
 
-LATER = {"after_match.txt", "exception.txt", "groups.txt", "modes.txt", "next.txt", "strict.txt"}
-"""Files of what the language has and no engine here runs yet."""
+AUTOMATA = {"exception.txt", "groups.txt", "modes.txt", "next.txt", "strict.txt"}
+"""Files of what trees of joins can't run."""
 
-LATER_CASES = {"cayuga/table 1"}
-NOW_CASES = {"after match/no skip", "modes/exactly two, alone"}
+AUTOMATA_CASES = {"cayuga/table 1", "after match/a longer group before its own prefix"}
+TREE_CASES = {"modes/exactly two, alone"}
 
-SETUPS = [
+TREES = [
     Setup(),
     Setup("right-deep"),
     Setup(push=False),
@@ -24,23 +26,46 @@ SETUPS = [
     Setup("right-deep", cuts=(2, 3), round_size=1),
     Setup(round_size=2, push=False, cuts=(5,)),
 ]
+OTHERS = [
+    Setup(engine="automaton"),
+    Setup(engine="automaton", cuts=(1,)),
+    Setup(engine="automaton", cuts=(2,)),
+    Setup(engine="automaton", cuts=(2, 3), round_size=1),
+    Setup(engine="automaton", cuts=(5,), round_size=2),
+    Setup(engine="automaton", cuts=(4, 1), round_size=3),
+    Setup(engine="nfa"),
+    Setup(engine="nfa", cuts=(1,)),
+    Setup(engine="auto"),
+    Setup(engine="auto", cuts=(2, 3), round_size=1),
+]
 
 
-def later(case: Case) -> bool:
-    return case.name not in NOW_CASES and (case.file in LATER or case.name in LATER_CASES)
+def by_tree(case: Case) -> bool:
+    listed = case.file in AUTOMATA or case.name in AUTOMATA_CASES
+    return case.name in TREE_CASES or not listed
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=str)
-@pytest.mark.parametrize("case", [c for c in cases() if not later(c)], ids=str)
-def test_engine(case: Case, setup: Setup) -> None:
+def check(case: Case, setup: Setup) -> None:
     query = bound(case)
     found = run(query, case.events, setup)
     assert multiset(query, found) == multiset(query, matches(query, case.events))
-    ends = [m.end for m in found]
-    assert ends == sorted(ends) or query.key  # a keyed window of n EVENTS goes key by key
+    assert in_order_of_ends(query, found)
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if later(c)], ids=str)
-def test_says_what_it_does_not_run_yet(case: Case) -> None:
-    with pytest.raises(UnsupportedError, match="isn't supported yet"):
-        make_plan(bound(case))
+@pytest.mark.parametrize("setup", TREES, ids=str)
+@pytest.mark.parametrize("case", [c for c in cases() if by_tree(c)], ids=str)
+def test_trees(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@pytest.mark.parametrize("setup", OTHERS, ids=str)
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_automata_and_chosen_plans(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@pytest.mark.parametrize("engine", ["automaton", "auto"])
+@pytest.mark.parametrize("case", [c for c in cases() if c.returns is not None], ids=str)
+def test_returns(case: Case, engine: Literal["automaton", "auto"]) -> None:
+    rows = returned(bound(case), case.events, Setup(engine=engine, cuts=(2, 3)))
+    assert Counter(map(str, rows)) == Counter(map(str, case.returns or ()))

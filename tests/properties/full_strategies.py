@@ -22,6 +22,7 @@ from cepheid.algebra.types import Schema
 from cepheid.errors import QueryError
 from cepheid.language.ast import Between, Exactly, Mode, Optional
 from tests.corpus.reader import Case, bound
+from tests.properties.drawing import Kind
 from tests.properties.full_patterns import FullPatterns
 from tests.properties.strategies import COLUMNS, MOST_EVENTS, streams
 
@@ -32,7 +33,7 @@ BY_THEMSELVES = (Mode.RUNS, Mode.SUBSETS)
 
 
 class FullQueries(FullPatterns):
-    def query(self) -> str:
+    def query(self, *, returning: bool = False) -> str:
         lines = [f"PATTERN {self.pattern()}"]
         drawn = [self.condition() for _ in range(self.choose(0, 1, 1, 2, 1, 0))]
         if drawn:
@@ -40,6 +41,8 @@ class FullQueries(FullPatterns):
         if self.chance(15):
             lines.append(f"HAVING {self.having()}")
         lines += self.window(lines[0]) + self.using() + self.skipping()
+        if returning:
+            lines.append(f"RETURN {self.returned()}")
         return "\n".join(lines)
 
     def window(self, pattern: str) -> list[str]:
@@ -52,6 +55,28 @@ class FullQueries(FullPatterns):
     def using(self) -> list[str]:
         strategies = ("SKIP TILL NEXT MATCH", "STRICT CONTIGUITY", "SKIP TILL ANY MATCH")
         return [f"USING {self.choose(*strategies)}"] if self.chance(12) else []
+
+    def returned(self) -> str:
+        """Expressions of exact values, over every bound variable."""
+        columns = [
+            self.fill("{v}.x", "{v}.row", v=v.name)
+            if v.kind is Kind.SINGLE
+            else self.fill(
+                "collect({v}.row)",
+                "collect({v}.x + 1)",
+                "sum({v}.x)",
+                "count({v})",
+                "min({v}.x)",
+                "max({v}.x)",
+                "first({v}.s)",
+                "last({v}.x)",
+                v=v.name,
+            )
+            for v in self.variables
+            if v.negation is None
+        ]
+        columns.append(self.choose("duration()", *columns))
+        return ", ".join(f"{column} AS c{n}" for n, column in enumerate(columns))
 
     def skipping(self) -> list[str]:
         if not self.chance(15):
@@ -85,13 +110,16 @@ def anchored(pattern: Pattern) -> bool:
 
 @st.composite
 def full_cases(
-    draw: Callable[[st.SearchStrategy[Any]], Any], most_events: int = MOST_EVENTS
+    draw: Callable[[st.SearchStrategy[Any]], Any],
+    most_events: int = MOST_EVENTS,
+    returning: bool = False,
 ) -> Case:
     """`expected` is left to the oracle."""
     schema = Schema(COLUMNS, "ts", "type", tie=draw(st.sampled_from((None, None, "n"))))
     for _ in range(TRIES):
         queries = FullQueries(draw)
-        case = Case("random", "strategies", queries.query(), schema, (), by_hand=False)
+        text = queries.query(returning=returning)
+        case = Case("random", "strategies", text, schema, (), by_hand=False)
         try:
             pattern = bound(case).pattern
         except QueryError:

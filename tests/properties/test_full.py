@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.corpus.reader import Case, bound
-from tests.engine.harness import Setup, in_order_of_ends, multiset, run
-from tests.oracle.match import matches
+from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
+from tests.oracle.match import matches, outputs
 from tests.properties.full_strategies import full_cases
 
 EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "1000"))
@@ -27,14 +28,25 @@ def setups(draw: st.DrawFn) -> Setup:
     )
 
 
-@settings(
+full = settings(
     max_examples=EXAMPLES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+@full
 @given(full_cases(), setups())
 def test_every_plan_agrees_with_the_oracle(case: Case, setup: Setup) -> None:
     query = bound(case)
     found = run(query, case.events, setup)
     assert multiset(query, found) == multiset(query, matches(query, case.events))
     assert in_order_of_ends(query, found)
+
+
+@settings(full, max_examples=EXAMPLES // 5)
+@given(full_cases(returning=True), setups())
+def test_every_plan_returns_what_the_oracle_returns(case: Case, setup: Setup) -> None:
+    query = bound(case)
+    expected = [outputs(query, m, case.events) for m in matches(query, case.events)]
+    assert Counter(map(str, returned(query, case.events, setup))) == Counter(map(str, expected))
