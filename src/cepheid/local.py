@@ -214,7 +214,7 @@ def in_order(plan: Plan, table: pa.Table) -> pa.Table:
     """The table in the order of the stream; simultaneous events stay in input order."""
     schema = plan.schema
     keys = [next(iter(part.values())) for part in plan.key] if _key_by_key(plan) else []
-    names = [*keys, schema.time, *([schema.tie] if schema.tie else [])]
+    names = [*keys, *schema.order]
     if not _sorted(table, names):
         # NULL comes first, as in Spark; the last key keeps simultaneous events in input order.
         columns = {}

@@ -128,7 +128,7 @@ def required(
     returned: Iterable[Output],
 ) -> tuple[str, ...]:
     """The columns that the query reads, in the order of the schema."""
-    found = {c for c in (schema.time, schema.type, schema.tie) if c is not None}
+    found = {c for c in (*schema.order, schema.type) if c is not None}
     found.update(column for part in key for column in part.columns.values())
     until = (
         p.until for p in walk_pattern(pattern) if isinstance(p, Closure) and p.until is not None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cepheid.engine.clock import Ticks
 from cepheid.engine.columns import Hash
 from cepheid.kernels import Records
 from cepheid.kernels.compile import load_chain
@@ -63,16 +64,16 @@ class Buffer:
             getattr(self.records, name)[:count] = getattr(source, name)[begin : self.n]
         self.records.slots[:, :count] = source.slots[:, begin : self.n]
 
-    def append(self, clock: Ints, position: Ints, rows: Ints) -> None:
-        """Add primitive events."""
-        self.reserve(len(rows))
-        new = slice(self.n, self.n + len(rows))
-        self.records.start[new] = clock
-        self.records.end[new] = clock
-        self.records.first[new] = position
-        self.records.last[new] = position
-        self.records.slots[0, new] = rows
-        self.n += len(rows)
+    def append(self, ticks: Ticks, own: Ints, row: int) -> None:
+        """Add events of the store: those at the places `own` of what begins with this row."""
+        self.reserve(len(own))
+        new = slice(self.n, self.n + len(own))
+        self.records.start[new] = ticks.opened[own]
+        self.records.end[new] = ticks.clock[own]
+        self.records.first[new] = ticks.begin[own]
+        self.records.last[new] = ticks.position[own]
+        self.records.slots[0, new] = own + row
+        self.n += len(own)
 
     def drop(self, count: int) -> None:
         """Forget the oldest records."""
@@ -83,6 +84,15 @@ class Buffer:
         self.base += count
         self.n -= count
         self.visible = max(0, self.visible - count)
+
+    def choose(self, records: Ints) -> None:
+        """Keep only these records, in this order, of a buffer that nobody else reads."""
+        for name in ("start", "end", "first", "last"):
+            values = getattr(self.records, name)
+            values[: len(records)] = values[records]
+        self.records.slots[:, : len(records)] = self.records.slots[:, records]
+        self.base += self.n - len(records)
+        self.n = self.visible = len(records)
 
     def expire(self, eat: int, most: int) -> None:
         """Forget records that ended at or before the clock `eat`, at most so many.

@@ -3,11 +3,14 @@
 The clock is what windows are measured on: time, or the ordinal of the row in its partition
 (`n EVENTS`). It only ever rises. A keyed stream that is measured in events comes key by key;
 between keys the clock jumps further than any window reaches, so that the keys can't meet.
+
+Positions are ranks, unless events have a duration: then they are times, so that a start can be
+compared with ends that are long past. Rows are in the order of their ends.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +30,26 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ticks:
-    """Of the rows that belong to a class; and the clock of the last row of all."""
+    """Of the rows that belong to a class; and the clock of the last row of all.
+
+    `time`, `position` and `clock` are those of an event's end. `start`, `begin` and `opened` are
+    the same of its start, and the same arrays if events have no duration.
+    """
 
     time: Ints
     position: Ints
     clock: Ints
+    start: Ints
+    begin: Ints
+    opened: Ints
     reached: int
+
+    def of(self, rows: Ints) -> Ticks:
+        time, position, clock = self.time[rows], self.position[rows], self.clock[rows]
+        if self.start is self.time:
+            return Ticks(time, position, clock, time, position, clock, self.reached)
+        start, begin, opened = self.start[rows], self.begin[rows], self.opened[rows]
+        return Ticks(time, position, clock, start, begin, opened, self.reached)
 
 
 def times(column: pa.Array) -> Ints:
@@ -41,12 +58,28 @@ def times(column: pa.Array) -> Ints:
     return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
+def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> pa.Array | None:
+    """Which rows no query can place: those without a time or a start, and those that start after
+    their end. None if there can't be any."""
+    ends = rows.column(time)
+    if start is None:
+        return pc.is_null(ends) if ends.null_count else None
+    starts = rows.column(start)
+    missing = pc.or_(pc.is_null(ends), pc.is_null(starts))
+    return pc.or_(missing, pc.fill_null(pc.greater(_plain(starts), _plain(ends)), False))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 class Ticker:
     """Numbers the rows of a stream; remembers where the last batch ended."""
 
     def __init__(self, plan: Plan) -> None:
         self._time = plan.schema.time
         self._tie = plan.schema.tie
+        self._start = plan.schema.start
         self._events = plan.window is not None and plan.window.clock is Clock.EVENTS
         names = [set(part.values()) for part in plan.key]
         keyed = self._events and all(len(n) == 1 for n in names)
@@ -55,26 +88,25 @@ class Ticker:
         self._jump = 0 if plan.window is None else 3 * plan.window.size + 1
         self._last: pa.RecordBatch | None = None  # the last row
         self._reached = np.iinfo(np.int64).min  # the last time of all
-        self._position = 0
+        self._position = -(1 << 63) if self._start else 0
         self._ordinal = -1  # of the last row, in its section
         self._clock = -1
+        self._offset = 0  # of the positions of this section, where they are times
 
     def read(self, batch: pa.RecordBatch, rows: Ints) -> Ticks:
         """The ticks of these rows of the batch. Only a clock of events looks at the others."""
         everything = times(batch.column(self._time))
         if self._events:
-            ticks = self._number(batch, everything)
-            return Ticks(ticks.time[rows], ticks.position[rows], ticks.clock[rows], ticks.reached)
+            return self._number(batch, everything).of(rows)
         self._check_order(everything, np.concatenate(([self._reached], everything[:-1])), False)
         self._reached = int(everything[-1])
         if len(rows) == 0:
-            return Ticks(rows, rows, rows, self._reached)
+            return Ticks(rows, rows, rows, rows, rows, rows, self._reached)
         if len(rows) < batch.num_rows:
-            names = [self._time, *([self._tie] if self._tie else [])]
+            names = [n for n in (self._time, self._tie, self._start) if n is not None]
             batch = batch.select(names).take(pa.array(rows))
             everything = everything[rows]
-        ticks = self._number(batch, everything)
-        return Ticks(ticks.time, ticks.position, ticks.clock, self._reached)
+        return replace(self._number(batch, everything), reached=self._reached)
 
     def _number(self, batch: pa.RecordBatch, time: Ints) -> Ticks:
         """Positions and clock of all rows of a batch, given their times."""
@@ -90,11 +122,29 @@ class Ticker:
         if self._last is None:
             changed[0] = True
             new_section[0] = bool(self._sections)
-        position = self._position + np.cumsum(changed)
         clock = self._ordinals(batch, new_section) if self._events else time
-        self._position = int(position[-1])
         self._last = batch.slice(batch.num_rows - 1)
-        return Ticks(time, position, clock, int(clock[-1]))
+        reached = int(clock[-1])
+        if self._start is not None:
+            offset = self._offsets(np.where(new_section, previous - time, 0), time)
+            start = times(batch.column(self._start))
+            opened = clock if self._events else start
+            return Ticks(time, time + offset, clock, start, start + offset, opened, reached)
+        position = self._position + np.cumsum(changed)
+        self._position = int(position[-1])
+        return Ticks(time, position, clock, time, position, clock, reached)
+
+    def _offsets(self, steps: Ints, time: Ints) -> Ints | int:
+        """How far the times of each row's section are moved, so that positions don't fall where
+        the next section begins: it begins where the one before has ended."""
+        if not self._sections:
+            return 0
+        offsets = self._offset + np.cumsum(steps)
+        before, self._offset = self._position, int(offsets[-1])
+        self._position = int(time[-1] + offsets[-1])
+        if self._position < before:
+            raise DataError("there are too many keys to count the events of each: times overflow")
+        return offsets
 
     def _before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """For each row the one before it; for the very first, itself."""

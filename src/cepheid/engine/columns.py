@@ -52,6 +52,7 @@ class Stored:
 
 
 TIME = Column(Attribute("", "", Type.INTEGER))
+START = Column(Attribute("", "…start", Type.INTEGER))
 """The event's time, whatever the time column is called."""
 
 
@@ -198,6 +199,14 @@ def ticks(array: pa.Array) -> pa.Array:
     return array.cast(pa.duration("us")).cast(pa.int64())
 
 
+def as_integers(values: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Integers that are equal where the values are: -0.0 is as 0.0, and every NaN as one."""
+    if values.dtype == np.float64:
+        floats = values.astype(np.float64)
+        return np.where(np.isnan(floats), np.nan, floats + 0.0).view(np.int64)
+    return values.astype(np.int64)
+
+
 def hashes(
     columns: Iterable[tuple[NDArray[np.generic], NDArray[np.bool_] | None]], length: int
 ) -> NDArray[np.int64]:
@@ -205,11 +214,7 @@ def hashes(
     mixed = np.full(length, 0x9E3779B97F4A7C15, np.uint64)
     null = np.zeros(length, np.bool_)
     for values, valid in columns:
-        if values.dtype == np.float64:
-            # One bit pattern for each number: -0.0 as 0.0, every NaN as one.
-            floats = values.astype(np.float64)
-            values = np.where(np.isnan(floats), np.nan, floats + 0.0).view(np.int64)
-        mixed = (mixed ^ values.astype(np.int64).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ as_integers(values).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(31)
         if valid is not None:
             null |= ~valid

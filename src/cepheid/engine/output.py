@@ -240,20 +240,22 @@ class _View:
 
     def times(self) -> tuple[Ints, Ints]:
         """Start and end of each match, as times: the extremes over its events."""
-        time = self.store.time
+        start, time = self.store.start, self.store.time
         starts = np.full(self.n, np.iinfo(np.int64).max)
         ends = np.full(self.n, np.iinfo(np.int64).min)
         for variable in self.root.slots:
             if variable in self.root.groups:
                 offsets, elements = self.group(variable)
                 some = np.flatnonzero(offsets[1:] > offsets[:-1])
-                first, last = elements[offsets[some]], elements[offsets[some + 1] - 1]
-                starts[some] = np.minimum(starts[some], time[first])
-                ends[some] = np.maximum(ends[some], time[last])
+                if len(some):  # the last element ends last, but any may start first
+                    first = np.minimum.reduceat(start[elements], offsets[some])
+                    last = time[elements[offsets[some + 1] - 1]]
+                    starts[some] = np.minimum(starts[some], first)
+                    ends[some] = np.maximum(ends[some], last)
             else:
-                own = time[self.rows(variable)]
-                np.minimum(starts, own, out=starts)
-                np.maximum(ends, own, out=ends)
+                rows = self.rows(variable)
+                np.minimum(starts, start[rows], out=starts)
+                np.maximum(ends, time[rows], out=ends)
         return starts, ends
 
     # ── columns ──
@@ -388,13 +390,14 @@ class _View:
                 return self._reduce(expr.function, offsets, values).cast(target)
 
     def _span(self, expr: TimeSpan) -> pa.Array:
-        time = self.store.time
+        start, time = self.store.start, self.store.time
         earliest = np.full(self.n, np.iinfo(np.int64).max)
         latest = np.full(self.n, np.iinfo(np.int64).min)
         for variable in expr.variables:
             if variable in self.root.slots and variable not in self.root.groups:
-                own = time[self.rows(variable)]
-                earliest, latest = np.minimum(earliest, own), np.maximum(latest, own)
+                rows = self.rows(variable)
+                earliest = np.minimum(earliest, start[rows])
+                latest = np.maximum(latest, time[rows])
         return pa.array(latest - earliest)
 
 

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.classes import classify
-from cepheid.engine.clock import Ticker
+from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
 from cepheid.engine.operators import FOREVER, Context, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
-from cepheid.plan.nodes import Filter, Leaf, Node, Plan, walk
+from cepheid.plan.nodes import Automaton, Filter, Leaf, Node, Plan, walk
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reading import leaves
 
@@ -80,7 +80,8 @@ class Engine:
         self._input = schema
         self._round_size = round_size
         self._ticker = Ticker(plan)
-        store = EventStore(returned_columns(plan), Interner())
+        self._longest = _longest(plan)
+        store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
         self.context = Context(store, _reach(plan), jit)
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         self.tree = self._plant(plan)
@@ -138,13 +139,13 @@ class Engine:
         return self._seconds + under_way
 
     def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Without the rows whose time is NULL: they are counted."""
+        """Without the rows that can't be placed in time: they are counted."""
         self.counts.events += batch.num_rows
-        column = batch.column(self.plan.schema.time)
-        if column.null_count == 0:
+        rejected = unplaced(batch, self.plan.schema.time, self.plan.schema.start)
+        if rejected is None:
             return batch
-        self.counts.rejected += column.null_count
-        return batch.filter(pc.is_valid(column))
+        self.counts.rejected += rejected.true_count
+        return batch.filter(pc.invert(rejected))
 
     def _load(self, batch: pa.RecordBatch) -> None:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
@@ -153,12 +154,14 @@ class Engine:
         found = classify(batch, classes, plan.variables, plan.schema.type, plan.key)
         ticks = self._ticker.read(batch, found.rows)
         self._reached = ticks.reached
-        store.append(found.batch, ticks.time, ticks.position, ticks.clock, context.eat)
+        store.append(found.batch, ticks, context.eat)
         self.tree.fuse()
         first = store.base + store.n - len(found.rows)
         for leaf, mask in zip(self.leaves.values(), found.masks, strict=True):
             own = np.flatnonzero(mask)
-            leaf.out.append(ticks.clock[own], ticks.position[own], own + first)
+            if self._longest is not None:
+                own = own[ticks.clock[own] - ticks.opened[own] < self._longest]
+            leaf.out.append(ticks, own, first)
         self._row = first
 
     def _rounds(self) -> Iterator[pa.RecordBatch]:
@@ -242,6 +245,16 @@ class Engine:
             nodes=self._profiles(),
             replans=advisor.replans if advisor else (),
         )
+
+
+def _longest(plan: Plan) -> int | None:
+    """Events that last as long as this take part in nothing. Joins would find that out by
+    themselves, but a match may be a single event. An automaton looks for itself: what `=> !Q`
+    forbids may be longer than the window."""
+    if plan.schema.start is None or plan.window is None:
+        return None
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return None if any(isinstance(node, Automaton) for node in nodes) else plan.window.size
 
 
 def _reach(plan: Plan) -> int:

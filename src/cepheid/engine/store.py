@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Type
+from cepheid.engine.clock import Ticks
 from cepheid.engine.columns import (
+    START,
     TIME,
     Column,
     Hash,
@@ -34,16 +36,24 @@ FORGET_AT = 100_000
 
 
 class EventStore:
-    """Rows `base` to `base + n`: time, position, clock; Arrow columns; kernel columns."""
+    """Rows `base` to `base + n`: their ticks; Arrow columns; kernel columns.
 
-    def __init__(self, returned: Iterable[str], interner: Interner) -> None:
+    `time`, `position` and `clock` are those of events' ends; `start`, `begin` and `opened` those of
+    their starts, and the same arrays unless the events are `lasting`.
+    """
+
+    def __init__(
+        self, returned: Iterable[str], interner: Interner, lasting: bool = False
+    ) -> None:
         self.interner = interner
+        self.lasting = lasting
         self.base = 0
         self.n = 0
         self.version = 0  # changes with every append
         self.time: Ints = np.zeros(0, np.int64)
         self.position: Ints = np.zeros(0, np.int64)
         self.clock: Ints = np.zeros(0, np.int64)
+        self.start, self.begin, self.opened = self.time, self.position, self.clock
         self.arrow: dict[str, pa.Array | None] = dict.fromkeys(returned)
         self.values: dict[Column, Values] = {}
         self.valid: dict[Column, Valid | None] = {}
@@ -56,23 +66,27 @@ class EventStore:
 
     def require(self, columns: Iterable[Column]) -> None:
         """Keep these columns for the kernels."""
-        self._columns.update({c: None for c in columns if c != TIME})
+        self._columns.update({c: None for c in columns if c not in (TIME, START)})
 
     def pin(self, code: int) -> None:
         """Keep a constant's code for good."""
         self._pinned.add(code)
 
-    def append(
-        self, batch: pa.RecordBatch, time: Ints, position: Ints, clock: Ints, eat: int
-    ) -> None:
+    def append(self, batch: pa.RecordBatch, ticks: Ticks, eat: int) -> None:
         """Add rows in order; forget those whose clock is at or before `eat`."""
         expired = int(np.searchsorted(self.clock, eat, "right"))
         # Clocks rise with rows, except that ties in time may be cut anywhere: that is harmless.
         self.version += 1
         self.base += expired
-        self.time = np.concatenate((self.time[expired:], time))
-        self.position = np.concatenate((self.position[expired:], position))
-        self.clock = np.concatenate((self.clock[expired:], clock))
+        self.time = np.concatenate((self.time[expired:], ticks.time))
+        self.position = np.concatenate((self.position[expired:], ticks.position))
+        self.clock = np.concatenate((self.clock[expired:], ticks.clock))
+        if self.lasting:
+            self.start = np.concatenate((self.start[expired:], ticks.start))
+            self.begin = np.concatenate((self.begin[expired:], ticks.begin))
+            self.opened = np.concatenate((self.opened[expired:], ticks.opened))
+        else:
+            self.start, self.begin, self.opened = self.time, self.position, self.clock
         self.n = len(self.time)
         for name, kept in self.arrow.items():
             new = _plain(batch.column(name))
@@ -121,8 +135,8 @@ class EventStore:
             if isinstance(column, Stored):
                 arrays.append(self.stored(column.name))
                 continue
-            if column == TIME:
-                arrays.append(self.time)
+            if column in (TIME, START):
+                arrays.append(self.time if column == TIME else self.start)
                 continue
             if objects and column.type in (Type.STRING, Type.BINARY):
                 values, valid = self._object(column)

@@ -39,8 +39,9 @@ def jit(function):
     return function
 """
 
-# Binary searches: the number of leading values below (or at most) x among the first n. Functions
-# that Python refuses where Numba goes on with infinity or NaN.
+# Binary searches: the number of leading values below (or at most) x among the first n. The least
+# value of a group's elements. Functions that Python refuses where Numba goes on with infinity or
+# NaN.
 _SEARCH = """
 @jit
 def lower_bound(values, n, x):
@@ -64,6 +65,14 @@ def upper_bound(values, n, x):
         else:
             n = middle
     return low
+
+
+@jit
+def least(values, rows, begin, count, base):
+    found = values[rows[begin] - base]
+    for n in range(begin + 1, begin + count):
+        found = min(found, values[rows[n] - base])
+    return found
 
 
 @jit

@@ -21,7 +21,7 @@ from cepheid.algebra.expressions import (
     variables,
 )
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import TIME, Column, Hash, Stored, as_column
+from cepheid.engine.columns import START, TIME, Column, Hash, Stored, as_column
 from cepheid.engine.lowering.operators import operate
 from cepheid.engine.lowering.terms import (
     Event,
@@ -281,22 +281,23 @@ class Lowering:
                 return Term(total, f"({count} > 0)")
 
     def _span(self, expr: TimeSpan) -> Term:
-        """Latest minus earliest time: groups are in order, so their ends suffice."""
+        """The latest end minus the earliest start."""
         latest, earliest = self.let(str(-(1 << 62))), self.let(str(1 << 62))
-        n = self.inputs.column(TIME)
+        end, start = self.inputs.column(TIME), self.inputs.column(START)
 
         def widen(row: str) -> None:
-            self.line(f"{latest} = max({latest}, c{n}[u({row})])")
-            self.line(f"{earliest} = min({earliest}, c{n}[u({row})])")
+            self.line(f"{latest} = max({latest}, c{end}[u({row})])")
+            self.line(f"{earliest} = min({earliest}, c{start}[u({row})])")
 
         for variable in expr.variables:
             match self.scope.get(variable):
                 case Event(row=row):
                     widen(row)
                 case GroupPlace() as group:
-                    with self.block(f"if {group.count} > 0:"):
-                        widen(f"{group.array}[{group.start}] - base")
-                        widen(f"{group.array}[{group.start} + {group.count} - 1] - base")
+                    at = self.name()
+                    span = f"range({group.start}, {group.start} + {group.count})"
+                    with self.block(f"for {at} in {span}:"):
+                        widen(f"{group.array}[{at}] - base")
                 case None:
                     raise NotLowered(expr)
         return Term(f"({latest} - {earliest})", f"({latest} >= {earliest})")

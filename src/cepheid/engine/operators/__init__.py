@@ -41,7 +41,7 @@ class FilterOperator(Passing):
         results = self.result_values(lower)
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, None, results)
         pieces.demand = self.demand is not None
-        return kernels.filter_(pieces, self.outer.copied)
+        return kernels.filter_(pieces, self.outer.copied, isinstance(self.outer, LeafOperator))
 
     def step(self) -> bool:
         source = self.outer.out

@@ -68,7 +68,8 @@ class Grouping(Passing):
         while done == 2:
             state[State.POOL_COUNT] = pool.n
             state[State.POOL_BASE] = pool.base
-            fixed = (found, taken, pool.rows, store.clock, store.position)
+            ends, starts = (store.clock, store.position), (store.opened, store.begin)
+            fixed = (found, taken, pool.rows, *ends, *starts)
             done = self.pass_on(until, self.inner_records(), heads, fixed)
             pool.n = int(state[State.POOL_COUNT])
             if done == 2:
@@ -112,9 +113,10 @@ class KseqOperator(Grouping):
             checks_depth=checks.depth,
             leading=node.gap.open_before,
             trailing=node.gap.open_after,
+            lasting=self.context.store.lasting,
         )
         outer = [*lower.outer, *running.outer, *checks.outer]
-        pieces = Pieces(inputs.unpack(5), outer, lower.inner, lower.depth, hashed, results)
+        pieces = Pieces(inputs.unpack(7), outer, lower.inner, lower.depth, hashed, results)
         pieces.demand = self.demand is not None
         return kernels.kseq(pieces, self.outer.copied, group)
 
@@ -141,6 +143,11 @@ class RunOperator(Grouping):
         hashed = self.hash(lower)
         lower.require(as_predicates(self.equalities))
         running, checks = self.conditions(inputs, {}, node.running, node.checks)
+        lasting = self.context.store.lasting
+        if lasting:
+            # Its elements end inside the window, but any of them may start before it.
+            started = "least(opens, taken, 0, m, base)"
+            checks.require_source(f"o_finish[u(o)] - {started} < window")
         group = Group(
             low="0",
             high="0",
@@ -156,8 +163,9 @@ class RunOperator(Grouping):
             leading=True,
             trailing=False,
             run=True,
+            lasting=lasting,
         )
-        pieces = Pieces(inputs.unpack(5), lower.outer, lower.inner, lower.depth, hashed)
+        pieces = Pieces(inputs.unpack(7), lower.outer, lower.inner, lower.depth, hashed)
         return kernels.kseq(pieces, [], group)
 
 

@@ -124,7 +124,7 @@ class NegOperator(Passing):
         require_distinct(lower, self.node.distinct)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         results = self.result_values(lower)
-        unpack = ["positions = cols[0]", *inputs.unpack(1)]
+        unpack = ["positions = cols[0]", "begins = cols[1]", *inputs.unpack(2)]
         pieces = Pieces(unpack, lower.outer, lower.inner, lower.depth, hashed, results)
         pieces.demand = self.demand is not None
         return kernels.neg(pieces, self.outer.copied, low, high, clock)
@@ -132,7 +132,7 @@ class NegOperator(Passing):
     def step(self) -> bool:
         heads = self.prepare()
         until = self.decided()
-        fixed = (self.context.store.position,)
+        fixed = (self.context.store.position, self.context.store.begin)
         return self.pass_on(until, self.inner_records(), heads, fixed) == 1
 
 
@@ -140,20 +140,25 @@ def edges(source: Operator, inputs: Inputs, gap: Gap) -> tuple[str, str, str | N
     """Source of the positions between which the gap lies, and of the test against the window."""
 
     def fold(names: Sequence[str], last: bool) -> tuple[str, list[str]]:
-        """The extreme position of the bound events, and tests that a side is empty."""
+        """The last end, or the first start, of the bound events; and tests that a side is empty."""
         values: list[str] = []
         empty: list[str] = []
         extreme, none = ("max", str(-FOREVER)) if last else ("min", str(FOREVER))
+        array_of = "positions" if last else "begins"
+        overlap = source.context.store.lasting and not last
         for name, place in scope.items():
             if name not in names:
                 continue
             match place:
                 case Event(row=row):
-                    values.append(f"positions[u({row})]")
+                    values.append(f"{array_of}[u({row})]")
                     empty.append("False")
                 case GroupPlace(array=array, start=start, count=count):
                     at = f"{start} + {count} - 1" if last else start
-                    values.append(f"(positions[{array}[{at}] - base] if {count} > 0 else {none})")
+                    value = f"{array_of}[{array}[{at}] - base]"
+                    if overlap:
+                        value = f"least({array_of}, {array}, {start}, {count}, base)"
+                    values.append(f"({value} if {count} > 0 else {none})")
                     empty.append(f"{count} == 0")
         if not values:
             return none, []

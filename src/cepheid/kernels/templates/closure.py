@@ -31,6 +31,7 @@ class Group:
 
     `running` lines end inside the `if`s of the running conditions (`running_depth` levels);
     `checks` likewise, for the complete group. `leading` and `trailing` move the record's edges.
+    `lasting`: events have a duration, so that any element may be the one that starts first.
     """
 
     low: str
@@ -47,6 +48,7 @@ class Group:
     leading: bool
     trailing: bool
     run: bool = False
+    lasting: bool = False
 
 
 def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
@@ -68,11 +70,14 @@ def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
         "last = o_last[u(o)]",
     ]
     if group.leading:
+        opened, started = "opens[taken[0] - base]", "begins[taken[0] - base]"
+        if group.lasting:
+            opened, started = (f"least({a}, taken, 0, m, base)" for a in ("opens", "begins"))
         moves += [
             # A clock of events tells simultaneous ones apart, positions don't.
             "if m > 0:",
-            "    begin = min(begin, clocks[taken[0] - base])",
-            "    first = min(first, positions[taken[0] - base])",
+            f"    begin = min(begin, {opened})",
+            f"    first = min(first, {started})",
         ]
     if group.trailing:
         moves += [
@@ -125,8 +130,11 @@ if k == room or pooled + m > pool.shape[0]:
     qualify = lines(pieces.inner, 0) + lines(
         ["found[u(count)] = i_slots[0, u(i)]", "count += 1"], pieces.depth
     )
-    if group.clock:
-        qualify = f"if {group.clock}:\n" + indent(qualify, "    ")
+    tests = [group.clock] if group.clock else []
+    if group.lasting and not group.run:
+        tests.append("i_first[u(i)] > low")
+    if tests:
+        qualify = f"if {' and '.join(tests)}:\n" + indent(qualify, "    ")
     if group.run:
         # The run ends with the record at hand: its events before, by its chain or one by one.
         back = "i - 1" if pieces.hash is None else "i_link[u(i)] - i_base"
@@ -161,6 +169,8 @@ if k == room or pooled + m > pool.shape[0]:
                 "pool = cols[2]",
                 "clocks = cols[3]",
                 "positions = cols[4]",
+                "opens = cols[5]",
+                "begins = cols[6]",
                 f"pooled = state[{State.POOL_COUNT}]",
                 f"pool_base = state[{State.POOL_BASE}]",
                 "resumed = i",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from textwrap import indent
+from typing import Literal
 
 from cepheid.kernels.records import State
 
@@ -45,7 +46,7 @@ def kernel(outer, inner, heads, cols, params, out, results, state):
 # Operators may come to their records rounds later: the events of some have left the store by
 # then, and no match can have them any more.
 _SKIP = """
-if o_start[u(o)] <= expired:
+if o_{edge}[u(o)] <= expired:
     o += 1
     continue
 """
@@ -120,9 +121,10 @@ def unpack(pieces: Pieces) -> str:
     return lines(pieces.unpack, 1) + (block(_ASKED, 1) if pieces.demand else "")
 
 
-def skip(pieces: Pieces) -> str:
-    """Pass over outer records of which no match can come; stop before those that must wait."""
-    return block(_SKIP, 2) + (block(_WANTED, 2) if pieces.demand else "")
+def skip(pieces: Pieces, edge: Literal["start", "finish"] = "start") -> str:
+    """Pass over outer records of which no match can come; stop before those that must wait.
+    `finish`: only those whose events are gone, since a match without a window has any length."""
+    return block(_SKIP.format(edge=edge), 2) + (block(_WANTED, 2) if pieces.demand else "")
 
 
 def emit(

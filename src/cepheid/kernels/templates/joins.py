@@ -241,8 +241,9 @@ while i < i_end and i_finish[u(i)] - window < o_start[u(o)]:
     )
 
 
-def filter_(pieces: Pieces, slots: list[int]) -> str:
-    """Records that satisfy the predicates; all of them are in `pieces.inner`."""
+def filter_(pieces: Pieces, slots: list[int], events: bool) -> str:
+    """Records that satisfy the predicates; all of them are in `pieces.inner`. `events`: they are
+    single ones, which may be matches without a window."""
     times = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
     body = (
         lines(pieces.inner, 0)
@@ -253,7 +254,7 @@ def filter_(pieces: Pieces, slots: list[int]) -> str:
         HEAD
         + unpack(pieces)
         + block("while o < o_end:", 1)
-        + skip(pieces)
+        + skip(pieces, "finish" if events else "start")
         + lines(pieces.outer, 2)
         + indent(body, "    " * 2)
         + block("o += 1", 2)

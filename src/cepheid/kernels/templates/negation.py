@@ -40,12 +40,13 @@ def _search_back(pieces: Pieces, found: str, level: int, stop: str) -> str:
 
 
 def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
-    """NSEQ with the negation on the left (algorithm 2): the latest negated event before each
-    record of the outer input becomes its bound, in the last slot of the output.
+    """NSEQ with the negation on the left (algorithm 2): the latest start of a negated event before
+    each record of the outer input becomes its bound, in the last slot of the output. If events
+    have a duration, that need not be the event which ends last.
 
     `floor` is the slot of a bound that the record already has; the later of both counts.
     """
-    found = "bound = max(bound, i_last[u(i)])\nbreak"
+    found = "bound = max(bound, i_first[u(i)])\nif i_last[u(i)] <= bound:\n    break"
     begin = str(-(1 << 62)) if floor is None else f"o_slots[{floor}, u(o)]"
     copies = [*copy_slots(0, "o_slots", "o", slots), (len(slots), "bound")]
     times = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
@@ -72,13 +73,13 @@ bound = {begin}
 
 
 def nseq_after(pieces: Pieces, bound: int) -> str:
-    """NSEQ with the negation on the right: the first negated event after each record.
+    """NSEQ with the negation on the right: the earliest end of a negated event after each record.
 
     Works in place on the outer records whose bound is still open: `bound` is their slot.
     `State.INNER` is the first inner record that is new since the last call.
     """
     body = lines(pieces.inner, 0) + block(
-        f"o_slots[{bound}, u(o)] = i_first[u(i)]\nbreak", pieces.depth
+        f"o_slots[{bound}, u(o)] = i_last[u(i)]\nbreak", pieces.depth
     )
     return (
         HEAD
@@ -95,12 +96,13 @@ for o in range(o, o_end):
         + lines(pieces.outer, 2)
         + block(
             """
-i = max(begin, upper_bound(i_first, i_end, o_last[u(o)]))
+i = max(begin, upper_bound(i_last, i_end, o_last[u(o)]))
 while i < i_end:
+    if i_first[u(i)] > o_last[u(o)]:
 """,
             2,
         )
-        + indent(body, "    " * 3)
+        + indent(body, "    " * 4)
         + block("i += 1", 3)
         + f"    state[{State.DONE}] = 1\n"
     )
