@@ -92,6 +92,7 @@ class Engine:
         tree = Tree(plan, self.context, self.leaves, self._input)
         for operator in tree.operators:
             self.context.store.require(operator.columns())
+        self.context.store.require(tree.sink.columns())
         return tree
 
     # ── in and out ──

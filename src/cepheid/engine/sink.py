@@ -1,39 +1,78 @@
-"""Where matches leave the engine: projected, in the order of their ends."""
+"""Where matches leave the engine: chosen by AFTER MATCH, projected, in the order of their ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.engine.operators import Operator
+from cepheid.algebra.query import Clock
+from cepheid.engine.columns import Column
+from cepheid.engine.operators import FOREVER, Operator
 from cepheid.engine.output import Projection
+from cepheid.engine.skipping import Considered, Memory, Reader, key_columns, together
+from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
 
+Ints = NDArray[np.int64]
 
-class Sink:
+
+def make_sink(roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool) -> Sink:
+    """`waits`: records may come out of the order of their ends, also of a single root."""
+    ordered = not waits and len(roots) == 1
+    if plan.after_match is None or plan.after_match.skip is Skip.NONE:
+        return Emitting(roots, plan, schema, hold=not ordered)
+    return Choosing(roots, plan, schema, ordered)
+
+
+class Sink(ABC):
+    """Takes the records that the roots have collected, and lets matches out."""
+
+    def columns(self) -> Iterable[Column]:
+        """Columns that the store must keep for it."""
+        return ()
+
+    @abstractmethod
+    def inherit(self, other: Sink) -> None:
+        """Go on where the sink of another plan has stopped."""
+
+    @abstractmethod
+    def fuse(self, capacity: int) -> None:
+        """Where nothing is held back or dropped, kernels may write the result themselves."""
+
+    @abstractmethod
+    def take(self, index: int) -> Iterator[pa.RecordBatch]:
+        """Empty a root's buffer, also in the middle of a round."""
+
+    @abstractmethod
+    def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
+        """After a round: what no record that still waits, with this end or a later one, can come
+        before."""
+
+
+class Emitting(Sink):
     """Projects the roots' records; holds them back where ends would come out of order."""
 
     def __init__(self, roots: list[Operator], plan: Plan, schema: pa.Schema, hold: bool) -> None:
         self._roots = roots
         self._projections = [Projection(plan, root, schema) for root in roots]
         self._hold = hold
-        self._held: list[tuple[NDArray[np.int64], pa.RecordBatch]] = []
+        self._held: list[tuple[Ints, pa.RecordBatch]] = []
 
     def inherit(self, other: Sink) -> None:
-        """Take over what the sink of another plan holds back."""
+        assert isinstance(other, Emitting)
         self._held = other._held
 
     def fuse(self, capacity: int) -> None:
-        """Where nothing is held back, kernels may write the result themselves."""
         if not self._hold:
             for projection in self._projections:
                 projection.fuse(capacity)
 
     def take(self, index: int) -> Iterator[pa.RecordBatch]:
-        """Project what a root has collected."""
         out = self._roots[index].out
         if out.n == 0:
             return
@@ -45,7 +84,6 @@ class Sink:
         out.drop(out.n)
 
     def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
-        """In the order of their ends, what no record that still waits can come before."""
         if not self._hold:
             return
         for index in range(len(self._roots)):
@@ -62,3 +100,129 @@ class Sink:
             [(last[order[ready:]], b) for b in rest.to_batches()] if ready < len(last) else []
         )
         yield from released.combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class Held:
+    """Matches about which nothing can be said yet, already projected: their events may leave the
+    store, and their groups the pools."""
+
+    matches: Considered
+    batch: pa.RecordBatch
+
+
+class Choosing(Sink):
+    """AFTER MATCH. A match is decided on when all those are known that are considered before it:
+    nothing waits that may end earlier, and time has passed its end, since simultaneous events may
+    still come. Only what is kept, and what must be held back, is projected.
+    """
+
+    def __init__(self, roots: list[Operator], plan: Plan, schema: pa.Schema, ordered: bool) -> None:
+        assert plan.after_match is not None
+        variables = [v for v in plan.variables if any(v in root.slots for root in roots)]
+        self._by_row = plan.after_match.skip is Skip.TO_NEXT_EVENT
+        self._plan = plan
+        self._roots = roots
+        self._ordered = ordered
+        self._projections = [Projection(plan, root, schema) for root in roots]
+        self._readers = [Reader(plan, root, variables) for root in roots]
+        self._timed = plan.window is None or plan.window.clock is Clock.TIME
+        self._context = roots[0].context
+        self._memory = Memory(self._context.jit)
+        self._held: list[Held] = []
+        self._reached = -FOREVER  # the last position of all
+
+    def columns(self) -> Iterable[Column]:
+        return key_columns(self._plan)
+
+    def inherit(self, other: Sink) -> None:
+        assert isinstance(other, Choosing)
+        self._memory, self._held, self._reached = other._memory, other._held, other._reached
+
+    def fuse(self, capacity: int) -> None:
+        return
+
+    def take(self, index: int) -> Iterator[pa.RecordBatch]:
+        out = self._roots[index].out
+        if out.n == 0:
+            return
+        # A single root makes its records in the order of their ends: more may come with the last.
+        yield from self._decide(int(out.records.last[out.n - 1]) if self._ordered else -FOREVER)
+
+    def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
+        yield from self._decide(min(undecided, self._known()))
+        self._memory.forget(self._floor())
+
+    def _known(self) -> int:
+        """The position before which all events are known."""
+        store, frontier = self._context.store, self._context.frontier
+        if store.n:
+            self._reached = int(store.position[-1])
+        at = int(np.searchsorted(store.clock, frontier, "left"))
+        if at < store.n:
+            return int(store.position[at])
+        return FOREVER if self._timed or frontier == FOREVER else self._reached
+
+    def _floor(self) -> int:
+        """Nothing leads before this any more: neither what is held, nor what can still be made of
+        the events in the store."""
+        store = self._context.store
+        if self._by_row:
+            floor = store.base
+        else:
+            floor = int(store.position[0]) if store.n else self._reached
+        return min([floor, *(int(held.matches.lead.min()) for held in self._held)])
+
+    def _decide(self, until: int) -> Iterator[pa.RecordBatch]:
+        """Choose among the matches that end before this position; hold back all others."""
+        fresh = [(i, self._readers[i].read()) for i, root in enumerate(self._roots) if root.out.n]
+        parts = [*(held.matches for held in self._held), *(matches for _, matches in fresh)]
+        if not any((part.last < until).any() for part in parts):
+            self._held += [Held(matches, self._project(index)) for index, matches in fresh]
+            return
+        matches = together(parts)
+        ready = matches.last < until
+        waiting = np.flatnonzero(~ready)
+        decided = np.flatnonzero(ready)
+        kept = decided[self._memory.choose(matches.take(decided))]
+        table, rows = self._table(fresh, len(matches), np.concatenate((kept, waiting)))
+        self._held = [
+            Held(matches.take(waiting), batch) for batch in _rows(table, rows[len(kept) :])
+        ]
+        yield from _rows(table, rows[: len(kept)])
+
+    def _table(
+        self, fresh: list[tuple[int, Considered]], count: int, needed: Ints
+    ) -> tuple[pa.Table, Ints]:
+        """A table that has these of all matches, those held first, then the fresh ones; and in
+        which of its rows they are."""
+        batches = [held.batch for held in self._held]
+        rows = np.arange(count)
+        size = begin = sum(batch.num_rows for batch in batches)
+        for index, matches in fresh:
+            end = begin + len(matches)
+            own = needed[(begin <= needed) & (needed < end)]
+            rows[own] = size + np.arange(len(own))
+            batches.append(self._project(index, own - begin))
+            size, begin = size + len(own), end
+        return pa.Table.from_batches(batches), rows[needed]
+
+    def _project(self, index: int, chosen: Ints | None = None) -> pa.RecordBatch:
+        """All records of a root, or those chosen; its buffer is empty then."""
+        out = self._roots[index].out
+        if chosen is not None:
+            out.choose(chosen)
+        batch = self._projections[index].batch()
+        out.drop(out.n)
+        return batch
+
+
+def _rows(table: pa.Table, rows: Ints) -> Iterator[pa.RecordBatch]:
+    """These rows as one batch, or none if there are none."""
+    if not len(rows):
+        return
+    if (np.diff(rows) == 1).all():
+        table = table.slice(int(rows[0]), len(rows))
+    else:
+        table = table.take(pa.array(rows))
+    yield from table.combine_chunks().to_batches()

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cepheid.engine.lowering import Inputs, NotLowered
 from cepheid.engine.operators import Context, LeafOperator, Operator, build_operators
-from cepheid.engine.sink import Sink
+from cepheid.engine.sink import make_sink
 from cepheid.kernels.compile import is_cold
 from cepheid.plan.nodes import (
     Conj,
@@ -68,7 +68,7 @@ class Tree:
         roots = _standalone(plan.alternatives)
         self.operators, self.roots = build_operators(context, roots, leaves)
         self._capacity = max(1, CAPACITY // len(self.roots))
-        self.sink = Sink(self.roots, plan, schema, hold=self.waits or len(self.roots) > 1)
+        self.sink = make_sink(self.roots, plan, schema, self.waits)
         self._inner = [
             o for o in self.operators if o not in self.roots and not isinstance(o, LeafOperator)
         ]

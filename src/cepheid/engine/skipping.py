@@ -1,0 +1,312 @@
+"""AFTER MATCH: the order in which matches are considered, and what the kept ones rule out.
+
+Every mode is one rule over numbers. A match *leads* somewhere, and one that is kept sets a bound
+*until* which the later ones of its key are dropped:
+
+- SKIP PAST LAST EVENT: it leads at the position of its start, until after its end;
+- SKIP TO FIRST x, LAST x: it leads there, too, until the position of that event;
+- SKIP TO NEXT EVENT: it leads with the row of its first event, which is a part of the key then,
+  until the next row.
+
+A bound is forgotten once nothing can lead before it any more, so what is remembered follows the
+window, not the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.query import Clock
+from cepheid.engine.columns import Column, as_integers, hashes
+from cepheid.engine.operators import FOREVER, Operator
+from cepheid.kernels import load
+from cepheid.kernels.templates.skipping import SKIP
+from cepheid.language.ast import Skip
+from cepheid.plan.nodes import Plan
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+FORGET_AT = 4096
+"""Keys that may be remembered before those are looked for that nothing can reach any more."""
+
+
+@dataclass(frozen=True)
+class Considered:
+    """Matches as AFTER MATCH sees them, whatever alternative they are of.
+
+    `last` and `first` are positions. `end` is a time: it tells matches apart whose ends were moved
+    by delays to between two positions. `rows` has the events of all matches, one match after the
+    other from `offsets` on, each in the order of the pattern. FOREVER stands for a variable that
+    is not bound, and after every group: so a longer group sorts before its own prefix.
+    """
+
+    last: Ints
+    end: Ints
+    first: Ints
+    keys: Ints  # a row per match, a column per part of the key
+    lead: Ints
+    until: Ints
+    offsets: Ints
+    rows: Ints
+    positions: Ints  # of the rows
+
+    def __len__(self) -> int:
+        return len(self.last)
+
+    def take(self, chosen: Ints) -> Considered:
+        lengths = np.diff(self.offsets)[chosen]
+        inside = spread(self.offsets[chosen], lengths)
+        return Considered(
+            self.last[chosen],
+            self.end[chosen],
+            self.first[chosen],
+            self.keys[chosen],
+            self.lead[chosen],
+            self.until[chosen],
+            _offsets(lengths),
+            self.rows[inside],
+            self.positions[inside],
+        )
+
+
+def together(parts: Sequence[Considered]) -> Considered:
+    """The matches of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Considered(
+        np.concatenate([p.last for p in parts]),
+        np.concatenate([p.end for p in parts]),
+        np.concatenate([p.first for p in parts]),
+        np.concatenate([p.keys for p in parts]),
+        np.concatenate([p.lead for p in parts]),
+        np.concatenate([p.until for p in parts]),
+        _offsets(np.concatenate([np.diff(p.offsets) for p in parts])),
+        np.concatenate([p.rows for p in parts]),
+        np.concatenate([p.positions for p in parts]),
+    )
+
+
+def _offsets(lengths: Ints) -> Ints:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+
+
+def spread(starts: Ints, lengths: Ints) -> Ints:
+    """The indexes `start` to `start + length` of every pair, one after the other."""
+    before = np.cumsum(lengths) - lengths
+    indexes: Ints = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+    return indexes
+
+
+# ── order ──
+
+
+def considered_order(matches: Considered) -> Ints:
+    """By end, start, the positions of the events in the order of the pattern, and then the order
+    of the input, which is that of rows."""
+    order = _Order(matches.last)
+    order.refine(matches.end[order.tied])
+    order.refine(matches.first[order.tied])
+    lengths = np.diff(matches.offsets)
+    for values in (matches.positions, matches.rows):
+        at = 0
+        while len(order.tied) and at < lengths[order.tied].max():
+            inside = at < lengths[order.tied]
+            column = np.full(len(inside), FOREVER)
+            column[inside] = values[matches.offsets[order.tied[inside]] + at]
+            order.refine(column)
+            at += 1
+    return order.order
+
+
+class _Order:
+    """An order that is made finer. Only those that are still `tied` are looked at: mostly few."""
+
+    def __init__(self, values: Ints) -> None:
+        self.order: Ints = np.argsort(values, kind="stable")
+        self._places, self._classes = _ties(np.diff(values[self.order]) != 0)
+        self.tied = self.order[self._places]
+
+    def refine(self, values: Ints) -> None:
+        """Let these values of the tied ones decide between them."""
+        between = np.diff(self._classes) != 0
+        if not ((np.diff(values) != 0) & ~between).any():
+            return
+        finer = np.lexsort((values, self._classes))
+        self.order[self._places] = self.tied[finer]
+        still, self._classes = _ties((np.diff(values[finer]) != 0) | between)
+        self._places = self._places[still]
+        self.tied = self.order[self._places]
+
+
+def _ties(steps: Mask) -> tuple[Ints, Ints]:
+    """Given whether each differs from the one before it: the places of those that have an equal
+    beside them, and numbers that are the same for equals."""
+    begins = np.concatenate(([True], steps, [True]))
+    tied = np.flatnonzero(~(begins[:-1] & begins[1:]))
+    return tied, np.cumsum(begins[:-1])[tied]
+
+
+# ── from records ──
+
+
+class Reader:
+    """Reads the records of an alternative's root. `variables` are those that any alternative
+    binds, in the order of the pattern."""
+
+    def __init__(self, plan: Plan, root: Operator, variables: Sequence[str]) -> None:
+        assert plan.after_match is not None
+        self._root = root
+        self._variables = variables
+        self._key = [
+            {v: _column(plan, part[v]) for v in variables if v in root.slots} for part in plan.key
+        ]
+        self._skip = plan.after_match.skip
+        self._target = plan.after_match.variable
+        self._timed = plan.window is None or plan.window.clock is Clock.TIME
+
+    def read(self) -> Considered:
+        """All records that the root has collected."""
+        out, store = self._root.out, self._root.context.store
+        records, n = out.records, out.n
+        bound = {v: self._bound(v) for v in self._variables}
+        lengths = np.zeros(n, np.int64)
+        for variable, (_, counts) in bound.items():
+            lengths += counts + 1 if variable in self._root.groups else 1
+        offsets = _offsets(lengths)
+        rows = np.full(offsets[-1], FOREVER)
+        cursor = offsets[:-1].copy()
+        for variable, (own, counts) in bound.items():
+            rows[spread(cursor, counts)] = own
+            cursor += counts + 1 if variable in self._root.groups else 1
+        positions = rows.copy()
+        there = rows < FOREVER
+        positions[there] = store.position[rows[there] - store.base]
+        last, first = records.last[:n].copy(), records.first[:n].copy()
+        keys = self._keys(bound)
+        match self._skip:
+            case Skip.TO_NEXT_EVENT:
+                lead = np.minimum.reduceat(rows, offsets[:-1])
+                until = lead + 1
+                keys = np.column_stack((keys, lead))
+            case Skip.PAST_LAST_EVENT:
+                lead, until = first, last + 1
+            case Skip.TO_FIRST | Skip.TO_LAST:
+                lead, until = first, self._until(bound)
+            case Skip.NONE:
+                raise AssertionError("there is nothing to choose")
+            case _:
+                assert_never(self._skip)
+        end = records.end[:n].copy() if self._timed else last
+        return Considered(last, end, first, keys, lead, until, offsets, rows, positions)
+
+    def _bound(self, variable: str) -> tuple[Ints, Ints]:
+        """The rows that the records bind to a variable, record after record, and how many."""
+        root, n = self._root, self._root.out.n
+        slots = root.out.records.slots
+        slot = root.slots.get(variable)
+        if slot is None:
+            return np.zeros(0, np.int64), np.zeros(n, np.int64)
+        if variable not in root.groups:
+            own = slots[slot, :n]
+            there = own >= 0
+            return own[there], there.astype(np.int64)
+        pool, counts = root.groups[variable], np.maximum(slots[slot + 1, :n], 0)
+        return pool.rows[spread(slots[slot, :n] - pool.base, counts)], counts
+
+    def _keys(self, bound: Mapping[str, tuple[Ints, Ints]]) -> Ints:
+        """Of one event of each record: all events of a match agree."""
+        store, n = self._root.context.store, self._root.out.n
+        keys = np.zeros((n, len(self._key)), np.int64)
+        missing = np.ones(n, np.bool_)
+        for variable, (rows, counts) in bound.items():
+            chosen = missing & (counts > 0)
+            if self._key and chosen.any():
+                some = rows[(np.cumsum(counts) - counts)[chosen]] - store.base
+                for part, columns in enumerate(self._key):
+                    keys[chosen, part] = as_integers(store.values[columns[variable]][some])
+                missing &= ~chosen
+        return keys
+
+    def _until(self, bound: Mapping[str, tuple[Ints, Ints]]) -> Ints:
+        """The position of the event that is skipped to; where there is none, nothing is dropped."""
+        store = self._root.context.store
+        rows, counts = bound.get(self._target or "", (_NONE, np.zeros(self._root.out.n, np.int64)))
+        until = np.full(len(counts), -FOREVER)
+        some, behind = counts > 0, np.cumsum(counts)
+        at = behind - counts if self._skip is Skip.TO_FIRST else behind - 1
+        until[some] = store.position[rows[at[some]] - store.base]
+        return until
+
+
+_NONE: Ints = np.zeros(0, np.int64)
+
+
+def key_columns(plan: Plan) -> Iterator[Column]:
+    """What the store must keep, so that keys can be told apart."""
+    for part in plan.key:
+        for name in dict.fromkeys(part.values()):
+            yield _column(plan, name)
+
+
+def _column(plan: Plan, name: str) -> Column:
+    return Column(Attribute("", name, plan.schema.columns[name]))
+
+
+# ── choosing ──
+
+
+class Memory:
+    """The bounds that kept matches have set, by key."""
+
+    def __init__(self, jit: bool) -> None:
+        self._kernel: Callable[..., Any] = load(SKIP, jit)
+        self._limit = FORGET_AT
+        self._allocate(0, 0)
+
+    def __len__(self) -> int:
+        """How many keys are remembered."""
+        return self._count
+
+    def _allocate(self, room: int, parts: int) -> None:
+        size = 1 << (2 * room + 1).bit_length()  # half of it stays empty
+        self._room, self._count = room, 0
+        self._table: Ints = np.full(size, -1, np.int64)
+        self._hashes: Ints = np.zeros(room, np.int64)
+        self._keys: Ints = np.zeros((room, parts), np.int64)
+        self._bounds: Ints = np.zeros(room, np.int64)
+
+    def choose(self, matches: Considered) -> Ints:
+        """Which of these are kept, in the order in which they are considered."""
+        order = considered_order(matches)
+        keys, lead, until = matches.keys[order], matches.lead[order], matches.until[order]
+        if self._count + len(order) > self._room:
+            room = max(2 * self._room, self._count + len(order))
+            self._rebuild(np.arange(self._count), room, keys.shape[1])
+        hashed = hashes(((column, None) for column in keys.T), len(keys))
+        return order[self._apply(hashed, keys, lead, until)]
+
+    def _apply(self, hashed: Ints, keys: Ints, lead: Ints, until: Ints) -> Mask:
+        kept = np.zeros(len(lead), np.bool_)
+        memory = (self._table, self._hashes, self._keys, self._bounds)
+        self._count = self._kernel(hashed, keys, lead, until, memory, self._count, kept)
+        return kept
+
+    def _rebuild(self, chosen: Ints, room: int, parts: int) -> None:
+        hashed, keys, bounds = self._hashes[chosen], self._keys[chosen], self._bounds[chosen]
+        self._allocate(room, parts)
+        if len(chosen):
+            self._apply(hashed, keys, bounds, bounds)
+
+    def forget(self, floor: int) -> None:
+        """Nothing will lead before the floor any more: bounds up to there rule out nothing."""
+        if self._count > self._limit:
+            live = np.flatnonzero(self._bounds[: self._count] > floor)
+            self._rebuild(live, 2 * len(live), self._keys.shape[1])
+            self._limit = max(FORGET_AT, 2 * len(live))

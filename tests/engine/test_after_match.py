@@ -1,0 +1,275 @@
+"""AFTER MATCH: what is kept, in which order, and what is remembered for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cepheid.algebra.patterns import positive
+from cepheid.algebra.query import BoundQuery, Clock
+from cepheid.engine.run import Engine
+from cepheid.engine.sink import Choosing
+from cepheid.language.ast import AfterMatch, Skip
+from cepheid.options import Options
+from cepheid.plan.nodes import Plan, waits
+from cepheid.planner import make_plan
+from cepheid.query import Query
+from tests.corpus.reader import Case, bound, case_of, cases
+from tests.engine.harness import Setup, Switching, indexed, multiset, plan_of, run_plan
+from tests.oracle.events import Event, Match
+from tests.oracle.match import matches
+from tests.properties.strategies import cases as random_cases
+from tests.properties.test_engine import setups
+
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "600"))
+
+SETUPS = [
+    Setup(),
+    Setup("right-deep"),
+    Setup(cuts=(1,)),
+    Setup("right-deep", cuts=(2, 3), round_size=1),
+    Setup(round_size=2, push=False, cuts=(5,)),
+    Setup(jit=True),
+]
+
+
+def skipping_plan(query: BoundQuery, setup: Setup) -> Plan:
+    """The plan of all matches, of which the clause then chooses."""
+    everything = plan_of(indexed(replace(query, after_match=None)), setup)
+    return replace(everything, after_match=query.after_match)
+
+
+def run(query: BoundQuery, events: tuple[Event, ...], setup: Setup = Setup()) -> list[Match]:
+    return run_plan(query, events, skipping_plan(query, setup), setup)
+
+
+def listed(query: BoundQuery, found: Iterable[Match]) -> list[Any]:
+    """Matches in their order, comparable."""
+    return [multiset(query, [match]) for match in found]
+
+
+def by_key(query: BoundQuery) -> bool:
+    """Whether the engine is given one key after the other: then the ends aren't in order."""
+    return bool(query.window and query.window.clock is Clock.EVENTS and query.key)
+
+
+def case(pattern: str, events: str) -> Case:
+    """A case of the corpus that is written here."""
+    fields = {"name": "here", "query": f"PATTERN {pattern}", "events": events, "oracle": "none"}
+    return case_of(fields, "here")
+
+
+# ── the corpus, and random queries ──
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=str)
+@pytest.mark.parametrize(
+    "known", [c for c in cases("after_match.txt") if "PREFIXES" not in c.query_text], ids=str
+)
+def test_corpus(known: Case, setup: Setup) -> None:
+    query = bound(known)
+    found = run(query, known.events, setup)
+    assert listed(query, found) == listed(query, matches(query, known.events))
+    assert [dict(m.bindings) for m in found] == [dict(m) for m in known.expected]
+
+
+@st.composite
+def skipping(draw: st.DrawFn, query: BoundQuery) -> BoundQuery:
+    """The query with an AFTER MATCH clause."""
+    skip = draw(st.sampled_from([s for s in Skip if s is not Skip.NONE]))
+    targeted = skip in (Skip.TO_FIRST, Skip.TO_LAST)
+    variable = draw(st.sampled_from(positive(query.pattern))) if targeted else None
+    return replace(query, after_match=AfterMatch(skip, variable))
+
+
+def agrees(query: BoundQuery, events: tuple[Event, ...], found: list[Match]) -> None:
+    expected = matches(query, events)
+    if by_key(query):
+        assert multiset(query, found) == multiset(query, expected)
+    else:
+        assert listed(query, found) == listed(query, expected)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.data())
+def test_keeps_what_the_oracle_keeps_in_its_order(data: st.DataObject) -> None:
+    drawn = data.draw(random_cases())
+    setup = data.draw(setups(drawn))
+    query = data.draw(skipping(bound(drawn)))
+    agrees(query, drawn.events, run(query, drawn.events, setup))
+
+
+@settings(
+    max_examples=EXAMPLES // 3,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.data())
+def test_another_plan_goes_on_with_what_was_kept(data: st.DataObject) -> None:
+    drawn = data.draw(random_cases())
+    query = data.draw(skipping(bound(drawn)))
+    ways = data.draw(st.lists(setups(drawn), min_size=2, max_size=3))
+    plans = [skipping_plan(query, way) for way in ways]
+    if any(waits(root) for root in plans[0].alternatives):
+        ways = [replace(way, push=ways[0].push) for way in ways]
+        plans = [skipping_plan(query, way) for way in ways]
+    found = run_plan(query, drawn.events, plans[0], ways[0], Switching([*plans[1:], plans[0]]))
+    agrees(query, drawn.events, found)
+
+
+# ── by hand ──
+
+
+def kept(pattern: str, events: str, setup: Setup = Setup()) -> list[dict[str, Any]]:
+    """What each match that is kept binds: places in the input."""
+    written = case(pattern, events)
+    return [dict(m.bindings) for m in run(bound(written), written.events, setup)]
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 100])
+def test_a_simultaneous_event_of_the_next_batch_may_come_first(cuts: int) -> None:
+    """The matches end together. That of the second C starts earlier, since its x is that of a1."""
+    found = kept(
+        "A a ; C c WHERE a.x + 0 = c.x WITHIN 10 AFTER MATCH SKIP PAST LAST EVENT",
+        "A@1(x=1) A@2(x=2) C@3(x=2) C@3(x=1)",
+        Setup(cuts=(cuts,), round_size=cuts),
+    )
+    assert found == [{"a": 0, "c": 3}]
+
+
+@pytest.mark.parametrize("cuts", [1, 100])
+def test_a_match_that_waited_is_considered_by_its_end(cuts: int) -> None:
+    """a0 b1 waits until 11, and is then considered before a2 c3, which was known at once."""
+    found = kept(
+        "(A a ; B b ; !D d) | (E e ; C c) WITHIN 10 AFTER MATCH SKIP PAST LAST EVENT",
+        "A@1 E@2 B@3 C@4 A@20",
+        Setup(cuts=(cuts,), round_size=cuts),
+    )
+    assert found == [{"a": 0, "b": 2, "e": None, "c": None}]
+
+
+def test_an_event_may_be_first_in_two_keys() -> None:
+    """Each event is a's with its id and b's with its x: one match per key and first event."""
+    found = kept(
+        "ANY(A) a & ANY(A) b WHERE a.id = b.x WITHIN 10 AFTER MATCH SKIP TO NEXT EVENT",
+        "A@1(id=1, x=2) A@2(id=2, x=1) A@3(id=2, x=1)",
+    )
+    assert found == [{"a": 0, "b": 1}, {"a": 1, "b": 0}]
+
+
+def test_keys_of_several_parts_are_told_apart() -> None:
+    found = kept(
+        "A a ; B b WHERE [id] AND [s] WITHIN 10 AFTER MATCH SKIP PAST LAST EVENT",
+        "A@1(id=1, s='u') A@2(id=1, s='v') A@3(id=1, s='u') B@4(id=1, s='u') B@5(id=1, s='v')",
+    )
+    assert found == [{"a": 0, "b": 3}, {"a": 1, "b": 4}]
+
+
+def test_not_a_number_is_a_key_and_zero_has_no_sign() -> None:
+    found = kept(
+        "A a ; B b WHERE [y] WITHIN 10 AFTER MATCH SKIP PAST LAST EVENT",
+        "A@1(y=nan) A@2(y=nan) A@3(y=0.0) A@4(y=-0.0) B@5(y=nan) B@6(y=0.0)",
+    )
+    assert found == [{"a": 0, "b": 4}, {"a": 2, "b": 5}]
+
+
+def test_a_single_event_without_window() -> None:
+    """Of simultaneous events the first one is kept, also if the others come batches later."""
+    events = "A@1 A@1 A@1 A@2"
+    pattern = "A a AFTER MATCH SKIP PAST LAST EVENT"
+    for cuts in (1, 2, 100):
+        assert kept(pattern, events, Setup(cuts=(cuts,))) == [{"a": 0}, {"a": 3}]
+
+
+def test_a_single_event_with_a_key() -> None:
+    found = kept("A a WHERE [id] AFTER MATCH SKIP PAST LAST EVENT", "A@1(id=1) A@1(id=2) A@1(id=1)")
+    assert found == [{"a": 0}, {"a": 1}]
+
+
+def test_rows_of_no_class_do_not_end_what_is_simultaneous() -> None:
+    """A window of events counts X, but X at 1 doesn't mean that no A at 1 can come."""
+    for cuts in (1, 100):
+        found = kept(
+            "A a WITHIN 1 EVENTS AFTER MATCH SKIP PAST LAST EVENT",
+            "A@1 X@1 X@1 A@1 A@2",
+            Setup(cuts=(cuts,)),
+        )
+        assert found == [{"a": 0}, {"a": 4}]
+
+
+# ── many matches, long streams ──
+
+
+def engine_of(text: str, schema: pa.Schema, **options: Any) -> Engine:
+    query = Query(text).bind(schema, Options(time="ts", type="type"))
+    plan = replace(make_plan(replace(query, after_match=None)), after_match=query.after_match)
+    return Engine(plan, schema, **options)
+
+
+BATCH = 400
+
+
+def stream(batches: int) -> Iterator[pa.RecordBatch]:
+    """Every key lives for a moment only."""
+    random = np.random.default_rng(3)
+    for n in range(batches):
+        ticks = np.arange(n * BATCH, (n + 1) * BATCH)
+        ids = ticks // 20 * 10 + random.integers(0, 5, BATCH)
+        yield pa.record_batch(
+            {
+                "ts": ticks,
+                "type": np.array(["A", "B", "C"])[random.integers(0, 3, BATCH)],
+                "id": ids,
+                "s": [f"key {i}" for i in ids],
+            }
+        )
+
+
+@pytest.mark.parametrize("skip", ["PAST LAST EVENT", "TO NEXT EVENT", "TO FIRST b", "TO LAST b"])
+@pytest.mark.parametrize(
+    "pattern", ["A a ; B b", "A a ; B b ; !C c", "(A a ; B b) | (C c ; B+ b2 ; C c2)"]
+)
+@pytest.mark.parametrize("key", ["id", "s"])
+def test_what_is_remembered_follows_the_window(
+    pattern: str, skip: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cepheid.engine.skipping.FORGET_AT", 20)
+    text = f"PATTERN {pattern} WHERE [{key}] WITHIN 30 AFTER MATCH SKIP {skip}"
+    engine = engine_of(text, next(stream(1)).schema, jit=False, round_size=100)
+    for batch in stream(12):
+        for _ in engine.push(batch):
+            pass
+    sink = engine.tree.sink
+    assert isinstance(sink, Choosing)
+    assert engine.counts.matches > 300
+    assert len(sink._memory) < 200
+    assert sum(len(held.matches) for held in sink._held) < 200
+
+
+@pytest.mark.parametrize("skip", ["PAST LAST EVENT", "TO NEXT EVENT", "TO FIRST b", "TO LAST b"])
+@pytest.mark.parametrize("pattern", ["A a ; B b ; C c", "(A a ; B b ; C c) | (B d ; C e)"])
+def test_more_matches_than_the_roots_collect(
+    pattern: str, skip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The buffer of a root is emptied in the middle of a round, also between equal ends."""
+    monkeypatch.setattr("cepheid.engine.tree.CAPACITY", 3)
+    written = case(
+        f"{pattern} WITHIN 20 AFTER MATCH SKIP {skip}",
+        "A@1 A@2 A@3 B@4 B@5 A@6 B@7 C@8 C@8 A@9 B@10 C@11",
+    )
+    query = bound(written)
+    found = run(query, written.events)
+    assert listed(query, found) == listed(query, matches(query, written.events))
+    assert len(found) >= 2
