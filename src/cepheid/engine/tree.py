@@ -27,6 +27,7 @@ from cepheid.plan.nodes import (
     Plan,
     Run,
     Seq,
+    Stacks,
     waits,
     walk,
 )
@@ -190,5 +191,7 @@ def _final_leaves(node: Node) -> set[Leaf]:
             return _final_leaves(node.left) | _final_leaves(node.right)
         case Run():
             return {node.element}
+        case Stacks():
+            return {node.classes[-1]}
         case Nseq() | Neg() | Kseq() | Filter():
             return _final_leaves(node.input)

@@ -4,7 +4,9 @@ disk. Nothing of ours is imported here; the same source runs as plain Python wit
 from cepheid.kernels.compile import load
 from cepheid.kernels.records import Records, State
 from cepheid.kernels.templates import (
+    Level,
     Pieces,
+    Scan,
     accepted,
     conj,
     filter_,
@@ -12,12 +14,15 @@ from cepheid.kernels.templates import (
     neg,
     nseq_after,
     nseq_before,
+    scan_and_construct,
     seq,
 )
 
 __all__ = [
+    "Level",
     "Pieces",
     "Records",
+    "Scan",
     "State",
     "accepted",
     "conj",
@@ -27,5 +32,6 @@ __all__ = [
     "neg",
     "nseq_after",
     "nseq_before",
+    "scan_and_construct",
     "seq",
 ]

@@ -17,8 +17,9 @@ from cepheid.engine.operators.demand import Demand
 from cepheid.engine.operators.joins import AcceptedLeaf, ConjOperator, SeqOperator
 from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
 from cepheid.engine.operators.searching import NO_HEADS, Passing, Searching, places
+from cepheid.engine.operators.stacks import StacksOperator
 from cepheid.kernels import Pieces
-from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq
+from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq, Stacks
 
 __all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
 
@@ -124,8 +125,14 @@ def _operator(context: Context, node: Node, build: Build, scope: Scope | None) -
             return RunOperator(context, node, build(node.element, scope=None))
         case Filter():
             return FilterOperator(context, node, build(node.input))
+        case Stacks():
+            classes = [build(leaf, scope=None) for leaf in node.classes]
+            return StacksOperator(context, node, *classes)
         case _:
             assert_never(node)
+
+
+_IN_FULL = LeafOperator | ConjOperator | RunOperator | StacksOperator
 
 
 def _connect(
@@ -133,14 +140,15 @@ def _connect(
 ) -> None:
     """Let every SEQ that pulls ask its left input, and what that takes its records from.
 
-    An operator that several others read is not asked by any one of them; nor are CONJ and RUN,
-    which have no single input to wait for. What is below such an operator is evaluated in full.
+    An operator that several others read is not asked by any one of them; nor are CONJ, RUN and
+    stacks, which have no single input to wait for. What is below such an operator is evaluated in
+    full.
     """
     readers = Counter(source for operator in operators for source in operator.inputs)
     readers.update(roots)
 
     def ask(operator: Operator, demand: Demand) -> None:
-        if readers[operator] > 1 or isinstance(operator, LeafOperator | ConjOperator | RunOperator):
+        if readers[operator] > 1 or isinstance(operator, _IN_FULL):
             return
         operator.demand = demand
         assert isinstance(operator, Searching)

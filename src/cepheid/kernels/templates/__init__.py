@@ -15,10 +15,13 @@ from cepheid.kernels.templates.closure import Group, kseq
 from cepheid.kernels.templates.frame import Pieces
 from cepheid.kernels.templates.joins import accepted, conj, filter_, seq
 from cepheid.kernels.templates.negation import neg, nseq_after, nseq_before
+from cepheid.kernels.templates.stacks import Level, Scan, scan_and_construct
 
 __all__ = [
     "Group",
+    "Level",
     "Pieces",
+    "Scan",
     "accepted",
     "conj",
     "filter_",
@@ -26,5 +29,6 @@ __all__ = [
     "neg",
     "nseq_after",
     "nseq_before",
+    "scan_and_construct",
     "seq",
 ]

@@ -1,0 +1,365 @@
+"""Sequence scan and construction over active instance stacks (SASE 3.2, 4.1 to 4.3).
+
+One kernel does both: it goes through the new events of all classes in the order of their
+positions, pushes those of every class but the last on stacks, and for each of the last class walks
+the pointers back. Of simultaneous events those of later classes come first, so that none finds
+another one below it.
+
+An instance of a stack is a row of `FIELDS` and a link for each attribute with partitions: to the
+instance before it in the same partition. A table of partitions has a value in each row, and the
+newest instance of each class with that value: one look tells where an event's predecessors are and
+where it goes itself. Values are compared, not hashes, so a partition is never mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import indent
+
+from cepheid.kernels.records import State
+from cepheid.kernels.templates.frame import Pieces, block, emit, lines
+
+ROW, POSITION, CLOCK, START, RIP, LINK = range(6)
+"""Fields of an instance. POSITION and CLOCK are those of its end. RIP is the most recent instance
+before it in the stack before. START is the latest clock at which a sequence can begin that ends
+with it, or with one before it in its partition: what RIP has, and so on down to the first class.
+It never falls along a partition, so a search can end at the first instance that is too old. LINK
+and those behind it are one for each attribute; of events that last, clock and position of their
+own start follow."""
+
+EMPTY = -(1 << 63) + 1
+"""In place of a partition's first instance: no value has this entry."""
+
+NEVER = 1 << 62
+
+CONSTRUCT = 0
+CURSORS = 1
+"""Where a kernel stands: whether it constructs at all; then cursor and end of each class, size of
+each stack, the instance at hand of each stack, entries of each table."""
+
+SEEK = f"""
+
+@jit
+def seek(table, value):
+    mask = table.shape[0] - 1
+    folded = (value ^ (value >> 31)) & 0x7FFFFFFF
+    e = ((folded * 0x9E3779B1) >> 16) & mask
+    while table[u(e), 1] != {EMPTY} and table[u(e), 0] != value:
+        e = (e + 1) & mask
+    return e
+"""
+
+REHASH = f"""{SEEK}
+
+@jit
+def kernel(old, new, shifts, least, none):
+    used = 0
+    for o in range(old.shape[0]):
+        if old[u(o), 1] == {EMPTY}:
+            continue
+        alive = False
+        for c in range(1, old.shape[1]):
+            alive = alive or old[u(o), u(c)] - shifts[u(c - 1)] > least
+        if not alive:
+            continue
+        e = seek(new, old[u(o), 0])
+        new[u(e), 0] = old[u(o), 0]
+        for c in range(1, old.shape[1]):
+            moved = old[u(o), u(c)] - shifts[u(c - 1)]
+            new[u(e), u(c)] = moved if moved > least else none
+        used += 1
+    return used
+"""
+"""Move the entries of a table whose instances (or clocks) are not all gone: those that, less what
+their stack has lost, are above `least`. How many there are."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What the scan of a chain depends on. `keys[c]` are, for class c, the numbers of the columns
+    that hold its values of the attributes: first those with chains, then those `awaited` (an
+    event is dropped unless the stack before has seen its value). `nullable` are columns with
+    NULLs. `windowed`: an event is pushed only if a sequence in the window can reach it. `lasting`:
+    events have a start of their own."""
+
+    keys: Sequence[tuple[int, ...]]
+    chained: int
+    awaited: int
+    nullable: frozenset[int]
+    windowed: bool
+    lasting: bool
+
+    @property
+    def width(self) -> int:
+        """How many fields an instance has."""
+        return self.opened + 2 if self.lasting else self.opened
+
+    @property
+    def opened(self) -> int:
+        """The field that has the clock of a lasting event's start."""
+        return LINK + self.chained
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """What is given of each class's events."""
+        own = ("clocks", "positions", "rows")
+        return (*own, "starts", "firsts") if self.lasting else own
+
+    @property
+    def last(self) -> int:
+        return len(self.keys) - 1
+
+    @property
+    def columns(self) -> list[int]:
+        return sorted({n for own in self.keys for n in own})
+
+    @property
+    def tables(self) -> int:
+        return self.chained + self.awaited
+
+
+@dataclass
+class Level:
+    """What is tested when the event of a class is bound: lines that end inside the `if`s of the
+    predicates, `depth` levels deep."""
+
+    inner: list[str]
+    depth: int
+
+
+def scan_and_construct(scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> str:
+    """`levels[c]` is for class c; `pieces` has the columns, what is read of the last class's event
+    before anything else is bound, and the results, if the kernel writes them."""
+    classes = range(scan.last + 1)
+    branches = ""
+    for c in reversed(classes):
+        word = "if" if c == scan.last else "elif"
+        test = f"{word} next{c} == now:" if c else "else:"
+        use = _construct(scan, pieces, levels) if c == scan.last else _push(scan, c)
+        branches += f"{test}\n" + indent(_event(scan, c, use), "    ")
+    earliest = f"min({', '.join(f'next{c}' for c in classes)})"
+    return (
+        SEEK
+        + (_meet(scan.chained) if scan.chained > 1 else "")
+        + _HEAD
+        + lines(_names(scan), 1)
+        + lines(pieces.unpack, 1)
+        + lines((f"next{c} = {_next(c)}" for c in classes), 1)
+        + block(f"while True:\n    now = {earliest}\n    if now == {NEVER}:\n        break", 1)
+        + indent(branches, "    " * 2)
+        + lines([*_save(scan), f"state[{State.FRESH}] = 1", f"state[{State.DONE}] = 1"], 1)
+    )
+
+
+_HEAD = f"""
+
+@jit
+def kernel(outer, inner, heads, cols, params, out, results, state):
+    fresh = state[{State.FRESH}]
+    base = state[{State.BASE}]
+    window = state[{State.WINDOW}]
+    k = state[{State.COUNT}]
+    expired = state[{State.EAT}]
+    room = state[{State.ROOM}]
+    out_start = out.start
+    out_end = out.end
+    out_first = out.first
+    out_last = out.last
+    out_slots = out.slots
+    places = cols[0]
+    construct = places[{CONSTRUCT}]
+"""
+
+
+def kept(scan: Scan) -> list[str]:
+    """What `places` holds from `CURSORS` on."""
+    classes, below = range(scan.last + 1), range(scan.last)
+    return [
+        *(f"at{c}" for c in classes),
+        *(f"to{c}" for c in classes),
+        *(f"size{c}" for c in below),
+        *(f"j{c}" for c in below),
+        *(f"used{t}" for t in range(scan.tables)),
+    ]
+
+
+def _names(scan: Scan) -> list[str]:
+    named = [f"{name} = places[{n}]" for n, name in enumerate(kept(scan), CURSORS)]
+    for c in range(scan.last + 1):
+        offset = c * len(scan.arrays)
+        named += [f"{name}{c} = outer[{offset + n}]" for n, name in enumerate(scan.arrays)]
+    named += [f"stack{c} = inner[{c}]" for c in range(scan.last)]
+    named += [f"table{t} = heads[{t}]" for t in range(scan.tables)]
+    for n in scan.columns:
+        named.append(f"values{n} = cols[{1 + 2 * n}]")
+        if n in scan.nullable:
+            named.append(f"known{n} = cols[{2 + 2 * n}]")
+    return named
+
+
+def _save(scan: Scan) -> list[str]:
+    saved = [f"places[{n}] = {name}" for n, name in enumerate(kept(scan), CURSORS)]
+    return [*saved, f"state[{State.COUNT}] = k"]
+
+
+def _next(c: int) -> str:
+    return f"positions{c}[u(at{c})] if at{c} < to{c} else {NEVER}"
+
+
+# ── scan ──
+
+
+def _at(scan: Scan, c: int, j: str, field: int) -> str:
+    """A field of an instance. Without partitions stacks are read from end to end, and each field
+    lies by itself; chains jump, and find all of an instance in one place."""
+    return f"stack{c}[u({j}), {field}]" if scan.chained else f"stack{c}[{field}, u({j})]"
+
+
+def _before(scan: Scan, c: int, j: str) -> str:
+    """The instance before j in its partitions."""
+    if not scan.chained:
+        return f"{j} - 1"
+    links = [_at(scan, c, j, LINK + a) for a in range(scan.chained)]
+    return links[0] if scan.chained == 1 else f"meet(stack{c}, eat, {', '.join(links)})"
+
+
+def _event(scan: Scan, c: int, use: str) -> str:
+    """The event at hand of class c, if its values are known."""
+    tests = [f"known{n}[u(r{c})]" for n in scan.keys[c] if n in scan.nullable]
+    if tests:
+        use = f"if {' and '.join(tests)}:\n" + indent(use, "    ")
+    body = f"eat = max(clock - window, expired)\nr{c} = row - base\n" + use
+    read = [f"row = rows{c}[u(at{c})]", f"clock = clocks{c}[u(at{c})]"]
+    if scan.lasting:
+        read += [f"begin = starts{c}[u(at{c})]", f"first = firsts{c}[u(at{c})]"]
+    begin = "begin" if scan.lasting else "clock"
+    return (
+        lines([*read, f"if {begin} > expired:"], 0)
+        + indent(body, "    ")
+        + f"at{c} += 1\nnext{c} = {_next(c)}\n"
+    )
+
+
+def _seek(scan: Scan, c: int) -> list[str]:
+    return [f"e{t} = seek(table{t}, values{scan.keys[c][t]}[u(r{c})])" for t in range(scan.tables)]
+
+
+def _push(scan: Scan, c: int) -> str:
+    """Put the event on its stack: the first class's always, another's if it has a RIP."""
+    fields = [
+        (ROW, "row"),
+        (POSITION, "now"),
+        (CLOCK, "clock"),
+        (START, "start"),
+        (RIP, "rip"),
+        *((LINK + a, f"table{a}[u(e{a}), {1 + c}]") for a in range(scan.chained)),
+    ]
+    put: list[str] = []
+    if scan.lasting:
+        # One that ends later may have begun earlier: then it is not what is reached.
+        fields += [(scan.opened, "begin"), (scan.opened + 1, "first")]
+        prior = f"table0[u(e0), {1 + c}]" if scan.chained else f"size{c} - 1"
+        put += [
+            f"prior = {prior}",
+            "if prior >= 0:",
+            f"    start = max(start, {_at(scan, c, 'prior', START)})",
+        ]
+    put += [f"{_at(scan, c, f'size{c}', field)} = {value}" for field, value in fields]
+    put += [f"table{a}[u(e{a}), {1 + c}] = size{c}" for a in range(scan.chained)]
+    put += [f"table{a}[u(e{a}), {1 + c}] = clock" for a in range(scan.chained, scan.tables)]
+    put.append(f"size{c} += 1")
+    if c > 0:
+        return _reached(scan, c, lines(put, 0))
+    opened = _seek(scan, c)
+    for t in range(scan.tables):
+        none = -1 if t < scan.chained else -NEVER
+        opened += [
+            f"if table{t}[u(e{t}), 1] == {EMPTY}:",
+            f"    table{t}[u(e{t}), 0] = values{scan.keys[0][t]}[u(r0)]",
+            *(f"    table{t}[u(e{t}), {1 + d}] = {none}" for d in range(scan.last)),
+            f"    used{t} += 1",
+        ]
+    start = "begin" if scan.lasting else "clock"
+    return lines([*opened, f"start = {start}", "rip = -1", *put], 0)
+
+
+def _reached(scan: Scan, c: int, use: str) -> str:
+    """Find the event's RIP: the most recent instance before it in its partitions (the transition
+    filter of SASE 4.2.1 and 4.2.2). If there is one, and one that counts: `use`."""
+    since = "eat" if scan.windowed else "expired"
+    first = "first" if scan.lasting else "now"
+    seen = [f"table{t}[u(e{t}), 1] != {EMPTY}" for t in range(scan.tables)]
+    seen += [f"table{t}[u(e{t}), {c}] > {since}" for t in range(scan.chained, scan.tables)]
+    newest = [f"table{a}[u(e{a}), {c}]" for a in range(scan.chained)]
+    if not newest:
+        newest = [f"size{c - 1} - 1"]
+    rip = newest[0] if len(newest) == 1 else f"meet(stack{c - 1}, eat, {', '.join(newest)})"
+    find = (
+        f"rip = {rip}\n"
+        f"while rip >= 0 and {_at(scan, c - 1, 'rip', POSITION)} >= {first}:\n"
+        f"    rip = {_before(scan, c - 1, 'rip')}\n"
+        "if rip >= 0:\n"
+        f"    start = {_at(scan, c - 1, 'rip', START)}\n"
+        f"    if start > {since}:\n" + indent(use, "    " * 2)
+    )
+    if seen:
+        find = f"if {' and '.join(seen)}:\n" + indent(find, "    ")
+    return lines(_seek(scan, c), 0) + find
+
+
+def _meet(chains: int) -> str:
+    """The newest instance that is in all chains, not older than `eat`: from the one at hand of each
+    they go back, each as far as the others have come (SASE's intersection of stacks)."""
+    a = [f"a{n}" for n in range(chains)]
+    body = "".join(
+        f"    while {a[n]} > a0:\n"
+        f"        {a[n]} = stack[u({a[n]}), {LINK + n}]\n"
+        f"    if {a[n]} < a0:\n"
+        f"        while a0 > {a[n]}:\n"
+        f"            a0 = stack[u(a0), {LINK}]\n"
+        "        continue\n"
+        for n in range(1, chains)
+    )
+    return (
+        f"\n\n@jit\ndef meet(stack, eat, {', '.join(a)}):\n"
+        f"    while a0 >= 0 and stack[u(a0), {CLOCK}] > eat:\n"
+        + indent(body, "    ")
+        + "        return a0\n    return -1\n"
+    )
+
+
+# ── construction ──
+
+
+def _construct(scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> str:
+    """The sequences that end with the event at hand: depth first, from its RIP back."""
+    last = scan.last
+    full = [
+        "if k == room:",
+        *(f"    {line}" for line in _save(scan)),
+        f"    state[{State.FRESH}] = 0",
+        f"    state[{State.DONE}] = 0",
+        "    return",
+    ]
+    copies = [(c, f"r{c} + base") for c in range(last + 1)]
+    begin, first = (scan.opened, scan.opened + 1) if scan.lasting else (START, POSITION)
+    times = (_at(scan, 0, "j0", begin), "clock", _at(scan, 0, "j0", first), "now")
+    body = lines(full, 0) + emit(pieces, copies, times) + "\n"
+    if scan.lasting:
+        body = f"if {_at(scan, 0, 'j0', begin)} > eat:\n" + indent(body, "    ")
+    for c in range(last):
+        level = levels[c]
+        top = "rip" if c == last - 1 else _at(scan, c + 1, f"j{c + 1}", RIP)
+        body = (
+            f"if fresh:\n    j{c} = {top}\n"
+            + ("fresh = 1\n" if c == 0 else "")
+            + f"while j{c} >= 0 and {_at(scan, c, f'j{c}', START)} > eat:\n"
+            + f"    r{c} = {_at(scan, c, f'j{c}', ROW)} - base\n"
+            + lines(level.inner, 1)
+            + indent(body, "    " * (1 + level.depth))
+            + f"    j{c} = {_before(scan, c, f'j{c}')}\n"
+        )
+    level = levels[last]
+    body = lines(pieces.outer, 0) + lines(level.inner, 0) + indent(body, "    " * level.depth)
+    return _reached(scan, last, "if construct and start > eat:\n" + indent(body, "    "))
