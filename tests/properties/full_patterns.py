@@ -26,7 +26,7 @@ class FullPatterns(Patterns, FullConditions):
     """`outer`: the edges of a part are edges of the match, where a closure may stand."""
 
     operators: tuple[str, ...] = (";",)
-    repeats = 45
+    repeats = 55
 
     def operator(self) -> str:
         return self.choose(*self.operators)
@@ -84,7 +84,7 @@ class FullPatterns(Patterns, FullConditions):
         match kind:
             case "closure":
                 free = before.endswith("open") or (not before and most == 1)
-                return self.repeated(most, free=free, negation=negation)
+                return self.repeated(most, anchored=bool(before), free=free, negation=negation)
             case "negation":
                 return self.negation(most - 1), "negation"
             case "nested":
@@ -147,15 +147,19 @@ class FullPatterns(Patterns, FullConditions):
 
     # ── closures ─────────────────────────────────────────────────────────────
 
-    def repeated(self, most: int, *, free: bool, negation: int | None) -> tuple[str, str]:
+    def repeated(
+        self, most: int, *, anchored: bool, free: bool, negation: int | None
+    ) -> tuple[str, str]:
+        """A closure; `anchored`: something stands before it, so that it may be the last part."""
         quantifier = self.choose(*(RUNS if free and self.chance(40) else (*OPEN, "+", "+", "{2}")))
         mode = "" if quantifier in RUNS else self.choose(*MODES)
         if free and quantifier not in RUNS:
             mode = "RUNS"
         first = len(self.variables)
         kind = Kind.OPTIONAL if quantifier == "?" else Kind.GROUP
-        if most >= 3 and self.chance(50):
-            text = f"({self.inside(most - 1, kind, negation)}){quantifier}"
+        if most >= (2 if anchored else 3) and self.chance(50):
+            room = most if anchored else most - 1
+            text = f"({self.inside(room, kind, negation)}){quantifier}"
         else:
             text = self.atom(kind, negation, quantifier)
         text += f" {mode}" if mode else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,16 @@ from cepheid.algebra.patterns import (
     Disjunction,
     Negation,
     Pattern,
-    Sequence,
     Unless,
 )
-from cepheid.algebra.types import Schema
+from cepheid.algebra.patterns import (
+    Sequence as Ordered,
+)
+from cepheid.algebra.types import Schema, Type
 from cepheid.errors import QueryError
 from cepheid.language.ast import Between, Exactly, Mode, Optional
-from tests.corpus.reader import Case, bound
+from tests.corpus.reader import START, Case, bound
+from tests.oracle.events import Event
 from tests.properties.drawing import Kind
 from tests.properties.full_patterns import FullPatterns
 from tests.properties.strategies import COLUMNS, MOST_EVENTS, streams
@@ -29,13 +32,15 @@ from tests.properties.strategies import COLUMNS, MOST_EVENTS, streams
 TRIES = 4
 """How often a query is drawn again if binding refuses it."""
 
+LENGTH = st.sampled_from((0, 0, 1, 0, 2, 4))
+
 BY_THEMSELVES = (Mode.RUNS, Mode.SUBSETS)
 
 
 class FullQueries(FullPatterns):
     def query(self, *, returning: bool = False) -> str:
         lines = [f"PATTERN {self.pattern()}"]
-        drawn = [self.condition() for _ in range(self.choose(0, 1, 1, 2, 1, 0))]
+        drawn = [self.condition() for _ in range(self.choose(0, 1, 0, 1, 2, 0, 1))]
         if drawn:
             lines.append(f"WHERE {' AND '.join(dict.fromkeys(drawn))}")
         if self.chance(15):
@@ -49,8 +54,8 @@ class FullQueries(FullPatterns):
         needed = ";" in pattern or "&" in pattern
         kind = self.choose("time", "time", "time", "events", "time" if needed else "none")
         if kind == "events":
-            return [f"WITHIN {self.choose(7, 5, 9, 12, 3)} EVENTS"]
-        return [f"WITHIN {self.choose(8, 12, 4, 16, 6, 10, 3)}"] if kind == "time" else []
+            return [f"WITHIN {self.choose(9, 7, 12, 5, 14)} EVENTS"]
+        return [f"WITHIN {self.choose(12, 8, 16, 6, 10, 20, 4)}"] if kind == "time" else []
 
     def using(self) -> list[str]:
         strategies = ("SKIP TILL NEXT MATCH", "STRICT CONTIGUITY", "SKIP TILL ANY MATCH")
@@ -98,7 +103,7 @@ def anchored(pattern: Pattern) -> bool:
                 Between(0, 2),
                 Between(0, None),
             )
-        case Sequence():
+        case Ordered():
             return any(anchored(p) for p in pattern.items if not isinstance(p, Negation))
         case Disjunction():
             return all(anchored(p) for p in pattern.items)
@@ -109,13 +114,30 @@ def anchored(pattern: Pattern) -> bool:
 
 
 @st.composite
+def durations(
+    draw: Callable[[st.SearchStrategy[Any]], Any], events: Sequence[Event]
+) -> tuple[Event, ...]:
+    """The same events; some have begun before their time, which is their end."""
+    lengths = draw(st.lists(LENGTH, min_size=len(events), max_size=len(events)))
+    starts = [event.time - length for event, length in zip(events, lengths, strict=True)]
+    return tuple(
+        replace(event, values={**event.values, START: start}, start=start)
+        for event, start in zip(events, starts, strict=True)
+    )
+
+
+@st.composite
 def full_cases(
     draw: Callable[[st.SearchStrategy[Any]], Any],
     most_events: int = MOST_EVENTS,
     returning: bool = False,
+    lasting: bool = False,
 ) -> Case:
-    """`expected` is left to the oracle."""
-    schema = Schema(COLUMNS, "ts", "type", tie=draw(st.sampled_from((None, None, "n"))))
+    """`expected` is left to the oracle. `lasting`: events have a duration, and no tie-break."""
+    if lasting:
+        schema = Schema({**COLUMNS, START: Type.INTEGER}, "ts", "type", start=START)
+    else:
+        schema = Schema(COLUMNS, "ts", "type", tie=draw(st.sampled_from((None, None, "n"))))
     for _ in range(TRIES):
         queries = FullQueries(draw)
         text = queries.query(returning=returning)
@@ -125,5 +147,6 @@ def full_cases(
         except QueryError:
             continue
         if anchored(pattern):
-            return replace(case, events=draw(streams(queries.types, most_events)))
+            events = draw(streams(queries.types, most_events))
+            return replace(case, events=draw(durations(events)) if lasting else events)
     reject()

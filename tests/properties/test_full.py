@@ -45,6 +45,15 @@ def test_every_plan_agrees_with_the_oracle(case: Case, setup: Setup) -> None:
 
 
 @settings(full, max_examples=EXAMPLES // 5)
+@given(full_cases(lasting=True), setups())
+def test_events_with_a_duration(case: Case, setup: Setup) -> None:
+    query = bound(case)
+    found = run(query, case.events, setup)
+    assert multiset(query, found) == multiset(query, matches(query, case.events))
+    assert in_order_of_ends(query, found)
+
+
+@settings(full, max_examples=EXAMPLES // 5)
 @given(full_cases(returning=True), setups())
 def test_every_plan_returns_what_the_oracle_returns(case: Case, setup: Setup) -> None:
     query = bound(case)

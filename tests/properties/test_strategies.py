@@ -9,6 +9,7 @@ from cepheid.algebra.query import Role
 from tests.corpus import bound
 from tests.corpus.reader import Case, table
 from tests.oracle import matches
+from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
 
 SEARCH = settings(
@@ -37,3 +38,23 @@ def test_every_role_meets_a_match(role: Role) -> None:
         return wanted and bool(matches(query, case.events))
 
     assert find(cases(), matching, settings=SEARCH).events
+
+
+CONSTRUCTS = (
+    "->", "=>", "PREFIXES", "SUBSETS", "RUNS", "STRICT", "UNTIL", "PREV", "LAST", "count", "SOME",
+    "OCCURS", "duration", "HAVING", "NEXT MATCH", "CONTIGUITY", "PAST LAST", "TO NEXT", "TO FIRST",
+    "EVENTS", ")+", "){2}", ")?", "!(", "=> !", " | ", " & ", "\\", "@", "[id]",
+)  # fmt: skip
+
+
+def test_full_cases_match_often_and_with_every_construct() -> None:
+    found: list[str] = []
+
+    @settings(SEARCH, max_examples=1200)
+    @given(full_cases())
+    def search(case: Case) -> None:
+        found.append(case.query_text if matches(bound(case), case.events) else "")
+
+    search()
+    assert sum(map(bool, found)) > 0.4 * len(found)
+    assert [word for word in CONSTRUCTS if not any(word in text for text in found)] == []
