@@ -9,7 +9,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.engine.run import Engine
-from cepheid.options import Adaptation, Options
+from cepheid.options import Adaptation, EngineChoice, Options
 from cepheid.planner.adapt import Adapter, moved
 from cepheid.planner.prepare import Prepared, prepare
 from cepheid.statistics import Statistics
@@ -128,10 +128,30 @@ def test_who_has_chosen_is_not_overruled(events: pa.Table, named: dict[str, obje
     assert prepared(events, **named).adaptive is None
 
 
-def test_where_there_is_one_plan_nobody_looks(events: pa.Table) -> None:
+@pytest.mark.parametrize(
+    ("text", "engine"),
+    [
+        ("PATTERN IBM ; Sun WITHIN 5", "tree"),
+        ("PATTERN IBM ; Sun WITHIN 5", "nfa"),
+        ("PATTERN IBM -> Sun WITHIN 5", "auto"),
+        ("PATTERN IBM ; Sun -> Oracle ; Google WITHIN 5", "auto"),
+    ],
+)
+def test_where_no_other_plan_can_take_over_nobody_looks(
+    events: pa.Table, text: str, engine: EngineChoice
+) -> None:
+    options = Options(time="ts", type="name", engine=engine)
+    assert prepare(cep.Query(text).bind(events.schema, options), options).adaptive is None
+
+
+def test_stacks_and_trees_can_take_over_from_each_other(events: pa.Table) -> None:
     options = Options(time="ts", type="name")
-    query = cep.Query("PATTERN IBM ; Sun WITHIN 5")
-    assert prepare(query.bind(events.schema, options), options).adaptive is None
+    query = cep.Query("PATTERN IBM ; Sun WITHIN 5").bind(events.schema, options)
+    adaptive = prepare(query, options).adaptive
+    assert adaptive is not None
+    planned = adaptive.planned
+    names = {planned.winner.name, *(loser.name for loser in planned.losers)}
+    assert names == {"left-deep", "stacks"}
 
 
 @pytest.mark.parametrize(

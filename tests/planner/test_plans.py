@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 import cepheid as cep
-from cepheid.errors import PlanError, UnsupportedError
+from cepheid.errors import PlanError
 from cepheid.plan.text import plan_text
 
 PLANS = {
@@ -202,10 +202,12 @@ def test_members_of_a_conjunction_stay_whole() -> None:
     assert "CONJ" in str(query.explain(plan="(c (a b))"))
 
 
-def test_too_many_alternatives() -> None:
+def test_what_has_too_many_alternatives_for_trees_is_one_automaton() -> None:
     branches = " ; ".join(f"(A a{n} | B b{n} | C c{n})" for n in range(6))
-    with pytest.raises(UnsupportedError, match="729 alternatives, and at most 256"):
-        cep.Query(f"PATTERN {branches} WITHIN 9").explain()
+    query = cep.Query(f"PATTERN {branches} WITHIN 9")
+    assert query.explain().planned.winner.name == "automaton"
+    with pytest.raises(PlanError, match="729 alternatives, and trees are made for at most 256"):
+        query.explain(engine="tree")
 
 
 def test_a_tree_is_over_variables_as_they_were_written() -> None:

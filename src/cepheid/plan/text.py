@@ -1,4 +1,4 @@
-"""Plans as text: a contract, stable and without ids.
+"""Plans as text: a contract, stable and without ids. Below an automaton stand its states.
 
 key: user
 window: 10 seconds
@@ -14,12 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
-from cepheid.algebra.expressions import Expr
+from cepheid.algebra.expressions import Attribute, Expr
+from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import Clock, Variable
-from cepheid.algebra.text import expression_text, span_text
+from cepheid.algebra.text import expression_text, pattern_text, span_text
 from cepheid.algebra.types import Type
+from cepheid.language.ast import Skip
 from cepheid.language.names import quantifier_text
 from cepheid.plan.nodes import (
+    STREAM,
+    Automaton,
     Conj,
     Equality,
     Filter,
@@ -32,7 +36,9 @@ from cepheid.plan.nodes import (
     Plan,
     Run,
     Seq,
+    Stacks,
 )
+from cepheid.plan.states import states
 
 
 def plan_text(plan: Plan) -> str:
@@ -56,6 +62,9 @@ def settings(plan: Plan) -> list[tuple[str, str]]:
         events = plan.window.clock is Clock.EVENTS
         size = f"{plan.window.size} events" if events else span_text(plan.window.size, ticks)
         found.append(("window", size))
+    if plan.after_match is not None and plan.after_match.skip is not Skip.NONE:
+        skip, named = plan.after_match.skip.value, plan.after_match.variable
+        found.append(("after match", skip if named is None else f"{skip} {named}"))
     return found
 
 
@@ -72,7 +81,8 @@ def node_lines(node: Node, variables: Mapping[str, Variable]) -> list[str]:
     ]
     name, conditions = label(node, variables)
     first = f"{name}  {', '.join(conditions)}" if conditions else name
-    return [first, *_branches(inputs)]
+    told = states(node, variables) if isinstance(node, Automaton) else ()
+    return [first, *(f"│ {state}" for state in told), *_branches(inputs)]
 
 
 def inputs_of(node: Node) -> tuple[tuple[Node, bool], ...]:
@@ -92,6 +102,11 @@ def inputs_of(node: Node) -> tuple[tuple[Node, bool], ...]:
             return ((node.element, False),)
         case Filter():
             return ((node.input, False),)
+        case Stacks():
+            return tuple((leaf, False) for leaf in node.classes)
+        case Automaton():
+            taken = (*positive(node.pattern), STREAM)
+            return tuple((leaf, leaf.variable not in taken) for leaf in node.leaves)
         case _:
             assert_never(node)
 
@@ -128,11 +143,27 @@ def label(node: Node, variables: Mapping[str, Variable]) -> tuple[str, list[str]
             return name, [*(f"hash({k.name})" for k in node.key), *tests]
         case Filter():
             return "FILTER", [expression_text(p) for p in node.predicates]
+        case Stacks():
+            parts = [_agreeing(part) for part in node.equivalences]
+            name = " ".join(["STACKS", *parts, *([node.strategy.value] if parts else [])])
+            return name, [expression_text(p) for p in node.predicates]
+        case Automaton():
+            parts = [_agreeing(tuple(a for a in part if a is not None)) for part in node.key]
+            return " ".join(["AUTOMATON", *parts]), [pattern_text(node.pattern, variables)]
         case _:
             assert_never(node)
 
 
+def _agreeing(attributes: tuple[Attribute, ...]) -> str:
+    """`[id]`, or the attributes if the column's name isn't the same for all."""
+    names = {attribute.name for attribute in attributes}
+    texts = names if len(names) == 1 else map(expression_text, attributes)
+    return f"[{' = '.join(texts)}]"
+
+
 def _leaf(variable: Variable) -> str:
+    if variable.name == STREAM:
+        return "every event"
     types = " | ".join(variable.types)
     return variable.name if types in ("", variable.name) else f"{types} {variable.name}"
 

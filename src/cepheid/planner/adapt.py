@@ -18,7 +18,7 @@ from typing import Literal
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.run import Engine
 from cepheid.engine.sampling import Sampler, Windowed, targets
-from cepheid.options import Adaptation
+from cepheid.options import Adaptation, EngineChoice
 from cepheid.plan.nodes import Plan, waits
 from cepheid.plan.profile import Replan
 from cepheid.planner.choice import Propagation
@@ -49,6 +49,7 @@ class Adaptive:
     adaptation: Adaptation
     negation: str = "auto"
     propagation: Propagation | Literal["auto"] = "auto"
+    engine: EngineChoice = "auto"
 
     def search(self, statistics: Statistics) -> Planned:
         """The best plan for these statistics that can replace the one that runs."""
@@ -56,7 +57,14 @@ class Adaptive:
         if any(waits(root) for root in self.planned.plan.alternatives):
             # What waits must wait for the same in all plans: negations stay where they are.
             negation = "top" if any(c.top for c in self.planned.winner.choices) else "push"
-        return search(self.query, statistics, negation=negation, propagation=self.propagation)
+        return search(
+            self.query,
+            statistics,
+            engine=self.engine,
+            negation=negation,
+            propagation=self.propagation,
+            limit=self.planned.plan.limit,
+        )
 
 
 class Adapter:

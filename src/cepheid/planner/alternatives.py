@@ -7,24 +7,14 @@ joins. What two alternatives have in common is shared again as equal subtrees of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import assert_never
 
-from cepheid.algebra.expressions import (
-    Aggregate,
-    Attribute,
-    Constant,
-    Every,
-    Expr,
-    Previous,
-    Some,
-    TimeSpan,
-    Whole,
-    transform,
-    variables,
-)
+from cepheid.algebra.absence import applies, without_absent
+from cepheid.algebra.expressions import Expr, variables
 from cepheid.algebra.patterns import (
     Closure,
     Conjunction,
@@ -39,31 +29,54 @@ from cepheid.algebra.patterns import (
     walk,
 )
 from cepheid.algebra.query import BoundQuery, Conjunct
-from cepheid.errors import UnsupportedError
+from cepheid.errors import PlanError
 from cepheid.language.ast import SequenceOperator
+from cepheid.plan.nodes import Automaton
 
 MOST_ALTERNATIVES = 256
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One choice of branches: a pattern without disjunctions and the conditions that apply."""
+    """One choice of branches: a pattern without disjunctions and the conditions that apply.
+    `segments` are items of the pattern that automata evaluate, with all conditions inside them."""
 
     pattern: Pattern
     where: tuple[Conjunct, ...]
     having: tuple[Expr, ...]
+    segments: tuple[tuple[Pattern, Automaton], ...] = ()
 
 
 def alternatives(query: BoundQuery) -> tuple[Alternative, ...]:
     """Every choice of branches of the query's disjunctions, in the order of the pattern."""
-    patterns = _expand(query.pattern)
-    if len(patterns) > MOST_ALTERNATIVES:
-        raise UnsupportedError(
-            f"the disjunctions of this pattern multiply to {len(patterns)} alternatives, and at "
-            f"most {MOST_ALTERNATIVES} can run; write ANY(..) where branches are single events"
+    count = count_alternatives(query)
+    if count > MOST_ALTERNATIVES:
+        raise PlanError(
+            f"the disjunctions of this pattern multiply to {count} alternatives, and trees are "
+            f"made for at most {MOST_ALTERNATIVES}; an automaton runs it (engine='nfa')"
         )
+    patterns = _expand(query.pattern)
     disjunctions = tuple(p for p in walk(query.pattern) if isinstance(p, Disjunction))
     return tuple(_restrict(query, pattern, disjunctions) for pattern in patterns)
+
+
+def count_alternatives(query: BoundQuery) -> int:
+    """How many there would be, without making them."""
+    return _count(query.pattern)
+
+
+def _count(pattern: Pattern) -> int:
+    match pattern:
+        case Leaf() | Negation():
+            return 1
+        case Disjunction():
+            return sum(_count(item) for item in pattern.items)
+        case Sequence() | Conjunction():
+            return math.prod(_count(item) for item in pattern.items)
+        case Closure() | Delay() | Unless():
+            return _count(pattern.item)
+        case _:
+            assert_never(pattern)
 
 
 def _restrict(
@@ -87,36 +100,6 @@ def _restrict(
             if applies(variables(h), present, disjunctions)
         ),
     )
-
-
-def applies(
-    read: Iterable[str], present: frozenset[str], disjunctions: Iterable[Disjunction]
-) -> bool:
-    """Whether a conjunct counts for this choice: of every disjunction of which it reads exactly
-    one branch, that branch was taken."""
-    names = frozenset(read)
-    for disjunction in disjunctions:
-        branches = [b for branch in disjunction.items if (b := frozenset(leaves(branch))) & names]
-        if len(branches) == 1 and not branches[0] & present:
-            return False
-    return True
-
-
-def without_absent(expr: Expr, present: frozenset[str]) -> Expr:
-    """Variables of branches not taken read as NULL."""
-
-    def change(node: Expr) -> Expr | None:
-        match node:
-            case Attribute() | Previous() | Aggregate() | Whole() if node.variable not in present:
-                return Constant(None, node.type)
-            case Every() | Some() if node.variable not in present:
-                return node.condition
-            case TimeSpan():
-                return replace(node, variables=tuple(v for v in node.variables if v in present))
-            case _:
-                return None
-
-    return transform(expr, change)
 
 
 def _expand(pattern: Pattern) -> list[Pattern]:

@@ -1,101 +1,145 @@
-"""Plans in which one event automaton evaluates the whole pattern.
+"""Patterns, or parts of them, as event automata.
 
-It is the strategy for all that trees of joins can't run: where what is bound decides what is taken
-next (`->`, `=>`, closure modes), the order of binding is part of the meaning. It runs everything
-else, too, disjunctions included.
+They are the strategy for all that trees of joins can't run: where what is bound decides what is
+taken next (`->`, `=>`, closure modes), the order of binding is part of the meaning. They run
+everything else, too, disjunctions included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.patterns import Closure, Pattern, Sequence, leaves, walk
-from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role, Variable
+from cepheid.algebra.expressions import Attribute, Call
+from cepheid.algebra.keys import find_key, implied
+from cepheid.algebra.patterns import Closure, Pattern, leaves, walk
+from cepheid.algebra.patterns import Sequence as SequencePattern
+from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Kind, Role, Variable
+from cepheid.algebra.types import Type
 from cepheid.language.ast import SequenceOperator
-from cepheid.plan.nodes import STREAM, Automaton, Leaf, Plan
+from cepheid.options import Limit
+from cepheid.plan.nodes import STREAM, Automaton, Leaf, Node, Plan
+from cepheid.plan.nodes import walk as walk_plan
+
+Place = tuple[str, str]
+"""A variable and one of its columns."""
 
 
-def automaton_plan(query: BoundQuery) -> Plan:
+def automaton_plan(query: BoundQuery, limit: Limit | None = None) -> Plan:
     """One automaton for the whole pattern."""
-    strict = is_strict(query.pattern)
-    names = leaves(query.pattern)
-    filters = leaf_filters(query.pattern, query.where)
-    nodes = [
-        Leaf(name, tuple(c.expression for c in filters if c.variables == (name,))) for name in names
-    ]
-    if strict:
-        nodes.append(Leaf(STREAM))
-    root = Automaton(
-        pattern=query.pattern,
-        leaves=tuple(nodes),
-        where=tuple(c for c in query.where if c not in filters),
-        checks=query.having,
-        key=_key(query, tuple(node.variable for node in nodes)),
-    )
+    root = _automaton(query, query.pattern, query.where, query.key)
+    return plan_of(query, (replace(root, checks=query.having),), limit)
+
+
+def plan_of(query: BoundQuery, roots: tuple[Node, ...], limit: Limit | None = None) -> Plan:
+    """What an engine must know of a query beside its roots. If some of them look at all events of
+    the stream, these are a class of their own."""
+    nodes = (node for root in roots for node in walk_plan(root))
+    strict = any(isinstance(node, Leaf) and node.variable == STREAM for node in nodes)
     return Plan(
-        alternatives=(root,),
+        alternatives=roots,
         variables={**query.variables, STREAM: _stream(query)} if strict else query.variables,
         outputs=query.outputs,
         window=query.window,
-        key=tuple(_columns(query, part.columns, strict) for part in query.key),
+        key=tuple(_columns(part, query.key, strict) for part in query.key),
         schema=query.schema,
         required=query.required,
         renamed=query.renamed,
         after_match=query.after_match,
+        limit=limit,
     )
+
+
+def segment(query: BoundQuery, pattern: Pattern, where: tuple[Conjunct, ...]) -> Automaton:
+    """A self-contained part of the pattern. Equalities that connect all its classes are a key of
+    its own, unless something in it looks at events that a condition refuses."""
+    key = query.key
+    names = leaves(pattern)
+    single = all(query.variables[name].kind is Kind.SINGLE for name in names)
+    if single and not is_strict(pattern):
+        links = {c.expression: link for c in where if (link := _link(c))}
+        own = find_key(links.values(), names)
+        where = tuple(
+            c for c in where if c.expression not in links or not implied(links[c.expression], own)
+        )
+        key = (*key, *own)
+    return _automaton(query, pattern, where, key)
 
 
 def is_strict(pattern: Pattern) -> bool:
     """Whether some of it looks at events of the stream that the pattern doesn't name."""
     return any(
-        (isinstance(p, Sequence) and SequenceOperator.STRICT in p.operators)
+        (isinstance(p, SequencePattern) and SequenceOperator.STRICT in p.operators)
         or (isinstance(p, Closure) and p.strict)
         for p in walk(pattern)
     )
 
 
-def leaf_filters(pattern: Pattern, where: tuple[Conjunct, ...]) -> tuple[Conjunct, ...]:
+def _automaton(
+    query: BoundQuery, pattern: Pattern, where: tuple[Conjunct, ...], key: Sequence[KeyPart]
+) -> Automaton:
+    filters = _leaf_filters(pattern, where)
+    nodes = [
+        Leaf(name, tuple(c.expression for c in filters if c.variables == (name,)))
+        for name in leaves(pattern)
+    ]
+    strict = is_strict(pattern)
+    if strict:
+        nodes.append(Leaf(STREAM))
+    types = query.schema.columns
+    parts = [_columns(part, key, strict) for part in key]
+    return Automaton(
+        pattern=pattern,
+        leaves=tuple(nodes),
+        where=tuple(c for c in where if c not in filters),
+        key=tuple(
+            tuple(
+                Attribute(node.variable, columns[node.variable], types[columns[node.variable]])
+                if node.variable in columns
+                else None
+                for node in nodes
+            )
+            for columns in parts
+        ),
+    )
+
+
+def _leaf_filters(pattern: Pattern, where: tuple[Conjunct, ...]) -> tuple[Conjunct, ...]:
     """The conjuncts that leaves apply: they read one event, so they always belong to its class.
 
     UNTIL also looks at events that a filter refuses, so those of its closure stay above.
     """
-    present = frozenset(leaves(pattern))
     until = frozenset(
         name
         for p in walk(pattern)
         if isinstance(p, Closure) and p.until is not None
         for name in leaves(p)
     )
+    present = frozenset(leaves(pattern)) - until
     return tuple(
         c
         for c in where
-        if c.role is Role.CLASS and len(c.variables) == 1 and c.variables[0] in present - until
+        if c.role is Role.CLASS and len(c.variables) == 1 and c.variables[0] in present
     )
 
 
-def _uniform(query: BoundQuery) -> bool:
-    """Whether every event of the stream has its place among the keys: otherwise `=>` looks at the
-    whole stream (semantics: partition key)."""
-    return all(part.uniform is not None for part in query.key)
-
-
-def _key(query: BoundQuery, names: tuple[str, ...]) -> tuple[tuple[Attribute | None, ...], ...]:
-    def attribute(variable: str, columns: dict[str, str]) -> Attribute | None:
-        column = columns.get(variable)
-        if column is None:
+def _link(conjunct: Conjunct) -> tuple[Place, Place] | None:
+    """The attributes of two classes that the conjunct makes equal."""
+    match conjunct.expression:
+        case Call("=", (Attribute() as one, Attribute() as other)) if one.type is other.type:
+            if one.type in (Type.DECIMAL, Type.OTHER) or one.variable == other.variable:
+                return None
+            return (one.variable, one.name), (other.variable, other.name)
+        case _:
             return None
-        return Attribute(variable, column, query.schema.columns[column])
-
-    parts = (_columns(query, part.columns, STREAM in names) for part in query.key)
-    return tuple(tuple(attribute(name, columns) for name in names) for columns in parts)
 
 
-def _columns(query: BoundQuery, columns: Mapping[str, str], strict: bool) -> dict[str, str]:
-    """The columns of a part of the key, for the stream's events too where they have one."""
-    if strict and _uniform(query):
-        return {**columns, STREAM: next(iter(columns.values()))}
-    return dict(columns)
+def _columns(part: KeyPart, key: Sequence[KeyPart], strict: bool) -> Mapping[str, str]:
+    """The columns of a part of the key, for the stream's events too where they have one: unless
+    every part is uniform, `=>` looks at the whole stream (semantics: partition key)."""
+    if strict and all(p.uniform is not None for p in key):
+        return {**part.columns, STREAM: str(part.uniform)}
+    return part.columns
 
 
 def _stream(query: BoundQuery) -> Variable:

@@ -31,15 +31,17 @@ from cepheid.plan.nodes import (
     bound,
 )
 from cepheid.planner.alternatives import Alternative
+from cepheid.planner.chains import chain, stacks_of
 from cepheid.planner.choice import Choice
-from cepheid.planner.gaps import core
+from cepheid.planner.gaps import core, is_segment
 from cepheid.planner.parts import Group, Negated, Parts
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, fold, names, restrict
 
 
 def build(query: BoundQuery, alternative: Alternative, choice: Choice) -> Node:
     """The tree of one alternative, without what propagation adds to it."""
-    return _Builder(Parts(query, alternative, choice.top)).build(choice.shape)
+    builder = _Builder(Parts(query, alternative, choice.top))
+    return builder.stacks() if choice.stacks else builder.build(choice.shape)
 
 
 def negated_node(parts: Parts, negated: Negated) -> Node:
@@ -52,6 +54,8 @@ def shape_of(pattern: Pattern, style: str) -> Shape:
     match pattern:
         case LeafPattern():
             return pattern.variable
+        case Sequence() if is_segment(pattern):
+            return fold(list(core(pattern)), LEFT_DEEP)
         case Sequence() | Conjunction():
             return fold([shape_of(i, style) for i in pattern.items if core(i)], style)
         case _:
@@ -78,6 +82,15 @@ class _Builder:
             styled = shape in (LEFT_DEEP, RIGHT_DEEP)
             tree = restrict(shape_of(pattern, str(shape)) if styled else shape, wanted)
             node = self._node(pattern, tree or wanted[0])
+        return self._finished(node)
+
+    def stacks(self) -> Node:
+        """A chain in one operator, and above it what stands between its events."""
+        names_ = chain(self.parts.pattern)
+        assert names_ is not None
+        return self._finished(stacks_of(self.parts, names_, self._take(names_)))
+
+    def _finished(self, node: Node) -> Node:
         node = self._attach(node, top=True)
         rest = (*self.predicates, *self.parts.final)
         return Filter(node, rest) if rest else node
@@ -99,6 +112,8 @@ class _Builder:
         match pattern:
             case LeafPattern():
                 return self.parts.leaf(pattern.variable)
+            case Sequence() if is_segment(pattern):
+                return self.parts.segments[pattern]
             case Sequence():
                 return self._sequence([i for i in pattern.items if core(i)], shape)
             case Conjunction():

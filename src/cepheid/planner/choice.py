@@ -17,8 +17,10 @@ right ones ask for it, `pass-down` also filters by the triggering event what is 
 class Choice:
     """One way to evaluate an alternative. `shape` is a tree over its variables, or a style
     (`left-deep`). `top` are the indices of the negations that are filters on top; all others go
-    down as far as they can, as NSEQ where that is correct."""
+    down as far as they can, as NSEQ where that is correct. `stacks`: the alternative is a chain
+    that stacks evaluate, with all that hangs on it above them; it has no tree then."""
 
     shape: Shape
     top: frozenset[int] = frozenset()
     propagation: Propagation = "lazy"
+    stacks: bool = False

@@ -18,6 +18,7 @@ from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.types import Type
 from cepheid.language.ast import Quantifier
 from cepheid.plan.nodes import (
+    Automaton,
     Conj,
     Equality,
     Filter,
@@ -29,6 +30,7 @@ from cepheid.plan.nodes import (
     Plan,
     Run,
     Seq,
+    Stacks,
 )
 from cepheid.planner.demand import demanded
 from cepheid.planner.figures import Figures, figures_of
@@ -44,6 +46,7 @@ from cepheid.planner.flows import (
     sequence,
 )
 from cepheid.planner.planned import Estimate
+from cepheid.planner.scanning import automaton_estimate, stacks_estimate
 from cepheid.planner.weights import Weights, calibrated
 from cepheid.statistics import Statistics
 
@@ -234,6 +237,10 @@ class Costing:
                 flow = before.attach(chance=self.chances(node.predicates))
                 cost = weights.test * len(node.predicates) * before.rows
                 return flow, Estimate(flow.rows, before.rows, cost + weights.output * flow.rows)
+            case Stacks():
+                return stacks_estimate(self, node)
+            case Automaton():
+                return automaton_estimate(self, node)
             case _:
                 assert_never(node)
 

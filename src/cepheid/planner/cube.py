@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Expr, variables
 from cepheid.algebra.patterns import Leaf as LeafPattern
+from cepheid.algebra.patterns import Pattern
 from cepheid.plan.nodes import Conj, Node, Seq, bound
 from cepheid.planner.build import negated_node
 from cepheid.planner.cost import (
@@ -40,6 +41,7 @@ from cepheid.planner.flows import (
     power,
     sequence,
 )
+from cepheid.planner.gaps import core
 from cepheid.planner.parts import Group, Negated, Parts
 
 Floats = NDArray[np.float64]
@@ -137,11 +139,17 @@ class Spans:
         own = self.bit(pattern.variable)
         return Span(flow, flow, own, own, 0, 0, 0, 0)
 
+    def segment(self, pattern: Pattern) -> Span:
+        """The matches of an automaton."""
+        flow = self.costing.flow(self.parts.segments[pattern])
+        own = self.mask(frozenset(core(pattern)))
+        return Span(flow, flow, own, own, 0, 0, 0, 0)
+
     def whole(self, kind: Kind, left: Span, right: Span) -> Span:
         """Both parts joined, with all that is inside."""
         plain = (sequence if kind is Seq else conjunction)(left.plain, right.plain)
-        core = left.core | right.core
-        have, attached = self._groups(core)
+        both = left.core | right.core
+        have, attached = self._groups(both)
         negations = [
             (1 << i, n.met)
             for i, n in enumerate(self.negations, len(self.closures))
@@ -158,12 +166,12 @@ class Spans:
         return Span(
             flow,
             plain,
-            core,
+            both,
             have,
             sum(bit for bit, _ in inside),
             attached | sum(bit for bit, _ in negations),
             len(inside) - len(edges),
-            len(edges) + (core.bit_count() - 1) * len(self.parts.query.key),
+            len(edges) + (plain.events - 1) * len(self.parts.query.key),
         )
 
     def _groups(self, have: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.language.ast import Between, Exactly, Optional
 from cepheid.plan.nodes import Gap
+from cepheid.planner.needs import beyond_trees
 
 Items = tuple[Pattern, ...]
 
@@ -32,9 +33,20 @@ class Placed:
     gap: Gap
 
 
+def is_segment(pattern: Pattern) -> bool:
+    """Whether an automaton evaluates this part of a pattern that trees join (see `segments`)."""
+    if not isinstance(pattern, Sequence):
+        return False
+    groups = [item for item in pattern.items if isinstance(item, Closure)]
+    return beyond_trees(pattern) is not None or any(beyond_trees(group) for group in groups)
+
+
 def core(pattern: Pattern) -> tuple[str, ...]:
-    """Variables that every match binds to one event: what the join tree is over."""
+    """Variables that every match binds to one event: what the join tree is over. Those of a
+    segment, groups too, come together."""
     match pattern:
+        case Sequence() if is_segment(pattern):
+            return positive(pattern)
         case Leaf():
             return (pattern.variable,)
         case Negation() | Closure():
@@ -55,6 +67,8 @@ def between(pattern: Pattern) -> tuple[Placed, ...]:
 def _visit(pattern: Pattern, before: Items, after: Items) -> Iterator[Placed]:
     """`before` and `after`: the items around, in all enclosing sequences, nearest first."""
     match pattern:
+        case Sequence() if is_segment(pattern):
+            pass  # what is inside belongs to its automaton
         case Sequence():
             for i, item in enumerate(pattern.items):
                 left = tuple(reversed(pattern.items[:i])) + before

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cepheid.plan.nodes import Node, Plan, Seq
+from cepheid.plan.nodes import Equivalence, Node, Plan, Seq, Stacks
 from cepheid.planner.cost import Costing
 from cepheid.planner.propagation import mapped
 
@@ -23,7 +23,26 @@ def with_lookups(plan: Plan, costing: Costing) -> Plan:
 def cheapest_lookups(node: Node, costing: Costing) -> Node:
     """The same for one tree."""
     node = mapped(node, lambda child: cheapest_lookups(child, costing))
+    if isinstance(node, Stacks):
+        return _partitioned(node, costing)
     if not isinstance(node, Seq) or not node.equalities or not costing.figures.scans:
         return node
     scan = replace(node, scan=True)
     return scan if costing.estimate(scan).cost < costing.estimate(node).cost else node
+
+
+def _partitioned(node: Stacks, costing: Costing) -> Stacks:
+    """Stacks parted by what has the most values; of several equivalences (SASE 4.2.2), either all
+    are chained, or the others are tested, whichever costs less."""
+    values = costing.figures.values
+    ordered = sorted(
+        node.equivalences, key=lambda part: sum(values(a.variable, a.name) for a in part)
+    )
+    node = replace(node, equivalences=tuple(reversed(ordered)))
+    if len(ordered) < 2:
+        return node
+    ways = [
+        replace(node, strategy=strategy)
+        for strategy in (Equivalence.FILTERING, Equivalence.MULTIPLE)
+    ]
+    return min(ways, key=lambda way: costing.estimate(way).cost)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from cepheid.algebra.absence import applies, without_absent
 from cepheid.algebra.expressions import (
     Attribute,
     Call,
@@ -33,7 +34,7 @@ from cepheid.algebra.query import BoundQuery, Kind, Role
 from cepheid.algebra.types import Type
 from cepheid.language.ast import Exactly, Quantifier
 from cepheid.plan.nodes import Equality, Gap, Leaf
-from cepheid.planner.alternatives import Alternative, applies, negated_branches, without_absent
+from cepheid.planner.alternatives import Alternative, negated_branches
 from cepheid.planner.gaps import Placed, between
 
 
@@ -105,6 +106,7 @@ class Parts:
     def __init__(self, query: BoundQuery, alternative: Alternative, top: frozenset[int]) -> None:
         self.query = query
         self.pattern = alternative.pattern
+        self.segments = dict(alternative.segments)
         self.conjunctive = any(isinstance(p, Conjunction) for p in walk(self.pattern))
         where = alternative.where
         self.filters = {

@@ -10,7 +10,7 @@ import pyarrow as pa
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.run import Engine
 from cepheid.options import Options
-from cepheid.plan.nodes import Plan
+from cepheid.plan.nodes import Automaton, Plan, walk
 from cepheid.planner.adapt import Adapter, Adaptive
 from cepheid.planner.cost import cost_of
 from cepheid.planner.figures import check
@@ -57,7 +57,7 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
         without.add("factoring")  # a tree is over the variables as they were written
 
     def cost(candidate: BoundQuery) -> float:
-        return cost_of(search(candidate, statistics).plan, statistics)
+        return cost_of(search(candidate, statistics, engine=options.engine).plan, statistics)
 
     rewritten = rewrite(query, statistics, without, cost)
     if options.stats is not None:
@@ -65,16 +65,30 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
     planned = search(
         rewritten.query,
         statistics,
+        engine=options.engine,
         plan=options.plan,
         negation=options.negation,
         propagation=options.propagation,
+        limit=options.limit,
     )
     adaptive = None
-    if options.adapt is not None and options.plan == AUTO and planned.losers:
+    free = options.plan == AUTO and planned.losers and not _has_automaton(planned.plan)
+    if options.adapt is not None and free:
         adaptive = Adaptive(
-            rewritten.query, planned, options.adapt, options.negation, options.propagation
+            rewritten.query,
+            planned,
+            options.adapt,
+            options.negation,
+            options.propagation,
+            options.engine,
         )
     return Prepared(rewritten, planned, adaptive)
+
+
+def _has_automaton(plan: Plan) -> bool:
+    """What automata hold can't be handed to another plan."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return any(isinstance(node, Automaton) for node in nodes)
 
 
 def analyzed(query: BoundQuery) -> BoundQuery:

@@ -10,6 +10,7 @@ from cepheid.algebra.expressions import Call, Expr, variables
 from cepheid.algebra.query import Kind, Variable
 from cepheid.algebra.types import Type
 from cepheid.plan.nodes import (
+    Automaton,
     Conj,
     Filter,
     Kseq,
@@ -20,7 +21,9 @@ from cepheid.plan.nodes import (
     Plan,
     Run,
     Seq,
+    Stacks,
     bound,
+    walk,
 )
 from cepheid.planner.choice import Propagation
 
@@ -61,11 +64,17 @@ def propagated(
 
 
 def set_pull(node: Node, pull: bool) -> Node:
-    """Every SEQ pulls, or none does; there is nothing to be pulled from a leaf."""
+    """Every SEQ pulls, or none does; there is nothing to be pulled from a leaf, and an automaton
+    decides by itself what it makes."""
     node = mapped(node, lambda child: set_pull(child, pull))
     if isinstance(node, Seq):
-        return replace(node, pull=pull and not isinstance(node.left, Leaf), passed=())
+        willing = not isinstance(node.left, Leaf) and not _has_automaton(node.left)
+        return replace(node, pull=pull and willing, passed=())
     return node
+
+
+def _has_automaton(node: Node) -> bool:
+    return any(isinstance(part, Automaton | Stacks) for part in walk(node))
 
 
 def eligible(root: Node, known: Mapping[str, Variable]) -> Iterator[Passable]:
@@ -73,7 +82,7 @@ def eligible(root: Node, known: Mapping[str, Variable]) -> Iterator[Passable]:
     triggering event comes in at its end (thesis 4.4.1). Into a lone leaf nothing is passed: its
     events are tested with the same records at once."""
     for node in _rightmost(root):
-        if not isinstance(node, Seq) or isinstance(node.left, Leaf):
+        if not isinstance(node, Seq) or isinstance(node.left, Leaf) or _has_automaton(node.left):
             continue
         levels = dict(_levels(node.left, 1))
         for predicate in _across(node):
@@ -111,7 +120,7 @@ def _rightmost(node: Node) -> Iterator[Node]:
             yield from _rightmost(node.right)
         case Nseq() | Neg() | Kseq() | Filter():
             yield from _rightmost(node.input)
-        case Leaf() | Conj() | Run():
+        case Leaf() | Conj() | Run() | Stacks() | Automaton():
             pass
         case _:
             assert_never(node)
@@ -127,7 +136,7 @@ def _levels(node: Node, above: int) -> Iterator[tuple[str, int]]:
             yield from _levels(node.right, above + 1)
         case Nseq() | Neg() | Kseq() | Filter():
             yield from _levels(node.input, above + 1)
-        case Run():
+        case Run() | Stacks() | Automaton():
             pass
         case _:
             assert_never(node)
@@ -142,7 +151,7 @@ def _across(node: Seq) -> Iterator[Expr]:
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The node with other inputs."""
     match node:
-        case Leaf() | Run():
+        case Leaf() | Run() | Stacks() | Automaton():
             return node
         case Seq() | Conj():
             return replace(node, left=change(node.left), right=change(node.right))

@@ -15,10 +15,19 @@ from typing import Final, Literal, assert_never
 from cepheid.algebra.expressions import Expr
 from cepheid.algebra.patterns import Negation, leaves, walk
 from cepheid.algebra.query import BoundQuery
+from cepheid.errors import PlanError
+from cepheid.options import EngineChoice, Limit
 from cepheid.plan.nodes import Leaf, Node, Plan, Seq, waits
 from cepheid.plan.nodes import walk as walk_plan
-from cepheid.planner.alternatives import Alternative, alternatives
+from cepheid.planner.alternatives import (
+    MOST_ALTERNATIVES,
+    Alternative,
+    alternatives,
+    count_alternatives,
+)
+from cepheid.planner.automata import automaton_plan
 from cepheid.planner.build import build, shape_of
+from cepheid.planner.chains import chain
 from cepheid.planner.choice import Choice, Propagation
 from cepheid.planner.cost import Costing, cost_of, estimate
 from cepheid.planner.cube import Spans
@@ -27,16 +36,20 @@ from cepheid.planner.figures import figures_of
 from cepheid.planner.flows import power
 from cepheid.planner.gaps import core
 from cepheid.planner.hashing import cheapest_lookups, with_lookups
+from cepheid.planner.needs import needs_automaton
 from cepheid.planner.parts import Parts
-from cepheid.planner.plan import assemble, require_supported
+from cepheid.planner.plan import assemble, require_trees
 from cepheid.planner.planned import Candidate, Planned
 from cepheid.planner.propagation import choose, eligible, propagated
+from cepheid.planner.segments import mixed
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Branch, Shape, parse_shape
 from cepheid.planner.trees import cheapest
 from cepheid.planner.weights import calibrated
 from cepheid.statistics import Statistics
 
 AUTO: Final = "auto"
+STACKS = "stacks"
+AUTOMATON = "automaton"
 
 MOST_LOSERS = 5
 MOST_SUBSETS = 6400
@@ -59,28 +72,70 @@ def search(
     query: BoundQuery,
     statistics: Statistics,
     *,
+    engine: EngineChoice = AUTO,
     plan: str = AUTO,
     negation: str = AUTO,
     propagation: Propagation | Literal["auto"] = AUTO,
+    limit: Limit | None = None,
 ) -> Planned:
-    """The cheapest plan, or the one that the caller has chosen, and some that lost."""
-    require_supported(query)
-    searching = _Search(query, statistics, negation, propagation)
-    shape = None if plan == AUTO else searching.forced(plan)
-    candidates = searching.candidates(shape)
-    ranked = sorted(candidates, key=lambda c: c[0].cost)
-    winner, made = ranked[0] if shape is None else candidates[0]
+    """The cheapest plan, or the one that the caller has chosen, and some that lost.
+
+    Trees and stacks run what they can; what they can't, or only in too many alternatives,
+    automata run, alone or below trees.
+    """
+    forced = (engine, plan, negation, propagation) != (AUTO, AUTO, AUTO, AUTO)
+    if plan != AUTO and engine == "nfa":
+        raise PlanError(f"plan={plan!r} is a tree of joins, but engine='nfa' asks for automata")
+    if plan != AUTO or engine == "tree":
+        require_trees(query)
+    first = None
+    if needs_automaton(query.pattern) is not None:
+        ranked = _with_automata(query, statistics, negation, mix=engine == AUTO)
+        forced = False
+    elif plan == AUTO and engine != "tree" and count_alternatives(query) > MOST_ALTERNATIVES:
+        ranked, forced = [_automaton(query, statistics)], False
+    else:
+        searching = _Search(query, statistics, negation, propagation, engine, alternatives(query))
+        shape = None if plan == AUTO else searching.forced(plan)
+        ranked = searching.candidates(shape)
+        if not ranked:
+            ranked = [_automaton(query, statistics)]
+        first = None if shape is None else ranked[0]
+    ranked = sorted(ranked, key=lambda c: c[0].cost)
+    winner, made = first or ranked[0]
     losers = [loser for loser, _ in ranked if loser is not winner]
     # Everybody knows the deep trees: they are always among what the winner is compared with.
-    losers.sort(key=lambda c: not c.name.startswith((LEFT_DEEP, RIGHT_DEEP)))
+    losers.sort(key=lambda c: not c.name.startswith((LEFT_DEEP, RIGHT_DEEP, STACKS)))
+    made = replace(made, limit=limit)
     return Planned(
         made,
         winner,
         estimate(made, statistics),
         tuple(sorted(losers[:MOST_LOSERS], key=lambda c: c.cost)),
         statistics,
-        forced=(plan, negation, propagation) != (AUTO, AUTO, AUTO),
+        forced,
     )
+
+
+def _automaton(query: BoundQuery, statistics: Statistics) -> tuple[Candidate, Plan]:
+    plan = automaton_plan(query)
+    return Candidate(AUTOMATON, (), cost_of(plan, statistics)), plan
+
+
+def _with_automata(
+    query: BoundQuery, statistics: Statistics, negation: str, mix: bool
+) -> list[tuple[Candidate, Plan]]:
+    """One automaton for all, and where parts can have one of their own, trees over those. Their
+    results aren't pulled: an automaton decides by itself what it makes."""
+    found = [_automaton(query, statistics)]
+    parted = mixed(query) if mix else None
+    if parted is not None:
+        searching = _Search(query, statistics, negation, "lazy", "tree", (parted,))
+        found += [
+            (replace(candidate, name=f"automata in trees: {candidate.name}"), plan)
+            for candidate, plan in searching.candidates(None)
+        ]
+    return found
 
 
 def propagation_of(
@@ -128,12 +183,15 @@ class _Search:
         statistics: Statistics,
         negation: str,
         propagation: Propagation | Literal["auto"],
+        engine: EngineChoice,
+        found: Sequence[Alternative],
     ) -> None:
         self.query = query
         self.statistics = statistics
         self.negation = negation
         self.propagation = propagation
-        self.found = alternatives(query)
+        self.engine = engine
+        self.found = found
         self.costing = Costing(figures_of(query, statistics), calibrated())
 
     def forced(self, text: str) -> Shape:
@@ -144,7 +202,12 @@ class _Search:
         return parse_shape(text, tuple(bound), self.query.variables.keys() - present)
 
     def candidates(self, shape: Shape | None) -> list[tuple[Candidate, Plan]]:
-        """Plans with their cost, without repetition; the forced one first, if there is one."""
+        """Plans with their cost, without repetition; the forced one first, if there is one. None
+        if only stacks are wanted and the pattern has something else."""
+        if self.engine == "nfa":
+            chosen = [self.stacks(alternative) for alternative in self.found]
+            only = [choice for choice in chosen if choice is not None]
+            return [self.candidate(tuple(only))] if len(only) == len(chosen) else []
         ways = [self.ways(alternative) for alternative in self.found]
         plans: list[tuple[Choice, ...]] = []
         if shape is not None:
@@ -155,6 +218,8 @@ class _Search:
             plans.append(tuple(Choice(_styled(a, style), w[0].top) for a, w in pairs))
         if len(ways) == 1:
             plans += [(way,) for way in ways[0][1:]]
+        if shape is None and self.engine == AUTO:
+            plans += self.stacked([w[0] for w in ways])
         made = [self.candidate(choices) for choices in dict.fromkeys(plans)]
         if self.propagation != AUTO or len(self.found) > MOST_BRANCHES:
             return made
@@ -194,7 +259,33 @@ class _Search:
         cost = cost_of(plan, self.statistics)
         return Candidate(_name(self.found, choices), choices, cost), plan
 
+    def stacked(self, trees: Sequence[Choice]) -> list[tuple[Choice, ...]]:
+        """Plans with stacks where there can be some: everywhere, and where they cost less."""
+        every, cheaper = list(trees), list(trees)
+        for n, (alternative, tree) in enumerate(zip(self.found, trees, strict=True)):
+            stacks = self.stacks(alternative)
+            if stacks is None or not self.comparable(stacks):
+                continue
+            every[n] = stacks
+            if self.cost(alternative, stacks) < self.cost(alternative, tree):
+                cheaper[n] = stacks
+        return [tuple(every), tuple(cheaper)]
+
+    def comparable(self, stacks: Choice) -> bool:
+        """Whether stacks leave to the caller what he has chosen: they have no inputs to pull
+        from, and their negations are on top."""
+        if self.propagation in ("pull", "pass-down"):
+            return False
+        return self.negation != "push" or not stacks.top
+
     # ── one alternative ──
+
+    def stacks(self, alternative: Alternative) -> Choice | None:
+        if chain(alternative.pattern) is None:
+            return None
+        negated = Parts(self.query, alternative, frozenset()).negated
+        top = frozenset(n.index for n in negated if n.simple)
+        return Choice(LEFT_DEEP, top, stacks=True)
 
     def ways(self, alternative: Alternative) -> list[Choice]:
         """The cheapest choice for an alternative, then others, the cheapest of them first."""
@@ -261,9 +352,10 @@ def _styled(alternative: Alternative, shape: Shape) -> Shape:
 
 def _name(found: Sequence[Alternative], choices: Sequence[Choice]) -> str:
     """As a person would call it: by its style, by its tree, and by what is unusual."""
-    names = {_shape_name(a, c.shape) for a, c in zip(found, choices, strict=True)}
+    pairs = zip(found, choices, strict=True)
+    names = {STACKS if c.stacks else _shape_name(a, c.shape) for a, c in pairs}
     name = names.pop() if len(names) == 1 else "each branch its own tree"
-    if any(choice.top for choice in choices):
+    if any(choice.top for choice in choices if not choice.stacks):
         name += ", negation on top"
     moves = {choice.propagation for choice in choices} - {"lazy"}
     return ", ".join([name, *sorted(moves)])

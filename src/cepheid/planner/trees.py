@@ -16,9 +16,10 @@ from cepheid.algebra.patterns import Conjunction, Pattern
 from cepheid.algebra.patterns import Leaf as LeafPattern
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.plan.nodes import Conj
+from cepheid.planner.build import shape_of
 from cepheid.planner.cube import Floats, Span, Spans
-from cepheid.planner.gaps import core
-from cepheid.planner.shapes import Branch, Shape
+from cepheid.planner.gaps import core, is_segment
+from cepheid.planner.shapes import LEFT_DEEP, Branch, Shape
 
 MOST_OPERANDS = 12
 """Of a conjunction whose every order is looked at; past that the cheapest pair is joined first."""
@@ -43,6 +44,8 @@ def cheapest(spans: Spans, pattern: Pattern) -> Tree:
     match pattern:
         case LeafPattern():
             return Tree(0.0, pattern.variable, spans.leaf(pattern))
+        case SequencePattern() if is_segment(pattern):
+            return Tree(0.0, shape_of(pattern, LEFT_DEEP), spans.segment(pattern))
         case SequencePattern() | Conjunction():
             units = [cheapest(spans, item) for item in pattern.items if core(item)]
             if len(units) == 1:

@@ -28,6 +28,10 @@ class Weights:
     element    an event is put into a group
     emit       a match is projected, which a root does instead of writing it to a buffer
     event      an event enters the buffer of its class
+    push       an event is put onto its stack
+    back       an instance is looked at in a stack, on the way back from the last class
+    start      an event is laid out for an automaton, which tries to start with it
+    look       an automaton looks at an event that might be the next
     demand     under pull, a record is compared with what is asked for
     pass_down  q of the thesis' appendix A: passing down pays if `f >= q * d * λ`
     """
@@ -41,6 +45,10 @@ class Weights:
     element: float
     emit: float
     event: float
+    push: float
+    back: float
+    start: float
+    look: float
     demand: float
     pass_down: float
 

@@ -1,0 +1,50 @@
+"""What a condition says about matches in which some variables are absent (semantics: `|`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Attribute,
+    Constant,
+    Every,
+    Expr,
+    Previous,
+    Some,
+    TimeSpan,
+    Whole,
+    transform,
+)
+from cepheid.algebra.patterns import Disjunction, leaves
+
+
+def applies(
+    read: Iterable[str], present: frozenset[str], disjunctions: Iterable[Disjunction]
+) -> bool:
+    """Whether a conjunct counts for this choice: of every disjunction of which it reads exactly
+    one branch, that branch was taken."""
+    names = frozenset(read)
+    for disjunction in disjunctions:
+        branches = [b for branch in disjunction.items if (b := frozenset(leaves(branch))) & names]
+        if len(branches) == 1 and not branches[0] & present:
+            return False
+    return True
+
+
+def without_absent(expr: Expr, present: frozenset[str]) -> Expr:
+    """Variables of branches not taken read as NULL."""
+
+    def change(node: Expr) -> Expr | None:
+        match node:
+            case Attribute() | Previous() | Aggregate() | Whole() if node.variable not in present:
+                return Constant(None, node.type)
+            case Every() | Some() if node.variable not in present:
+                return node.condition
+            case TimeSpan():
+                return replace(node, variables=tuple(v for v in node.variables if v in present))
+            case _:
+                return None
+
+    return transform(expr, change)
