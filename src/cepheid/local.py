@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.query import Clock
-from cepheid.algebra.types import STREAM_COLUMN
-from cepheid.engine.clock import times
+from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
+from cepheid.engine.clock import times, unplaced
 from cepheid.engine.output import MATCH_END
 from cepheid.engine.run import Engine
 from cepheid.errors import DataError
@@ -27,6 +27,7 @@ from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared
 from cepheid.planner.adapt import Adapter
 from cepheid.planner.planned import Planned
+from cepheid.schemas import Input
 
 BATCH = 1 << 17
 """Rows of a table that go to the engine at once."""
@@ -112,7 +113,7 @@ def merge(streams: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
     """Several streams as one table: the columns that a stream lacks are NULL."""
     tables = []
     for name, source in streams.items():
-        table = source if isinstance(source, pa.Table) else _read(source)
+        table = as_table(source)
         columns = [
             pa.repeat(pa.scalar(name), table.num_rows)
             if field.name == STREAM_COLUMN
@@ -120,6 +121,27 @@ def merge(streams: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
             if field.name in table.column_names
             else pa.nulls(table.num_rows, field.type)
             for field in schema
+        ]
+        tables.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(tables)
+
+
+def merge_inputs(
+    streams: Mapping[str, pa.Table], inputs: Mapping[str, Input], schema: pa.Schema
+) -> pa.Table:
+    """Streams of events and of matches as one table (see `cepheid.schemas.bind_inputs`)."""
+    tables = []
+    for name, own in inputs.items():
+        table = streams[name]
+        given = dict(zip(table.column_names, table.columns, strict=True))
+        given[TIME_COLUMN], given[START_COLUMN] = table[own.time], table[own.start or own.time]
+        if own.type is None:
+            given[STREAM_COLUMN] = pa.chunked_array([pa.repeat(pa.scalar(name), table.num_rows)])
+        else:
+            given[STREAM_COLUMN] = table[own.type]
+        columns = [
+            given[f.name].cast(f.type) if f.name in given else pa.nulls(table.num_rows, f.type)
+            for f in schema
         ]
         tables.append(pa.Table.from_arrays(columns, schema=schema))
     return pa.concat_tables(tables)
@@ -179,9 +201,15 @@ def _by_end(engine: Engine, matches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 def _named(plan: Plan, table: pa.Table) -> pa.Table:
     """Only the streams that FROM names, if it does: others don't count as events."""
     streams = plan.schema.streams
-    if streams is None or set(pc.unique(table[STREAM_COLUMN]).to_pylist()) <= set(streams):
+    if streams is None or plan.schema.others is not None:
+        return table
+    if set(pc.unique(table[STREAM_COLUMN]).to_pylist()) <= set(streams):
         return table
     return table.filter(pc.is_in(table[STREAM_COLUMN], value_set=pa.array(streams)))
+
+
+def as_table(source: Source) -> pa.Table:
+    return source if isinstance(source, pa.Table) else _read(source)
 
 
 def _read(source: Batches) -> pa.Table:
@@ -196,9 +224,12 @@ def _matches(
         seen(batch.num_rows)
     yield from engine.finish()
     if engine.counts.rejected:
+        what, how = "have no time", "time=..."
+        if engine.plan.schema.start is not None:
+            what, how = "have no time, or start after their end,", "time=..., start=..."
         warnings.warn(
-            f"{engine.counts.rejected} of {engine.counts.events} events have no time and were left "
-            "out; cepheid.rejected(data, time=...) shows them",
+            f"{engine.counts.rejected} of {engine.counts.events} events {what} and were left "
+            f"out; cepheid.rejected(data, {how}) shows them",
             stacklevel=2,
         )
 
@@ -251,6 +282,7 @@ def _sorted(table: pa.Table, names: list[str]) -> bool:
     return bool(pc.all(pc.less_equal(values.slice(0, len(values) - 1), values.slice(1))).as_py())
 
 
-def rejected(table: pa.Table, time: str) -> pa.Table:
-    """The rows that no query can place: their time is NULL."""
-    return table.filter(pc.is_null(table[time]))
+def rejected(table: pa.Table, time: str, start: str | None) -> pa.Table:
+    """The rows that no query can place."""
+    dead = unplaced(table, time, start)
+    return table.slice(0, 0) if dead is None else table.filter(dead)

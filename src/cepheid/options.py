@@ -51,10 +51,12 @@ class Options:
     time          column of the event time: a timestamp, a date or an integer
     type          column of the event type, if one stream holds several types
     tie           column that orders events of the same time; without it they are simultaneous
+    start         column of the time at which an event starts, if events have a duration; `time` is
+                  then when they end, and there is no `tie`
     unit          what one tick of an integer time column is, to allow `WITHIN 10 seconds`
     params        values of the query's `:parameters`
-    engine        `auto` (the cheapest), `tree` (joins, ZStream) or `nfa` (automata, SASE and Cayuga);
-                  what only automata can do, such as `->`, they do in any case
+    engine        `auto` (the cheapest), `tree` (joins, ZStream) or `nfa` (automata, SASE and
+                  Cayuga); what only automata can do, such as `->`, they do in any case
     plan          `auto` (the cheapest), `left-deep`, `right-deep`, or a tree such as `((a b) c)`
     negation      `auto`, `push` (NSEQ where it is correct) or `top` (filters on top)
     propagation   `auto`, `push` (all operators, every round), `lazy` (only when a match can end),
@@ -62,8 +64,8 @@ class Options:
     stats         what is known of the data, from `analyze` or by hand; the run finds out the rest
     adapt         when to look for another plan during the run; None keeps the plan
     without       names of rewrite rules to leave out; `cepheid.RULES` lists them
-    limit         how many events may be held, `Limit(per_key=.., total=..)`: needed by `->` and `=>`
-                  queries without WITHIN on data that may never end
+    limit         how many events may be held, `Limit(per_key=.., total=..)`: needed by `->` and
+                  `=>` queries without WITHIN on data that may never end
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
                   partitions), `slices` of time, or `single`; the matches are always the same
     partitions    on Spark: how many partitions; by default as many as the session shuffles into
@@ -76,6 +78,7 @@ class Options:
     time: str
     type: str | None = None
     tie: str | None = None
+    start: str | None = None
     unit: Unit | None = None
     params: Mapping[str, object] = field(default_factory=dict)
     engine: EngineChoice = "auto"
@@ -97,6 +100,10 @@ class Options:
         _one_of("partitioning", self.partitioning, ("auto", "key", "partial", "slices", "single"))
         if self.unit is not None:
             _one_of("unit", self.unit, ("us", "ms", "s", "min", "h", "d"))
+        if self.start is not None and self.tie is not None:
+            raise ValueError(
+                "start and tie exclude each other: a tie is between events of one time"
+            )
         if self.partitions is not None and self.partitions < 1:
             raise ValueError(f"partitions must be at least 1, not {self.partitions}")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import pyarrow as pa
 
@@ -141,7 +141,22 @@ class Query:
         return local.merge(streams, merged), schemas
 
 
-def match(data: Data, query: str | Query, options: Options | None = None, **named: Any) -> Data:
+@overload
+def match(data: Data, query: str | Query, options: Options | None = None, **named: Any) -> Data: ...
+
+
+@overload
+def match(
+    data: Data, query: Sequence[str | Query], options: Options | None = None, **named: Any
+) -> dict[str, Data]: ...
+
+
+def match(
+    data: Data,
+    query: str | Query | Sequence[str | Query],
+    options: Options | None = None,
+    **named: Any,
+) -> Data | dict[str, Data]:
     """Find the query's matches in the data.
 
     `data` is a Spark DataFrame, a pyarrow Table or an iterator of record batches, a pandas or a
@@ -156,13 +171,28 @@ def match(data: Data, query: str | Query, options: Options | None = None, **name
     >>> query = "PATTERN IBM ; Sun WHERE IBM.price > Sun.price WITHIN 3 RETURN IBM.price AS ibm"
     >>> cep.match(trades, query, time="ts", type="name").to_pydict()
     {'ibm': [9.0], 'match_start': [1], 'match_end': [2]}
+
+    Of several queries, some may read what others find, under its label; the result is a dict, by
+    labels, and by `query 1`, `query 2` and so on for those without.
+
+    >>> rise = "INTO Rise PATTERN IBM a ; IBM b WHERE a.price < b.price WITHIN 9 RETURN b.price"
+    >>> fall = "INTO Fall PATTERN IBM a ; IBM b WHERE a.price > b.price WITHIN 9 RETURN b.price"
+    >>> both = "PATTERN Fall f & Rise r WITHIN 9 RETURN f.price AS low, r.price AS high"
+    >>> found = cep.match(trades, [both, fall, rise], time="ts", type="name")
+    >>> {name: matches.num_rows for name, matches in found.items()}
+    {'query 1': 0, 'Fall': 1, 'Rise': 0}
     """
+    if not isinstance(query, str | Query):
+        from cepheid.streams import match_all
+
+        return match_all(data, query, options_of(options, named))
     parsed = query if isinstance(query, Query) else Query(query)
     return parsed.match(data, options, **named)
 
 
-def rejected(data: Data, time: str) -> Data:
-    """The dead letters of the data: rows that no query can place, since their time is NULL.
+def rejected(data: Data, time: str, start: str | None = None) -> Data:
+    """The dead letters of the data: rows that no query can place, since their time is NULL; or,
+    if events have a duration, since their start is, or is after their end.
 
     >>> rejected(pa.table({"ts": [1, None], "x": [5, 6]}), time="ts").to_pydict()
     {'ts': [None], 'x': [6]}
@@ -170,14 +200,15 @@ def rejected(data: Data, time: str) -> Data:
     if is_spark(data):
         from cepheid.spark.batch import rejected as rejected_on_spark
 
-        on_spark: Data = rejected_on_spark(data, time)
+        on_spark: Data = rejected_on_spark(data, time, start)
         return on_spark
     source = local.to_arrow(data)
     if not isinstance(source, pa.Table):
         raise DataError("rejected() needs a table or a frame: an iterator could be read only once")
-    if time not in source.column_names:
-        raise DataError(f"there is no column `{time}` (time=)")
-    dead = local.rejected(source, time)
+    for name, part in ((time, "time"), (start, "start")):
+        if name is not None and name not in source.column_names:
+            raise DataError(f"there is no column `{name}` ({part}=)")
+    dead = local.rejected(source, time, start)
     letters: Data = local.like(data, dead.schema, iter(dead.to_batches()))
     return letters
 

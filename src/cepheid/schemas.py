@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 import pyarrow as pa
 
-from cepheid.algebra.types import STREAM_COLUMN, Schema, Type
+from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN, Schema, Type
 from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import nearest
@@ -21,6 +21,9 @@ _UNITS = {
     "h": ast.Unit.HOURS,
     "d": ast.Unit.DAYS,
 }
+
+
+_MOMENTS = (Type.INTEGER, Type.TIMESTAMP, Type.DATE)
 
 
 def attribute_type(type_: pa.DataType) -> Type:
@@ -77,6 +80,42 @@ def bind_streams(streams: Mapping[str, pa.Schema], options: Options) -> tuple[pa
     return merged, _schema(merged, options, own)
 
 
+@dataclass(frozen=True)
+class Input:
+    """A stream that is read beside others: its columns, and the parts that some of them play.
+    Without `start` its events have no duration; without `type` they are of the stream's name."""
+
+    columns: pa.Schema
+    time: str
+    start: str | None = None
+    type: str | None = None
+
+
+def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schema, Schema]:
+    """The schema of streams of events and of matches merged. When an event starts and ends is in
+    columns of their own, since it is called otherwise in each stream."""
+    merged: dict[str, pa.Field] = {}
+    for name, own in inputs.items():
+        roles = {TIME_COLUMN: own.time, START_COLUMN: own.start or own.time}
+        times = [own.columns.field(column).with_name(role) for role, column in roles.items()]
+        for field in (*own.columns, *times):
+            known = merged.get(field.name)
+            merged[field.name] = field if known is None else _unify(known, field, name)
+    columns = pa.schema([*merged.values(), pa.field(STREAM_COLUMN, pa.string())])
+    named = {name: frozenset(i.columns.names) for name, i in inputs.items() if i.type is None}
+    others = [frozenset(i.columns.names) for i in inputs.values() if i.type is not None]
+    schema = Schema(
+        columns={f.name: attribute_type(f.type) for f in columns},
+        time=TIME_COLUMN,
+        start=START_COLUMN,
+        type=STREAM_COLUMN,
+        streams=named,
+        others=others[0] if others else None,
+        unit=None if options.unit is None else _UNITS[options.unit],
+    )
+    return columns, schema
+
+
 def _unify(one: pa.Field, other: pa.Field, stream: str) -> pa.Field:
     try:
         return pa.unify_schemas(
@@ -97,6 +136,7 @@ def _schema(
         time=options.time,
         type=STREAM_COLUMN if streams is not None else options.type,
         tie=options.tie,
+        start=options.start,
         streams=streams,
         unit=None if options.unit is None else _UNITS[options.unit],
     )
@@ -111,13 +151,21 @@ def _check(columns: pa.Schema, options: Options) -> None:
         raise DataError(f"there are several columns called `{duplicate[0]}`")
     _require(columns, options.time, "time")
     kind = attribute_type(columns.field(options.time).type)
-    if kind not in (Type.INTEGER, Type.TIMESTAMP, Type.DATE):
+    if kind not in _MOMENTS:
         raise DataError(
             f"the time column `{options.time}` is {columns.field(options.time).type}; "
             "it must be a timestamp, a date or an integer"
         )
     if options.tie is not None:
         _require(columns, options.tie, "tie")
+    if options.start is not None:
+        _require(columns, options.start, "start")
+        other = attribute_type(columns.field(options.start).type)
+        if other not in _MOMENTS or (other is Type.INTEGER) != (kind is Type.INTEGER):
+            raise DataError(
+                f"the start column `{options.start}` is {columns.field(options.start).type}, but "
+                f"the time column `{options.time}` is {columns.field(options.time).type}"
+            )
 
 
 def _require(columns: pa.Schema, name: str, part: str) -> None:
@@ -149,6 +197,8 @@ def assumed(query: ast.Query, options: Options) -> pa.Schema:
         columns[options.type] = pa.string()
     if options.tie is not None:
         columns.setdefault(options.tie, pa.int64())
+    if options.start is not None:
+        columns[options.start] = columns[options.time]
     return pa.schema(sorted(columns.items()))
 
 

@@ -84,9 +84,7 @@ class State:
 def around(spans: list[Span]) -> Span | None:
     if not spans:
         return None
-    return Span(
-        min(s.start for s in spans), max(s.end for s in spans), min(s.first for s in spans)
-    )
+    return Span(min(s.start for s in spans), max(s.end for s in spans), min(s.first for s in spans))
 
 
 def span_of(pattern: Pattern, path: Path, state: State) -> Span | None:

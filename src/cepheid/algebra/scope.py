@@ -45,7 +45,8 @@ class Scope:
         streams = self.schema.streams
         if streams is None:
             return variable.types if having else ()
-        return tuple(t for t in variable.types if (column in streams.get(t, ())) is having)
+        own = {t: self.schema.own_columns(t) or frozenset() for t in variable.types}
+        return tuple(t for t, columns in own.items() if (column in columns) is having)
 
     def lookup(self, name: str, span: ast.Span, findings: Findings) -> Variable | None:
         """The variable of that name, or a finding and None."""
@@ -142,7 +143,7 @@ def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
     """FROM names the streams that the query reads; over one nameless stream it is a label."""
     if query.into is not None and query.into in query.streams:
         message = f"the query reads `{query.into}`, so its output can't be called that, too"
-        place = _place(query.into, query, findings, "INTO")
+        place = place_of(query.into, query, findings, "INTO")
         findings.add("CEP216", message, place, "give the output a name of its own")
     if schema.streams is None or not query.streams:
         return schema
@@ -150,14 +151,14 @@ def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
         if name not in schema.streams:
             hint = did_you_mean(name, schema.streams, f"streams are {listed(schema.streams)}")
             findings.add(
-                "CEP201", f"there is no stream `{name}`", _place(name, query, findings), hint
+                "CEP201", f"there is no stream `{name}`", place_of(name, query, findings), hint
             )
     if not set(query.streams) <= schema.streams.keys():
         return schema
     return replace(schema, streams={n: schema.streams[n] for n in query.streams})
 
 
-def _place(name: str, query: ast.Query, findings: Findings, clause: str = "FROM") -> ast.Span:
+def place_of(name: str, query: ast.Query, findings: Findings, clause: str = "FROM") -> ast.Span:
     """Where the clause names the stream; the AST keeps no spans of single names."""
     named = rf"(?is)\b{clause}\b.*?(?<!\w)({re.escape(name)})(?!\w)"
     found = re.search(named, findings.source.text)
@@ -233,6 +234,6 @@ def _check_streams(
         if name in left_out:
             hint = "name it there, too"
             findings.add("CEP201", f"FROM leaves out the stream `{name}`", leaf.span, hint)
-        elif name not in schema.streams:
+        elif schema.own_columns(name) is None:
             hint = did_you_mean(name, schema.streams, f"streams are {listed(schema.streams)}")
             findings.add("CEP201", f"there is no stream `{name}`", leaf.span, hint)

@@ -12,6 +12,9 @@ from cepheid.language.ast import Unit
 STREAM_COLUMN = "__stream"
 """The type column of several streams merged into one: it holds the stream's name."""
 
+TIME_COLUMN, START_COLUMN = "__time", "__start"
+"""Where streams of events and of matches are merged: when an event ends, and when it starts."""
+
 
 class Type(Enum):
     """What an attribute can be. Values: how predicates see them.
@@ -81,5 +84,9 @@ class Schema:
         """Columns that an event of one of these types (streams) may have."""
         if self.streams is None:
             return frozenset(self.columns)
-        named = [self.streams[t] for t in types if t in self.streams]
+        named = [own for own in map(self.own_columns, types) if own is not None]
         return frozenset().union(*named) if named else frozenset(self.columns)
+
+    def own_columns(self, type_: str) -> frozenset[str] | None:
+        """The columns of the stream of that name, or of the one that has types of its own."""
+        return self.others if self.streams is None else self.streams.get(type_, self.others)

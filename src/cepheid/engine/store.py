@@ -42,9 +42,7 @@ class EventStore:
     their starts, and the same arrays unless the events are `lasting`.
     """
 
-    def __init__(
-        self, returned: Iterable[str], interner: Interner, lasting: bool = False
-    ) -> None:
+    def __init__(self, returned: Iterable[str], interner: Interner, lasting: bool = False) -> None:
         self.interner = interner
         self.lasting = lasting
         self.base = 0

@@ -65,7 +65,7 @@ class Source:
     @property
     def position(self) -> list[str]:
         """The columns that make an event's position."""
-        return [self.plan.schema.time, *([self.plan.schema.tie] if self.plan.schema.tie else [])]
+        return list(self.plan.schema.order)
 
     @property
     def order(self) -> list[str]:
@@ -151,8 +151,7 @@ def shipped(source: Source) -> list[str]:
     """Columns that go to Python."""
     plan, names = source.plan, set(source.plan.required)
     if source.masked:
-        names = {plan.schema.time, *joined_columns(plan), *left_columns(source.classes)}
-        names |= {plan.schema.tie} if plan.schema.tie else set()
+        names = {*plan.schema.order, *joined_columns(plan), *left_columns(source.classes)}
         names |= {*uniform_key(plan)} if in_events(plan) else set()
     return [n for n in plan.required if n in names]
 
@@ -161,7 +160,7 @@ def _relevant(source: Source, layout: Layout) -> DataFrame:
     """The rows of some class, with their masks, and with ordinals where events are counted."""
     plan = source.plan
     rows = source.events.select(*(named(n) for n in plan.required))
-    rows = rows.filter(named(plan.schema.time).isNotNull())
+    rows = rows.filter(placed(plan.schema.time, plan.schema.start))
     extra: list[Column] = []
     if in_events(plan) and not isinstance(layout, Rows):
         rows = _numbered(source, rows)
@@ -184,6 +183,14 @@ def _relevant(source: Source, layout: Layout) -> DataFrame:
     return rows.select(
         *(named(n) for n in shipped(source)), *extra, mask(source.classes).alias(CLASS_COLUMN)
     )
+
+
+def placed(time: str, start: str | None) -> Column:
+    """Whether a row can be placed in time."""
+    if start is None:
+        return named(time).isNotNull()
+    # Unknown, and so not satisfied, if one of them is NULL.
+    return named(start) <= named(time)
 
 
 def _numbered(source: Source, rows: DataFrame) -> DataFrame:

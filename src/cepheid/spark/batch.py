@@ -19,19 +19,19 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import expression_text
-from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.output import output_schema
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
-from cepheid.schemas import bind_streams
+from cepheid.schemas import Input, bind_streams
 from cepheid.spark import worker
-from cepheid.spark.arrange import Source, arrange, shipped, task_of
+from cepheid.spark.arrange import Source, arrange, placed, shipped, task_of
 from cepheid.spark.expressions import Translator, named
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
-from cepheid.spark.pushdown import Class, classify
+from cepheid.spark.pushdown import Class, classify, type_text
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 
@@ -48,6 +48,22 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
     With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.
     """
     source, schema = _source(query, data, options)
+    return _matches(source, schema, options, runner)
+
+
+def match_inputs(
+    bound: BoundQuery,
+    frames: Mapping[str, DataFrame],
+    inputs: Mapping[str, Input],
+    merged: pa.Schema,
+    options: Options,
+) -> DataFrame:
+    """The matches of a query in streams of events and of matches."""
+    source = _planned(bound, _merge_inputs(frames, inputs, merged), merged, options)
+    return _matches(source, merged, options, worker.run)
+
+
+def _matches(source: Source, schema: pa.Schema, options: Options, runner: Runner) -> DataFrame:
     source.prepared.warn()
     result = spark_schema(output_schema(source.plan, schema))
     return _mapped(source, options, runner, result)
@@ -98,18 +114,24 @@ def _class_text(class_: Class) -> str:
     return f"{pushed}; left to the engine: {left}" if left else pushed
 
 
-def rejected(data: Any, time: str) -> Any:
-    """Rows whose time is NULL; of several streams, a dict of those."""
+def rejected(data: Any, time: str, start: str | None = None) -> Any:
+    """Rows that can't be placed in time; of several streams, a dict of those."""
     if isinstance(data, Mapping):
-        return {name: rejected(part, time) for name, part in data.items()}
-    if time not in data.columns:
-        raise DataError(f"there is no column `{time}` (time=)")
-    return data.filter(named(time).isNull())
+        return {name: rejected(part, time, start) for name, part in data.items()}
+    for name, part in ((time, "time"), (start, "start")):
+        if name is not None and name not in data.columns:
+            raise DataError(f"there is no column `{name}` ({part}=)")
+    # A comparison with NULL is unknown, so that this is never NULL itself.
+    return data.filter(F.coalesce(~placed(time, start), F.lit(True)))
 
 
 def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Schema]:
     """The query bound to the data, and planned."""
     events, schema, bound = bind(query, data, options)
+    return _planned(bound, events, schema, options), schema
+
+
+def _planned(bound: BoundQuery, events: DataFrame, schema: pa.Schema, options: Options) -> Source:
     prepared = prepare(bound, options)
     plan = prepared.plan
     require_readable(plan, events, schema)
@@ -117,8 +139,7 @@ def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Sche
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     partitions = options.partitions
     classes = classify(plan, types)
-    source = Source(events, prepared, types, classes, partitions, partitions or shuffled)
-    return source, schema
+    return Source(events, prepared, types, classes, partitions, partitions or shuffled)
 
 
 def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
@@ -147,7 +168,7 @@ def _merge(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
     parts = [
         frame.select(
             *(_as(f, wanted.get(f.name, f.dataType)) for f in frame.schema.fields),
-            F.lit(name).alias(STREAM_COLUMN),
+            *([] if STREAM_COLUMN in frame.columns else [F.lit(name).alias(STREAM_COLUMN)]),
         )
         for name, frame in streams.items()
     ]
@@ -155,6 +176,20 @@ def _merge(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
     for other in others:
         union = union.unionByName(other, allowMissingColumns=True)
     return union
+
+
+def _merge_inputs(
+    frames: Mapping[str, DataFrame], inputs: Mapping[str, Input], merged: pa.Schema
+) -> DataFrame:
+    """Streams of events and of matches as one (see `cepheid.schemas.bind_inputs`)."""
+    widened: dict[str, DataFrame] = {}
+    for name, own in inputs.items():
+        frame = _batch(frames[name])
+        roles = {TIME_COLUMN: named(own.time), START_COLUMN: named(own.start or own.time)}
+        if own.type is not None:
+            roles[STREAM_COLUMN] = type_text(own.type, frame.schema[own.type].dataType)
+        widened[name] = frame.withColumns(roles)
+    return _merge(widened, merged)
 
 
 def _as(field: t.StructField, type_: t.DataType) -> Any:

@@ -72,17 +72,21 @@ def _type_text(name: str, types: Sequence[str]) -> str:
 
 
 def _type_test(name: str, type_: t.DataType, types: Sequence[str]) -> Column:
+    column = type_text(name, type_)
+    return column.isin(*types) if len(types) > 1 else column == types[0]
+
+
+def type_text(name: str, type_: t.DataType) -> Column:
     """Types are compared as Python writes them."""
     match type_:
         case t.BooleanType():
-            column = F.initcap(named(name).cast("string"))
+            return F.initcap(named(name).cast("string"))
         case t.StringType() if type_ == t.StringType():
-            column = named(name)
+            return named(name)
         case t.StringType() | t.IntegralType() | t.DateType():
-            column = named(name).cast("string")
+            return named(name).cast("string")
         case _:
             raise DataError(f"the type column `{name}` is {type_.simpleString()}, not a string")
-    return column.isin(*types) if len(types) > 1 else column == types[0]
 
 
 def relevant(classes: Sequence[Class]) -> Column | None:

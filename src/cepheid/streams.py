@@ -1,0 +1,234 @@
+"""Several queries in one run: what one finds, under its INTO label, others read as a stream.
+
+This is resubscription (NEXT 3; Cayuga 3.5): an automaton may subscribe to the output of another
+instead of the base stream. A match is an event with a start and an end, so its stream is one like
+any other. Queries run in the order in which they depend on each other, whatever order they are
+given in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid import local
+from cepheid.algebra import bind
+from cepheid.algebra.findings import Findings, did_you_mean
+from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.scope import leaves, listed, place_of
+from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.errors import DataError
+from cepheid.language import ast
+from cepheid.language.diagnostics import Source
+from cepheid.options import Options
+from cepheid.planner import prepare
+from cepheid.query import Query, is_spark
+from cepheid.schemas import Input, bind_inputs, bind_schema
+
+EVENTS = "events"
+"""What data without a name is called beside streams of matches."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A query, and what it reads: `labels` are streams of matches, `base` the streams of the data,
+    by the names that the query has for them. `name` is that of its matches in the result."""
+
+    query: Query
+    name: str
+    labels: tuple[str, ...]
+    base: tuple[str, ...]
+
+
+def match_all(data: Any, queries: Iterable[str | Query], options: Options) -> dict[str, Any]:
+    """The matches of each query, by its label or else by its name, in the order given."""
+    named = isinstance(data, Mapping)
+    parsed = numbered(queries)
+    steps = arranged(parsed, data.keys() if named else None)
+    streams = _streams(data)
+    found: dict[str, Any] = {}
+    for step in steps:
+        if not step.labels:
+            found[step.name] = step.query.match(streams if named else streams[EVENTS], options)
+            continue
+        base = {name: streams[name if named else EVENTS] for name in step.base}
+        read = {**base, **{label: found[label] for label in step.labels}}
+        found[step.name] = _match(step, read, options)
+    return {_name(q): _like(data, found[_name(q)]) for q in parsed}
+
+
+def numbered(queries: Iterable[str | Query]) -> tuple[Query, ...]:
+    """Queries that have no name are called by their number, from 1."""
+    parsed = tuple(
+        Query(q, f"query {n}") if isinstance(q, str) else _named(q, n)
+        for n, q in enumerate(queries, 1)
+    )
+    if not parsed:
+        raise DataError("there are no queries: pass at least one")
+    names = [q.name for q in parsed if q.syntax.into is None]
+    for name in names:
+        if names.count(name) > 1 or any(q.syntax.into == name for q in parsed):
+            raise DataError(f"several queries are called `{name}`: label them with INTO")
+    return parsed
+
+
+def _named(query: Query, number: int) -> Query:
+    return replace(query, name=f"query {number}") if query.name == Query.name else query
+
+
+def _name(query: Query) -> str:
+    return query.syntax.into or query.name
+
+
+# ── who reads what ───────────────────────────────────────────────────────────
+
+
+def arranged(queries: Sequence[Query], base: Collection[str] | None) -> tuple[Step, ...]:
+    """What each query reads, in an order in which every label is there before it is read.
+
+    `base` are the names of the input streams; None, if there is one without a name. `QueryError`,
+    if a label is taken, a stream unknown, or if queries read each other's output in a circle.
+    """
+    labels: dict[str, Query] = {}
+    for query in queries:
+        _check_label(query, labels, base)
+        if query.syntax.into is not None:
+            labels[query.syntax.into] = query
+    steps = {_name(query): _step(query, labels, base) for query in queries}
+    ordered: dict[str, Step] = {}
+
+    def visit(step: Step, path: tuple[Step, ...]) -> None:
+        if step in path:
+            _circle(path[path.index(step) :])
+        for label in step.labels:
+            visit(steps[label], (*path, step))
+        ordered[step.name] = step
+
+    for step in steps.values():
+        if step.name not in ordered:
+            visit(step, ())
+    return tuple(ordered.values())
+
+
+def _findings(query: Query) -> Findings:
+    return Findings(Source(query.text, query.name))
+
+
+def _check_label(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> None:
+    label = query.syntax.into
+    findings = _findings(query)
+    if label is None:
+        return
+    place = place_of(label, query.syntax, findings, "INTO")
+    hint = "give the output a name of its own"
+    if label in labels:
+        message = f"the label `{label}` is taken: the output of {labels[label].name} has it"
+        findings.add("CEP216", message, place, hint)
+    if label in (base or (EVENTS,)):
+        whose = "an input stream has it" if base is not None else "data without a name has it"
+        findings.add("CEP216", f"the label `{label}` is taken: {whose}", place, hint)
+    findings.check()
+
+
+def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> Step:
+    """FROM says what a query reads. Without it, that is all input streams, and the labels that its
+    pattern names."""
+    named = query.syntax.streams
+    types = [t for leaf in leaves(query.syntax.pattern) for t in _types(leaf)]
+    if not named:
+        read = tuple(dict.fromkeys(t for t in types if t in labels))
+        return Step(query, _name(query), read, tuple(base or (EVENTS,)))
+    findings = _findings(query)
+    read = tuple(dict.fromkeys(n for n in named if n in labels))
+    rest = tuple(dict.fromkeys(n for n in named if n not in labels))
+    # One that has no name is called whatever FROM calls it.
+    unknown = [n for n in rest if n not in base] if base is not None else read and rest[1:]
+    for name in unknown:
+        known = [*(base or rest[:1]), *labels]
+        hint = did_you_mean(name, known, f"streams are {listed(known)}")
+        place = place_of(name, query.syntax, findings)
+        findings.add("CEP201", f"there is no stream `{name}`", place, hint)
+    for leaf in leaves(query.syntax.pattern):
+        for name in _types(leaf):
+            if name not in named and (name in labels or (read and name in (base or ()))):
+                message = f"FROM leaves out the stream `{name}`"
+                findings.add("CEP201", message, leaf.span, "name it there, too")
+    findings.check()
+    return Step(query, _name(query), read, rest)
+
+
+def _types(leaf: ast.Atom | ast.AnyOf) -> tuple[str, ...]:
+    return leaf.types if isinstance(leaf, ast.AnyOf) else (leaf.name,)
+
+
+def _circle(steps: tuple[Step, ...]) -> None:
+    """Each reads the output of the next, and the last that of the first."""
+    first, after = steps[0], (*steps[1:], steps[0])[0]
+    query, findings = first.query, _findings(first.query)
+    places = [leaf.span for leaf in leaves(query.syntax.pattern) if after.name in _types(leaf)]
+    if after.name in query.syntax.streams or not places:
+        places = [place_of(after.name, query.syntax, findings)]
+    if len(steps) == 1:
+        message = f"the query reads its own output, `{first.name}`"
+    else:
+        chain = ", which reads ".join(f"`{step.name}`" for step in (*steps[1:], first))
+        message = f"queries read each other's output in a circle: `{first.name}` reads {chain}"
+    hint = "one of them must read the data alone" if len(steps) > 1 else "read another stream"
+    findings.add("CEP217", message, places[0], hint)
+    findings.check()
+
+
+# ── running ──────────────────────────────────────────────────────────────────
+
+
+def _streams(data: Any) -> dict[str, Any]:
+    """The data by names; what can be read only once is read."""
+    streams = dict(data) if isinstance(data, Mapping) else {EVENTS: data}
+    if is_spark(data):
+        return streams
+    return {name: local.as_table(local.to_arrow(part)) for name, part in streams.items()}
+
+
+def _like(data: Any, matches: Any) -> Any:
+    if is_spark(data):
+        return matches
+    return local.like(data, matches.schema, iter(matches.to_batches()))
+
+
+def _match(step: Step, streams: Mapping[str, Any], options: Options) -> Any:
+    """The matches of a query that reads streams of matches, too."""
+    if any(is_spark(part) for part in streams.values()):
+        from cepheid.spark.batch import match_inputs
+        from cepheid.spark.schema import arrow_schema
+
+        schemas = {name: arrow_schema(part.schema) for name, part in streams.items()}
+        inputs, merged, bound = _bound(step, schemas, options)
+        return match_inputs(bound, streams, inputs, merged, options)
+    schemas = {name: part.schema for name, part in streams.items()}
+    inputs, merged, bound = _bound(step, schemas, options)
+    prepared = prepare(bound, options)
+    prepared.warn()
+    table = local.merge_inputs(streams, inputs, merged)
+    schema, batches = local.run(prepared, table, options)
+    return pa.Table.from_batches(batches, schema)
+
+
+def _bound(
+    step: Step, schemas: Mapping[str, pa.Schema], options: Options
+) -> tuple[dict[str, Input], pa.Schema, BoundQuery]:
+    base = {name: schemas[name] for name in step.base}
+    for columns in base.values():
+        bind_schema(columns, options)  # says what is wrong with it
+    inputs = {
+        name: Input(columns, options.time, options.start, options.type)
+        if name in base
+        else Input(columns, MATCH_END, MATCH_START)
+        for name, columns in schemas.items()
+    }
+    merged, schema = bind_inputs(inputs, options)
+    query = step.query
+    syntax = replace(query.syntax, streams=())  # they are chosen already
+    return inputs, merged, bind(syntax, schema, options.params, Source(query.text, query.name))
