@@ -105,10 +105,17 @@ def agrees(query: BoundQuery, events: tuple[Event, ...], found: list[Match]) -> 
 )
 @given(st.data())
 def test_keeps_what_the_oracle_keeps_in_its_order(data: st.DataObject) -> None:
+    """Also if a root collects few matches, few are held back, and few keys are remembered."""
     drawn = data.draw(random_cases())
     setup = data.draw(setups(drawn))
     query = data.draw(skipping(bound(drawn)))
-    agrees(query, drawn.events, run(query, drawn.events, setup))
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(st.booleans()):
+            patch.setattr("cepheid.engine.tree.CAPACITY", data.draw(st.integers(1, 5)))
+            patch.setattr("cepheid.engine.sink.SHRINK_AT", 0)
+            patch.setattr("cepheid.engine.skipping.FORGET_AT", 0)
+        found = run(query, drawn.events, setup)
+    agrees(query, drawn.events, found)
 
 
 @settings(
@@ -273,3 +280,29 @@ def test_more_matches_than_the_roots_collect(
     found = run(query, written.events)
     assert listed(query, found) == listed(query, matches(query, written.events))
     assert len(found) >= 2
+
+
+@pytest.mark.parametrize("skip", ["PAST LAST EVENT", "TO NEXT EVENT"])
+def test_a_flood_that_ends_with_one_event_is_not_held(
+    skip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 A, 40 B and a C are 1,600 matches, of which one, or one per A, can be kept."""
+    monkeypatch.setattr("cepheid.engine.tree.CAPACITY", 100)
+    monkeypatch.setattr("cepheid.engine.sink.SHRINK_AT", 50)
+    events = pa.record_batch({"ts": np.arange(81), "type": ["A"] * 40 + ["B"] * 40 + ["C"]})
+    text = f"PATTERN A a ; B b ; C c WITHIN 100 AFTER MATCH SKIP {skip} RETURN a.ts AS a, b.ts AS b"
+    engine = engine_of(text, events.schema, jit=False)
+    peak = 0
+    decide = Choosing._decide
+
+    def watched(sink: Choosing, until: int) -> Iterator[pa.RecordBatch]:
+        nonlocal peak
+        yield from decide(sink, until)
+        peak = max(peak, sum(len(held.matches) for held in sink._held))
+
+    monkeypatch.setattr(Choosing, "_decide", watched)
+    found = [row for batch in engine.push(events) for row in batch.to_pylist()]
+    found += [row for batch in engine.finish() for row in batch.to_pylist()]
+    firsts = range(40) if skip == "TO NEXT EVENT" else [0]
+    assert [(row["a"], row["b"]) for row in found] == [(a, 40) for a in firsts]
+    assert 0 < peak <= 50

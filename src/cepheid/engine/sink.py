@@ -20,6 +20,9 @@ from cepheid.plan.nodes import Plan
 
 Ints = NDArray[np.int64]
 
+SHRINK_AT = 1 << 14
+"""Matches that may be held back before those are dropped that others will certainly rule out."""
+
 
 def make_sink(roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool) -> Sink:
     """`waits`: records may come out of the order of their ends, also of a single root."""
@@ -120,7 +123,10 @@ class Choosing(Sink):
     def __init__(self, roots: list[Operator], plan: Plan, schema: pa.Schema, ordered: bool) -> None:
         assert plan.after_match is not None
         variables = [v for v in plan.variables if any(v in root.slots for root in roots)]
-        self._by_row = plan.after_match.skip is Skip.TO_NEXT_EVENT
+        skip = plan.after_match.skip
+        self._by_row = skip is Skip.TO_NEXT_EVENT
+        # Of those that end together only the first can be kept, by key or by first event.
+        self._single = ordered and skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT)
         self._plan = plan
         self._roots = roots
         self._ordered = ordered
@@ -177,15 +183,20 @@ class Choosing(Sink):
         """Choose among the matches that end before this position; hold back all others."""
         fresh = [(i, self._readers[i].read()) for i, root in enumerate(self._roots) if root.out.n]
         parts = [*(held.matches for held in self._held), *(matches for _, matches in fresh)]
-        if not any((part.last < until).any() for part in parts):
+        count = sum(len(part) for part in parts)
+        shrinks = self._single and count > SHRINK_AT
+        if not shrinks and not any((part.last < until).any() for part in parts):
             self._held += [Held(matches, self._project(index)) for index, matches in fresh]
             return
         matches = together(parts)
-        ready = matches.last < until
-        waiting = np.flatnonzero(~ready)
-        decided = np.flatnonzero(ready)
+        decided, waiting = (
+            np.flatnonzero(matches.last < until),
+            np.flatnonzero(matches.last >= until),
+        )
         kept = decided[self._memory.choose(matches.take(decided))]
-        table, rows = self._table(fresh, len(matches), np.concatenate((kept, waiting)))
+        if shrinks:
+            waiting = waiting[self._memory.preview(matches.take(waiting))]
+        table, rows = self._table(fresh, count, np.concatenate((kept, waiting)))
         self._held = [
             Held(matches.take(waiting), batch) for batch in _rows(table, rows[len(kept) :])
         ]

@@ -15,6 +15,7 @@ window, not the stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -303,6 +304,13 @@ class Memory:
         self._allocate(room, parts)
         if len(chosen):
             self._apply(hashed, keys, bounds, bounds)
+
+    def preview(self, matches: Considered) -> Ints:
+        """Which of these would be kept if no others came; nothing is remembered."""
+        trial = copy(self)
+        trial._table, trial._hashes = self._table.copy(), self._hashes.copy()
+        trial._keys, trial._bounds = self._keys.copy(), self._bounds.copy()
+        return trial.choose(matches)
 
     def forget(self, floor: int) -> None:
         """Nothing will lead before the floor any more: bounds up to there rule out nothing."""
