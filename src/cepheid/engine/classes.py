@@ -79,8 +79,9 @@ def class_masks(
     for leaf in leaves:
         mask = np.ones(batch.num_rows, np.bool_)
         for part in key:
-            column = batch.column(part[leaf.variable])
-            if column.null_count:
+            name = part.get(leaf.variable)  # what looks at the whole stream may have no key
+            column = None if name is None else batch.column(name)
+            if column is not None and column.null_count:
                 mask &= pc.is_valid(column).to_numpy(zero_copy_only=False)
         if leaf.filters:
             mask &= _satisfied(batch, leaf)

@@ -16,10 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.patterns import Delay
+from cepheid.algebra.patterns import walk as walk_pattern
+from cepheid.algebra.query import Clock
 from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
-from cepheid.engine.operators import FOREVER, Context, LeafOperator
+from cepheid.engine.operators import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
@@ -67,7 +71,7 @@ class Engine:
         schema: pa.Schema,
         *,
         jit: bool = True,
-        round_size: int = ROUND,
+        round_size: int | None = None,
         advisor: Advisor | None = None,
     ) -> None:
         self.plan = plan
@@ -78,11 +82,11 @@ class Engine:
         self._began: float | None = None
         self._started = False  # whether operators have made anything yet
         self._input = schema
-        self._round_size = round_size
+        self._round_size = round_size or _round_size(plan)
         self._ticker = Ticker(plan)
         self._longest = _longest(plan)
         store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
-        self.context = Context(store, _reach(plan), jit)
+        self.context = Context(store, _reach(plan), jit, _in_time(plan), _tie(plan), plan.limit)
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         self.tree = self._plant(plan)
         self._past: dict[Node, NodeProfile] = {}  # of plans that were given up
@@ -117,6 +121,7 @@ class Engine:
 
     def _finish(self) -> Iterator[pa.RecordBatch]:
         self.context.frontier = FOREVER
+        self.context.horizon = Horizon(FOREVER, FOREVER)
         if self.tree.waits and self.context.store.n:
             yield from self.tree.assemble()
         yield from self.tree.flush()
@@ -172,6 +177,7 @@ class Engine:
             limit = min(end, self._row + self._round_size)
             last = limit == end
             context.frontier = self._reached if last else int(store.clock[limit - 1 - store.base])
+            context.horizon = self._horizon(limit)
             fresh = [leaf for leaf in self.leaves.values() if leaf.show(limit)]
             self._row = limit
             self.counts.rounds += 1
@@ -186,6 +192,20 @@ class Engine:
             yield from self._adapt()
             if last:
                 return
+
+    def _horizon(self, limit: int) -> Horizon:
+        """Simultaneous events may come with the next round or batch, so the last position is not
+        complete, unless a later time has been reached."""
+        context, store = self.context, self.context.store
+        row = limit - 1 - store.base
+        if row < 0:
+            return context.horizon
+        time, position = int(store.time[row]), int(store.position[row])
+        if context.in_time and context.frontier > time:
+            return Horizon(position + 1, context.frontier)
+        if context.tie is None:
+            return Horizon(position, time)
+        return Horizon(position, time, store.value(context.tie, row))
 
     def _expire(self) -> None:
         context = self.context
@@ -256,6 +276,29 @@ def _longest(plan: Plan) -> int | None:
         return None
     nodes = (node for root in plan.alternatives for node in walk(root))
     return None if any(isinstance(node, Automaton) for node in nodes) else plan.window.size
+
+
+def _round_size(plan: Plan) -> int:
+    """Automata lay their rows out anew for every round: the fewer, the better."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return FOREVER if any(isinstance(node, Automaton) for node in nodes) else ROUND
+
+
+def _in_time(plan: Plan) -> bool:
+    return plan.window is None or plan.window.clock is Clock.TIME
+
+
+def _tie(plan: Plan) -> Attribute | None:
+    """The tie-break column, where its values and not only their order count: delays move ends."""
+    tie = plan.schema.tie
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    moved = any(
+        isinstance(pattern, Delay)
+        for node in nodes
+        if isinstance(node, Automaton)
+        for pattern in walk_pattern(node.pattern)
+    )
+    return Attribute("", tie, plan.schema.columns[tie]) if tie is not None and moved else None
 
 
 def _reach(plan: Plan) -> int:

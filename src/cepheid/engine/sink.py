@@ -172,9 +172,11 @@ class Choosing(Sink):
     def _floor(self) -> int:
         """Nothing leads before this any more: neither what is held, nor what can still be made of
         the events in the store."""
-        store = self._context.store
+        store, window = self._context.store, self._plan.window
         if self._by_row:
             floor = store.base
+        elif store.lasting:  # an event that ends later may have started at any time in the window
+            floor = self._context.eat if window is not None and self._timed else -FOREVER
         else:
             floor = int(store.position[0]) if store.n else self._reached
         return min([floor, *(int(held.matches.lead.min()) for held in self._held)])

@@ -4,7 +4,7 @@ Every mode is one rule over numbers. A match *leads* somewhere, and one that is 
 *until* which the later ones of its key are dropped:
 
 - SKIP PAST LAST EVENT: it leads at the position of its start, until after its end;
-- SKIP TO FIRST x, LAST x: it leads there, too, until the position of that event;
+- SKIP TO FIRST x, LAST x: it leads there, too, until that event starts;
 - SKIP TO NEXT EVENT: it leads with the row of its first event, which is a part of the key then,
   until the next row.
 
@@ -193,7 +193,7 @@ class Reader:
         keys = self._keys(bound)
         match self._skip:
             case Skip.TO_NEXT_EVENT:
-                lead = np.minimum.reduceat(rows, offsets[:-1])
+                lead = self._first(rows, offsets)
                 until = lead + 1
                 keys = np.column_stack((keys, lead))
             case Skip.PAST_LAST_EVENT:
@@ -235,14 +235,27 @@ class Reader:
                 missing &= ~chosen
         return keys
 
+    def _first(self, rows: Ints, offsets: Ints) -> Ints:
+        """The row of each record's first event: of those that start first, the one that ends
+        first, then the first of the input, which is the order of rows."""
+        store, starts = self._root.context.store, offsets[:-1]
+        if store.lasting:
+            there = rows < FOREVER
+            begins = np.full(len(rows), FOREVER)
+            begins[there] = store.begin[rows[there] - store.base]
+            earliest = np.repeat(np.minimum.reduceat(begins, starts), np.diff(offsets))
+            rows = np.where(begins == earliest, rows, FOREVER)
+        first: Ints = np.minimum.reduceat(rows, starts)
+        return first
+
     def _until(self, bound: Mapping[str, tuple[Ints, Ints]]) -> Ints:
-        """The position of the event that is skipped to; where there is none, nothing is dropped."""
+        """Where the event starts that is skipped to; if there is none, nothing is dropped."""
         store = self._root.context.store
         rows, counts = bound.get(self._target or "", (_NONE, np.zeros(self._root.out.n, np.int64)))
         until = np.full(len(counts), -FOREVER)
         some, behind = counts > 0, np.cumsum(counts)
         at = behind - counts if self._skip is Skip.TO_FIRST else behind - 1
-        until[some] = store.position[rows[at[some]] - store.base]
+        until[some] = store.begin[rows[at[some]] - store.base]
         return until
 
 

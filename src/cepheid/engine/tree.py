@@ -17,6 +17,7 @@ from cepheid.engine.operators import Context, LeafOperator, Operator, build_oper
 from cepheid.engine.sink import make_sink
 from cepheid.kernels.compile import is_cold
 from cepheid.plan.nodes import (
+    Automaton,
     Conj,
     Filter,
     Kseq,
@@ -65,7 +66,10 @@ class Tree:
     ) -> None:
         self.plan = plan
         self.context = context
-        self.waits = any(waits(root) for root in plan.alternatives)
+        # Automata hold the last position back, wherever they stand.
+        nodes = [node for root in plan.alternatives for node in walk(root)]
+        automata = any(isinstance(node, Automaton) for node in nodes)
+        self.waits = automata or any(waits(root) for root in plan.alternatives)
         roots = _standalone(plan.alternatives)
         self.operators, self.roots = build_operators(context, roots, leaves)
         self._capacity = max(1, CAPACITY // len(self.roots))
@@ -193,5 +197,7 @@ def _final_leaves(node: Node) -> set[Leaf]:
             return {node.element}
         case Stacks():
             return {node.classes[-1]}
+        case Automaton():
+            return set(node.leaves)
         case Nseq() | Neg() | Kseq() | Filter():
             return _final_leaves(node.input)

@@ -6,6 +6,7 @@ from cepheid.kernels.records import Records, State
 from cepheid.kernels.templates import (
     Level,
     Pieces,
+    Run,
     Scan,
     accepted,
     conj,
@@ -22,6 +23,7 @@ __all__ = [
     "Level",
     "Pieces",
     "Records",
+    "Run",
     "Scan",
     "State",
     "accepted",

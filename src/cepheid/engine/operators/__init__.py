@@ -10,8 +10,9 @@ from typing import Protocol, assert_never
 
 from cepheid import kernels
 from cepheid.algebra.expressions import Expr, variables
+from cepheid.engine.automaton.operator import AutomatonOperator
 from cepheid.engine.lowering import Inputs, Lowering
-from cepheid.engine.operators.base import FOREVER, Context, LeafOperator, Operator
+from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator, Operator
 from cepheid.engine.operators.closure import KseqOperator, RunOperator
 from cepheid.engine.operators.demand import Demand
 from cepheid.engine.operators.joins import AcceptedLeaf, ConjOperator, SeqOperator
@@ -19,9 +20,21 @@ from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
 from cepheid.engine.operators.searching import NO_HEADS, Passing, Searching, places
 from cepheid.engine.operators.stacks import StacksOperator
 from cepheid.kernels import Pieces
-from cepheid.plan.nodes import Conj, Filter, Kseq, Leaf, Neg, Node, Nseq, Run, Seq, Stacks
+from cepheid.plan.nodes import (
+    Automaton,
+    Conj,
+    Filter,
+    Kseq,
+    Leaf,
+    Neg,
+    Node,
+    Nseq,
+    Run,
+    Seq,
+    Stacks,
+)
 
-__all__ = ["FOREVER", "Context", "LeafOperator", "Operator", "build_operators"]
+__all__ = ["FOREVER", "Context", "Horizon", "LeafOperator", "Operator", "build_operators"]
 
 
 class FilterOperator(Passing):
@@ -128,11 +141,14 @@ def _operator(context: Context, node: Node, build: Build, scope: Scope | None) -
         case Stacks():
             classes = [build(leaf, scope=None) for leaf in node.classes]
             return StacksOperator(context, node, *classes)
+        case Automaton():
+            classes = [build(leaf, scope=None) for leaf in node.leaves]
+            return AutomatonOperator(context, node, *classes)
         case _:
             assert_never(node)
 
 
-_IN_FULL = LeafOperator | ConjOperator | RunOperator | StacksOperator
+_IN_FULL = LeafOperator | ConjOperator | RunOperator | StacksOperator | AutomatonOperator
 
 
 def _connect(
@@ -140,9 +156,9 @@ def _connect(
 ) -> None:
     """Let every SEQ that pulls ask its left input, and what that takes its records from.
 
-    An operator that several others read is not asked by any one of them; nor are CONJ, RUN and
-    stacks, which have no single input to wait for. What is below such an operator is evaluated in
-    full.
+    An operator that several others read is not asked by any one of them; nor are CONJ, RUN, stacks
+    and automata, which have no single input to wait for. What is below such an operator is
+    evaluated in full.
     """
     readers = Counter(source for operator in operators for source in operator.inputs)
     readers.update(roots)

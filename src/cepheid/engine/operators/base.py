@@ -24,20 +24,37 @@ from cepheid.engine.operators.demand import NOTHING, Asked, Demand
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import evaluate
 from cepheid.kernels import State, load
+from cepheid.options import Limit
 from cepheid.plan.nodes import Leaf, Node
 
 FOREVER = 1 << 62
 
 
+@dataclass(frozen=True)
+class Horizon:
+    """A position before which every event is known; also as its time and tie-break value (None:
+    before all of that time)."""
+
+    position: int
+    time: int
+    tie: Any = None
+
+
 @dataclass
 class Context:
-    """What all operators of an engine share. `frontier` is the clock that has been reached: every
-    event before it is known. `eat` is the clock at or before which nothing counts any more."""
+    """What all operators of an engine share. `in_time`: the clock is time. `tie` orders events of
+    the same time, `limit` bounds what is held. `frontier` is the clock that has been reached:
+    every event before it is known, and so is every one before the horizon. `eat` is the clock at
+    or before which nothing counts any more."""
 
     store: EventStore
     window: int
     jit: bool
+    in_time: bool = True
+    tie: Attribute | None = None
+    limit: Limit | None = None
     frontier: int = -FOREVER
+    horizon: Horizon = Horizon(-FOREVER, -FOREVER)
     eat: int = -FOREVER
 
 
@@ -69,6 +86,7 @@ class Operator(ABC):
         self.slots = slots  # variable → its first slot
         self.width = width
         self.bound: int | None = None  # slot of an NSEQ bound, which a parent doesn't copy
+        self.times: tuple[int, int] | None = None  # slots of the times of start and end
         self.out = Buffer(width)
         self.state: NDArray[np.int64] = np.zeros(State.SIZE, np.int64)
         self.cursors: tuple[Cursor, ...] = ()

@@ -70,7 +70,7 @@ class StacksOperator(Operator):
         """Nothing on the stacks, no partitions."""
         scan = self._scan(frozenset())
         self._stacks = [_Stack(scan) for _ in range(self._last)]
-        self._tables = [
+        self.tables = [
             *(_Table(self._last, -1, self.context.jit) for _ in self._chained),
             *(_Table(self._last, -FOREVER, self.context.jit) for _ in self._awaited),
         ]
@@ -163,7 +163,7 @@ class StacksOperator(Operator):
         done = self.call(
             tuple(outer),
             tuple(stack.data for stack in self._stacks),
-            tuple(table.entries for table in self._tables) or (_NO_TABLE,),
+            tuple(table.entries for table in self.tables) or (_NO_TABLE,),
             (places, *self._values()),
         )
         for c, cursor in enumerate(self.cursors):
@@ -171,7 +171,7 @@ class StacksOperator(Operator):
         sizes = layout.CURSORS + 2 * n
         for c, stack in enumerate(self._stacks):
             stack.n = int(places[sizes + c])
-        for t, table in enumerate(self._tables):
+        for t, table in enumerate(self.tables):
             table.used = int(places[sizes + 2 * self._last + t])
         return done == 1
 
@@ -199,7 +199,7 @@ class StacksOperator(Operator):
         for c, stack in enumerate(self._stacks):
             stack.reserve(new[c])
             self._kernel_places[sizes + c] = stack.n
-        for t, table in enumerate(self._tables):
+        for t, table in enumerate(self.tables):
             table.reserve(new[0])
             self._kernel_places[sizes + 2 * self._last + t] = table.used
 
@@ -207,7 +207,7 @@ class StacksOperator(Operator):
         shifts = np.array([stack.expired(eat) for stack in self._stacks])
         for c, stack in enumerate(self._stacks):
             stack.pop(int(shifts[c]), int(shifts[c - 1]) if c else 0)
-        for t, table in enumerate(self._tables):
+        for t, table in enumerate(self.tables):
             if t < len(self._chained):
                 table.rehash(shifts, -1, table.used)
             else:

@@ -11,6 +11,7 @@ Indexes are written `u(i)`: never negative, so Numba need not look whether they 
 third of the time of a join without predicates.
 """
 
+from cepheid.kernels.templates.automaton import Run
 from cepheid.kernels.templates.closure import Group, kseq
 from cepheid.kernels.templates.frame import Pieces
 from cepheid.kernels.templates.joins import accepted, conj, filter_, seq
@@ -21,6 +22,7 @@ __all__ = [
     "Group",
     "Level",
     "Pieces",
+    "Run",
     "Scan",
     "accepted",
     "conj",

@@ -1,0 +1,292 @@
+"""What is checked on a complete match: exceptions, negations, and whether it is known yet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from cepheid.algebra.patterns import (
+    Closure,
+    Conjunction,
+    Delay,
+    Disjunction,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+    positive,
+)
+from cepheid.engine.automaton.code import Env, Limits, Path, Rounds, Span
+from cepheid.engine.automaton.searching import Then
+from cepheid.engine.automaton.sequences import STRICT, Sequences
+from cepheid.engine.lowering import Event, Place
+from cepheid.errors import UnsupportedError
+
+
+class Checks(Sequences):
+    # ── exceptions ──
+
+    def unless(self, pattern: Unless, path: Path, env: Env, after: str | None, then: Then) -> None:
+        """An exception decides which composite is first, so it is checked as soon as it can be:
+        at once, unless it reads what is bound later, or a closure waits for its edge."""
+        read = {
+            v
+            for c in self.node.where
+            if self.owner(c) == pattern.index
+            for v in c.variables
+            if self.negation[v] is None
+        }
+
+        def check(bound: Env) -> None:
+            if read <= bound.decided and bound.edges == env.edges:
+                hit = self.exception(pattern, path, bound)
+                with self.code.block(f"if not {hit}:"):
+                    then(bound)
+            else:
+                then(replace(bound, exceptions=(*bound.exceptions, path)))
+
+        self.parts(pattern.item, (*path, 0), env, after, check)
+
+    def exception(self, pattern: Unless, path: Path, env: Env) -> str:
+        """Look for the exception from the part's start to its end, inclusive."""
+        code = self.code
+        hit = code.let("x", "False")
+        during = self.span(pattern.item, (*path, 0), env)
+        if during is None:
+            return hit
+        begin, end = code.let("a", during.start), code.let("a", during.end)
+        own = list(positive(pattern.item))
+
+        def found(bound: Env) -> None:
+            at = self.span(pattern.exception, (*path, 1), bound)
+            assert at is not None
+            tests = [f"{begin} <= {at.start}", f"{at.end} <= {end}"]
+            shared = self.shared(own, positive(pattern.exception), bound)
+            if shared is not None:
+                tests.append(f"not {shared}")
+            code.line(f"if {' and '.join(tests)}: {hit} = True")
+
+        looking = self._looking(env, pattern.index, hit, f"{end} + 1")
+        with code.block("if True:" if during.some is None else f"if {during.some}:"):
+            self.parts(pattern.exception, (*path, 1), looking, f"{begin} - 1", found)
+        return hit
+
+    def _looking(self, env: Env, index: int, hit: str, upper: str | None) -> Env:
+        return env.under(
+            replace(env.control, negation=index, stop=hit, upper=upper, unordered=False)
+        )
+
+    # ── negations ──
+
+    def negations(self, pattern: Pattern, path: Path, env: Env, limits: Limits, hit: str) -> None:
+        """Set `hit` if a negation below is violated. `limits` are the nearest bound parts around
+        the pattern, or the window's edges."""
+        match pattern:
+            case Leaf():
+                pass
+            case Negation():
+                self._occurs(pattern, path, env, limits, hit)
+            case Sequence():
+                for n in range(len(pattern.items)):
+                    self._negated_item(pattern, n, path, env, limits, hit)
+            case Conjunction():
+                for n, item in enumerate(pattern.items):
+                    self.negations(item, (*path, n), env, limits, hit)
+            case Disjunction():
+                branch = env.choices[path]
+                self.negations(pattern.items[branch], (*path, branch), env, limits, hit)
+            case Unless() | Delay():
+                self.negations(pattern.item, (*path, 0), env, limits, hit)
+            case Closure():
+                self._negated_rounds(pattern, path, env, limits, hit)
+            case _:
+                assert_never(pattern)
+
+    def _negated_item(
+        self, sequence: Sequence, n: int, path: Path, env: Env, limits: Limits, hit: str
+    ) -> None:
+        item = sequence.items[n]
+        if not negating(item):
+            return
+        spans = [self.span(p, (*path, m), env) for m, p in enumerate(sequence.items)]
+        strict = n > 0 and sequence.operators[n - 1] is STRICT
+        inside = self._narrowed(limits, spans[:n], spans[n + 1 :])
+        if isinstance(item, Negation) and strict and inside.lower is not None:
+            self._occurs_next(item, (*path, n), env, inside.lower, hit)
+        else:
+            self.negations(item, (*path, n), env, inside, hit)
+
+    def _narrowed(
+        self, limits: Limits, before: list[Span | None], after: list[Span | None]
+    ) -> Limits:
+        """Between the nearest bound parts; the clock counts only where there is no neighbor. A
+        part that may be empty decides when the kernel runs: then -FAR and FAR are no limits."""
+        lower, earliest = limits.lower, limits.earliest
+        for span in before:
+            if span is None:
+                continue
+            if span.some is None:
+                lower, earliest = span.end, None
+            else:
+                if earliest is not None:
+                    earliest = f"(-FAR if {span.some} else {earliest})"
+                lower = f"({span.end} if {span.some} else {lower or '-FAR'})"
+        upper, latest = limits.upper, limits.latest
+        for span in reversed(after):
+            if span is None:
+                continue
+            if span.some is None:
+                upper, latest = span.start, None
+            else:
+                if latest is not None:
+                    latest = f"(FAR if {span.some} else {latest})"
+                upper = f"({span.start} if {span.some} else {upper or 'FAR'})"
+        return Limits(lower, upper, earliest, latest)
+
+    def _occurs(self, negation: Negation, path: Path, env: Env, limits: Limits, hit: str) -> None:
+        code = self.code
+        inner = (*path, 0)
+        everything = list(positive(self.node.pattern))
+        lower = None if limits.lower is None else code.let("a", limits.lower)
+        upper = None if limits.upper is None else code.let("a", limits.upper)
+        earliest = None if limits.earliest is None else code.let("a", limits.earliest)
+        latest = None if limits.latest is None else code.let("a", limits.latest)
+
+        def found(bound: Env) -> None:
+            at = self.span(negation.item, inner, bound)
+            assert at is not None
+            tests = [] if upper is None else [f"{at.end} < {upper}"]
+            if earliest is not None:
+                tests.append(f"{at.clock_start} > {earliest}")
+            if latest is not None:
+                tests.append(f"{at.clock_end} < {latest}")
+            shared = self.shared(everything, positive(negation.item), bound)
+            # A negation binds nothing itself: its variables are not the match's.
+            if shared is not None:
+                tests.append(f"not {shared}")
+            code.line(f"if {' and '.join(tests) or 'True'}: {hit} = True")
+
+        with code.block(f"if not {hit}:"):
+            self._search(negation, inner, env, lower, earliest, upper, hit, found)
+
+    def _search(
+        self,
+        negation: Negation,
+        path: Path,
+        env: Env,
+        lower: str | None,
+        earliest: str | None,
+        upper: str | None,
+        hit: str,
+        found: Then,
+    ) -> None:
+        looking = self._looking(env, negation.index, hit, upper)
+        if lower is None and earliest is not None and isinstance(negation.item, Leaf):
+            # The window's edge bounds the search, not only its results.
+            n = self.classes[negation.item.variable]
+            with self.candidates(n, looking, Limits(earliest=earliest)) as (_, row):
+                with self.holding(looking.bind(negation.item.variable, row, path)) as held:
+                    found(held)
+                self.stopping(looking)
+            return
+        self.parts(negation.item, path, looking, lower, found)
+
+    def _occurs_next(self, negation: Negation, path: Path, env: Env, lower: str, hit: str) -> None:
+        """`P => !Q`: none at the next position of the stream, whatever the window."""
+        code = self.code
+        inner = (*path, 0)
+        after = code.let("a", lower)
+        next_ = code.let("x", self.following(after))
+        # Unknown as long as there is no next position; until then the match waits for it.
+        code.line(f"if {next_} == -FAR: unknown = 1")
+        code.line(f"if {next_} >= known: fresh = 1")
+
+        def found(bound: Env) -> None:
+            at = self.span(negation.item, inner, bound)
+            assert at is not None
+            code.line(f"if {at.start} == {next_}: {hit} = True")
+
+        with code.block(f"if not {hit}:"):
+            looking = self._looking(env, negation.index, hit, None)
+            self.parts(negation.item, inner, looking, after, found)
+
+    def _negated_rounds(
+        self, closure: Closure, path: Path, env: Env, limits: Limits, hit: str
+    ) -> None:
+        """In a closure over a pattern, the rounds before and after are the nearest parts."""
+        if not negating(closure.item):
+            return
+        if _holds(closure.item, Disjunction) or _holds(closure.item, Closure):
+            raise UnsupportedError(
+                "a negation in a repeated group that also has a disjunction or a closure can't "
+                "run; write the group as a query of its own, with INTO"
+            )
+        code = self.code
+        rounds = env.rounds[path]
+        q = code.name("q")
+        with code.block(f"for {q} in range({rounds.count}):"):
+            at = f"({rounds.first} + {q})"
+            here = self._round(closure.item, (*path, 0), env, rounds, at)
+            own = self.span(closure.item, (*path, 0), here)
+            assert own is not None
+            before, after = (
+                self.span(
+                    closure.item,
+                    (*path, 0),
+                    self._round(closure.item, (*path, 0), env, rounds, f"({at} {step})"),
+                )
+                for step in ("- 1", "+ 1")
+            )
+            assert before is not None and after is not None
+            last = f"{q} + 1 < {rounds.count}"
+            inside = self._narrowed(
+                limits, [replace(before, some=f"{q} > 0")], [replace(after, some=last)]
+            )
+            self.negations(closure.item, (*path, 0), here, inside, hit)
+
+    def _round(self, pattern: Pattern, path: Path, env: Env, rounds: Rounds, at: str) -> Env:
+        """The events of one round at hand."""
+        match pattern:
+            case Leaf(variable=v):
+                row = f"{rounds.rows[v]}[u({rounds.offsets[v]}[u({at})])]"
+                bound = env.bind(v, row, path)
+                place: Place = Event(row, False)
+                return replace(bound, scope={**bound.scope, v: place}, hand=bound.hand | {v})
+            case Negation():
+                return env
+            case Sequence() | Conjunction():
+                for n, item in enumerate(pattern.items):
+                    env = self._round(item, (*path, n), env, rounds, at)
+                return env
+            case Unless() | Delay():
+                return self._round(pattern.item, (*path, 0), env, rounds, at)
+            case _:
+                raise AssertionError(f"{type(pattern).__name__} in a round")
+
+
+def negating(pattern: Pattern) -> bool:
+    """Whether there is a negation to be checked in the pattern."""
+    match pattern:
+        case Negation():
+            return True
+        case Leaf():
+            return False
+        case Sequence() | Conjunction() | Disjunction():
+            return any(negating(item) for item in pattern.items)
+        case Unless() | Closure() | Delay():
+            return negating(pattern.item)
+        case _:
+            assert_never(pattern)
+
+
+def _holds(pattern: Pattern, kind: type) -> bool:
+    match pattern:
+        case _ if isinstance(pattern, kind):
+            return True
+        case Sequence() | Conjunction() | Disjunction():
+            return any(_holds(item, kind) for item in pattern.items)
+        case Closure() | Delay() | Unless():
+            return _holds(pattern.item, kind)
+        case _:
+            return False

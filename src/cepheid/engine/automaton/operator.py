@@ -1,0 +1,293 @@
+"""The operator that runs an automaton: rounds, horizons, what is kept.
+
+Between rounds there is only which starts are alive; partial matches are found again from their
+starts. A start is freed as soon as no event to come can complete it: its window has passed, what
+it waits for was found, or a strict step was broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.patterns import Delay, positive, walk
+from cepheid.algebra.types import Type
+from cepheid.engine.automaton.conditions import grouped
+from cepheid.engine.automaton.layout import Key, Listed, lay_out
+from cepheid.engine.automaton.program import Program, write
+from cepheid.engine.buffers import Pool
+from cepheid.engine.columns import Column
+from cepheid.engine.lowering import Inputs
+from cepheid.engine.operators.base import FOREVER, Compiled, Context, Horizon, Operator
+from cepheid.errors import DataError, StateLimitError
+from cepheid.kernels import Run
+from cepheid.plan.nodes import Automaton
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What positions are: ranks (`ties` is None), or times since an origin, refined by the rank
+    of the tie-break value; then `unit` is one tick of time."""
+
+    unit: int = 1
+    origin: int = 0
+    ties: Any = None
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the kernel goes through in a round."""
+
+    lists: tuple[Listed, ...]
+    keys: int
+    rows: tuple[Ints, ...]  # where each row begins and ends, on each clock
+    scratch: Ints
+    compiled: Compiled
+    horizon: int
+
+
+class AutomatonOperator(Operator):
+    """Finds the matches of a pattern, or of a part of one."""
+
+    node: Automaton
+
+    def __init__(self, context: Context, node: Automaton, *classes: Operator) -> None:
+        names = positive(node.pattern)
+        groups = grouped(node.pattern)
+        slots: dict[str, int] = {}
+        width = 0
+        for name in names:
+            slots[name] = width
+            width += 2 if name in groups else 1
+        # Behind the variables: the times of start and end, which a delay moves.
+        super().__init__(context, slots, width + 2, *classes)
+        self.times = (width, width + 1)
+        self.node = node
+        self.pools = {name: Pool() for name in names if name in groups}
+        self.groups = dict(self.pools)
+        self.state = np.zeros(Run.POOLS + 2 * len(self.pools), np.int64)
+        self._program = Program("", 0, ())
+        self._round: Round | None = None  # the one that is under way
+        self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
+        self._alive_from = 0  # absolute number of the row that the first of them is
+        self._delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
+        self._known = Horizon(-FOREVER, -FOREVER, None)
+        self._reached = -FOREVER
+        self._whole = frozenset(
+            n for n in range(len(classes)) if any(part[n] is None for part in node.key)
+        )
+        self.needed: NDArray[np.bool_] | None = None  # rows, if only some are
+
+    def source(self, inputs: Inputs) -> str:
+        self._program = write(
+            self.node,
+            inputs,
+            windowed=self.context.window < FOREVER,
+            intervals=self.context.store.lasting,
+            in_time=self.context.in_time,
+        )
+        return self._program.source
+
+    def columns(self) -> Iterable[Column]:
+        yield from super().columns()
+        for part in self._key():
+            yield from (column for column in part if column is not None)
+        if self._delayed and self.context.tie is not None:
+            yield _column(self.context.tie)
+
+    def _key(self) -> list[Key]:
+        return [tuple(None if a is None else _column(a) for a in part) for part in self.node.key]
+
+    # ── rounds ──
+
+    def step(self) -> bool:
+        """One round, or what is left of it after the output was full."""
+        if self._round is None:
+            self._round = self._begin()
+        if not self._go_on(self._round):
+            return False
+        self._forget(self._round)
+        self._round = None
+        self._known = self.context.horizon
+        self._reached = self.context.frontier
+        for pool in self.pools.values():
+            pool.mark(min(self.context.frontier, FOREVER - 1))
+        return True
+
+    def run(self) -> None:
+        """As a source for other operators: all of a round at once, in the order of the ends."""
+        begin = self.out.n
+        self.out.reserve(1)
+        while not self.step():
+            self.out.reserve(self.out.capacity)
+        new = slice(begin, self.out.n)
+        order = np.argsort(self.out.records.last[new], kind="stable")
+        for name in ("start", "end", "first", "last"):
+            values = getattr(self.out.records, name)[new]
+            values[:] = values[order]
+        self.out.records.slots[:, new] = self.out.records.slots[:, new][:, order]
+
+    def _begin(self) -> Round:
+        """Lay the rows out that are known by now."""
+        context, store, state = self.context, self.context.store, self.state
+        compiled = self.compiled()
+        scale, begin, position = self._positions()
+        horizon = self._place(context.horizon, scale)
+        classes: list[Ints] = []
+        for leaf in self.inputs:
+            rows = leaf.out.records.slots[0, : leaf.out.visible] - store.base
+            rows = rows[np.searchsorted(rows, 0) :]
+            classes.append(rows[: np.searchsorted(position[rows], horizon)])
+        lists, keys = lay_out(store, position, classes, self._key())
+        self._revive()
+        state[Run.KEY] = state[Run.AT] = 0
+        state[Run.ENTRY] = -1
+        state[Run.BASE] = store.base
+        state[Run.WINDOW] = self.window
+        state[Run.FRONTIER] = context.frontier
+        state[Run.HORIZON] = horizon
+        state[Run.KNOWN] = self._place(self._known, scale)
+        state[Run.REACHED] = self._reached
+        state[Run.SCALE] = scale.unit
+        state[Run.KEYS] = keys
+        scratch = np.empty((max(1, self._program.scratches), store.n + 2), np.int64)
+        clocks = (store.opened, store.clock, store.start, store.time)
+        return Round(tuple(lists), keys, (begin, position, *clocks), scratch, compiled, horizon)
+
+    def _go_on(self, round_: Round) -> bool:
+        """Run the kernel until it is done, or until the output is full of what others may take."""
+        state, pools = self.state, list(self.pools.values())
+        while True:
+            state[Run.COUNT] = self.out.n
+            state[Run.ROOM] = self.out.capacity
+            for n, pool in enumerate(pools):
+                state[Run.POOLS + n] = pool.n
+                state[Run.POOLS + len(pools) + n] = pool.base
+            round_.compiled.kernel(
+                tuple(listed.arrays for listed in round_.lists),
+                round_.rows,
+                self._alive,
+                round_.scratch,
+                (*self._arrays(round_.compiled), NOTHING),
+                (*round_.compiled.params, 0),
+                self.out.records,
+                (*(pool.rows for pool in pools), NOTHING),
+                state,
+            )
+            self.out.n = self.out.visible = int(state[Run.COUNT])
+            for n, pool in enumerate(pools):
+                pool.n = int(state[Run.POOLS + n])
+            if state[Run.DONE]:
+                return True
+            for pool in pools:
+                pool.reserve(len(pool.rows))
+            if self.out.n > 0:
+                return False
+            self.out.reserve(2 * self.out.capacity)  # too small for the matches of one start
+
+    # ── what is alive ──
+
+    def _revive(self) -> None:
+        """New rows are alive; rows that have left the store are forgotten."""
+        store = self.context.store
+        entries = max(1, len(self._program.starts))
+        alive = np.ones((entries, store.n), np.uint8)
+        kept = self._alive_from + self._alive.shape[1] - store.base
+        if kept > 0 and self._alive.shape[0] == entries:
+            alive[:, :kept] = self._alive[:, self._alive.shape[1] - kept :]
+        self._alive, self._alive_from = alive, store.base
+
+    def _forget(self, round_: Round) -> None:
+        """Which rows matches to come may need: those of a key from its first start on that is
+        alive. More than the caller allows is an error."""
+        context, store = self.context, self.context.store
+        if context.limit is None and context.window < FOREVER:
+            return
+        floors = np.full(round_.keys, FOREVER)
+        for entry, n in enumerate(self._program.starts):
+            listed = round_.lists[n]
+            alive = self._alive[entry, listed.rows] != 0
+            keys = np.repeat(np.arange(round_.keys), listed.ends - listed.begins)[alive]
+            np.minimum.at(floors, keys, listed.at[alive])
+        needed = np.zeros(store.n, np.bool_)
+        most = 0
+        for n, listed in enumerate(round_.lists):
+            if n in self._whole:
+                continue
+            keys = np.repeat(np.arange(round_.keys), listed.ends - listed.begins)
+            own = listed.at >= floors[keys]
+            needed[listed.rows[own]] = True
+            if context.limit is not None and len(own):
+                most = max(most, int(np.bincount(keys[own], minlength=1).max()))
+        if self._whole:
+            first = floors.min() if len(floors) else FOREVER
+            needed |= round_.rows[1] >= first
+        needed |= round_.rows[1] >= round_.horizon
+        self.needed = needed
+        self._check(int(needed.sum()), most)
+
+    def _check(self, total: int, most: int) -> None:
+        limit = self.context.limit
+        if limit is None:
+            return
+        for name, count, allowed in (
+            ("altogether (total)", total, limit.total),
+            ("of one key (per_key)", most, limit.per_key),
+        ):
+            if allowed is not None and count > allowed:
+                raise StateLimitError(
+                    f"{count} events would have to be held {name}, and the limit is {allowed}: "
+                    "matches may still need them. Add WITHIN, or a larger limit"
+                )
+
+    # ── positions ──
+
+    def _positions(self) -> tuple[Scale, Ints, Ints]:
+        """Where events start and end. Where ends are moved in time, positions must be such that
+        they can be moved: times, refined by the rank of the tie-break."""
+        store = self.context.store
+        if not self._delayed or store.n == 0:
+            return Scale(), store.begin, store.position
+        tie = self.context.tie
+        if tie is None:
+            return Scale(1, 0, np.zeros(1)), store.start, store.time
+        column = _column(tie)
+        values: Any = store.values[column]
+        if column.type in (Type.STRING, Type.BINARY):
+            values = store.interner.decode(values, None)[0]
+        valid = store.valid[column]
+        known, ranks = np.unique(values if valid is None else values[valid], return_inverse=True)
+        rank = np.zeros(store.n, np.int64)
+        rank[slice(None) if valid is None else valid] = ranks + 1
+        scale = Scale(len(known) + 1, int(store.time[0]), known)
+        if (int(store.time[-1]) - scale.origin) * scale.unit >= FOREVER:
+            raise DataError("times lie too far apart to be delayed and ordered by a tie-break")
+        moved = (store.time - scale.origin) * scale.unit + rank
+        return scale, moved, moved
+
+    def _place(self, horizon: Horizon, scale: Scale) -> int:
+        if abs(horizon.position) >= FOREVER or scale.ties is None:
+            return horizon.position
+        place = (horizon.time - scale.origin) * scale.unit
+        if horizon.tie is None or scale.unit == 1:
+            return place
+        return place + 1 + int(np.searchsorted(scale.ties, horizon.tie))
+
+    # ── as an operator ──
+
+    def skip(self) -> None:
+        raise AssertionError("an automaton takes over from no other plan")
+
+
+NOTHING: Ints = np.zeros(0, np.int64)
+
+
+def _column(attribute: Attribute) -> Column:
+    return Column(Attribute("", attribute.name, attribute.type))

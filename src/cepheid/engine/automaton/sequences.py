@@ -1,0 +1,632 @@
+"""Sequences: what `;`, `->` and `=>` let stand right of what is bound.
+
+Items are bound from left to right. Closures that stand beside each other form a block between two
+anchors (items that aren't closures, or an edge). Groups that are choices of their own (`{n}`,
+PREFIXES, SUBSETS, RUNS) are bound from the left; the others follow from their neighbors, so they
+are gathered when the right one is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from cepheid.algebra.patterns import (
+    Closure,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    leaves,
+    positive,
+)
+from cepheid.engine.automaton.code import Edge, Env, Limits, Path, Span
+from cepheid.engine.automaton.groups import Take, sizes
+from cepheid.engine.automaton.rounds import Repeated
+from cepheid.engine.automaton.searching import Then
+from cepheid.engine.lowering import GroupPlace
+from cepheid.errors import UnsupportedError
+from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator
+
+NEXT, STRICT = SequenceOperator.NEXT, SequenceOperator.STRICT
+
+
+@dataclass(frozen=True)
+class Item:
+    """A part that binds something, with the operators that relate it to its neighbors."""
+
+    path: Path
+    pattern: Pattern
+    before: SequenceOperator | None = None
+    after: SequenceOperator | None = None
+
+    @property
+    def closure(self) -> Closure:
+        assert isinstance(self.pattern, Closure)
+        return self.pattern
+
+
+@dataclass(frozen=True)
+class Block:
+    """Closures between two anchors: the left one, or the position that all must come after.
+    `free` are choices of their own; the others follow from their neighbors."""
+
+    items: tuple[Item, ...]
+    left: Span | None
+    after: str | None
+    free: tuple[int, ...]
+
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """Those that follow from their neighbors."""
+        return tuple(n for n in range(len(self.items)) if n not in self.free)
+
+
+def bound_items(sequence: Sequence, path: Path) -> list[Item]:
+    """The items that bind something; the operator right of a negation relates its neighbors."""
+    kept = [n for n, item in enumerate(sequence.items) if not isinstance(item, Negation)]
+    before = [None, *(sequence.operators[n - 1] for n in kept[1:])]
+    after = [*before[1:], None]
+    return [
+        Item((*path, n), sequence.items[n], b, a)
+        for n, b, a in zip(kept, before, after, strict=True)
+    ]
+
+
+class Sequences(Repeated):
+    def sequence_of(
+        self, pattern: Sequence | Closure, path: Path, env: Env, after: str | None, then: Then
+    ) -> None:
+        if isinstance(pattern, Sequence):
+            self.sequence(bound_items(pattern, path), env, after, None, then)
+        else:
+            self.sequence([Item(path, pattern)], env, after, None, then)
+
+    def sequence(
+        self, items: list[Item], env: Env, after: str | None, left: Span | None, then: Then
+    ) -> None:
+        """`left` is what this sequence has bound last."""
+        closures = list(takewhile(lambda i: isinstance(i.pattern, Closure), items))
+        rest = items[len(closures) :]
+        if not items:
+            then(env)
+            return
+        block = self._block(closures, left, after)
+        if not rest:
+            self._choose(
+                block,
+                block.free,
+                env,
+                None,
+                frozenset(),
+                lambda bound: self._settled(
+                    block, None, bound, {}, lambda e, fits: self._fitting(fits, e, then)
+                ),
+            )
+            return
+
+        def go_on(bound: Env) -> None:
+            self.sequence(
+                rest[1:], bound, after, self.span(rest[0].pattern, rest[0].path, bound), then
+            )
+
+        self._anchored(block, rest[0], env, go_on)
+
+    def _block(self, items: list[Item], left: Span | None, after: str | None) -> Block:
+        free: list[int] = []
+        for n, item in enumerate(items):
+            closure = item.closure
+            own = isinstance(closure.quantifier, Exactly) or (
+                closure.mode in (Mode.SUBSETS, Mode.RUNS)
+                and not isinstance(closure.quantifier, Optional)
+            )
+            if own and left is None and not free and not isinstance(closure.item, Leaf):
+                raise UnsupportedError(
+                    "a repeated group with {n}, RUNS or SUBSETS at the start of a pattern has no "
+                    "event from which its rounds are counted; put an event before it"
+                )
+            if own or (closure.mode is Mode.PREFIXES and (left is not None or free)):
+                free.append(n)
+        return Block(tuple(items), left, after, tuple(free))
+
+    def _others(self, block: Block, env: Env, right: Span | None) -> tuple[int, ...]:
+        """The groups that lie between two neighbors. The rest waits for the whole match."""
+        return tuple(
+            n
+            for n in block.bound
+            if self._lower(block, n, env) is not None
+            and self._behind(block, n, env, right) is not None
+        )
+
+    @staticmethod
+    def _low(item: Item) -> int:
+        return sizes(item.closure.quantifier)[0]
+
+    # ── groups that are choices ──
+
+    def _choose(
+        self,
+        block: Block,
+        waiting: tuple[int, ...],
+        env: Env,
+        right: Span | None,
+        right_names: frozenset[str],
+        then: Then,
+    ) -> None:
+        """Bind these free groups, from left to right. `right` is the right anchor, if it is bound
+        already; conditions that read it are left for later."""
+        if not waiting:
+            then(env)
+            return
+        n, rest = waiting[0], waiting[1:]
+        item = block.items[n]
+        starting = self.starting
+        lower = self._lower(block, n, env)
+        neighbor = lower is not None and (n == 0 or n - 1 in block.free)
+        limits = Limits(
+            block.after if lower is None else lower, None if right is None else right.start
+        )
+        unbroken = item.before is STRICT or (lower is None and item.after is STRICT)
+        touch = None
+        if item.before is STRICT and neighbor and lower is not None:
+            touch = self.code.let("x", self.following(lower))
+            self._awaiting(env, touch)
+        first = item.before is NEXT
+
+        def checked(bound: Env) -> None:
+            ready = [
+                c for c in self.ready(bound) if right_names.isdisjoint(self.node.where[c].variables)
+            ]
+            with self.holding(bound, ready) as held:
+                if first and isinstance(item.closure.quantifier, Exactly):
+                    self._first_run(item, held, positions, more)
+                else:
+                    more(held)
+
+        def more(bound: Env) -> None:
+            self._choose(block, rest, bound, right, right_names, then)
+
+        positions = None
+        if first and isinstance(item.closure.quantifier, Exactly):
+            positions = (self.scratch("h"), self.code.let("f", "0"))
+        self._groups(item, env, limits, unbroken, touch, first, checked)
+        if self._low(item) == 0:
+            self.starting = starting
+            empty = self.without_group(item.closure, env)
+            ready = [
+                c for c in self.ready(empty) if right_names.isdisjoint(self.node.where[c].variables)
+            ]
+            with self.holding(empty, ready) as held:
+                self._choose(block, rest, held, right, right_names, then)
+
+    def _groups(
+        self,
+        item: Item,
+        env: Env,
+        limits: Limits,
+        strict: bool,
+        touch: str | None,
+        first: bool,
+        body: Then,
+    ) -> None:
+        closure = item.closure
+        if isinstance(closure.item, Leaf):
+            take = self.take(closure, item.path, limits, strict, touch)
+            self.choices(take, env, first, body)
+        else:
+            chain = self.chain(closure, item.path, env, limits, strict, touch)
+            self.round_choices(chain, env, first, body)
+
+    def _first_run(
+        self, item: Item, env: Env, positions: tuple[str, str] | None, then: Then
+    ) -> None:
+        """After `->`, only the first run (all that are simultaneous with it)."""
+        assert positions is not None
+        code = self.code
+        array, found = positions
+        names = positive(item.closure.item)
+        place = env.scope[names[0]]
+        assert isinstance(place, GroupPlace)
+        e = code.name("e")
+        at = f"pos[u({place.array}[u({place.start} + {e})])]"
+        fine = code.let("x", "1")
+        with code.block(f"if {found}:"), code.block(f"for {e} in range({place.count}):"):
+            code.line(f"if {array}[u({e})] != {at}: {fine} = 0")
+        with code.block(f"if {fine}:"):
+            with code.block(f"for {e} in range({place.count}):"):
+                code.line(f"{array}[u({e})] = {at}")
+            code.line(f"{found} = 1")
+            then(env)
+
+    def _lower(self, block: Block, n: int, env: Env) -> str | None:
+        """The end of what is bound before the n-th closure of the block; None if nothing is."""
+        lower = None if block.left is None else block.left.end
+        for m in range(n):
+            span = env.spans.get(block.items[m].path)
+            if span is not None:
+                if span.some is None:
+                    lower = span.end
+                elif lower is not None:
+                    lower = f"({span.end} if {span.some} else {lower})"
+        return lower
+
+    def _awaiting(self, env: Env, position: str) -> None:
+        """The next position of the stream is not known yet."""
+        if self.watching(env) and env.control.upper is None:
+            inside = ""
+            if self.windowed and env.low is not None:
+                inside = f" and frontier - {env.low} < window"
+            self.code.line(f"if {position} == -FAR{inside}: more = 1")
+
+    def _with_edges(self, block: Block, env: Env, right: Span | None) -> Env:
+        edges = tuple(
+            Edge(
+                block.items[n].path,
+                block.items[n].closure,
+                self._before(block, n, env),
+                self._behind(block, n, env, right),
+                block.items[n].before,
+                block.items[n].after,
+            )
+            for n in block.bound
+            if block.items[n].path not in env.spans
+        )
+        return replace(env, edges=(*env.edges, *edges))
+
+    def _before(self, block: Block, n: int, env: Env) -> Span | None:
+        """The nearest part before that is bound already."""
+        near = block.left
+        for m in range(n):
+            near = env.spans.get(block.items[m].path, near)
+        return near
+
+    def _behind(self, block: Block, n: int, env: Env, right: Span | None) -> Span | None:
+        for m in range(n + 1, len(block.items)):
+            span = env.spans.get(block.items[m].path)
+            if span is not None:
+                return span
+        return right
+
+    # ── the right anchor ──
+
+    def _anchored(self, block: Block, right: Item, env: Env, then: Then) -> None:
+        names = frozenset(leaves(right.pattern))
+        if any(self.depends(block.items[n].closure, names) for n in block.free):
+            self._right_first(block, right, names, env, then)
+        else:
+            self._choose(
+                block,
+                block.free,
+                env,
+                None,
+                frozenset(),
+                lambda bound: self._right(block, right, names, bound, then),
+            )
+
+    def _right(
+        self, block: Block, right: Item, names: frozenset[str], env: Env, then: Then
+    ) -> None:
+        """Bind the right anchor, when the free groups of the block are bound."""
+        lower = self._last(block, block.free, env)
+        after = block.after if lower is None else lower
+        if isinstance(right.pattern, Leaf) and not self.starting:
+            self._leaf_right(block, right, right.pattern, names, env, lower, then)
+        elif right.before is NEXT:
+            self._first_composite(block, right, env, after, then)
+        else:
+
+            def settle(bound: Env) -> None:
+                self._settled(block, right, bound, {}, lambda e, fits: self._fitting(fits, e, then))
+
+            self.parts(right.pattern, right.path, env, after, settle)
+
+    def _last(self, block: Block, which: tuple[int, ...], env: Env) -> str | None:
+        """The end of the last of these groups, or of the left anchor."""
+        bound = [n for n in which if block.items[n].path in env.spans]
+        end = len(block.items)
+        kept = replace(block, items=tuple(i for n, i in enumerate(block.items) if n in bound))
+        return self._lower(kept, min(end, len(kept.items)), env)
+
+    def _leaf_right(
+        self,
+        block: Block,
+        right: Item,
+        leaf: Leaf,
+        names: frozenset[str],
+        env: Env,
+        lower: str | None,
+        then: Then,
+    ) -> None:
+        """One loop over the anchor's events in order. Groups that don't depend on it grow with
+        it; after `->` the first event for which all holds is taken."""
+        code = self.code
+        n = self.classes[leaf.variable]
+        limits = Limits(block.after if lower is None else lower)
+        others = tuple(n for n in block.bound if self._lower(block, n, env) is not None)
+        exact = None
+        if right.before is STRICT and lower is not None and not others:
+            exact = code.let("x", self.following(lower))
+            self._awaiting(env, exact)
+        found = code.let("f", "FAR") if right.before is NEXT else None
+        growing = self._growing(block, names, env)
+        unbroken = self._unbroken(block, right, growing)
+        with self.candidates(n, env, limits) as (i, row):
+            at = f"at{n}[u({i})]"
+            if exact is not None:
+                code.line(f"if {at} > {exact}: break")
+            if found is not None:
+                code.line(f"if {at} > {found}: break")
+
+            def settled(settled_env: Env, fits: str | None) -> None:
+                if found is not None:
+                    code.line(f"{found} = {at}")
+                self._fitting(fits, settled_env, then)
+
+            with self.holding(self.bound(env, leaf, row, right.path)) as held:
+                for take, index, ended in growing.values():
+                    self._grow(take, env, index, ended, f"begin[u({row})]")
+                if unbroken is not None:
+                    take = growing[unbroken][0]
+                    end = self._end_of(take, lower)
+                    code.line(f"if {self.following(end)} != {at}: break")
+                self._settled(block, right, held, growing, settled)
+            self.stopping(env)
+        if exact is None:
+            if unbroken is not None and self.watching(env) and env.control.upper is None:
+                # Once the run is broken no later event can touch it.
+                take, index, ended = growing[unbroken]
+                with code.block("else:"):
+                    self._grow(take, env, index, ended, "FAR")
+                    position = code.let("x", self.following(self._end_of(take, lower)))
+                    self._awaiting(env, position)
+            else:
+                self.horizon(env, limits, None if found is None else f"{found} == FAR")
+
+    def _end_of(self, take: Take, lower: str | None) -> str:
+        last = f"pos[u({take.rows}[u({take.count} - 1)])]"
+        return f"({last} if {take.count} > 0 else {lower})"
+
+    def _growing(
+        self, block: Block, names: frozenset[str], env: Env
+    ) -> dict[int, tuple[Take, str, str]]:
+        """The groups that grow with the right anchor: the group, how far its list has been read,
+        and whether it has ended."""
+        code = self.code
+        found: dict[int, tuple[Take, str, str]] = {}
+        for n in block.bound:
+            item = block.items[n]
+            last = n == len(block.items) - 1
+            if not last or not isinstance(item.closure.item, Leaf):
+                continue
+            if self.depends(item.closure, names) or (n > 0 and n - 1 not in block.free):
+                continue
+            lower = self._lower(block, n, env)
+            if lower is None:
+                continue
+            touch = None
+            if item.before is STRICT:
+                touch = code.let("x", self.following(lower))
+            limits = Limits(lower)
+            take = self.take(item.closure, item.path, limits, item.before is STRICT, touch)
+            c = self.classes[take.variable]
+            index = code.let("j", f"first_after(at{c}, lo{c}, hi{c}, {lower})")
+            found[n] = (take, index, code.let("y", "0"))
+        return found
+
+    def _grow(self, take: Take, env: Env, index: str, ended: str, before: str) -> None:
+        """Take what qualifies before a position."""
+        code = self.code
+        c = self.classes[take.variable]
+        with code.block(
+            f"while {ended} == 0 and {index} < hi{c} and at{c}[u({index})] < {before}:"
+        ):
+            row = code.let("r", f"rows{c}[u({index})]")
+            at = code.let("a", f"at{c}[u({index})]")
+            code.line(f"{ended} = 1")
+            if self.windowed and env.low is not None and env.control.negation is None:
+                code.line(f"if clock[u({row})] - {env.low} >= window: break")
+            if self.intervals:
+                with code.block(f"if begin[u({row})] <= {take.limits.lower}:"):
+                    code.line(f"{ended} = 0")
+                    code.line(f"{index} += 1")
+                    code.line("continue")
+            self.consider(take, env, at, row, "break")
+            code.line(f"{ended} = 0")
+            code.line(f"{index} += 1")
+
+    def _unbroken(
+        self, block: Block, right: Item, growing: dict[int, tuple[Take, str, str]]
+    ) -> int | None:
+        """The last group, if it is a run from its left neighbor on that the anchor must touch."""
+        last = len(block.items) - 1
+        if right.before is not STRICT or last not in growing:
+            return None
+        item = block.items[last]
+        optional = isinstance(item.closure.quantifier, Optional)
+        return last if item.before is STRICT and not optional else None
+
+    def _settled(
+        self,
+        block: Block,
+        right: Item | None,
+        env: Env,
+        growing: dict[int, tuple[Take, str, str]],
+        then: Callable[[Env, str | None], None],
+    ) -> None:
+        """The right anchor (if there is one) is bound: gather the groups that follow from their
+        neighbors, and test what is evaluable now. `then` gets the test that no maximal group is
+        too large."""
+        code = self.code
+        span = None if right is None else self.span(right.pattern, right.path, env)
+        fits: list[str] = []
+
+        def gather(waiting: tuple[int, ...], env: Env) -> None:
+            if not waiting:
+                finish(env)
+                return
+            n, rest = waiting[0], waiting[1:]
+            item = block.items[n]
+            low, high = sizes(item.closure.quantifier)
+            if n in growing:
+                take = growing[n][0]
+                grown, count = self.with_group(take, env), take.count
+            else:
+                grown, count = self._gathered(block, n, env, span)
+            if high is not None:
+                fits.append(f"{count} <= {high}")
+            with code.block(f"if {count} >= {low}:"), self.holding(grown) as held:
+                gather(rest, held)
+
+        def finish(env: Env) -> None:
+            with self.holding(self._with_edges(block, env, span)) as held:
+                touching = self._touching(block, right, span, held)
+                with code.block(f"if {touching}:"):
+                    then(held, " and ".join(fits) or None)
+
+        gather(self._others(block, env, span), env)
+
+    def _gathered(self, block: Block, n: int, env: Env, right: Span | None) -> tuple[Env, str]:
+        item = block.items[n]
+        lower = self._lower(block, n, env)
+        behind = self._behind(block, n, env, right)
+        assert lower is not None and behind is not None
+        limits = Limits(lower, behind.start)
+        touch = None
+        if item.before is STRICT and (n == 0 or n - 1 in block.free):
+            touch = self.code.let("x", self.following(lower))
+        strict = item.before is STRICT
+        if isinstance(item.closure.item, Leaf):
+            take = self.take(item.closure, item.path, limits, strict, touch)
+            self.gather(take, env)
+            return self.with_group(take, env), take.count
+        chain = self.chain(item.closure, item.path, env, limits, strict, touch)
+        return self.chosen(chain, env, "0", chain.count, False), chain.count
+
+    def _touching(self, block: Block, right: Item | None, span: Span | None, env: Env) -> str:
+        """`=>` before a closure of the block, or before the right anchor."""
+        tests: list[str] = []
+        end = None if block.left is None else block.left.end
+        for item in block.items:
+            own = env.spans.get(item.path)
+            if own is None:
+                continue
+            if item.before is STRICT and end is not None:
+                touches = f"{self.following(end)} == {own.start}"
+                tests.append(touches if own.some is None else f"(not ({own.some}) or {touches})")
+            if own.some is None:
+                end = own.end
+            else:
+                end = f"({own.end} if {own.some} else {'-FAR' if end is None else end})"
+        if right is not None and span is not None and right.before is STRICT and end is not None:
+            tests.append(f"({end} == -FAR or {self.following(end)} == {span.start})")
+        return " and ".join(tests) or "True"
+
+    def _fitting(self, fits: str | None, env: Env, then: Then) -> None:
+        if fits is None:
+            then(env)
+        else:
+            with self.code.block(f"if {fits}:"):
+                then(env)
+
+    # ── the first composite ──
+
+    def _first_composite(
+        self, block: Block, right: Item, env: Env, after: str | None, then: Then
+    ) -> None:
+        """`P -> Q`, Q a composite: find the first by its complete history, then bind all that are
+        equally early."""
+        code = self.code
+        best, one = self.scratch("h"), self.scratch("h")
+        size = code.let("n", "0")
+        watching = self.watching(env)
+        kept = code.let("o", "more") if watching else None
+
+        def measure(bound: Env, fits: str | None) -> None:
+            span = self.span(right.pattern, right.path, bound)
+            assert span is not None
+            with code.block(f"if {span.end} < horizon:" if self.delayed else "if True:"):
+                n = self.history(right.pattern, right.path, bound, one)
+                test = f"{size} == 0 or compare({one}, {n}, {best}, {size}) < 0"
+                with code.block(f"if {test}:"):
+                    e = code.name("e")
+                    with code.block(f"for {e} in range({n}):"):
+                        code.line(f"{best}[u({e})] = {one}[u({e})]")
+                    code.line(f"{size} = {n}")
+            if self.delayed and watching:
+                with code.block("else:"):
+                    code.line("more = 1")
+
+        def search(measured: Callable[[Env, str | None], None], env: Env) -> None:
+            self.parts(
+                right.pattern,
+                right.path,
+                env,
+                after,
+                lambda bound: self._settled(block, right, bound, {}, measured),
+            )
+
+        search(measure, env)
+        with code.block(f"if {size} > 0:"):
+            if kept is not None:
+                code.line(f"more = {kept}")
+
+            def again(bound: Env, fits: str | None) -> None:
+                n = self.history(right.pattern, right.path, bound, one)
+                with code.block(f"if compare({one}, {n}, {best}, {size}) == 0:"):
+                    self._fitting(fits, bound.under(env.control), then)
+
+            search(again, env.under(replace(env.control, quiet=True, upper=None)))
+
+    # ── groups that depend on the right anchor ──
+
+    def _right_first(
+        self, block: Block, right: Item, names: frozenset[str], env: Env, then: Then
+    ) -> None:
+        code = self.code
+        after = block.after if block.left is None else block.left.end
+
+        def search(env: Env, found: Callable[[Env, str | None], None]) -> None:
+            def with_right(bound: Env) -> None:
+                span = self.span(right.pattern, right.path, bound)
+                self._choose(
+                    block,
+                    block.free,
+                    bound,
+                    span,
+                    names,
+                    lambda e: self._settled(block, right, e, {}, found),
+                )
+
+            self.parts(right.pattern, right.path, env, after, with_right)
+
+        if right.before is not NEXT:
+            search(env, lambda bound, fits: self._fitting(fits, bound, then))
+            return
+
+        def unbeaten(bound: Env, fits: str | None) -> None:
+            """The first right anchor for the free groups at hand."""
+            mine = self.scratch("h")
+            n = self.history(right.pattern, right.path, bound, mine)
+            beaten = code.let("x", "False")
+
+            def rival(other: Env, _: str | None) -> None:
+                own = self.scratch("h")
+                m = self.history(right.pattern, right.path, other, own)
+                alike = [f"compare({own}, {m}, {mine}, {n}) < 0"]
+                for k in block.free:
+                    for v in positive(block.items[k].closure.item):
+                        a, b = bound.scope[v], other.scope[v]
+                        assert isinstance(a, GroupPlace) and isinstance(b, GroupPlace)
+                        alike.append(f"{a.count} == {b.count}")
+                        alike.append(
+                            f"same({a.array}[{a.start}:], {b.array}[{b.start}:], {a.count})"
+                        )
+                code.line(f"if {' and '.join(alike)}: {beaten} = True")
+
+            control = replace(env.control, quiet=True, stop=beaten)
+            search(env.under(control), rival)
+            with code.block(f"if not {beaten}:"):
+                self._fitting(fits, bound, then)
+
+        search(env, unbeaten)

@@ -1,0 +1,137 @@
+"""What all automaton kernels have: arguments, functions on positions and histories.
+
+A kernel goes through the keys, and in each through the events that a match can start with; for
+one it looks for all matches, depth first. A start whose search ran into the horizon stays alive:
+events to come may complete it.
+"""
+
+from __future__ import annotations
+
+
+class Run:
+    """Indexes into the int64 array with which an automaton's kernel is called and resumed."""
+
+    KEY = 0  # the key to begin with
+    ENTRY = 1  # of that key, the entry to begin with
+    AT = 2  # of that entry, the start to begin with (its number in the list)
+    COUNT = 3  # records written
+    DONE = 4  # 1: finished; 0: the output is full
+    BASE = 5  # absolute number of the store's row 0
+    WINDOW = 6
+    FRONTIER = 7  # the clock that has been reached
+    HORIZON = 8  # every event before this position is known
+    KNOWN = 9  # the horizon of the round before: what was known then has been written
+    REACHED = 10  # the frontier of the round before
+    ROOM = 11  # how many records the output takes
+    KEYS = 12  # how many keys there are
+    SCALE = 13  # what a unit of time is in positions, if ends are moved
+    POOLS = 14  # from here on: elements written to each pool, then the absolute number of element 0
+
+
+FUNCTIONS = """
+FAR = 1 << 62
+
+
+@jit
+def first_after(at, low, high, x):
+    while low < high:
+        middle = (low + high) >> 1
+        if at[u(middle)] <= x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def first_later(clock, rows, low, high, x):
+    while low < high:
+        middle = (low + high) >> 1
+        if clock[u(rows[u(middle)])] <= x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def following(at, low, high, x):
+    i = first_after(at, low, high, x)
+    return at[u(i)] if i < high else -FAR
+
+
+@jit
+def put(history, n, position):
+    i = n
+    while i > 1 and history[u(i - 1)] < position:
+        history[u(i)] = history[u(i - 1)]
+        i -= 1
+    history[u(i)] = position
+    return n + 1
+
+
+@jit
+def compare(one, n, other, m):
+    i = 0
+    while i < n and i < m:
+        if one[u(i)] != other[u(i)]:
+            return -1 if one[u(i)] < other[u(i)] else 1
+        i += 1
+    return 0 if n == m else (-1 if n > m else 1)
+
+
+@jit
+def order(one, other, n):
+    for i in range(n):
+        if one[u(i)] != other[u(i)]:
+            return -1 if one[u(i)] < other[u(i)] else 1
+    return 0
+
+
+@jit
+def same(one, other, n):
+    for i in range(n):
+        if one[u(i)] != other[u(i)]:
+            return False
+    return True
+
+
+@jit
+def share(one, begin, end, other, start, stop):
+    for i in range(begin, end):
+        for j in range(start, stop):
+            if one[u(i)] == other[u(j)]:
+                return True
+    return False
+
+
+@jit
+def holds_row(rows, begin, end, row):
+    for i in range(begin, end):
+        if rows[u(i)] == row:
+            return True
+    return False
+"""
+
+HEAD = f"""
+
+@jit
+def kernel(lists, base_columns, alive, scratch, cols, params, out, pools, state):
+    begin, pos, clock0, clock, time0, time = base_columns
+    base = 0
+    store_base = state[{Run.BASE}]
+    window = state[{Run.WINDOW}]
+    frontier = state[{Run.FRONTIER}]
+    horizon = state[{Run.HORIZON}]
+    known = state[{Run.KNOWN}]
+    reached = state[{Run.REACHED}]
+    room = state[{Run.ROOM}]
+    scale = state[{Run.SCALE}]
+    k = state[{Run.COUNT}]
+    more = 0
+    out_start = out.start
+    out_end = out.end
+    out_first = out.first
+    out_last = out.last
+    out_slots = out.slots
+"""
