@@ -1,0 +1,319 @@
+"""Active instance stacks find the oracle's matches: every strategy, however the stream is cut."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.patterns import Leaf as LeafPattern
+from cepheid.algebra.patterns import Sequence as SequencePattern
+from cepheid.algebra.patterns import positive
+from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.types import Schema, Type
+from cepheid.engine.operators.stacks import StacksOperator
+from cepheid.engine.run import Engine
+from cepheid.language.ast import SequenceOperator
+from cepheid.plan.nodes import Equivalence, Filter, Node, Plan, Seq, Stacks
+from cepheid.planner import make_plan
+from cepheid.planner.alternatives import alternatives
+from cepheid.planner.parts import Parts
+from cepheid.query import Query
+from tests.corpus.reader import START, Case, bound, cases
+from tests.engine.harness import Setup, Switching, indexed, multiset, run_plan
+from tests.oracle.match import matches
+from tests.properties.full_strategies import durations
+from tests.properties.strategies import COLUMNS, Queries, streams
+
+EXAMPLES = max(1, int(os.environ.get("CEPHEID_EXAMPLES", "2000")) // 10)
+
+SETUPS = [
+    Setup(),
+    Setup(cuts=(1,)),
+    Setup(cuts=(2, 3), round_size=1),
+    Setup(cuts=(5,), round_size=2),
+]
+
+
+def is_chain(query: BoundQuery) -> bool:
+    pattern = query.pattern
+    return (
+        isinstance(pattern, SequencePattern)
+        and all(isinstance(item, LeafPattern) for item in pattern.items)
+        and all(operator is SequenceOperator.ANY for operator in pattern.operators)
+        and query.window is not None
+    )
+
+
+def stacks(
+    query: BoundQuery,
+    strategy: Equivalence = Equivalence.PARTITION,
+    scan_window: bool = True,
+) -> Stacks:
+    """The stacks of a chain, parted by its key."""
+    parts = Parts(query, alternatives(query)[0], frozenset())
+    names, columns = positive(query.pattern), query.schema.columns
+    return Stacks(
+        tuple(parts.leaf(name) for name in names),
+        tuple(
+            tuple(Attribute(v, part.columns[v], columns[part.columns[v]]) for v in names)
+            for part in query.key
+        ),
+        (*parts.predicates, *parts.final),
+        strategy,
+        scan_window,
+    )
+
+
+def plan_of(query: BoundQuery, root: Node) -> Plan:
+    return Plan(
+        alternatives=(root,),
+        variables=query.variables,
+        outputs=query.outputs,
+        window=query.window,
+        key=tuple(part.columns for part in query.key),
+        schema=query.schema,
+        required=query.required,
+        after_match=query.after_match,
+    )
+
+
+CHAINS = [case for case in cases() if is_chain(bound(case))]
+
+
+def test_the_corpus_has_chains_of_every_kind() -> None:
+    keys = {len(bound(case).key) for case in CHAINS}
+    assert keys >= {0, 1, 2}
+    assert any(case.schema.start for case in CHAINS)
+    assert max(len(positive(bound(case).pattern)) for case in CHAINS) >= 3
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=str)
+@pytest.mark.parametrize("case", CHAINS, ids=str)
+def test_corpus(case: Case, setup: Setup) -> None:
+    query = bound(case)
+    expected = multiset(query, matches(query, case.events))
+    for strategy in Equivalence:
+        for scan_window in (True, False):
+            plan = plan_of(indexed(query), stacks(indexed(query), strategy, scan_window))
+            found = run_plan(query, case.events, plan, setup)
+            assert multiset(query, found) == expected, (strategy, scan_window)
+            ends = [match.end for match in found]
+            assert ends == sorted(ends) or query.key  # n EVENTS of a key goes key by key
+
+
+COMPILED = {
+    "keys/composite",
+    "keys/NaN is a key of its own",
+    "keys/text",
+    "predicates/duration of the match",
+    "durations/by key",
+    "durations/three in a row",
+}
+
+
+@pytest.mark.parametrize("strategy", Equivalence)
+@pytest.mark.parametrize("case", [c for c in CHAINS if c.name in COMPILED], ids=str)
+def test_compiled(case: Case, strategy: Equivalence) -> None:
+    query = bound(case)
+    plan = plan_of(indexed(query), stacks(indexed(query), strategy))
+    found = run_plan(query, case.events, plan, Setup(jit=True, cuts=(3,)))
+    assert multiset(query, found) == multiset(query, matches(query, case.events))
+
+
+def test_no_compiled_case_is_missing() -> None:
+    assert {case.name for case in CHAINS} >= COMPILED
+
+
+# ── random chains ──
+
+
+class Chains(Queries):
+    """Plain sequences of events, most of them keyed, by up to three attributes."""
+
+    def pattern(self) -> str:
+        return " ; ".join(self.atom() for _ in range(self.choose(3, 2, 4, 3, 5)))
+
+    def condition(self) -> str:
+        return self.choose(super().condition, lambda: self.choose("[id]", "[s]", "[y]"))()
+
+
+@st.composite
+def chains(draw: Any) -> Case:
+    queries = Chains(draw)
+    text = queries.query()
+    events = draw(streams(queries.types, 18))
+    if draw(st.booleans()):
+        schema = Schema(COLUMNS, "ts", "type", tie=draw(st.sampled_from((None, "n"))))
+    else:
+        schema = Schema({**COLUMNS, START: Type.INTEGER}, "ts", "type", start=START)
+        events = draw(durations(events))
+    return Case("random", "chains", text, schema, events, by_hand=False)
+
+
+COUNTS = st.integers(1, 6)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.data())
+def test_random_chains(data: st.DataObject) -> None:
+    case = data.draw(chains())
+    cuts = tuple(data.draw(st.lists(COUNTS | st.just(100), min_size=1, max_size=3)))
+    setup = Setup(cuts=cuts, round_size=data.draw(COUNTS))
+    query = bound(case)
+    expected = multiset(query, matches(query, case.events))
+    for strategy in Equivalence:
+        node = stacks(indexed(query), strategy, data.draw(st.booleans()))
+        found = run_plan(query, case.events, plan_of(indexed(query), node), setup)
+        assert multiset(query, found) == expected, strategy
+
+
+@settings(
+    max_examples=EXAMPLES // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(chains(), COUNTS, COUNTS)
+def test_stacks_and_joins_take_turns(case: Case, cut: int, round_size: int) -> None:
+    """Stacks that take over push what the leaves hold, and find nothing a second time."""
+    query = bound(case)
+    returning = indexed(query)
+    joins = make_plan(returning)
+    plans = [
+        plan_of(returning, stacks(returning, Equivalence.MULTIPLE)),
+        joins,
+        plan_of(returning, stacks(returning)),
+    ]
+    setup = Setup(cuts=(cut,), round_size=round_size)
+    found = run_plan(query, case.events, joins, setup, Switching(plans))
+    assert multiset(query, found) == multiset(query, matches(query, case.events))
+
+
+# ── as a part of a tree ──
+
+
+def trades(rows: int, keys: int, seed: int = 0) -> pa.Table:
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "ts": np.arange(rows),
+            "t": random.choice(["A", "B", "C"], rows),
+            "id": random.integers(0, keys, rows),
+            "g": random.integers(0, 3, rows),
+            "x": random.integers(0, 100, rows),
+        }
+    )
+
+
+def rows_of(
+    plan: Plan, data: pa.Table, batch: int, round_size: int = 4096
+) -> list[tuple[Any, ...]]:
+    engine = Engine(plan, data.schema, round_size=round_size)
+    found = [
+        row
+        for piece in data.combine_chunks().to_batches(max_chunksize=batch)
+        for matches_ in engine.push(piece)
+        for row in zip(*matches_.to_pydict().values(), strict=True)
+    ]
+    assert not list(engine.finish())
+    return found
+
+
+def by_hand(data: pa.Table, window: int, same: Sequence[str]) -> list[tuple[Any, ...]]:
+    """A ; B ; C that agree on some columns, in plain loops; x rises from a to c."""
+    events = data.to_pylist()
+    found = []
+    for n, c in enumerate(events):
+        if c["t"] != "C":
+            continue
+        before = [
+            e
+            for e in events[max(0, n - window + 1) : n]
+            if all(e[name] == c[name] for name in same)
+        ]
+        for m, b in enumerate(before):
+            if b["t"] == "B":
+                found += [
+                    (a["ts"], b["ts"], c["ts"], a["ts"], c["ts"])
+                    for a in before[:m]
+                    if a["t"] == "A" and a["x"] < c["x"]
+                ]
+    return found
+
+
+QUERY = (
+    "PATTERN A a ; B b ; C c WHERE {} a.x < c.x WITHIN {} RETURN a.ts AS a, b.ts AS b, c.ts AS c"
+)
+
+
+@pytest.mark.parametrize("strategy", Equivalence)
+@pytest.mark.parametrize("same", [(), ("id",), ("id", "g")], ids=str)
+def test_long_streams_pop_what_has_expired(strategy: Equivalence, same: tuple[str, ...]) -> None:
+    """Stacks and partitions are forgotten and moved many times over."""
+    data = trades(6000, keys=20)
+    window = 60 if same else 30
+    text = QUERY.format("".join(f"[{name}] AND " for name in same), window)
+    query = Query(text).bind(data.schema, time="ts", type="t")
+    plan = plan_of(query, stacks(query, strategy))
+    assert sorted(rows_of(plan, data, 500, 100)) == sorted(by_hand(data, window, same))
+
+
+def test_memory_follows_the_window_not_the_stream() -> None:
+    """Each key comes once in a while and never again: neither its instances nor its partition
+    stay."""
+    rows = 40_000
+    data = trades(rows, 1).set_column(2, "id", pa.array(np.arange(rows) // 4))
+    query = Query(QUERY.format("[id] AND [g] AND", 50)).bind(data.schema, time="ts", type="t")
+    engine = Engine(plan_of(query, stacks(query, Equivalence.FILTERING)), data.schema)
+    for batch in data.combine_chunks().to_batches(max_chunksize=1000):
+        list(engine.push(batch))
+    (operator,) = engine.tree.roots
+    assert isinstance(operator, StacksOperator)
+    assert sum(len(stack) for stack in operator.instances()) < 3000
+    assert all(table.used < 3000 for table in operator.tables)
+
+
+def test_a_full_output_is_resumed_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = trades(3000, keys=5)
+    query = Query(QUERY.format("[id] AND", 100)).bind(data.schema, time="ts", type="t")
+    plan = plan_of(query, stacks(query))
+    whole = rows_of(plan, data, 500)
+    monkeypatch.setattr("cepheid.engine.tree.CAPACITY", 7)
+    assert rows_of(plan, data, 500) == whole
+    assert sorted(whole) == sorted(by_hand(data, 100, ("id",)))
+
+
+@pytest.mark.parametrize("propagation", ["push", "pull", "pass-down"])
+def test_stacks_are_a_source_of_composite_events(propagation: str) -> None:
+    """Below a join, their records are kept; also if the join asks for some of them only, and if it
+    has them made anew for every round."""
+    data = trades(2000, keys=10)
+    text = QUERY.format("[id] AND", 60)
+    query = Query(text).bind(data.schema, time="ts", type="t")
+    whole = stacks(query)
+    below = Stacks(whole.classes[:2], tuple(part[:2] for part in whole.equivalences))
+    passed = whole.predicates if propagation == "pass-down" else ()
+    join = Seq(below, whole.classes[2], pull=propagation != "push", passed=passed)
+    ((_, second, last),) = whole.equivalences
+    equal = replace(whole.predicates[0], operator="=", arguments=(second, last))
+    plan = plan_of(query, Filter(join, (equal, *whole.predicates)))
+    assert sorted(rows_of(plan, data, 300, 50)) == sorted(by_hand(data, 60, ("id",)))
+
+
+def test_predicates_that_kernels_can_not_express() -> None:
+    data = pa.table({"ts": [1, 2, 3, 4], "t": ["A", "A", "B", "C"], "s": ["x", "y", "axb", "x"]})
+    text = "PATTERN A a ; B b ; C c WHERE b.s CONTAINS a.s AND a.s >= c.s WITHIN 9 RETURN a.ts AS a"
+    query = Query(text).bind(data.schema, time="ts", type="t")
+    assert rows_of(plan_of(query, stacks(query)), data, 4) == [(1, 1, 4)]
