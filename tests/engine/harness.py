@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.expressions import Whole
-from cepheid.algebra.patterns import positive
+from cepheid.algebra.patterns import Negation, positive, walk
 from cepheid.algebra.query import BoundQuery, Clock, Kind, Output
 from cepheid.algebra.types import Type
 from cepheid.engine.run import Advisor, Engine
@@ -22,8 +22,10 @@ from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Replan
 from cepheid.planner import make_plan, prepare
 from cepheid.planner.automata import automaton_plan
-from cepheid.planner.choice import Propagation
+from cepheid.planner.choice import Choice, Propagation
+from cepheid.planner.plan import assemble
 from cepheid.planner.propagation import propagate
+from cepheid.planner.segments import mixed
 from tests.corpus.reader import table
 from tests.oracle.events import Event, Match
 
@@ -35,8 +37,9 @@ INDEX = "#"
 class Setup:
     """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round.
 
-    `engine`: joins (`tree`, with a shape), one automaton for the whole pattern (`automaton`), or
-    what the planner makes of the rewritten query if automata are forced (`nfa`) or not (`auto`).
+    `engine`: joins (`tree`, with a shape), one automaton for the whole pattern (`automaton`),
+    automata for parts of it below joins (`mixed`; if nothing can be parted, one for all), or what
+    the planner makes of the rewritten query if automata are forced (`nfa`) or not (`auto`).
     """
 
     shape: str = "left-deep"
@@ -45,7 +48,7 @@ class Setup:
     cuts: tuple[int, ...] = (1 << 20,)
     round_size: int = 4096
     propagation: Propagation = "lazy"
-    engine: Literal["tree", "automaton", "nfa", "auto"] = "tree"
+    engine: Literal["tree", "automaton", "mixed", "nfa", "auto"] = "tree"
 
     def __str__(self) -> str:
         tree = [self.shape, "push" if self.push else "top"]
@@ -68,9 +71,21 @@ def plan_of(query: BoundQuery, setup: Setup) -> Plan:
             return propagate(make_plan(query, setup.shape, setup.push), setup.propagation)
         case "automaton":
             return automaton_plan(query)
+        case "mixed":
+            return mixed_plan(query, setup) or automaton_plan(query)
         case "nfa" | "auto":
             options = Options(query.schema.time, engine=setup.engine, adapt=None)
             return prepare(query, options).plan
+
+
+def mixed_plan(query: BoundQuery, setup: Setup) -> Plan | None:
+    """Automata below joins, where the pattern has parts that can be evaluated by themselves."""
+    parted = mixed(query)
+    if parted is None:
+        return None
+    negations = (p.index for p in walk(query.pattern) if isinstance(p, Negation))
+    top = frozenset() if setup.push else frozenset(negations)
+    return assemble(query, (parted,), (Choice(setup.shape, top),))
 
 
 class Switching:

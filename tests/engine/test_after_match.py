@@ -27,6 +27,7 @@ from tests.engine.harness import Setup, Switching, indexed, multiset, plan_of, r
 from tests.oracle.events import Event, Match
 from tests.oracle.match import matches
 from tests.properties.strategies import cases as random_cases
+from tests.properties.test_durations import lasting
 from tests.properties.test_engine import setups
 
 EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "600"))
@@ -114,6 +115,23 @@ def test_keeps_what_the_oracle_keeps_in_its_order(data: st.DataObject) -> None:
             patch.setattr("cepheid.engine.tree.CAPACITY", data.draw(st.integers(1, 5)))
             patch.setattr("cepheid.engine.sink.SHRINK_AT", 0)
             patch.setattr("cepheid.engine.skipping.FORGET_AT", 0)
+        found = run(query, drawn.events, setup)
+    agrees(query, drawn.events, found)
+
+
+@settings(
+    max_examples=EXAMPLES // 3,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.data())
+def test_events_with_a_duration(data: st.DataObject) -> None:
+    """What starts first may end last: an event of the future may lead before all of the past."""
+    drawn = data.draw(lasting())
+    setup = data.draw(setups(drawn))
+    query = data.draw(skipping(bound(drawn)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cepheid.engine.skipping.FORGET_AT", 0)
         found = run(query, drawn.events, setup)
     agrees(query, drawn.events, found)
 

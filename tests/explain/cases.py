@@ -8,12 +8,13 @@ from dataclasses import replace
 import cepheid as cep
 from cepheid.algebra.query import BoundQuery
 from cepheid.explain import Explanation
-from cepheid.options import Options
-from cepheid.plan.nodes import Node, walk
+from cepheid.options import EngineChoice, Options
+from cepheid.plan.nodes import Node, Plan, walk
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.planner import make_plan
 from cepheid.planner.choice import Choice
 from cepheid.planner.planned import Candidate, Estimate, Planned
+from cepheid.planner.search import search
 from cepheid.rewrites import Applied
 from cepheid.schemas import assumed
 from cepheid.statistics import Statistics
@@ -34,10 +35,11 @@ def plan_of(
     statistics: Statistics | None = None,
     forced: bool = False,
     push: bool = True,
+    plan: Plan | None = None,
 ) -> Planned:
-    """The plan of a query. `figures` are rows and nanoseconds of each distinct node, inputs
-    first; without them every node has 10 rows for 100 ns."""
-    plan = make_plan(bound(query), shape, push)
+    """The plan of a query, by default a tree. `figures` are rows and nanoseconds of each distinct
+    node, inputs first; without them every node has 10 rows for 100 ns."""
+    plan = plan or make_plan(bound(query), shape, push)
     nodes = distinct(plan.alternatives)
     pairs = figures or [(10.0, 100.0)] * len(nodes)
     estimates = {
@@ -62,6 +64,11 @@ def profile_of(planned: Planned, figures: Sequence[tuple[int, float, int]], **ru
 
 def explanation_of(query: str, shape: str = "left-deep", push: bool = True) -> Explanation:
     return Explanation(query, plan_of(query, shape=shape, push=push))
+
+
+def searched(query: str, engine: EngineChoice = "auto") -> Explanation:
+    """With the plan and the estimates that the search finds."""
+    return Explanation(query, search(bound(query), Statistics(), engine=engine))
 
 
 def sequence(classes: int) -> str:
@@ -104,6 +111,18 @@ DRAWN = {
     "40 classes left-deep": explanation_of(sequence(40)),
     "40 classes right-deep": explanation_of(sequence(40), "right-deep"),
     "40 classes bushy": explanation_of(sequence(40), balanced(0, 40)),
+    "stacks": searched("PATTERN A a ; B b ; C c WHERE [id] AND a.x < c.x WITHIN 10", "nfa"),
+    "automaton": searched(
+        "PATTERN A a -> B+ b -> C c WHERE b.x > PREV(b.x) AND c.y > a.y AND a.x > 3 AND [k] "
+        "HAVING count(b) > 2 WITHIN 10"
+    ),
+    "automaton below a tree": searched("PATTERN A a ; B b -> C c ; D d WITHIN 10"),
+    "automaton of many states": searched(
+        f"PATTERN {' => '.join(f'Type{n}+ t{n} => Longer{n} l{n}' for n in range(8))} WITHIN 9"
+    ),
+    "automaton with long names": searched(
+        f"PATTERN {'A' * 60} {'a' * 60} -> {'B' * 60} {'b' * 60} WITHIN 10"
+    ),
     "long names": explanation_of(
         f"PATTERN {'A' * 60} {'a' * 60} ; B b WHERE {'a' * 60}.{'x' * 60} < b.y WITHIN 10"
     ),

@@ -9,7 +9,7 @@ from cepheid.explain import Explanation
 from cepheid.plan.profile import Replan
 from cepheid.rewrites import Applied
 from cepheid.statistics import Statistics
-from tests.explain.cases import plan_of, profile_of
+from tests.explain.cases import plan_of, profile_of, searched
 
 QUERY = "PATTERN A a ; !B b ; C c WHERE c.x > 1 WITHIN 10"
 
@@ -37,7 +37,14 @@ def test_the_whole_object() -> None:
         distribution=(("partitioning", "single"),),
         profile=replace(profile, replans=(replan,)),
     )
-    common = {"conditions": [], "leaf": True, "negated": False, "uses": 1, "inputs": []}
+    common = {
+        "conditions": [],
+        "states": [],
+        "leaf": True,
+        "negated": False,
+        "uses": 1,
+        "inputs": [],
+    }
 
     def node(figure: int, rows: int, peak: int, **own: object) -> dict[str, object]:
         return {
@@ -120,3 +127,29 @@ def test_json_has_no_infinity() -> None:
     found = json.loads(Explanation(QUERY, planned).to_json(), parse_constant=refuse)
     assert found["plan"]["tree"]["estimate"]["rows"] is None
     assert found["other_plans"][0]["relative"] is None
+
+
+def test_an_automaton_has_states() -> None:
+    query = "PATTERN A a => B+ b STRICT -> C c WHERE b.x > PREV(b.x) AND c.y > a.y WITHIN 10"
+    root = json.loads(searched(query).to_json())["plan"]["tree"]
+    assert root["operator"] == "AUTOMATON"
+    assert root["conditions"] == ["A a => B+ b STRICT -> C c"]
+    assert root["states"] == [
+        {"name": "start", "binds": "A a", "forward": "any A a", "filter": None, "rebind": None},
+        {
+            "name": "a",
+            "binds": "B b",
+            "forward": "the next event if B b",
+            "filter": None,
+            "rebind": None,
+        },
+        {
+            "name": "b",
+            "binds": "C c",
+            "forward": "the first C c, c.y > a.y",
+            "filter": "others",
+            "rebind": "every B b without a break, b.x > PREV(b.x)",
+        },
+        {"name": "c", "binds": None, "forward": "match", "filter": None, "rebind": None},
+    ]
+    assert [part["operator"] for part in root["inputs"]] == ["A a", "B b", "C c", "every event"]

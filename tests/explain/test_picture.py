@@ -82,7 +82,8 @@ def test_text_stays_in_its_box(name: str) -> None:
         for text in group.findall(f"{SVG}text"):
             size = float(text.get("font-size", 12))
             x, y = float(text.get("x", "")), float(text.get("y", ""))
-            wide = sum(0.75 if c.isupper() else 0.6 for c in text.text or "") * size
+            upper = 0.6 if text.get("font-family") else 0.75  # letters of a code are equally wide
+            wide = sum(upper if c.isupper() else 0.6 for c in text.text or "") * size
             begin, end = (x - wide, x) if text.get("text-anchor") == "end" else (x, x + wide)
             assert begin >= x0 and end <= x1, text.text
             assert y - size >= y0 and y <= y1 - 4
@@ -245,3 +246,62 @@ def test_text_can_be_read_on_every_box() -> None:
 def test_what_stands_outside_of_boxes_can_be_seen_on_light_and_dark(page: str) -> None:
     assert contrast(MUTED, page) >= 3.8
     assert contrast(EDGE, page) >= 3
+
+
+AUTOMATA = [name for name in DRAWN if name.startswith("automaton")]
+
+
+@pytest.mark.parametrize("name", AUTOMATA)
+def test_the_states_of_an_automaton_stand_in_its_box(name: str) -> None:
+    for group in read(DRAWN[name]).iter(f"{SVG}g"):
+        box = group.find(f"{SVG}rect[@class='box']")
+        inner = group.find(f"{SVG}g[@class='automaton']")
+        if box is None or inner is None:
+            continue
+        x0, _, x1, y1 = rectangle(box)
+        heading = max(float(text.get("y", "")) for text in group.findall(f"{SVG}text"))
+        for text in inner.iter(f"{SVG}text"):
+            half = sum(0.75 if c.isupper() else 0.6 for c in text.text or "") * 11 / 2
+            x, y = float(text.get("x", "")), float(text.get("y", ""))
+            assert x0 <= x - half and x + half <= x1, text.text
+            assert heading < y - 11 and y <= y1 - 4, text.text
+        for ring in inner.iter(f"{SVG}circle"):
+            x, y, r = (float(ring.get(k, "")) for k in ("cx", "cy", "r"))
+            assert x0 <= x - r and x + r <= x1 and heading < y - r and y + r <= y1
+
+
+@pytest.mark.parametrize("name", AUTOMATA)
+def test_states_and_their_labels_keep_apart(name: str) -> None:
+    svg = read(DRAWN[name])
+    rings = {
+        (float(ring.get("cx", "")), float(ring.get("cy", "")))
+        for inner in svg.iterfind(f".//{SVG}g[@class='automaton']")
+        for ring in inner.iter(f"{SVG}circle")
+    }
+    for (ax, ay), (bx, by) in combinations(rings, 2):
+        assert abs(ax - bx) >= 32 or abs(ay - by) >= 32
+    labels = [
+        (float(t.get("x", "")), float(t.get("y", "")), len(t.text or "") * 0.6 * 11 / 2)
+        for inner in svg.iterfind(f".//{SVG}g[@class='automaton']")
+        for t in inner.iter(f"{SVG}text")
+    ]
+    for (ax, ay, one), (bx, by, other) in combinations(labels, 2):
+        assert abs(ay - by) >= 8 or abs(ax - bx) >= one + other
+
+
+def test_an_automaton_is_a_row_of_states_with_loops() -> None:
+    """start, a, b and c; c is final. Others are skipped at a and b, and b takes more."""
+    svg = read(DRAWN["automaton"])
+    (inner,) = svg.iterfind(f".//{SVG}g[@class='automaton']")
+    assert len(list(inner.iter(f"{SVG}circle"))) == 4 + 1
+    loops = [path for path in inner.iter(f"{SVG}path") if "A" in path.get("d", "")]
+    assert len(loops) == 2 + 1
+    texts = [text.text for text in inner.iter(f"{SVG}text")]
+    assert texts == ["A a", "a", "others", "B b", "b", "others", "every B b, b.x > …", "C c", "c"]
+    tooltips = [title.text for title in inner.iter(f"{SVG}title")]
+    assert tooltips[0] == "start: forward any A a"
+    assert "take one more" in " ".join(said(svg))
+
+
+def test_only_automata_have_states_to_explain() -> None:
+    assert "take one more" not in " ".join(said(read(DRAWN["stacks"])))

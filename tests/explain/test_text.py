@@ -8,11 +8,12 @@ from textwrap import dedent
 from cepheid.explain import Explanation
 from cepheid.plan.nodes import Leaf
 from cepheid.plan.profile import NodeProfile, Replan
+from cepheid.planner import automaton_plan, stacks_plan
 from cepheid.planner.choice import Choice
 from cepheid.planner.planned import Candidate
 from cepheid.rewrites import Applied
 from cepheid.statistics import Statistics
-from tests.explain.cases import plan_of, profile_of
+from tests.explain.cases import bound, plan_of, profile_of
 
 QUERY = "PATTERN A a ; B b ; C c\nWHERE b.x < c.x\nWITHIN 10 units"
 # a, b, c, (b c), (a (b c)): 4 µs in all, half of it at the top
@@ -221,3 +222,51 @@ def test_estimates_without_bounds_can_be_read() -> None:
     planned = plan_of(QUERY, [(inf, inf), (nan, nan), (0, 0), (0, 0), (0, 0)])
     text = str(Explanation(QUERY, planned))
     assert "∞" in text and "?" in text and "nan" not in text
+
+
+def test_an_automaton_shows_its_states_and_edges() -> None:
+    query = (
+        "PATTERN A a -> B+ b PREFIXES -> !N n => C c ; D d\n"
+        "WHERE b.x > PREV(b.x) AND n.x > a.x AND c.y > a.y AND a.x > 3\n"
+        "HAVING count(b) > 2\n"
+        "WITHIN 10 units"
+    )
+    planned = plan_of(query, shape="automaton", plan=automaton_plan(bound(query)))
+    planned = replace(planned, winner=replace(planned.winner, choices=()))
+    assert str(Explanation(query, planned)) == (
+        f"{query}\n\n"
+        + dedent("""\
+        plan: automaton, the only one; estimated cost 700 ns per window
+        window: 10 units
+                                                                ─── per window ───
+                                                                rows    cost  share
+        AUTOMATON  A a -> B+ b PREFIXES -> !N n => C c ; D d      10  100 ns   14 %
+        │ start: forward any A a
+        │ a: filter others; forward the first B b
+        │ b: rebind every B b or stop at any, b.x > PREV(b.x); forward the next
+        │   event if C c, c.y > a.y, no N n between with n.x > a.x
+        │ c: filter all; forward any D d
+        │ d: match if HAVING count(b) > 2
+        ├── A a  a.x > 3                                          10  100 ns   14 %
+        ├── B b                                                   10  100 ns   14 %
+        ├── !N n                                                  10  100 ns   14 %
+        ├── C c                                                   10  100 ns   14 %
+        ├── D d                                                   10  100 ns   14 %
+        └── every event                                           10  100 ns   14 %
+
+        statistics
+          assumed  everything: there are no statistics, so defaults took their place""")
+    )
+
+
+def test_stacks_show_what_they_are_parted_by() -> None:
+    query = "PATTERN A a ; B b WHERE [id] AND a.u = b.v AND a.x < b.x\nWITHIN 10 units"
+    planned = plan_of(query, shape="stacks", plan=stacks_plan(bound(query)))
+    lines = str(Explanation(query, planned)).splitlines()
+    assert [
+        line.split("   ")[0].rstrip() for line in lines if line.startswith(("ST", "├", "└"))
+    ] == [
+        "STACKS [id] [a.u = b.v] PAIS  a.x < b.x",
+        "├── A a",
+        "└── B b",
+    ]

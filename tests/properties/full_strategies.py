@@ -92,6 +92,46 @@ class FullQueries(FullPatterns):
         return [f"AFTER MATCH SKIP {self.choose(*ways)}"]
 
 
+class PartedQueries(FullQueries):
+    """Patterns of `;` or `&` in which arrows are between a few events: those parts can have an
+    automaton of their own."""
+
+    repeats = 75
+
+    def pattern(self) -> str:
+        if self.chance(15):
+            return f"({self.part_of_arrows(3)}) & {self.atom()}"
+        parts = [self.part_of_arrows(3), *self.rest()]
+        return " ; ".join(self.draw(st.permutations(parts)) if self.chance(60) else parts)
+
+    def rest(self) -> list[str]:
+        """One or two further parts, of which the last is an event."""
+        if self.left < 2 or not self.chance(50):
+            return [self.atom()]
+        kind = self.choose("event", "negation", "arrows" if self.left >= 3 else "event")
+        if kind == "arrows":
+            return [self.part_of_arrows(2), self.atom()]
+        return [self.atom() if kind == "event" else self.negation(1), self.atom()]
+
+    def part_of_arrows(self, most: int) -> str:
+        """Events at both ends, and between them, now and then, a group or a negation."""
+        self.operators = self.choose(("->",), ("->",), ("=>",), ("->", "=>"))
+        text = self.atom()
+        if most >= 3 and self.chance(60):
+            kind = self.choose("event", "closure", "negation")
+            if kind == "closure":
+                middle = self.closure(self.choose("+", "*", "{1,2}")) + self.choose(
+                    "", " PREFIXES", " SUBSETS", " STRICT"
+                )
+            else:
+                middle = self.atom() if kind == "event" else self.negation(1)
+            text += f" {self.operator()} {middle}"
+        return f"{text} {self.operator()} {self.atom()}"
+
+    def using(self) -> list[str]:
+        return []
+
+
 def anchored(pattern: Pattern) -> bool:
     """Whether every match has an event that nothing else decides about. Without one it could be
     empty, or a group at an edge have no neighbor."""
@@ -132,6 +172,7 @@ def full_cases(
     most_events: int = MOST_EVENTS,
     returning: bool = False,
     lasting: bool = False,
+    kind: type[FullQueries] = FullQueries,
 ) -> Case:
     """`expected` is left to the oracle. `lasting`: events have a duration, and no tie-break."""
     if lasting:
@@ -139,7 +180,7 @@ def full_cases(
     else:
         schema = Schema(COLUMNS, "ts", "type", tie=draw(st.sampled_from((None, None, "n"))))
     for _ in range(TRIES):
-        queries = FullQueries(draw)
+        queries = kind(draw)
         text = queries.query(returning=returning)
         case = Case("random", "strategies", text, schema, (), by_hand=False)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
 from tests.oracle.match import matches, outputs
-from tests.properties.full_strategies import full_cases
+from tests.properties.full_strategies import PartedQueries, full_cases
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "1000"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "1200"))
 
 COUNTS = st.integers(1, 6)
 
@@ -22,7 +23,9 @@ COUNTS = st.integers(1, 6)
 def setups(draw: st.DrawFn) -> Setup:
     """Any way to cut the stream into batches and rounds."""
     return Setup(
-        engine=draw(st.sampled_from(("automaton", "automaton", "nfa", "auto"))),
+        shape=draw(st.sampled_from(("left-deep", "right-deep"))),
+        push=draw(st.booleans()),
+        engine=draw(st.sampled_from(("automaton", "mixed", "nfa", "auto"))),
         cuts=tuple(draw(st.lists(COUNTS | st.just(100), min_size=1, max_size=3))),
         round_size=draw(COUNTS | st.just(100)),
     )
@@ -44,7 +47,16 @@ def test_every_plan_agrees_with_the_oracle(case: Case, setup: Setup) -> None:
     assert in_order_of_ends(query, found)
 
 
-@settings(full, max_examples=EXAMPLES // 5)
+@settings(full, max_examples=EXAMPLES // 4)
+@given(full_cases(kind=PartedQueries), setups())
+def test_automata_below_joins(case: Case, setup: Setup) -> None:
+    query = bound(case)
+    found = run(query, case.events, replace(setup, engine="mixed"))
+    assert multiset(query, found) == multiset(query, matches(query, case.events))
+    assert in_order_of_ends(query, found)
+
+
+@settings(full, max_examples=EXAMPLES // 4)
 @given(full_cases(lasting=True), setups())
 def test_events_with_a_duration(case: Case, setup: Setup) -> None:
     query = bound(case)
@@ -53,7 +65,7 @@ def test_events_with_a_duration(case: Case, setup: Setup) -> None:
     assert in_order_of_ends(query, found)
 
 
-@settings(full, max_examples=EXAMPLES // 5)
+@settings(full, max_examples=EXAMPLES // 4)
 @given(full_cases(returning=True), setups())
 def test_every_plan_returns_what_the_oracle_returns(case: Case, setup: Setup) -> None:
     query = bound(case)

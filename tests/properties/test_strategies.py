@@ -6,10 +6,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 
 from cepheid.algebra.query import Role
+from cepheid.planner.segments import mixed
 from tests.corpus import bound
 from tests.corpus.reader import Case, table
 from tests.oracle import matches
-from tests.properties.full_strategies import full_cases
+from tests.properties.full_strategies import PartedQueries, full_cases
 from tests.properties.strategies import cases
 
 SEARCH = settings(
@@ -58,3 +59,15 @@ def test_full_cases_match_often_and_with_every_construct() -> None:
     search()
     assert sum(map(bool, found)) > 0.4 * len(found)
     assert [word for word in CONSTRUCTS if not any(word in text for text in found)] == []
+
+
+def test_parted_cases_can_be_parted() -> None:
+    found: list[bool] = []
+
+    @settings(SEARCH, max_examples=200)
+    @given(full_cases(kind=PartedQueries))
+    def search(case: Case) -> None:
+        found.append(mixed(bound(case)) is not None)
+
+    search()
+    assert sum(found) > 0.4 * len(found)

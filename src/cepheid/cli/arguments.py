@@ -33,6 +33,12 @@ class Negation(StrEnum):
     TOP = "top"
 
 
+class Evaluation(StrEnum):
+    AUTO = "auto"
+    TREE = "tree"
+    NFA = "nfa"
+
+
 class Propagation(StrEnum):
     AUTO = "auto"
     PUSH = "push"
@@ -88,6 +94,10 @@ PlanShape = Annotated[
         help="auto (the cheapest), left-deep, right-deep, or a tree over the variables: "
         "'(a (b c))'."
     ),
+]
+EvaluationKind = Annotated[
+    Evaluation | None,
+    typer.Option(help="By trees of joins, by automata (nfa), or by what is cheapest."),
 ]
 NegationPlace = Annotated[
     Negation | None, typer.Option(help="Where negations are tested: pushed down, or on top.")

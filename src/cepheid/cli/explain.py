@@ -38,6 +38,7 @@ def explain(
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
     param: arguments.Parameters = None,
+    evaluation: arguments.EvaluationKind = None,
     plan: arguments.PlanShape = Options.plan,
     negation: arguments.NegationPlace = None,
     propagation: arguments.PropagationKind = None,
@@ -76,7 +77,9 @@ def explain(
     from cepheid.cli.inputs import make_options, read_query
 
     parsed = read_query(query)
-    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats)
+    options = make_options(
+        time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
+    )
     data, options = _data(parsed, input, input_format, options, analyze)
     written = _written(parsed.explain(data, options, analyze=analyze), form)
     if out is None:

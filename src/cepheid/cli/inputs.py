@@ -14,6 +14,7 @@ import pyarrow.dataset
 import pyarrow.json
 
 from cepheid.cli.arguments import (
+    Evaluation,
     Input,
     Negation,
     Propagation,
@@ -50,6 +51,7 @@ def make_options(
     negation: Negation | None = None,
     propagation: Propagation | None = None,
     stats: Path | None = None,
+    evaluation: Evaluation | None = None,
 ) -> Options:
     return Options(
         time=time,
@@ -57,6 +59,7 @@ def make_options(
         tie=tie,
         unit=None if unit is None else unit.value,
         params=parse_parameters(param or ()),
+        engine=Options.engine if evaluation is None else evaluation.value,
         plan=plan,
         negation=Options.negation if negation is None else negation.value,
         propagation=Options.propagation if propagation is None else propagation.value,

@@ -28,6 +28,7 @@ def run(
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
     param: arguments.Parameters = None,
+    evaluation: arguments.EvaluationKind = None,
     plan: arguments.PlanShape = Options.plan,
     negation: arguments.NegationPlace = None,
     propagation: arguments.PropagationKind = None,
@@ -70,8 +71,8 @@ def run(
 
     The plan is chosen by its estimated cost, and changed during the run if the
     data turn out otherwise. --stats tells what `cepheid analyze` has found out
-    before; --plan, --negation and --propagation decide instead, and never change
-    what is found. `cepheid explain` shows the plan.
+    before; --evaluation, --plan, --negation and --propagation decide instead, and
+    never change what is found. `cepheid explain` shows the plan.
 
     The local engine uses one thread and reads the columns that it needs into
     memory; Spark takes what is larger. The matches are the same.
@@ -81,7 +82,9 @@ def run(
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import make_options, read_query
 
-    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats)
+    options = make_options(
+        time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
+    )
     if engine is EngineName.SPARK or (engine is None and master is not None):
         from cepheid.cli.run_spark import run_on_spark
 

@@ -5,7 +5,7 @@ Nothing is copied before this point. Only the columns that RETURN names are gath
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -115,11 +115,11 @@ class Projection:
         self.root = root
         self.schema = output_schema(plan, input_schema)
         self.input_schema = input_schema
-        # The schema follows from RETURN as written, the values from the trees' own names.
-        self.outputs = tuple(
-            replace(o, expression=_in_tree(o.expression, plan.renamed, root.slots.keys()))
-            for o in plan.outputs
-        )
+
+    def outputs(self, bound: Collection[str]) -> list[Expr]:
+        """RETURN for matches that bind these variables: the schema follows from it as written, the
+        values from the trees' own names."""
+        return [_in_tree(o.expression, self.plan.renamed, bound) for o in self.plan.outputs]
 
     def fuse(self, capacity: int) -> None:
         """Let the kernel write the columns, as long as none of them has a NULL."""
@@ -129,8 +129,10 @@ class Projection:
 
     def _returned(self) -> tuple[Attribute, ...] | None:
         attributes: list[Attribute] = []
-        for output in self.outputs:
-            match output.expression:
+        if self.root.optional:
+            return None
+        for expression in self.outputs(self.root.slots.keys()):
+            match expression:
                 case Attribute() as a if a.variable in self.root.slots:
                     column = self.root.context.store.arrow[a.name]
                     single = a.variable not in self.root.groups
@@ -164,9 +166,25 @@ class Projection:
         n = self.root.out.n
         if self.root.returned is not None:
             return self._fused(n)
-        view = _View(self, n)
+        records = self.root.out.records.slots[:, :n]
+        if not self.root.optional:
+            return self._rows(_View(self, self.root.slots, records))
+        # Matches that took the same branches together: each kind binds its own variables.
+        slots = [self.root.slots[v] + (v in self.root.groups) for v in self.root.optional]
+        kinds, of = np.unique(records[slots] < 0, axis=1, return_inverse=True)
+        parts: list[pa.RecordBatch] = []
+        for kind in range(kinds.shape[1]):
+            absent = {v for v, gone in zip(self.root.optional, kinds[:, kind], strict=True) if gone}
+            bound = {v: s for v, s in self.root.slots.items() if v not in absent}
+            parts.append(self._rows(_View(self, bound, records[:, of == kind])))
+        order = np.argsort(np.argsort(of, kind="stable"))
+        table = pa.Table.from_batches(parts).combine_chunks().take(pa.array(order))
+        return table.combine_chunks().to_batches()[0]
+
+    def _rows(self, view: _View) -> pa.RecordBatch:
         columns = [
-            view.output(o.expression, self.schema.field(i).type) for i, o in enumerate(self.outputs)
+            view.output(expression, self.schema.field(i).type)
+            for i, expression in enumerate(self.outputs(view.slots.keys()))
         ]
         time = self.schema.field(MATCH_START).type
         start, end = view.times()
@@ -205,14 +223,17 @@ def _from_ticks(values: Ints, type_: pa.DataType) -> pa.Array:
 
 
 class _View:
-    """The records at hand: rows of each variable, and columns gathered once."""
+    """The records at hand, which all bind the same variables: their rows, and columns gathered
+    once."""
 
-    def __init__(self, projection: Projection, n: int) -> None:
+    def __init__(self, projection: Projection, slots: Mapping[str, int], records: Ints) -> None:
         self.plan = projection.plan
         self.root = projection.root
         self.store = projection.root.context.store
         self.input_schema = projection.input_schema
-        self.n = n
+        self.slots = slots
+        self.records = records
+        self.n = records.shape[1]
         self._rows: dict[str, Ints] = {}
         self._groups: dict[str, tuple[Ints, Ints]] = {}
 
@@ -221,17 +242,15 @@ class _View:
     def rows(self, variable: str) -> Ints:
         """Index in the store of the event that each record binds."""
         if variable not in self._rows:
-            slot = self.root.slots[variable]
-            self._rows[variable] = self.root.out.records.slots[slot, : self.n] - self.store.base
+            self._rows[variable] = self.records[self.slots[variable]] - self.store.base
         return self._rows[variable]
 
     def group(self, variable: str) -> tuple[Ints, Ints]:
         """Offsets of each record's elements, and the index in the store of every element."""
         if variable not in self._groups:
-            slot = self.root.slots[variable]
-            slots = self.root.out.records.slots
+            slot = self.slots[variable]
             pool = self.root.groups[variable]
-            starts, counts = slots[slot, : self.n] - pool.base, slots[slot + 1, : self.n]
+            starts, counts = self.records[slot] - pool.base, self.records[slot + 1]
             offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
             within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
             elements = pool.rows[np.repeat(starts, counts) + within] - self.store.base
@@ -239,11 +258,15 @@ class _View:
         return self._groups[variable]
 
     def times(self) -> tuple[Ints, Ints]:
-        """Start and end of each match, as times: the extremes over its events."""
+        """Start and end of each match, as times: the extremes over its events, unless a delay
+        may have moved them."""
+        if self.root.times is not None:
+            first_slot, last_slot = self.root.times
+            return self.records[first_slot], self.records[last_slot]
         start, time = self.store.start, self.store.time
         starts = np.full(self.n, np.iinfo(np.int64).max)
         ends = np.full(self.n, np.iinfo(np.int64).min)
-        for variable in self.root.slots:
+        for variable in self.slots:
             if variable in self.root.groups:
                 offsets, elements = self.group(variable)
                 some = np.flatnonzero(offsets[1:] > offsets[:-1])
@@ -262,9 +285,9 @@ class _View:
 
     def output(self, expr: Expr, type_: pa.DataType) -> pa.Array:
         match expr:
-            case Attribute() | Whole() if expr.variable not in self.root.slots:
+            case Attribute() | Whole() if expr.variable not in self.slots:
                 return pa.nulls(self.n, type_)
-            case Aggregate() if expr.variable not in self.root.slots:
+            case Aggregate() if expr.variable not in self.slots:
                 return pa.nulls(self.n, type_)
             case Attribute():
                 return self._take(expr.name, self.rows(expr.variable))
@@ -313,7 +336,7 @@ class _View:
             values = self._take(argument.name, elements)
         else:
             inner = type_.value_type if expr.function == "collect" else type_
-            values = _typed(evaluate(argument, self._elements(elements), len(elements)), inner)
+            values = _typed(evaluate(argument, self._elements(expr.variable), len(elements)), inner)
         match expr.function:
             case "collect":
                 return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
@@ -324,8 +347,10 @@ class _View:
             case _:
                 return self._extreme(expr.function, offsets, values)
 
-    def _elements(self, elements: Ints) -> Read:
-        return lambda attribute: self._take(attribute.name, elements)
+    def _elements(self, variable: str) -> Read:
+        """Reads the elements of a group. The variables of a closure over a pattern go through its
+        rounds together."""
+        return lambda a: self._take(a.name, self.group(a.variable or variable)[1])
 
     def _reduce(self, function: str, offsets: Ints, values: pa.Array) -> pa.Array:
         """sum, mean, min, max or count of the values of each record's group."""
@@ -351,7 +376,7 @@ class _View:
     # ── inside expressions ──
 
     def _read(self, attribute: Attribute) -> pa.Array:
-        if attribute.variable not in self.root.slots:
+        if attribute.variable not in self.slots:
             return pa.nulls(self.n, _value_type(self.input_schema.field(attribute.name).type))
         return self._take(attribute.name, self.rows(attribute.variable))
 
@@ -371,12 +396,12 @@ class _View:
 
     def _aggregate(self, expr: Aggregate) -> pa.Array:
         target = ARROW.get(expr.type, pa.int64())
-        if expr.variable not in self.root.slots:
+        if expr.variable not in self.slots:
             return pa.nulls(self.n, target)
         offsets, elements = self.group(expr.variable)
         if expr.argument is None:
             return pa.array(np.diff(offsets))
-        values = evaluate(expr.argument, self._elements(elements), len(elements))
+        values = evaluate(expr.argument, self._elements(expr.variable), len(elements))
         match expr.function:
             case "first" | "last":
                 some = offsets[1:] > offsets[:-1]
@@ -394,7 +419,7 @@ class _View:
         earliest = np.full(self.n, np.iinfo(np.int64).max)
         latest = np.full(self.n, np.iinfo(np.int64).min)
         for variable in expr.variables:
-            if variable in self.root.slots and variable not in self.root.groups:
+            if variable in self.slots and variable not in self.root.groups:
                 rows = self.rows(variable)
                 earliest = np.minimum(earliest, start[rows])
                 latest = np.maximum(latest, time[rows])

@@ -62,6 +62,7 @@ def _node(node: Shown) -> dict[str, Any]:
     return {
         "operator": node.name,
         "conditions": list(node.conditions),
+        "states": [asdict(state) for state in node.states],
         "leaf": node.leaf,
         "negated": node.negated,
         "uses": node.uses,

@@ -22,6 +22,8 @@ def legend(nodes: Sequence[Shown], analyzed: bool, width: float) -> tuple[str, f
         entries.append((_dashed(), 34.0, "negated"))
     if any(node.uses > 1 for node in nodes):
         entries.append((_stacked(), 34.0, "shared: runs once"))
+    if any(node.states for node in nodes):
+        entries.append((_state(), 34.0, "loop above: skip; below: take one more"))
     x, y = 0.0, 0.0
     parts = []
     for sign, room, text in entries:
@@ -60,3 +62,9 @@ def _stacked() -> str:
         element("rect", x=x, y=x, width=27, height=11, rx=4, fill=ground(0), stroke=OUTLINE)
         for x in (5, 1)
     )
+
+
+def _state() -> str:
+    ring = element("circle", cx=16, cy=11, r=6, fill=ground(0), stroke=OUTLINE)
+    loop = element("path", d="M13 6A4 4 0 1 1 19 6", fill="none", stroke=OUTLINE)
+    return ring + loop

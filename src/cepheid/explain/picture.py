@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cepheid.explain.diagram import diagram
 from cepheid.explain.figures import amount, count, duration, share
 from cepheid.explain.layout import PAGE, Box, Item, Layout, arrange
 from cepheid.explain.legend import legend
@@ -35,6 +36,8 @@ MARGIN = 24
 PADDING = 12
 ROOM = 28
 """Letters of a condition in a box; the tooltip has all of it."""
+WIDER = 56
+"""Letters of a pattern above the states of its automaton."""
 MOST = 3
 """Conditions in a box."""
 NARROWEST = 112
@@ -115,6 +118,10 @@ def _item(node: Shown, analyzed: bool) -> Item:
     widest = max(lines[0].width + share_room, *(line.width for line in lines))
     width = max(NARROWEST, math.ceil(widest) + 2 * PADDING)
     height = LINE * len(lines) + 2 * PADDING - 4
+    if node.states:
+        found = diagram(node.states)
+        width = max(width, math.ceil(found.width) + 2 * PADDING)
+        height += math.ceil(found.height)
     return Item(width, height, tuple(_item(part, analyzed) for part in node.inputs))
 
 
@@ -130,7 +137,8 @@ def _lines(node: Shown, analyzed: bool) -> list[_Line]:
     if node.uses > 1:
         lines.append(_Line(f"shared by {node.uses}", muted=True))
     shown = node.conditions if len(node.conditions) <= MOST else node.conditions[: MOST - 1]
-    lines += [_Line(shorten(condition, ROOM), mono=True) for condition in shown]
+    room = WIDER if node.states else ROOM
+    lines += [_Line(shorten(condition, room), mono=True) for condition in shown]
     if len(shown) < len(node.conditions):
         lines.append(_Line(f"and {len(node.conditions) - len(shown)} more", muted=True))
     if node.estimate is not None:
@@ -181,11 +189,15 @@ def _contents(box: Box, node: Shown, analyzed: bool) -> list[str]:
     if said:
         x, y = box.x + box.width - PADDING, box.y + PADDING + 11
         parts.append(element("text", escape(said), x=x, y=y, fill=INK, text_anchor="end"))
+    if node.states:
+        found = diagram(node.states)
+        left = box.x + (box.width - found.width) / 2
+        parts.append(found.drawn(left, box.y + box.height - PADDING - found.height))
     return parts
 
 
 def _tooltip(node: Shown) -> str:
-    lines = [node.title, *node.conditions]
+    lines = [node.title, *node.conditions, *map(str, node.states)]
     if node.estimate is not None:
         found = node.estimate
         lines.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cepheid.explain.figures import amount, count, duration, moment, ratio, relative, share
 from cepheid.explain.tree import operators
-from cepheid.plan.nodes import Plan
+from cepheid.plan.nodes import STREAM, Plan
 from cepheid.plan.profile import Profile, Replan
 from cepheid.plan.reading import leaves
 from cepheid.plan.text import settings
@@ -77,7 +77,7 @@ def statistics_lines(plan: Plan, statistics: Statistics) -> list[tuple[str, str]
         ("distinct", statistics.distinct),
     )
     lines = [(name, _figures(figures)) for name, figures in given if figures]
-    classes = dict.fromkeys(leaf.variable for leaf in leaves(plan))
+    classes = dict.fromkeys(leaf.variable for leaf in leaves(plan) if leaf.variable != STREAM)
     missing = [name for name in classes if name not in statistics.rates]
     if missing:
         rates = "the rate of" if len(missing) == 1 else "the rates of"

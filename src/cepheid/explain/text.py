@@ -14,9 +14,11 @@ SEQ                      20  10 µs    83 %
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from cepheid.explain.figures import amount, count, duration, ratio, share
+from cepheid.explain.markup import shorten
 from cepheid.explain.sections import (
     replan_text,
     rivals,
@@ -26,6 +28,7 @@ from cepheid.explain.sections import (
     verdict,
 )
 from cepheid.explain.tree import Shown, show
+from cepheid.plan.states import State
 
 if TYPE_CHECKING:
     from cepheid.explain.explanation import Explanation
@@ -162,9 +165,18 @@ def _wrapped(node: Shown, first: str, below: str) -> list[str]:
     lines = [first + node.title + (f" (shared by {node.uses})" if node.uses > 1 else "")]
     for n, condition in enumerate(node.conditions):
         piece = condition + ("," if n < len(node.conditions) - 1 else "")
+        if node.states:
+            piece = shorten(piece, WIDTH - len(lines[-1]))  # the query stands above
         glue = "  " if n == 0 else " "
         if n and len(lines[-1]) + len(glue) + len(piece) > WIDTH:
             lines.append(f"{below} {piece}")
         else:
             lines[-1] += glue + piece
-    return lines
+    return [*lines, *(line for state in node.states for line in _state(state, below))]
+
+
+def _state(state: State, below: str) -> Iterator[str]:
+    """A state of an automaton, and what doesn't fit on its line below it."""
+    first, *others = wrap(str(state), max(WIDTH - len(below), 40), subsequent_indent="  ")
+    yield f"{below.removesuffix('   ')} {first}"
+    yield from (f"{below.removesuffix('   ')} {line}" for line in others)

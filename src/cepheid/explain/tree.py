@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cepheid.plan.nodes import Node, Plan, children, walk
+from cepheid.plan.nodes import Automaton, Node, Plan, children, walk
 from cepheid.plan.profile import NodeProfile, Profile
+from cepheid.plan.states import State, states
 from cepheid.plan.text import inputs_of, label
 from cepheid.planner.planned import Estimate, Planned
 
@@ -17,7 +18,8 @@ from cepheid.planner.planned import Estimate, Planned
 class Shown:
     """An operator as it is shown. `uses` is how often the plan has it: it is drawn at each use,
     and runs once. The share is of the estimated cost of all operators, `busy` of all the time in
-    the engine. DISJ has neither estimate nor actuals, since nothing is done for it."""
+    the engine. DISJ has neither estimate nor actuals, since nothing is done for it. An automaton
+    has `states`."""
 
     name: str
     conditions: tuple[str, ...] = ()
@@ -29,6 +31,7 @@ class Shown:
     share: float = 0.0
     actual: NodeProfile | None = None
     busy: float = 0.0
+    states: tuple[State, ...] = ()
 
     @property
     def title(self) -> str:
@@ -91,6 +94,7 @@ class _Showing:
             share=estimate.cost / self._cost if estimate is not None and self._cost > 0 else 0.0,
             actual=actual,
             busy=busy,
+            states=states(node, self._plan.variables) if isinstance(node, Automaton) else (),
         )
 
 

@@ -30,15 +30,15 @@ _HOW = {
     SequenceOperator.STRICT: "the next event if",
 }
 _SKIPPED = {
-    SequenceOperator.ANY: "all events",
-    SequenceOperator.NEXT: "what doesn't qualify",
+    SequenceOperator.ANY: "all",
+    SequenceOperator.NEXT: "others",
     SequenceOperator.STRICT: None,
 }
 _TAKEN = {
-    Mode.MAXIMAL: "every",
-    Mode.PREFIXES: "every, or stop at any",
-    Mode.SUBSETS: "any subset of",
-    Mode.RUNS: "every, from any to any",
+    Mode.MAXIMAL: "every {}",
+    Mode.PREFIXES: "every {} or stop at any",
+    Mode.SUBSETS: "any subset of {}",
+    Mode.RUNS: "every {} from any to any",
 }
 
 
@@ -92,7 +92,7 @@ class _Telling:
                 self._name(before),
                 binds=self._short(step.item),
                 forward=self._forward(step),
-                filter=_SKIPPED[step.operator] if n and not _unbroken(before) else None,
+                filter=_SKIPPED[step.operator] if n else None,
                 rebind=self._rebind(before),
             )
         last = steps[-1].item
@@ -145,7 +145,7 @@ class _Telling:
         if not isinstance(item, Closure):
             return None
         inner = pattern_text(item.item, self.variables)
-        told = [f"{_TAKEN[item.mode]} {inner}" + (" without a break" if item.strict else "")]
+        told = [_TAKEN[item.mode].format(inner) + (" without a break" if item.strict else "")]
         own = set(leaves(item))
         chosen = (Role.FILTER, Role.RUNNING)
         told += [
@@ -178,10 +178,6 @@ def _steps(pattern: Pattern) -> tuple[list[_Step], tuple[_Unless, ...]]:
         steps.append(_Step(item, operator, tuple(waiting)))
         waiting = []
     return steps, tuple(waiting)
-
-
-def _unbroken(item: Pattern | None) -> bool:
-    return isinstance(item, Closure) and item.strict
 
 
 def _least(closure: Closure) -> int:

@@ -1,7 +1,16 @@
 """Makes plans: rewritten queries, alternatives of disjunctions, trees of joins, the cheapest of
 them; and changes them while they run."""
 
-from cepheid.planner.plan import make_plan
+from cepheid.planner.automata import automaton_plan
+from cepheid.planner.plan import make_plan, mixed_plan, stacks_plan
 from cepheid.planner.prepare import Prepared, analyzed, prepare
 
-__all__ = ["Prepared", "analyzed", "make_plan", "prepare"]
+__all__ = [
+    "Prepared",
+    "analyzed",
+    "automaton_plan",
+    "make_plan",
+    "mixed_plan",
+    "prepare",
+    "stacks_plan",
+]

@@ -36,9 +36,9 @@ def _partitioned(node: Stacks, costing: Costing) -> Stacks:
     are chained, or the others are tested, whichever costs less."""
     values = costing.figures.values
     ordered = sorted(
-        node.equivalences, key=lambda part: sum(values(a.variable, a.name) for a in part)
+        node.equivalences, key=lambda part: -sum(values(a.variable, a.name) for a in part)
     )
-    node = replace(node, equivalences=tuple(reversed(ordered)))
+    node = replace(node, equivalences=tuple(ordered))
     if len(ordered) < 2:
         return node
     ways = [

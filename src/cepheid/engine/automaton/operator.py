@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.patterns import Delay, positive, walk
+from cepheid.algebra.patterns import Delay, Disjunction, positive, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.automaton.conditions import grouped
 from cepheid.engine.automaton.layout import Key, Listed, lay_out
@@ -69,6 +69,15 @@ class AutomatonOperator(Operator):
         # Behind the variables: the times of start and end, which a delay moves.
         super().__init__(context, slots, width + 2, *classes)
         self.times = (width, width + 1)
+        self.optional = tuple(
+            dict.fromkeys(
+                name
+                for pattern in walk(node.pattern)
+                if isinstance(pattern, Disjunction)
+                for name in positive(pattern)
+                if name in slots
+            )
+        )
         self.node = node
         self.pools = {name: Pool() for name in names if name in groups}
         self.groups = dict(self.pools)

@@ -87,6 +87,7 @@ class Operator(ABC):
         self.width = width
         self.bound: int | None = None  # slot of an NSEQ bound, which a parent doesn't copy
         self.times: tuple[int, int] | None = None  # slots of the times of start and end
+        self.optional: tuple[str, ...] = ()  # variables that a record may not bind
         self.out = Buffer(width)
         self.state: NDArray[np.int64] = np.zeros(State.SIZE, np.int64)
         self.cursors: tuple[Cursor, ...] = ()
