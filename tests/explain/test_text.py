@@ -238,21 +238,21 @@ def test_an_automaton_shows_its_states_and_edges() -> None:
         + dedent("""\
         plan: automaton, the only one; estimated cost 700 ns per window
         window: 10 units
-                                                                ─── per window ───
-                                                                rows    cost  share
-        AUTOMATON  A a -> B+ b PREFIXES -> !N n => C c ; D d      10  100 ns   14 %
+                                                              ──── per window ───
+                                                              rows    cost  share
+        AUTOMATON  A a -> B+ b PREFIXES -> !N n => C c ; D d    10  100 ns   14 %
         │ start: forward any A a
         │ a: filter others; forward the first B b
-        │ b: rebind every B b or stop at any, b.x > PREV(b.x); forward the next
-        │   event if C c, c.y > a.y, no N n between with n.x > a.x
+        │ b: rebind every B b or stop at any, b.x > PREV(b.x); forward the
+        │   next event if C c, c.y > a.y, no N n between with n.x > a.x
         │ c: filter all; forward any D d
         │ d: match if HAVING count(b) > 2
-        ├── A a  a.x > 3                                          10  100 ns   14 %
-        ├── B b                                                   10  100 ns   14 %
-        ├── !N n                                                  10  100 ns   14 %
-        ├── C c                                                   10  100 ns   14 %
-        ├── D d                                                   10  100 ns   14 %
-        └── every event                                           10  100 ns   14 %
+        ├── A a  a.x > 3                                        10  100 ns   14 %
+        ├── B b                                                 10  100 ns   14 %
+        ├── !N n                                                10  100 ns   14 %
+        ├── C c                                                 10  100 ns   14 %
+        ├── D d                                                 10  100 ns   14 %
+        └── every event                                         10  100 ns   14 %
 
         statistics
           assumed  everything: there are no statistics, so defaults took their place""")
