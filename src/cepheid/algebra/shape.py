@@ -208,8 +208,18 @@ class Shape:
         hint = "give it a neighbor there, or take the parentheses away"
         self._add("CEP309", message, closure.span, hint)
 
+    def _no_event(self, parts: list[ast.Pattern]) -> None:
+        """A group that is chosen by itself may be empty, and then nothing is left of the match,
+        or nothing that the groups beside it could be taken from."""
+        empty = [p for p in parts if isinstance(p, ast.Closure) and _may_be_empty(p)]
+        if empty and not any(_is_certain(part) for part in parts):
+            message = "a match needs an event, and this closure may be empty"
+            hint = "ask for one at least, with `+` or `{1,…}`, or put an event beside it"
+            self._add("CEP313", message, empty[0].span, hint)
+
     def _alone(self, closure: ast.Closure) -> None:
         if _chosen_by_itself(closure):
+            self._no_event([closure])
             return
         message = "this closure has no neighbors: nothing says where its group begins and ends"
         hint = "put an event before or after it, or use RUNS or `{n}`"
@@ -249,6 +259,7 @@ class Shape:
             if isinstance(first, ast.Closure):
                 self._alone(first)
             return
+        self._no_event(parts)
         if _is_open(first) and _is_open(last):
             message = "closures at both edges: each one's window would depend on the other's group"
             hint = "start or end the pattern with an event"
@@ -271,6 +282,20 @@ def _is_maximal(pattern: ast.Pattern) -> bool:
 
 def _chosen_by_itself(closure: ast.Closure) -> bool:
     return isinstance(closure.quantifier, ast.Exactly) or closure.mode is Mode.RUNS
+
+
+def _may_be_empty(closure: ast.Closure) -> bool:
+    """As a choice of its own; an open group has neighbors, or is refused."""
+    quantifier = closure.quantifier
+    fewest = quantifier.low if isinstance(quantifier, ast.Between) else 0
+    return closure.mode is Mode.RUNS and not isinstance(quantifier, ast.Exactly) and fewest == 0
+
+
+def _is_certain(pattern: ast.Pattern) -> bool:
+    """Binds an event in every match, whatever its neighbors."""
+    if not isinstance(pattern, ast.Closure):
+        return True
+    return _chosen_by_itself(pattern) and not _may_be_empty(pattern)
 
 
 def _is_open(pattern: ast.Pattern) -> bool:
