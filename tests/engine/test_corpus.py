@@ -18,6 +18,7 @@ AUTOMATA = {
     "groups.txt",
     "modes.txt",
     "next.txt",
+    "papers_automata.txt",
     "strict.txt",
 }
 """Files of what trees of joins can't run."""
