@@ -54,6 +54,13 @@ QueryFile = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
+QueryFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="QUERY.cep...", exists=True, dir_okay=False, show_default=False,
+        help="The file with the query; several, if one reads what another finds.",
+    ),
+]  # fmt: skip
 Inputs = Annotated[
     list[str],
     typer.Option(
@@ -76,6 +83,12 @@ TypeColumn = Annotated[
 TieColumn = Annotated[
     str | None,
     typer.Option("--tie", metavar="COLUMN", help="The column that orders events of one time."),
+]
+StartColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--start", metavar="COLUMN", help="The column of an event's start, if events last."
+    ),
 ]
 Unit = Annotated[
     TimeUnit | None,

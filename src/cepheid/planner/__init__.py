@@ -2,15 +2,7 @@
 them; and changes them while they run."""
 
 from cepheid.planner.automata import automaton_plan
-from cepheid.planner.plan import make_plan, mixed_plan, stacks_plan
+from cepheid.planner.plan import make_plan
 from cepheid.planner.prepare import Prepared, analyzed, prepare
 
-__all__ = [
-    "Prepared",
-    "analyzed",
-    "automaton_plan",
-    "make_plan",
-    "mixed_plan",
-    "prepare",
-    "stacks_plan",
-]
+__all__ = ["Prepared", "analyzed", "automaton_plan", "make_plan", "prepare"]

@@ -11,11 +11,9 @@ from cepheid.plan.nodes import Plan
 from cepheid.planner.alternatives import Alternative, alternatives
 from cepheid.planner.automata import plan_of
 from cepheid.planner.build import build
-from cepheid.planner.chains import chain
 from cepheid.planner.choice import Choice
 from cepheid.planner.gaps import core
 from cepheid.planner.needs import needs_automaton
-from cepheid.planner.segments import mixed
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, parse_shape
 
 
@@ -31,21 +29,6 @@ def make_plan(query: BoundQuery, shape: str = LEFT_DEEP, push_negation: bool = T
     negations = (p.index for p in walk(query.pattern) if isinstance(p, Negation))
     top = frozenset() if push_negation else frozenset(negations)
     return assemble(query, found, [Choice(tree, top)] * len(found))
-
-
-def stacks_plan(query: BoundQuery) -> Plan | None:
-    """Stacks for every alternative, if all of them are chains."""
-    require_trees(query)
-    found = alternatives(query)
-    if any(chain(alternative.pattern) is None for alternative in found):
-        return None
-    return assemble(query, found, [Choice(LEFT_DEEP, stacks=True)] * len(found))
-
-
-def mixed_plan(query: BoundQuery) -> Plan | None:
-    """Automata for the parts that need one below left-deep trees, if the pattern has such parts."""
-    parted = mixed(query)
-    return None if parted is None else assemble(query, (parted,), (Choice(LEFT_DEEP),))
 
 
 def assemble(query: BoundQuery, found: Items[Alternative], choices: Items[Choice]) -> Plan:

@@ -205,7 +205,7 @@ class Checks(Sequences):
         def found(bound: Env) -> None:
             at = self.span(negation.item, inner, bound)
             assert at is not None
-            code.line(f"if {at.start} == {next_}: {hit} = True")
+            code.line(f"if {at.first} == {next_}: {hit} = True")
 
         with code.block(f"if not {hit}:"):
             looking = self._looking(env, negation.index, hit, None)

@@ -50,7 +50,8 @@ class Code:
 @dataclass(frozen=True)
 class Span:
     """Source of where a part lies: positions, readings of the window's clock, and times, at its
-    start and at its end. `some` says whether it binds anything (None: always)."""
+    start and at its end. `first` is where its first member stands in the stream, which is at that
+    member's end. `some` says whether it binds anything (None: always)."""
 
     start: str
     end: str
@@ -58,10 +59,12 @@ class Span:
     clock_end: str
     time_start: str
     time_end: str
+    first: str
     some: str | None = None
 
     @property
     def fields(self) -> tuple[str, ...]:
+        """All but `some`; of each pair, and last, what is the least of its parts'."""
         return (
             self.start,
             self.end,
@@ -69,7 +72,11 @@ class Span:
             self.clock_end,
             self.time_start,
             self.time_end,
+            self.first,
         )
+
+
+FIELDS = 7
 
 
 def event_span(first: str, last: str | None = None, some: str | None = None) -> Span:
@@ -82,6 +89,7 @@ def event_span(first: str, last: str | None = None, some: str | None = None) -> 
         f"clock[u({last})]",
         f"time0[u({first})]",
         f"time[u({last})]",
+        f"pos[u({first})]",
         some,
     )
 
@@ -92,9 +100,10 @@ def around(spans: list[Span], ordered: bool) -> Span | None:
         return spans[0] if spans else None
     if ordered and all(s.some is None for s in spans):
         first, last = spans[0].fields, spans[-1].fields
-        return Span(first[0], last[1], first[2], last[3], first[4], last[5])
+        return Span(first[0], last[1], first[2], last[3], first[4], last[5], first[6])
     sides: list[str] = []
-    for n, (which, far) in enumerate((("min", AFTER_ALL), ("max", BEFORE_ALL)) * 3):
+    for n in range(FIELDS):
+        which, far = ("min", AFTER_ALL) if n % 2 == 0 else ("max", BEFORE_ALL)
         values = [
             s.fields[n] if s.some is None else f"({s.fields[n]} if {s.some} else {far})"
             for s in spans

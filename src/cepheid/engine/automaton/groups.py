@@ -78,13 +78,16 @@ class Groups(Searching):
             self.code.line(text)
         return source
 
-    def connects(self, take: Take, at: str) -> str | None:
+    def connects(self, take: Take, at: str, row: str) -> str | None:
         """STRICT: at the position of the one before, or the next; the first touches its
         neighbor."""
         tests: list[str] = []
         if take.strict:
             last = f"pos[u({take.rows}[u({take.count} - 1)])]"
-            tests.append(f"({take.count} == 0 or {at} == {last} or {at} == {self.following(last)})")
+            follows = f"{at} == {self.following(last)}"
+            if self.intervals:
+                follows = f"({follows} and begin[u({row})] > {last})"
+            tests.append(f"({take.count} == 0 or {at} == {last} or {follows})")
         if take.touch is not None:
             tests.append(f"({take.count} > 0 or {at} == {take.touch})")
         return " and ".join(tests) or None
@@ -112,7 +115,7 @@ class Groups(Searching):
         ends = self.ends(take, hand)
         if ends is not None:
             code.line(f"if {ends}: {leave}")
-        connects = self.connects(take, at)
+        connects = self.connects(take, at, row)
         if connects is not None:
             code.line(f"if not ({connects}): {leave}")
         with self.holding(hand):
@@ -219,7 +222,7 @@ class Groups(Searching):
         hand = self.at_hand(take, env, row)
         ends = self.ends(take, hand)
         tests = [] if ends is None else [f"not ({ends})"]
-        connects = self.connects(take, at)
+        connects = self.connects(take, at, row)
         if connects is not None:
             tests.append(connects)
         with code.block(f"if {' and '.join(tests) or 'True'}:"), self.holding(hand):
@@ -298,7 +301,7 @@ class Groups(Searching):
                             code.line(f"if {ends}: break")
                         with self.holding(hand, self.filters(hand)) as filtered:
                             fine = code.let("x", "0")
-                            connects = self.connects(take, f"at{n}[u({j})]")
+                            connects = self.connects(take, f"at{n}[u({j})]", other)
                             with (
                                 code.block(f"if {connects or 'True'}:"),
                                 self.holding(filtered),
@@ -355,7 +358,7 @@ class Groups(Searching):
         ends = self.ends(take, hand)
         if ends is not None:
             code.line(f"if {ends}: break")
-        with code.block(f"if {self.connects(take, at) or 'True'}:"), self.holding(hand):
+        with code.block(f"if {self.connects(take, at, row) or 'True'}:"), self.holding(hand):
             code.line(f"{take.rows}[u({take.count})] = {row}")
             code.line(f"{take.count} += 1")
 

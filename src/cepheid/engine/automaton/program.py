@@ -145,7 +145,8 @@ class _Writer(Checks):
         if isinstance(closure.item, Leaf):
             take = self.take(closure, edge.path, limits, strict, touch)
             if strict_right and upper is not None:
-                self.gather_before(take, unbounded, upper)
+                assert edge.upper is not None
+                self.gather_before(take, unbounded, edge.upper.first)
             else:
                 self.gather(take, unbounded)
             count = take.count

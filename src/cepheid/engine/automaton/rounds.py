@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.patterns import Closure, Pattern, positive
-from cepheid.engine.automaton.code import Env, Limits, Path, Rounds, Span
+from cepheid.engine.automaton.code import FIELDS, Env, Limits, Path, Rounds, Span
 from cepheid.engine.automaton.conditions import grouped
 from cepheid.engine.automaton.groups import Groups, sizes
 from cepheid.engine.lowering import Event, GroupPlace, Place
@@ -20,7 +20,7 @@ from cepheid.language.ast import Exactly, Mode, Optional
 @dataclass(frozen=True)
 class Chain:
     """Rounds one after the other: for each variable its events and where each round's begin, and
-    for each round where it lies (six arrays, as the fields of a span)."""
+    for each round where it lies (the fields of a span)."""
 
     closure: Closure
     path: Path
@@ -49,7 +49,7 @@ class Repeated(Groups):
             path,
             {v: self.scratch("g") for v in names},
             {v: self.scratch("o") for v in names},
-            tuple(self.scratch("q") for _ in range(6)),
+            tuple(self.scratch("q") for _ in range(FIELDS)),
             code.let("q", "0"),
         )
         for v in names:
@@ -62,7 +62,7 @@ class Repeated(Groups):
         if touch is not None or strict or closure.strict:
             next_ = code.let("x", "FAR" if touch is None else touch)  # FAR: anywhere
         chosen = code.let("n", "0")
-        found_at = [code.let("z", "0") for _ in range(6)]
+        found_at = [code.let("z", "0") for _ in range(FIELDS)]
         with code.block("while True:"):
             code.line(f"{chosen} = 0")
             taken = self._taken(chain, env)
@@ -72,7 +72,7 @@ class Repeated(Groups):
                 assert span is not None
                 tests = self._inside(span, bound, limits)
                 if next_ is not None:
-                    tests.append(f"({next_} == FAR or {next_} == {span.start})")
+                    tests.append(f"({next_} == FAR or {next_} == {span.first})")
                 with code.block(f"if {' and '.join(tests) or 'True'}:"):
                     self._keep(closure.item, inner, bound, best, best_own, own, chosen, kept)
                     with code.block(f"if {chosen} < 0:"):
@@ -263,7 +263,7 @@ class Repeated(Groups):
             chain,
             rows={v: self.scratch("g") for v in names},
             offsets={v: self.scratch("o") for v in names},
-            bounds=tuple(self.scratch("q") for _ in range(6)),
+            bounds=tuple(self.scratch("q") for _ in range(FIELDS)),
             count=code.let("q", "0"),
         )
         bits, b = code.name("s"), code.name("b")

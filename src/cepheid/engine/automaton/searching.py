@@ -310,4 +310,12 @@ class Searching(Conditions):
     def group_span(self, place: GroupPlace, some: str | None) -> Span:
         first = f"{place.array}[u({place.start})]"
         last = f"{place.array}[u({place.start} + {place.count} - 1)]"
-        return event_span(first, last, some)
+        span = event_span(first, last, some)
+        if not self.intervals:
+            return span
+        # Elements may overlap: one that ends later may start earlier.
+        least = [
+            f"least({array}, {place.array}, {place.start}, {place.count}, 0)"
+            for array in ("begin", "clock0", "time0")
+        ]
+        return replace(span, start=least[0], clock_start=least[1], time_start=least[2])

@@ -512,14 +512,14 @@ class Sequences(Repeated):
             if own is None:
                 continue
             if item.before is STRICT and end is not None:
-                touches = f"{self.following(end)} == {own.start}"
+                touches = f"{self.following(end)} == {own.first}"
                 tests.append(touches if own.some is None else f"(not ({own.some}) or {touches})")
             if own.some is None:
                 end = own.end
             else:
                 end = f"({own.end} if {own.some} else {'-FAR' if end is None else end})"
         if right is not None and span is not None and right.before is STRICT and end is not None:
-            tests.append(f"({end} == -FAR or {self.following(end)} == {span.start})")
+            tests.append(f"({end} == -FAR or {self.following(end)} == {span.first})")
         return " and ".join(tests) or "True"
 
     def _fitting(self, fits: str | None, env: Env, then: Then) -> None:

@@ -69,7 +69,7 @@ class StacksOperator(Operator):
     def _clear(self) -> None:
         """Nothing on the stacks, no partitions."""
         scan = self._scan(frozenset())
-        self._stacks = [_Stack(scan) for _ in range(self._last)]
+        self._stacks = [_Stack(scan, self.context.jit) for _ in range(self._last)]
         self.tables = [
             *(_Table(self._last, -1, self.context.jit) for _ in self._chained),
             *(_Table(self._last, -FOREVER, self.context.jit) for _ in self._awaited),
@@ -230,8 +230,9 @@ class StacksOperator(Operator):
 class _Stack:
     """Instances of a class; `fields[i]` is one of them."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, jit: bool) -> None:
         self.n = 0
+        self._pop = load(layout.POP, jit)
         self._scan = scan
         self._allocate(256)
 
@@ -256,12 +257,8 @@ class _Stack:
 
     def pop(self, count: int, below: int) -> None:
         """Forget the oldest; `below` instances of the stack before are forgotten, too."""
-        self.fields[: self.n - count] = self.fields[count : self.n].copy()
+        self._pop(self.fields, self.n, count, below, self._scan.chained)
         self.n -= count
-        left = self.fields[: self.n]
-        left[:, layout.RIP] = np.maximum(left[:, layout.RIP] - below, -1)
-        links = slice(layout.LINK, self._scan.opened)
-        left[:, links] = np.maximum(left[:, links] - count, -1)
 
 
 class _Table:

@@ -74,6 +74,19 @@ def kernel(old, new, shifts, least, none):
 """Move the entries of a table whose instances (or clocks) are not all gone: those that, less what
 their stack has lost, are above `least`. How many there are."""
 
+POP = f"""
+
+@jit
+def kernel(fields, n, count, below, links):
+    for i in range(count, n):
+        for f in range(fields.shape[1]):
+            fields[u(i - count), u(f)] = fields[u(i), u(f)]
+        fields[u(i - count), {RIP}] = max(fields[u(i), {RIP}] - below, -1)
+        for f in range({LINK}, {LINK} + links):
+            fields[u(i - count), u(f)] = max(fields[u(i), u(f)] - count, -1)
+"""
+"""Move the n instances of a stack down by `count`. The stack before has moved by `below`."""
+
 
 @dataclass(frozen=True)
 class Scan:
