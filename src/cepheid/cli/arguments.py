@@ -84,12 +84,6 @@ TieColumn = Annotated[
     str | None,
     typer.Option("--tie", metavar="COLUMN", help="The column that orders events of one time."),
 ]
-StartColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--start", metavar="COLUMN", help="The column of an event's start, if events last."
-    ),
-]
 Unit = Annotated[
     TimeUnit | None,
     typer.Option(help="What a tick of an integer time is, to allow WITHIN 10 seconds."),

@@ -21,7 +21,7 @@ class EngineName(StrEnum):
 
 
 def run(
-    query: arguments.QueryFile,
+    queries: arguments.QueryFiles,
     input: arguments.Inputs,
     time: arguments.TimeColumn,
     type: arguments.TypeColumn = None,
@@ -35,7 +35,11 @@ def run(
     stats: arguments.StatisticsFile = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the matches go: a file, from Spark a folder."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where the matches go: a file, from Spark or of several queries a folder.",
+        ),
     ] = None,
     format: Annotated[
         Format | None,
@@ -69,6 +73,11 @@ def run(
         cepheid run fraud.cep --input s3a://bank/cards/ --time ts --tie id
             --master 'local[8]' --output found/
 
+    Of several queries, one may read what another finds under its INTO label, in
+    whatever order they are given; each then has a file in the --output folder.
+
+        cepheid run low.cep high.cep double-top.cep --input stocks.csv --time ts
+
     The plan is chosen by its estimated cost, and changed during the run if the
     data turn out otherwise. --stats tells what `cepheid analyze` has found out
     before; --evaluation, --plan, --negation and --propagation decide instead, and
@@ -85,19 +94,31 @@ def run(
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
-    if engine is EngineName.SPARK or (engine is None and master is not None):
+    on_spark = engine is EngineName.SPARK or (engine is None and master is not None)
+    if len(queries) > 1:
+        if on_spark:
+            raise typer.BadParameter("several queries are run here, not on Spark, by this command")
+        from cepheid.cli.run_several import run_several
+
+        results = run_several([read_query(q) for q in queries], sources, options, target)
+    elif on_spark:
         from cepheid.cli.run_spark import run_on_spark
 
-        result = run_on_spark(read_query(query), sources, options, target, master or "local[*]")
+        (query,) = map(read_query, queries)
+        results = {"": run_on_spark(query, sources, options, target, master or "local[*]")}
     elif master is not None:
         raise typer.BadParameter("--master is for --engine spark")
     else:
         from cepheid.cli.run_local import run_here
 
-        result = run_here(read_query(query), sources, options, target)
+        (query,) = map(read_query, queries)
+        results = {"": run_here(query, sources, options, target)}
     screen = console()
     if output is not None:
         screen.print(f"matches in {output} ({target.format.value})", highlight=False)
-    elif limit:
-        screen.print(sample(result.names, result.rows) if result.rows else "no matches")
-    screen.print(result.figures.table())
+    for name, result in results.items():
+        if name:
+            screen.print(f"{name}:", highlight=False)
+        if output is None and limit:
+            screen.print(sample(result.names, result.rows) if result.rows else "no matches")
+        screen.print(result.figures.table())
