@@ -177,15 +177,18 @@ def test_the_engine_finds_what_a_person_found(case: Example) -> None:
     assert ends == sorted(ends)
 
 
-def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["sase/misplaced", "cayuga/9_nested"])
+def test_the_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    words = command(PAPERS / "sase" / "misplaced.cep")
+    case = BY_FILE[PAPERS / f"{name}.cep"]
+    several = len(case.queries) > 1
+    written = tmp_path / (f"{case.path.stem}.json" if several else "found.json")
+    output = tmp_path if several else written
     with pytest.raises(SystemExit) as exit:
-        main(["run", *words, "--output", str(tmp_path / "found.jsonl")])
+        main(["run", *command(case.path), "--output", str(output), "--format", "json"])
     assert exit.value.code in (0, None)
-    found = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
-    expected = (PAPERS / "sase" / "misplaced.matches.jsonl").read_text().splitlines()
-    assert multiset(found) == multiset(map(json.loads, expected))
+    found = [json.loads(line) for line in written.read_text().splitlines()]
+    assert multiset(found) == multiset(case.expected())
 
 
 def test_two_ways_to_a_double_top() -> None:
