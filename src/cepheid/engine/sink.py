@@ -10,11 +10,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.algebra.query import Clock
 from cepheid.engine.columns import Column
 from cepheid.engine.operators import FOREVER, Operator
 from cepheid.engine.output import Projection
-from cepheid.engine.skipping import Considered, Memory, Reader, key_columns, together
+from cepheid.engine.skipping import (
+    Considered,
+    Memory,
+    Reader,
+    key_columns,
+    moves_ends,
+    together,
+)
+from cepheid.errors import UnsupportedError
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
 
@@ -29,6 +36,11 @@ def make_sink(roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool)
     ordered = not waits and len(roots) == 1
     if plan.after_match is None or plan.after_match.skip is Skip.NONE:
         return Emitting(roots, plan, schema, hold=not ordered)
+    if moves_ends(plan) and plan.schema.tie is not None:
+        raise UnsupportedError(
+            "AFTER MATCH SKIP in a pattern with a delay `@`, of events with a tie-break column, is "
+            "part of the language, but running it isn't supported yet"
+        )
     return Choosing(roots, plan, schema, ordered)
 
 
@@ -132,18 +144,17 @@ class Choosing(Sink):
         self._ordered = ordered
         self._projections = [Projection(plan, root, schema) for root in roots]
         self._readers = [Reader(plan, root, variables) for root in roots]
-        self._timed = plan.window is None or plan.window.clock is Clock.TIME
+        self._moved = moves_ends(plan)
         self._context = roots[0].context
         self._memory = Memory(self._context.jit)
         self._held: list[Held] = []
-        self._reached = -FOREVER  # the last position of all
 
     def columns(self) -> Iterable[Column]:
         return key_columns(self._plan)
 
     def inherit(self, other: Sink) -> None:
         assert isinstance(other, Choosing)
-        self._memory, self._held, self._reached = other._memory, other._held, other._reached
+        self._memory, self._held = other._memory, other._held
 
     def fuse(self, capacity: int) -> None:
         return
@@ -161,24 +172,20 @@ class Choosing(Sink):
 
     def _known(self) -> int:
         """The position before which all events are known."""
-        store, frontier = self._context.store, self._context.frontier
-        if store.n:
-            self._reached = int(store.position[-1])
-        at = int(np.searchsorted(store.clock, frontier, "left"))
-        if at < store.n:
-            return int(store.position[at])
-        return FOREVER if self._timed or frontier == FOREVER else self._reached
+        horizon = self._context.horizon
+        return horizon.time if self._moved else horizon.position
 
     def _floor(self) -> int:
         """Nothing leads before this any more: neither what is held, nor what can still be made of
         the events in the store."""
-        store, window = self._context.store, self._plan.window
+        context, store = self._context, self._context.store
         if self._by_row:
             floor = store.base
-        elif store.lasting:  # an event that ends later may have started at any time in the window
-            floor = self._context.eat if window is not None and self._timed else -FOREVER
+        elif store.lasting or self._moved:
+            # An event that ends later may have started at any time in the window.
+            floor = context.eat if self._plan.window is not None and context.in_time else -FOREVER
         else:
-            floor = int(store.position[0]) if store.n else self._reached
+            floor = int(store.position[0]) if store.n else self._known()
         return min([floor, *(int(held.matches.lead.min()) for held in self._held)])
 
     def _decide(self, until: int) -> Iterator[pa.RecordBatch]:
@@ -216,9 +223,12 @@ class Choosing(Sink):
             end = begin + len(matches)
             own = needed[(begin <= needed) & (needed < end)]
             rows[own] = size + np.arange(len(own))
-            batches.append(self._project(index, own - begin))
+            if len(own):
+                batches.append(self._project(index, own - begin))
+            else:
+                self._roots[index].out.drop(len(matches))
             size, begin = size + len(own), end
-        return pa.Table.from_batches(batches), rows[needed]
+        return pa.Table.from_batches(batches, self._projections[0].schema), rows[needed]
 
     def _project(self, index: int, chosen: Ints | None = None) -> pa.RecordBatch:
         """All records of a root, or those chosen; its buffer is empty then."""

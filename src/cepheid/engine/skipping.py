@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.query import Clock
+from cepheid.algebra.patterns import Delay, walk
 from cepheid.engine.columns import Column, as_integers, hashes
 from cepheid.engine.operators import FOREVER, Operator
 from cepheid.kernels import load
 from cepheid.kernels.templates.skipping import SKIP
 from cepheid.language.ast import Skip
-from cepheid.plan.nodes import Plan
+from cepheid.plan.nodes import Automaton, Plan
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -42,14 +42,12 @@ FORGET_AT = 4096
 class Considered:
     """Matches as AFTER MATCH sees them, whatever alternative they are of.
 
-    `last` and `first` are positions. `end` is a time: it tells matches apart whose ends were moved
-    by delays to between two positions. `rows` has the events of all matches, one match after the
+    `last` and `first` are positions. `rows` has the events of all matches, one match after the
     other from `offsets` on, each in the order of the pattern. FOREVER stands for a variable that
     is not bound, and after every group: so a longer group sorts before its own prefix.
     """
 
     last: Ints
-    end: Ints
     first: Ints
     keys: Ints  # a row per match, a column per part of the key
     lead: Ints
@@ -66,7 +64,6 @@ class Considered:
         inside = spread(self.offsets[chosen], lengths)
         return Considered(
             self.last[chosen],
-            self.end[chosen],
             self.first[chosen],
             self.keys[chosen],
             self.lead[chosen],
@@ -83,7 +80,6 @@ def together(parts: Sequence[Considered]) -> Considered:
         return parts[0]
     return Considered(
         np.concatenate([p.last for p in parts]),
-        np.concatenate([p.end for p in parts]),
         np.concatenate([p.first for p in parts]),
         np.concatenate([p.keys for p in parts]),
         np.concatenate([p.lead for p in parts]),
@@ -112,7 +108,6 @@ def considered_order(matches: Considered) -> Ints:
     """By end, start, the positions of the events in the order of the pattern, and then the order
     of the input, which is that of rows."""
     order = _Order(matches.last)
-    order.refine(matches.end[order.tied])
     order.refine(matches.first[order.tied])
     lengths = np.diff(matches.offsets)
     for values in (matches.positions, matches.rows):
@@ -170,7 +165,7 @@ class Reader:
         ]
         self._skip = plan.after_match.skip
         self._target = plan.after_match.variable
-        self._timed = plan.window is None or plan.window.clock is Clock.TIME
+        self._moved = moves_ends(plan)
 
     def read(self) -> Considered:
         """All records that the root has collected."""
@@ -188,7 +183,8 @@ class Reader:
             cursor += counts + 1 if variable in self._root.groups else 1
         positions = rows.copy()
         there = rows < FOREVER
-        positions[there] = store.position[rows[there] - store.base]
+        ends = store.time if self._moved else store.position
+        positions[there] = ends[rows[there] - store.base]
         last, first = records.last[:n].copy(), records.first[:n].copy()
         keys = self._keys(bound)
         match self._skip:
@@ -204,8 +200,12 @@ class Reader:
                 raise AssertionError("there is nothing to choose")
             case _:
                 assert_never(self._skip)
-        end = records.end[:n].copy() if self._timed else last
-        return Considered(last, end, first, keys, lead, until, offsets, rows, positions)
+        return Considered(last, first, keys, lead, until, offsets, rows, positions)
+
+    @property
+    def _begins(self) -> Ints:
+        store = self._root.context.store
+        return store.start if self._moved else store.begin
 
     def _bound(self, variable: str) -> tuple[Ints, Ints]:
         """The rows that the records bind to a variable, record after record, and how many."""
@@ -242,7 +242,7 @@ class Reader:
         if store.lasting:
             there = rows < FOREVER
             begins = np.full(len(rows), FOREVER)
-            begins[there] = store.begin[rows[there] - store.base]
+            begins[there] = self._begins[rows[there] - store.base]
             earliest = np.repeat(np.minimum.reduceat(begins, starts), np.diff(offsets))
             rows = np.where(begins == earliest, rows, FOREVER)
         first: Ints = np.minimum.reduceat(rows, starts)
@@ -255,7 +255,7 @@ class Reader:
         until = np.full(len(counts), -FOREVER)
         some, behind = counts > 0, np.cumsum(counts)
         at = behind - counts if self._skip is Skip.TO_FIRST else behind - 1
-        until[some] = store.begin[rows[at[some]] - store.base]
+        until[some] = self._begins[rows[at[some]] - store.base]
         return until
 
 
@@ -267,6 +267,13 @@ def key_columns(plan: Plan) -> Iterator[Column]:
     for part in plan.key:
         for name in dict.fromkeys(part.values()):
             yield _column(plan, name)
+
+
+def moves_ends(plan: Plan) -> bool:
+    """Whether delays move the ends of matches: positions are times then, in the automaton's
+    records and here."""
+    patterns = (root.pattern for root in plan.alternatives if isinstance(root, Automaton))
+    return any(isinstance(part, Delay) for pattern in patterns for part in walk(pattern))
 
 
 def _column(plan: Plan, name: str) -> Column:

@@ -38,10 +38,13 @@ def joined_columns(plan: Plan) -> frozenset[str]:
     """Columns that joins and RETURN read: all that the engine needs, beside time and tie, of
     rows whose classes are known."""
     nodes = (node for root in plan.alternatives for node in walk(root))
-    return columns_of(
+    read = columns_of(
         *(expr for node in nodes for expr in _conditions(node)),
         *(output.expression for output in plan.outputs),
     )
+    if plan.after_match is None:
+        return read
+    return read.union(*(part.values() for part in plan.key))  # it chooses key by key
 
 
 def columns_of(*expressions: Expr) -> frozenset[str]:
