@@ -126,7 +126,7 @@ class Ticker:
         self._last = batch.slice(batch.num_rows - 1)
         reached = int(clock[-1])
         if self._start is not None:
-            offset = self._offsets(np.where(new_section, previous - time, 0), time)
+            offset = self._offsets(np.where(new_section, previous - time + 1, 0), time)
             start = times(batch.column(self._start))
             opened = clock if self._events else start
             return Ticks(time, time + offset, clock, start, start + offset, opened, reached)
@@ -135,8 +135,8 @@ class Ticker:
         return Ticks(time, position, clock, time, position, clock, reached)
 
     def _offsets(self, steps: Ints, time: Ints) -> Ints | int:
-        """How far the times of each row's section are moved, so that positions don't fall where
-        the next section begins: it begins where the one before has ended."""
+        """How far the times of each row's section are moved, so that positions rise where the next
+        section begins: right after the end of the one before."""
         if not self._sections:
             return 0
         offsets = self._offset + np.cumsum(steps)
