@@ -6,7 +6,16 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from cepheid.algebra.patterns import Closure, positive
+from cepheid.algebra.patterns import (
+    Closure,
+    Delay,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+    positive,
+)
 from cepheid.language.ast import Exactly, Mode, Optional
 
 from . import patterns
@@ -26,8 +35,44 @@ def round_groups(
     unbroken: bool,
     touch_left: Position | None,
 ) -> list[Group]:
-    """The modes choose among rounds as they choose among events."""
+    """The modes choose among rounds as they choose among events. Where nothing stands before a
+    group that is chosen by itself, its rounds are counted from every event that one can start
+    with, and the first of them is taken."""
+    if limits.lower is None and limits.earliest is None and is_chosen(closure):
+        found: list[Group] = []
+        for event in search.candidates[first_variable(closure.item)]:
+            chain = rounds(search, path, closure, state, limits, unbroken, touch_left, event.index)
+            found += [
+                group
+                for group in chosen_groups(search, path, closure, chain)
+                if not group.rounds or group.rounds[0] is chain[0]
+            ]
+        empty = [g for g in found if not g.rounds] or chosen_groups(search, path, closure, [])
+        return [g for g in found if g.rounds] + empty[:1]
     chain = rounds(search, path, closure, state, limits, unbroken, touch_left)
+    return chosen_groups(search, path, closure, chain)
+
+
+def is_chosen(closure: Closure) -> bool:
+    if isinstance(closure.quantifier, Optional):
+        return False
+    return isinstance(closure.quantifier, Exactly) or closure.mode in (Mode.RUNS, Mode.SUBSETS)
+
+
+def first_variable(pattern: Pattern) -> str:
+    """Of a pattern that starts with an event: its variable."""
+    match pattern:
+        case Leaf():
+            return pattern.variable
+        case Sequence():
+            return first_variable(next(i for i in pattern.items if not isinstance(i, Negation)))
+        case Unless() | Delay():
+            return first_variable(pattern.item)
+        case _:
+            raise AssertionError("binding refuses a group that leads and starts with no event")
+
+
+def chosen_groups(search: Search, path: Path, closure: Closure, chain: list[State]) -> list[Group]:
     low, high = size_range(closure)
     sizes = range(low, min(len(chain), high if high is not None else len(chain)) + 1)
     if isinstance(closure.quantifier, Optional):
@@ -51,10 +96,12 @@ def rounds(
     limits: Limits,
     unbroken: bool,
     touch_left: Position | None,
+    anchor: int | None = None,
 ) -> list[State]:
     """ "from the left neighbor on, the earliest-ending match of P, then the earliest-ending one
     after it, and so on before the right neighbor (among equal ends the first by complete
-    history)"; among simultaneous ones, by input order."""
+    history)"; among simultaneous ones, by input order. With an anchor, the first round starts
+    with that event."""
     inner = (*path, 0)
     variables = positive(closure.item)
     chain: list[State] = []
@@ -71,6 +118,9 @@ def rounds(
             at = span_of(closure.item, inner, bound)
             own = patterns.members(closure.item, bound)
             if at is None or (at.start, at.end, own) not in limits:
+                continue
+            first = bound.env[first_variable(closure.item)] if anchor is not None else None
+            if not chain and first != anchor:
                 continue
             if touch is not None and search.stream.next_position(touch) != at.first:
                 continue

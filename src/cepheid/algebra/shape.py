@@ -217,7 +217,16 @@ class Shape:
             hint = "ask for one at least, with `+` or `{1,…}`, or put an event beside it"
             self._add("CEP313", message, empty[0].span, hint)
 
+    def _leads(self, closure: ast.Closure) -> None:
+        """With nothing before it, the rounds of a group are counted from an event of its own."""
+        chosen = _chosen_by_itself(closure) or closure.mode is Mode.SUBSETS
+        if chosen and not _starts_with_event(closure.item):
+            message = "a repeated group that leads must start with an event: its rounds begin there"
+            hint = "start the group with an event, or put one before it"
+            self._add("CEP314", message, closure.span, hint)
+
     def _alone(self, closure: ast.Closure) -> None:
+        self._leads(closure)
         if _chosen_by_itself(closure):
             self._no_event([closure])
             return
@@ -260,6 +269,8 @@ class Shape:
                 self._alone(first)
             return
         self._no_event(parts)
+        if isinstance(first, ast.Closure):
+            self._leads(first)
         if _is_open(first) and _is_open(last):
             message = "closures at both edges: each one's window would depend on the other's group"
             hint = "start or end the pattern with an event"
@@ -282,6 +293,19 @@ def _is_maximal(pattern: ast.Pattern) -> bool:
 
 def _chosen_by_itself(closure: ast.Closure) -> bool:
     return isinstance(closure.quantifier, ast.Exactly) or closure.mode is Mode.RUNS
+
+
+def _starts_with_event(pattern: ast.Pattern) -> bool:
+    match pattern:
+        case ast.Atom() | ast.AnyOf():
+            return True
+        case ast.Sequence():
+            bound = [item for item in pattern.items if not isinstance(item, ast.Negation)]
+            return bool(bound) and _starts_with_event(bound[0])
+        case ast.Unless() | ast.Delay():
+            return _starts_with_event(pattern.item)
+        case _:
+            return False
 
 
 def _may_be_empty(closure: ast.Closure) -> bool:

@@ -215,7 +215,7 @@ class Checks(Sequences):
         self, closure: Closure, path: Path, env: Env, limits: Limits, hit: str
     ) -> None:
         """In a closure over a pattern, the rounds before and after are the nearest parts."""
-        if not negating(closure.item):
+        if not negating(closure.item) or path not in env.rounds:
             return
         if _holds(closure.item, Disjunction) or _holds(closure.item, Closure):
             raise UnsupportedError(

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.patterns import Closure, Pattern, positive
+from cepheid.algebra.patterns import (
+    Closure,
+    Delay,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+    positive,
+)
 from cepheid.engine.automaton.code import FIELDS, Env, Limits, Path, Rounds, Span
 from cepheid.engine.automaton.conditions import grouped
 from cepheid.engine.automaton.groups import Groups, sizes
@@ -39,8 +48,10 @@ class Repeated(Groups):
         limits: Limits,
         strict: bool,
         touch: str | None,
+        anchor: str | None = None,
     ) -> Chain:
-        """Write the loop that finds all rounds in the limits."""
+        """Write the loop that finds all rounds in the limits; with an anchor, the first of them
+        starts with that event."""
         code = self.code
         inner = (*path, 0)
         names = positive(closure.item)
@@ -73,6 +84,10 @@ class Repeated(Groups):
                 tests = self._inside(span, bound, limits)
                 if next_ is not None:
                     tests.append(f"({next_} == FAR or {next_} == {span.first})")
+                if anchor is not None:
+                    place = bound.scope[first_variable(closure.item)]
+                    assert isinstance(place, Event)
+                    tests.append(f"({chain.count} > 0 or {place.row} == {anchor})")
                 with code.block(f"if {' and '.join(tests) or 'True'}:"):
                     self._keep(closure.item, inner, bound, best, best_own, own, chosen, kept)
                     with code.block(f"if {chosen} < 0:"):
@@ -291,3 +306,17 @@ class Repeated(Groups):
             upper = "" if high is None else f" <= {high}"
             with code.block(f"if {max(low, 1)} <= {copied.count}{upper}:"):
                 body(self.chosen(copied, env, "0", copied.count, True))
+
+
+def first_variable(pattern: Pattern) -> str:
+    """Of a pattern that starts with an event: its variable."""
+    match pattern:
+        case Leaf():
+            return pattern.variable
+        case Sequence():
+            bound = next(item for item in pattern.items if not isinstance(item, Negation))
+            return first_variable(bound)
+        case Unless() | Delay():
+            return first_variable(pattern.item)
+        case _:
+            raise AssertionError(f"a group that leads starts with {type(pattern).__name__}")

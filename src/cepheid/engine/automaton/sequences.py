@@ -23,10 +23,9 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.engine.automaton.code import Edge, Env, Limits, Path, Span
 from cepheid.engine.automaton.groups import Take, sizes
-from cepheid.engine.automaton.rounds import Repeated
+from cepheid.engine.automaton.rounds import Repeated, first_variable
 from cepheid.engine.automaton.searching import Then
 from cepheid.engine.lowering import GroupPlace
-from cepheid.errors import UnsupportedError
 from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator
 
 NEXT, STRICT = SequenceOperator.NEXT, SequenceOperator.STRICT
@@ -117,15 +116,12 @@ class Sequences(Repeated):
         free: list[int] = []
         for n, item in enumerate(items):
             closure = item.closure
-            own = isinstance(closure.quantifier, Exactly) or (
-                closure.mode in (Mode.SUBSETS, Mode.RUNS)
-                and not isinstance(closure.quantifier, Optional)
+            if isinstance(closure.quantifier, Optional):
+                continue  # one event or none: there is nothing to choose
+            own = isinstance(closure.quantifier, Exactly) or closure.mode in (
+                Mode.SUBSETS,
+                Mode.RUNS,
             )
-            if own and left is None and not free and not isinstance(closure.item, Leaf):
-                raise UnsupportedError(
-                    "a repeated group with {n}, RUNS or SUBSETS at the start of a pattern has no "
-                    "event from which its rounds are counted; put an event before it"
-                )
             if own or (closure.mode is Mode.PREFIXES and (left is not None or free)):
                 free.append(n)
         return Block(tuple(items), left, after, tuple(free))
@@ -215,8 +211,29 @@ class Sequences(Repeated):
             take = self.take(closure, item.path, limits, strict, touch)
             self.choices(take, env, first, body)
         else:
+            self._round_groups(item, env, limits, strict, touch, first, body)
+
+    def _round_groups(
+        self,
+        item: Item,
+        env: Env,
+        limits: Limits,
+        strict: bool,
+        touch: str | None,
+        first: bool,
+        body: Then,
+    ) -> None:
+        closure = item.closure
+        if not self.starting:
             chain = self.chain(closure, item.path, env, limits, strict, touch)
             self.round_choices(chain, env, first, body)
+            return
+        # With nothing before it, its rounds are counted from every event that one can start with.
+        with self.starts(self.classes[first_variable(closure.item)]) as row:
+            began = replace(env, low=f"clock0[u({row})]", high=f"clock[u({row})]")
+            limits = replace(limits, lower=f"(begin[u({row})] - 1)")
+            chain = self.chain(closure, item.path, began, limits, strict, touch, row)
+            self.round_choices(chain, began, True, body)
 
     def _first_run(
         self, item: Item, env: Env, positions: tuple[str, str] | None, then: Then
