@@ -1,4 +1,4 @@
-"""`python -m benchmarks.calibrate [--dry-run]`: fit the cost model's weights to this engine.
+"""`python -m benchmarks.calibrate [--scans] [--dry-run]`: fit the cost model's weights.
 
 Small workloads, each of which stresses something else, are timed and held against the counts of
 the cost model itself. Its cost is linear in the weights, so a count is the cost of a plan under
@@ -6,16 +6,21 @@ weights of which one is 1 and the others are 0. The weights are those with the l
 error, and none is negative; what the workloads can't tell apart stays near a rough guess. The
 workloads of the papers' figures are not among them: the correlation is measured on those
 (`benchmarks.correlation`).
+
+The weights of stacks and automata are fitted after the others, which they share, on workloads of
+their own; `--scans` measures those alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,8 +46,11 @@ ROWS = 400_000
 REPEATS = 7
 TARGET = Path(planner.__file__).parent / "weights.json"
 
-NANOSECONDS = tuple(f.name for f in fields(Weights) if f.name != "pass_down")
-"""The weights that are fitted. `pass_down` is no time; it is found by trying."""
+SCANS = ("push", "back", "start", "look")
+"""The weights of stacks and automata."""
+
+NANOSECONDS = tuple(f.name for f in fields(Weights) if f.name not in (*SCANS, "pass_down"))
+"""The weights that are fitted first. `pass_down` is no time; it is found by trying."""
 
 GUESS = {
     "access": 0.7,
@@ -55,6 +63,10 @@ GUESS = {
     "emit": 2.0,
     "event": 80.0,
     "demand": 5.0,
+    "push": 20.0,
+    "back": 3.0,
+    "start": 60.0,
+    "look": 4.0,
 }
 """From looking at single kernels."""
 
@@ -160,6 +172,30 @@ def micros() -> Iterator[Micro]:
             )
 
 
+def scan_micros() -> Iterator[Micro]:
+    """The same for stacks and automata."""
+    forced = {"engine": "nfa", "plan": "auto"}
+    agree = "A.volume = B.volume AND B.volume = C.volume"
+    pair = {("A", "B"): 1 / 50}
+    chain = "PATTERN A ; B ; C"
+    for window in (20, 100, 400):  # push, and back where a predicate leaves little
+        text = f"WHERE A.price > B.price WITHIN {window} RETURN A.price AS a"
+        yield Micro(f"{chain} {text}", EVEN, pair, forced)
+        yield Micro(f"PATTERN A ; B {text}", {"A": 1, "B": 1}, pair, forced)
+    for distinct in (20, 200, 1000):  # back along partitions
+        for window in (100, 1000):
+            text = f"{chain} WHERE {agree} WITHIN {window} RETURN A.price AS a"
+            yield Micro(text, EVEN, {}, forced, distinct)
+    for arrows in ("A -> B -> C", "A => B => C", "A -> B+ -> C"):  # start
+        yield Micro(f"PATTERN {arrows} WITHIN 100 RETURN A.price AS a", EVEN, {}, forced)
+        text = f"PATTERN {arrows} WHERE {agree} WITHIN 1000 RETURN A.price AS a"
+        yield Micro(text, EVEN, {}, forced, 200)
+    for window in (50, 200):  # look
+        for tail in ("B -> C", "B => C"):
+            text = f"PATTERN A ; {tail} WHERE A.price > B.price WITHIN {window} RETURN A.price AS a"
+            yield Micro(text, EVEN, pair, forced)
+
+
 @dataclass(frozen=True)
 class Measured:
     """Nanoseconds per event, and the model's counts per event by weight."""
@@ -195,61 +231,78 @@ def user_seconds() -> float:
 def counts(micro: Micro, query: cep.Query, schema: pa.Schema) -> dict[str, float]:
     """How often a plan is expected to do what each weight stands for, per event."""
     statistics = micro.statistics()
-    forced = {name: {**FIXED, **micro.options}[name] for name in FORCIBLE}
+    options = {**FIXED, **micro.options}
+    forced = {name: options[name] for name in ("engine", *FORCIBLE) if name in options}
     plan = search(query.bind(schema, **STOCK_COLUMNS), statistics, **forced).plan
     assert plan.window is not None
     nothing = dict.fromkeys((f.name for f in fields(Weights)), 0.0)
     return {
         name: cost_of(plan, statistics, Weights.of(nothing | {name: 1.0})) / plan.window.size
-        for name in NANOSECONDS
+        for name in (*NANOSECONDS, *SCANS)
     }
 
 
-def fit(measured: list[Measured]) -> tuple[dict[str, float], Floats]:
-    """The weights, and by what factor each estimate misses: 1 is right."""
-    matrix = np.array([[m.counts[name] for name in NANOSECONDS] for m in measured])
+def fit(
+    measured: list[Measured],
+    names: Sequence[str] = NANOSECONDS,
+    known: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[dict[str, float], Floats]:
+    """The weights of these names, beside others that are known, and by what factor each estimate
+    misses: 1 is right."""
+    matrix = np.array([[m.counts[name] for name in names] for m in measured])
     times = np.array([m.nanoseconds for m in measured])
+    done = np.array([sum(w * m.counts[name] for name, w in known.items()) for m in measured])
     relative = matrix / times[:, None]
-    guess = TRUST * np.diag([1 / GUESS[name] for name in NANOSECONDS])
-    target = np.concatenate([np.ones(len(times)), np.full(len(guess), TRUST)])
+    guess = TRUST * np.diag([1 / GUESS[name] for name in names])
+    target = np.concatenate([1 - done / times, np.full(len(guess), TRUST)])
     found = nonnegative(np.vstack([relative, guess]), target)
-    weights = {name: round(float(w), 3) for name, w in zip(NANOSECONDS, found, strict=True)}
-    return weights, relative @ found
+    weights = {name: round(float(w), 3) for name, w in zip(names, found, strict=True)}
+    return weights, relative @ found + done / times
 
 
 def document(weights: Mapping[str, float], measured: list[Measured], factors: Floats) -> Record:
-    """What is written: the weights, and where they come from."""
+    """What is written of a first fit: the weights, and where they come from."""
+    fixed = {name: getattr(calibrated(), name) for name in (*SCANS, "pass_down")}
+    return {"weights": {**weights, **fixed}, "provenance": source(measured, factors)}
+
+
+def source(measured: list[Measured], factors: Floats) -> Record:
+    """Where weights come from, and how good they are."""
     errors = np.abs(np.log2(np.maximum(factors, 1e-9)))
     return {
-        "weights": {**weights, "pass_down": calibrated().pass_down},
-        "provenance": {
-            "by": "python -m benchmarks.calibrate",
-            **{k: v for k, v in provenance().items() if k != "quick"},
-            "fit": {
-                "workloads": len(measured),
-                "median_factor": round(float(2 ** np.median(errors)), 3),
-                "worst_factor": round(float(2 ** errors.max()), 3),
-            },
-            "workloads": [
-                {
-                    "name": m.micro.name,
-                    "nanoseconds_per_event": round(m.nanoseconds, 2),
-                    "estimate_over_measured": round(float(factor), 3),
-                }
-                for m, factor in zip(measured, factors, strict=True)
-            ],
+        "by": "python -m benchmarks.calibrate",
+        **{k: v for k, v in provenance().items() if k != "quick"},
+        "fit": {
+            "workloads": len(measured),
+            "median_factor": round(float(2 ** np.median(errors)), 3),
+            "worst_factor": round(float(2 ** errors.max()), 3),
         },
+        "workloads": [
+            {
+                "name": m.micro.name,
+                "nanoseconds_per_event": round(m.nanoseconds, 2),
+                "estimate_over_measured": round(float(factor), 3),
+            }
+            for m, factor in zip(measured, factors, strict=True)
+        ],
     }
 
 
-def show(found: Record, console: Console) -> None:
+def with_scans(found: Record, measured: list[Measured]) -> Record:
+    """The record with the weights of stacks and automata fitted to what was measured."""
+    known = {name: found["weights"][name] for name in NANOSECONDS}
+    weights, factors = fit(measured, SCANS, known)
+    return {**found, "weights": {**found["weights"], **weights}, "scans": source(measured, factors)}
+
+
+def show(found: Record, of: str, console: Console) -> None:
     table = Table("workload", "ns per event", "estimate / measured", title="calibration")
-    for row in found["provenance"]["workloads"]:
+    for row in found[of]["workloads"]:
         factor = row["estimate_over_measured"]
         table.add_row(row["name"], f"{row['nanoseconds_per_event']:.1f}", f"{factor:.2f}")
     console.print(table)
     weights = ", ".join(f"{name} {value:g}" for name, value in found["weights"].items())
-    quality = found["provenance"]["fit"]
+    quality = found[of]["fit"]
     console.print(f"weights (ns): {weights}", highlight=False)
     console.print(
         f"half of the estimates are within a factor of {quality['median_factor']}, all within "
@@ -259,23 +312,38 @@ def show(found: Record, console: Console) -> None:
 
 
 def main(
-    measuring: Callable[[Micro], Measured] = measure, workloads: Iterator[Micro] | None = None
+    measuring: Callable[[Micro], Measured] = measure,
+    workloads: Iterator[Micro] | None = None,
+    scans: Iterator[Micro] | None = None,
 ) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrate", description=__doc__)
     parser.add_argument(
         "--dry-run", action="store_true", help="show the weights and leave weights.json as it is"
     )
+    parser.add_argument(
+        "--scans", action="store_true", help="measure stacks and automata alone, keep the others"
+    )
     given = parser.parse_args()
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 140)
     pa.set_cpu_count(1)
-    measured = []
-    with console.status("measuring") as status:
-        for micro in workloads or micros():
-            status.update(micro.name)
-            measured.append(measuring(micro))
-    weights, factors = fit(measured)
-    found = document(weights, measured, factors)
-    show(found, console)
+
+    def times(micros_: Iterator[Micro]) -> list[Measured]:
+        measured = []
+        with console.status("measuring") as status:
+            for micro in micros_:
+                status.update(micro.name)
+                measured.append(measuring(micro))
+        return measured
+
+    if given.scans:
+        found = json.loads(TARGET.read_text(encoding="utf-8"))
+    else:
+        measured = times(workloads or micros())
+        weights, factors = fit(measured)
+        found = document(weights, measured, factors)
+        show(found, "provenance", console)
+    found = with_scans(found, times(scans or scan_micros()))
+    show(found, "scans", console)
     if not given.dry_run:
         write_json(TARGET, found)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cepheid.algebra.expressions import Aggregate, Expr, Previous, walk
 from cepheid.algebra.patterns import Disjunction, Pattern, items, leaves
@@ -33,6 +34,9 @@ class Search:
 
     def begin(self, index: int) -> Position:
         return self.stream.begin(self.events[index])
+
+    def order(self, index: int) -> tuple[Any, ...]:
+        return self.stream.order(self.events[index])
 
     def scope(self, state: State, duration: int | None = None) -> Scope:
         return Scope(state, self.events, self.query.variables, duration)

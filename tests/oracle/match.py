@@ -218,5 +218,5 @@ def order(search: Search, state: State) -> tuple[Any, ...]:
     whole = span(search, state)
     bound = [events_of(state.env[v]) for v in positive(search.query.pattern)]
     positions = [[*((0, search.position(i)) for i in group), (1,)] for group in bound]
-    indexes = [[*((0, i) for i in group), (1,)] for group in bound]
-    return (whole.end, whole.start, positions, indexes)
+    places = [[*((0, search.order(i)) for i in group), (1,)] for group in bound]
+    return (whole.end, whole.start, positions, places)

@@ -124,14 +124,15 @@ def rounds(
                 continue
             if touch is not None and search.stream.next_position(touch) != at.first:
                 continue
-            found.append(((patterns.history(search, closure.item, inner, bound), own), bound))
+            first = patterns.history(search, closure.item, inner, bound)
+            found.append(((first, [search.order(i) for i in own]), bound))
         if not found:
             return chain
-        first = min(found, key=lambda f: f[0])[1]
-        if closure.until is not None and evaluate(closure.until, search.scope(first)) is True:
+        chosen = min(found, key=lambda f: f[0])[1]
+        if closure.until is not None and evaluate(closure.until, search.scope(chosen)) is True:
             return chain
-        chain.append(replace(first, env={v: first.env[v] for v in variables}))
-        last = span_of(closure.item, inner, first)
+        chain.append(replace(chosen, env={v: chosen.env[v] for v in variables}))
+        last = span_of(closure.item, inner, chosen)
         assert last is not None
         lower = last.end
         touch = last.end if closure.strict or unbroken else None

@@ -94,6 +94,15 @@ class Buffer:
         self.base += self.n - len(records)
         self.n = self.visible = len(records)
 
+    def renumber(self, kept: NDArray[np.bool_], old: int, new: int) -> None:
+        """Of the rows from `old` on only these are left, and begin with `new`: keep the records
+        of those, which are primitive events."""
+        rows = self.records.slots[0, : self.n] - old
+        own = np.flatnonzero((rows >= 0) & kept[np.maximum(rows, 0)])
+        places = np.cumsum(kept) - 1
+        self.choose(own)
+        self.records.slots[0, : self.n] = places[rows[own]] + new
+
     def expire(self, eat: int, most: int) -> None:
         """Forget records that ended at or before the clock `eat`, at most so many.
 
@@ -178,6 +187,12 @@ class Pool:
     def mark(self, clock: int) -> None:
         """Remember when the elements up to here were written."""
         self._marks.append((self.base + self.n, clock))
+
+    def clear(self) -> None:
+        """Forget all elements."""
+        self.base += self.n
+        self.n = 0
+        self._marks.clear()
 
     def expire(self, eat: int) -> None:
         """Forget elements written at or before this clock."""

@@ -114,6 +114,19 @@ class Engine:
         # Only now: matches of this batch may have been waiting with their groups. A record lives
         # for a window, and may wait for another one.
         self.tree.forget_groups(self.context.eat - self.context.window)
+        self._compact()
+
+    def _compact(self) -> None:
+        """Without a window, an automaton knows which events may still matter: drop the others
+        once they are the most."""
+        kept, store = self.tree.needed(), self.context.store
+        if kept is None or 2 * int(kept.sum()) > store.n:
+            return
+        old = store.base
+        store.keep(kept)
+        for leaf in self.leaves.values():
+            leaf.out.renumber(kept, old, store.base)
+        self.tree.renumber(kept, store.base)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Time passes to infinity: what waited for it is released."""

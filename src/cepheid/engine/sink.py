@@ -51,6 +51,11 @@ class Sink(ABC):
         """Columns that the store must keep for it."""
         return ()
 
+    @property
+    def notes_rows(self) -> bool:
+        """Whether it remembers the numbers of rows."""
+        return False
+
     @abstractmethod
     def inherit(self, other: Sink) -> None:
         """Go on where the sink of another plan has stopped."""
@@ -151,6 +156,10 @@ class Choosing(Sink):
 
     def columns(self) -> Iterable[Column]:
         return key_columns(self._plan)
+
+    @property
+    def notes_rows(self) -> bool:
+        return self._by_row or bool(self._held)
 
     def inherit(self, other: Sink) -> None:
         assert isinstance(other, Choosing)

@@ -96,6 +96,27 @@ class EventStore:
         if len(self.interner) > self._limit:
             self._forget()
 
+    def keep(self, kept: Valid) -> None:
+        """Forget all rows but these, which get the last of the numbers."""
+        self.version += 1
+        self.base += self.n - int(kept.sum())
+        ends = (self.time, self.position, self.clock)
+        self.time, self.position, self.clock = (values[kept] for values in ends)
+        if self.lasting:
+            starts = (self.start, self.begin, self.opened)
+            self.start, self.begin, self.opened = (values[kept] for values in starts)
+        else:
+            self.start, self.begin, self.opened = self.time, self.position, self.clock
+        self.n = len(self.time)
+        for name, column in self.arrow.items():
+            self.arrow[name] = None if column is None else column.filter(pa.array(kept))
+        for key, values in self.values.items():
+            self.values[key] = values[kept]
+            valid = self.valid[key]
+            self.valid[key] = None if valid is None else valid[kept]
+        self._objects.clear()
+        self._hashes.clear()
+
     def _append(self, column: Column, batch: pa.RecordBatch, expired: int) -> None:
         values, valid = kernel_values(_evaluated(column, batch), column.type, self.interner)
         if valid is not None and column not in self.nullable:

@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from cepheid.engine.automaton.operator import AutomatonOperator
 from cepheid.engine.lowering import Inputs, NotLowered
 from cepheid.engine.operators import Context, LeafOperator, Operator, build_operators
 from cepheid.engine.sink import make_sink
@@ -128,6 +131,25 @@ class Tree:
         """Drop the groups that were made at or before this clock."""
         for pool in self._pools:
             pool.expire(clock)
+        for root in self.roots:
+            if isinstance(root, AutomatonOperator):
+                root.settle()
+
+    def needed(self) -> NDArray[np.bool_] | None:
+        """Which rows of the store may still matter, if only some do and nobody else has noted the
+        numbers of rows."""
+        root = self.roots[0]
+        alone = len(self.roots) == 1 and isinstance(root, AutomatonOperator)
+        if not alone or root.out.n or self.sink.notes_rows:
+            return None
+        assert isinstance(root, AutomatonOperator)
+        return root.needed
+
+    def renumber(self, kept: NDArray[np.bool_], base: int) -> None:
+        """Only these rows are left in the store, and begin with this number."""
+        for root in self.roots:
+            if isinstance(root, AutomatonOperator):
+                root.renumber(kept, base)
 
     def take_over(self, other: Tree) -> None:
         """Go on where the other plan's tree has stopped: records are made from what the leaves

@@ -32,8 +32,8 @@ def cheapest_lookups(node: Node, costing: Costing) -> Node:
 
 
 def _partitioned(node: Stacks, costing: Costing) -> Stacks:
-    """Stacks parted by what has the most values; of several equivalences (SASE 4.2.2), either all
-    are chained, or the others are tested, whichever costs less."""
+    """Stacks parted by what has the most values. Of several equivalences (SASE 4.2.2) all are
+    chained, or the others are tested, with or without a filter before: whatever costs less."""
     values = costing.figures.values
     ordered = sorted(
         node.equivalences, key=lambda part: -sum(values(a.variable, a.name) for a in part)
@@ -41,8 +41,5 @@ def _partitioned(node: Stacks, costing: Costing) -> Stacks:
     node = replace(node, equivalences=tuple(ordered))
     if len(ordered) < 2:
         return node
-    ways = [
-        replace(node, strategy=strategy)
-        for strategy in (Equivalence.FILTERING, Equivalence.MULTIPLE)
-    ]
+    ways = [replace(node, strategy=strategy) for strategy in Equivalence]
     return min(ways, key=lambda way: costing.estimate(way).cost)

@@ -37,18 +37,21 @@ _SUBSETS = 30.0
 
 
 def stacks_estimate(costing: Costing, node: Stacks) -> tuple[Flow, Estimate]:
-    """Scan: every event enters its stack, looked up by as many attributes as `strategy` chains.
-    Construction: for each suffix that has been found, the instances of the class before that lie
-    in the window before it and in its partitions."""
+    """Scan: every event enters its stack, looked up by the attributes that `strategy` chains or
+    filters by. Construction: for each suffix that has been found, the instances of the class
+    before that lie in the window before it and in its partition; along several chains all of them,
+    until they meet."""
     weights, figures = costing.weights, costing.figures
     flows = [costing.flow(leaf) for leaf in node.classes]
     several = node.strategy is Equivalence.MULTIPLE
     followed = node.equivalences if several else node.equivalences[:1]
     tested = node.equivalences[len(followed) :]
+    looked_up = followed if node.strategy is Equivalence.PARTITION else node.equivalences
+    kept = _awaited(costing, node, [flow.rows for flow in flows])
     scanned = sum(flow.rows for flow in flows)
-    cost = (weights.push + weights.hash * len(followed)) * scanned
-    if node.strategy is Equivalence.FILTERING:
-        cost += weights.test * len(tested) * scanned
+    pushed = sum(flow.rows * share for flow, share in zip(flows, kept, strict=True))
+    cost = weights.hash * len(looked_up) * scanned
+    cost += weights.push * max(len(followed), 1) * pushed
     waiting = list(node.predicates)
     present = {node.classes[-1].variable}
     suffix, tried = flows[-1], 0.0
@@ -56,8 +59,9 @@ def stacks_estimate(costing: Costing, node: Stacks) -> tuple[Flow, Estimate]:
         present.add(node.classes[k].variable)
         now = [p for p in waiting if variables(p) <= present]
         waiting = [p for p in waiting if p not in now]
-        share = power(-sum(figures.values(e[k].variable, e[k].name) for e in followed))
-        walked = flows[k].rows * suffix.rows * share / suffix.events
+        shares = [power(-figures.values(e[k].variable, e[k].name)) for e in followed]
+        started = suffix.rows * (kept[-1] if k == len(flows) - 2 else 1.0)
+        walked = flows[k].rows * kept[k] * started * (sum(shares) or 1.0) / suffix.events
         cost += (weights.back + weights.test * (len(now) + len(tested))) * walked
         tried += walked
         edges = [
@@ -69,8 +73,22 @@ def stacks_estimate(costing: Costing, node: Stacks) -> tuple[Flow, Estimate]:
     return suffix, Estimate(suffix.rows, tried, cost + weights.output * suffix.rows)
 
 
+def _awaited(costing: Costing, node: Stacks, rows: list[float]) -> list[float]:
+    """The share of each class's events that Dynamic Filtering keeps: those whose values of all
+    other attributes some event of the class before has."""
+    kept = [1.0] * len(rows)
+    if node.strategy is not Equivalence.FILTERING:
+        return kept
+    for k in range(1, len(rows)):
+        for part in node.equivalences[1:]:
+            values = power(costing.figures.values(part[k - 1].variable, part[k - 1].name))
+            kept[k] *= -math.expm1(-rows[k - 1] * kept[k - 1] / values)
+    return kept
+
+
 def automaton_estimate(costing: Costing, node: Automaton) -> tuple[Flow, Estimate]:
-    """Its matches count as single events: those of `->` and `=>` are short beside the window."""
+    """All events are laid out, key by key if there is one. Its matches count as single events:
+    those of `->` and `=>` are short beside the window."""
     weights = costing.weights
     flows = {leaf.variable: costing.flow(leaf) for leaf in node.leaves}
     run = _Run(costing, node, {name: flow.rows for name, flow in flows.items()})
@@ -78,7 +96,7 @@ def automaton_estimate(costing: Costing, node: Automaton) -> tuple[Flow, Estimat
     laid = sum(flow.rows for flow in flows.values())
     rows = min(run.count * power(costing.chances(node.checks)), _MOST)
     cost = (
-        weights.start * laid
+        (weights.start + (weights.hash if node.key else 0.0)) * laid
         + weights.look * run.tried
         + weights.test * run.tests
         + weights.output * rows

@@ -82,7 +82,7 @@ class AutomatonOperator(Operator):
         self.pools = {name: Pool() for name in names if name in groups}
         self.groups = dict(self.pools)
         self.state = np.zeros(Run.POOLS + 2 * len(self.pools), np.int64)
-        self._program = Program("", 0, ())
+        self._program = Program("", 0, (), False)
         self._round: Round | None = None  # the one that is under way
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
@@ -92,6 +92,7 @@ class AutomatonOperator(Operator):
         self._whole = frozenset(
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
         )
+        self._undecided = FOREVER
         self.needed: NDArray[np.bool_] | None = None  # rows, if only some are
 
     def source(self, inputs: Inputs) -> str:
@@ -123,6 +124,7 @@ class AutomatonOperator(Operator):
         if not self._go_on(self._round):
             return False
         self._forget(self._round)
+        self._undecided = self._earliest(self._round) if self._program.waits else FOREVER
         self._round = None
         self._known = self.context.horizon
         self._reached = self.context.frontier
@@ -241,6 +243,32 @@ class AutomatonOperator(Operator):
         needed |= round_.rows[1] >= round_.horizon
         self.needed = needed
         self._check(int(needed.sum()), most)
+
+    def _earliest(self, round_: Round) -> int:
+        """Where the first start lies of which a match may still come."""
+        begin = round_.rows[0]
+        found = [FOREVER]
+        for entry, n in enumerate(self._program.starts):
+            rows = round_.lists[n].rows
+            alive = rows[self._alive[entry, rows] != 0]
+            if len(alive):
+                found.append(int(begin[alive].min()))
+        return min(found)
+
+    def undecided(self) -> int:
+        return self._undecided
+
+    def settle(self) -> None:
+        """When nobody needs the groups of matches any more."""
+        if self.out.n == 0:
+            for pool in self.pools.values():
+                pool.clear()
+
+    def renumber(self, kept: NDArray[np.bool_], base: int) -> None:
+        """Only these rows are left in the store."""
+        self._alive = self._alive[:, kept[: self._alive.shape[1]]]
+        self._alive_from = base
+        self.needed = None
 
     def _check(self, total: int, most: int) -> None:
         limit = self.context.limit

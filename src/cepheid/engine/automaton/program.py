@@ -36,11 +36,12 @@ from cepheid.plan.nodes import Automaton
 @dataclass(frozen=True)
 class Program:
     """The source of a kernel, how many arrays it needs to work in, and the classes of the events
-    that a match can start with."""
+    that a match can start with. `waits`: some matches are known only after their window."""
 
     source: str
     scratches: int
     starts: tuple[int, ...]
+    waits: bool
 
 
 def write(
@@ -71,11 +72,16 @@ def write(
     lines += [f"        {text}" for text in tail]
     lines += [f"    {text}" for text in end]
     return Program(
-        FUNCTIONS + HEAD + "\n".join(lines) + "\n", len(writer.scratches), tuple(writer.entries)
+        FUNCTIONS + HEAD + "\n".join(lines) + "\n",
+        len(writer.scratches),
+        tuple(writer.entries),
+        writer.waits,
     )
 
 
 class _Writer(Checks):
+    waits = False
+
     @property
     def pools(self) -> tuple[str, ...]:
         """The variables that bind groups, in the order of the pattern."""
@@ -93,6 +99,7 @@ class _Writer(Checks):
         waits = any(e.upper is None for e in env.edges) or _open_after(
             self, self.node.pattern, (), env, False
         )
+        self.waits = self.waits or waits or _next_negations(self.node.pattern)
         if any(e.upper is None for e in env.edges):
             span = self._whole(env)
             with self.code.block(f"if {span.clock_start} + window > frontier:"):
