@@ -262,7 +262,8 @@ class _View:
         may have moved them."""
         if self.root.times is not None:
             first_slot, last_slot = self.root.times
-            return self.records[first_slot], self.records[last_slot]
+            # Copied: Arrow would hold on to the buffer, which is written to again.
+            return self.records[first_slot].copy(), self.records[last_slot].copy()
         start, time = self.store.start, self.store.time
         starts = np.full(self.n, np.iinfo(np.int64).max)
         ends = np.full(self.n, np.iinfo(np.int64).min)
