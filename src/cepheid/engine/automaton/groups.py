@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from cepheid.algebra.absence import without_absent
 from cepheid.algebra.expressions import variables
 from cepheid.algebra.patterns import Closure, Leaf, positive
 from cepheid.engine.automaton.code import Env, Limits, Path
@@ -73,7 +74,7 @@ class Groups(Searching):
         if take.closure.until is None:
             return None
         low = self.lowering(env)
-        source = low.true(take.closure.until)
+        source = low.true(without_absent(take.closure.until, env.decided - env.absent))
         for text in low.inner:
             self.code.line(text)
         return source

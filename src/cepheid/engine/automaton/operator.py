@@ -88,7 +88,7 @@ class AutomatonOperator(Operator):
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
         self._known = Horizon(-FOREVER, -FOREVER, None)
-        self._reached = -FOREVER
+        self._frontier = self._reached = -FOREVER
         self._whole = frozenset(
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
         )
@@ -127,7 +127,7 @@ class AutomatonOperator(Operator):
         self._undecided = self._earliest(self._round) if self._program.waits else FOREVER
         self._round = None
         self._known = self.context.horizon
-        self._reached = self.context.frontier
+        self._reached = self._frontier
         for pool in self.pools.values():
             pool.mark(min(self.context.frontier, FOREVER - 1))
         return True
@@ -162,7 +162,7 @@ class AutomatonOperator(Operator):
         state[Run.ENTRY] = -1
         state[Run.BASE] = store.base
         state[Run.WINDOW] = self.window
-        state[Run.FRONTIER] = context.frontier
+        state[Run.FRONTIER] = self._frontier = self._clock(position, horizon)
         state[Run.HORIZON] = horizon
         state[Run.KNOWN] = self._place(self._known, scale)
         state[Run.REACHED] = self._reached
@@ -171,6 +171,15 @@ class AutomatonOperator(Operator):
         scratch = np.empty((max(1, self._program.scratches), store.n + 2), np.int64)
         clocks = (store.opened, store.clock, store.start, store.time)
         return Round(tuple(lists), keys, (begin, position, *clocks), scratch, compiled, horizon)
+
+    def _clock(self, position: Ints, horizon: int) -> int:
+        """The clock that has been reached before the horizon: a clock of events also tells
+        simultaneous ones apart."""
+        context, store = self.context, self.context.store
+        if context.in_time or horizon >= FOREVER:
+            return context.frontier
+        known = int(np.searchsorted(position, horizon))
+        return int(store.clock[known - 1]) if known else -FOREVER
 
     def _go_on(self, round_: Round) -> bool:
         """Run the kernel until it is done, or until the output is full of what others may take."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from cepheid.algebra.absence import without_absent
 from cepheid.algebra.patterns import (
     Closure,
     Delay,
@@ -115,7 +116,10 @@ class Repeated(Groups):
                 again = self.following(found_at[1]) if strict or closure.strict else "FAR"
                 code.line(f"{next_} = {again}")
                 if strict or closure.strict:
-                    code.line(f"if {next_} == -FAR: break")
+                    with code.block(f"if {next_} == -FAR:"):
+                        if self.watching(env) and not limits.ends:
+                            code.line("more = 1")
+                        code.line("break")
             if isinstance(closure.quantifier, Optional):
                 code.line("break")
         return chain
@@ -213,7 +217,7 @@ class Repeated(Groups):
         scope: dict[str, Place] = {v: Event(f"{rows}[0]", False) for v, (rows, _) in kept.items()}
         env = replace(taken, scope={**taken.scope, **scope}, decided=taken.decided.union(kept))
         low = self.lowering(env)
-        ends = low.true(closure.until)
+        ends = low.true(without_absent(closure.until, env.decided - env.absent))
         for text in low.inner:
             self.code.line(text)
         self.code.line(f"if {ends}: break")
