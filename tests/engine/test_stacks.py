@@ -27,7 +27,7 @@ from cepheid.planner import make_plan
 from cepheid.planner.alternatives import alternatives
 from cepheid.planner.parts import Parts
 from cepheid.query import Query
-from tests.corpus.reader import START, Case, bound, cases
+from tests.corpus.reader import START, Case, bound, case_of, cases
 from tests.engine.harness import Setup, Switching, indexed, multiset, run_plan
 from tests.oracle.match import matches
 from tests.properties.full_strategies import durations
@@ -201,7 +201,51 @@ def test_stacks_and_joins_take_turns(case: Case, cut: int, round_size: int) -> N
     assert multiset(query, found) == multiset(query, matches(query, case.events))
 
 
-# ── as a part of a tree ──
+# ── events that last, and NULLs ──
+
+
+@pytest.mark.parametrize("strategy", Equivalence)
+@pytest.mark.parametrize("key", ["", "WHERE [p] ", "WHERE [p] AND [q] "])
+@pytest.mark.parametrize(
+    ("pattern", "events", "found"),
+    [
+        ("A a ; B b WITHIN 10", "A@5..6 A@1..7 B@11..12", "a6 b12"),
+        ("A a ; B b ; C c WITHIN 12", "A@0..1 A@5..5 B@6..7 B@2..8 C@13..13", "a5 b7 c13"),
+    ],
+)
+def test_one_that_ends_later_may_have_begun_too_early(
+    pattern: str, events: str, found: str, key: str, strategy: Equivalence
+) -> None:
+    """The most recent instance is out of the window, and one before it is not."""
+    ordered, within = pattern.split("WITHIN")
+    given = " ".join(f"{event}(p=1, q=2)" for event in events.split())
+    text = f"PATTERN {ordered}{key}WITHIN{within}"
+    case = case_of({"name": "lasting", "query": text, "events": given, "matches": found}, "")
+    query = bound(case)
+    plan = plan_of(indexed(query), stacks(indexed(query), strategy))
+    assert [m.bindings for m in run_plan(query, case.events, plan)] == list(case.expected)
+
+
+@pytest.mark.parametrize("strategy", Equivalence)
+@pytest.mark.parametrize("named", [("id",), ("g", "id")], ids=str)
+def test_null_agrees_with_nothing(named: tuple[str, ...], strategy: Equivalence) -> None:
+    """Also on an attribute that is not the query's key, whose NULLs the leaves let pass."""
+    data = pa.table(
+        {
+            "ts": [1, 2, 3, 4, 5, 6],
+            "t": ["A", "A", "B", "B", "C", "C"],
+            "id": [None, 0, None, 0, None, 0],
+            "g": [7] * 6,
+            "x": [1, 1, 2, 2, 3, 3],
+        }
+    )
+    query = Query(QUERY.format("", 9)).bind(data.schema, time="ts", type="t")
+    agree = tuple(tuple(Attribute(v, name, Type.INTEGER) for v in "abc") for name in named)
+    node = replace(stacks(query, strategy), equivalences=agree)
+    assert rows_of(plan_of(query, node), data, 6) == [(2, 4, 6, 2, 6)]
+
+
+# ── long streams, and as a part of a tree ──
 
 
 def trades(rows: int, keys: int, seed: int = 0) -> pa.Table:
