@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from textwrap import dedent
 
+import pytest
+
 from cepheid.explain import Explanation
-from cepheid.plan.nodes import Leaf
+from cepheid.plan.nodes import Equivalence, Leaf, Stacks
 from cepheid.plan.profile import NodeProfile, Replan
 from cepheid.planner import automaton_plan
 from cepheid.planner.choice import Choice
@@ -259,9 +261,13 @@ def test_an_automaton_shows_its_states_and_edges() -> None:
     )
 
 
-def test_stacks_show_what_they_are_parted_by() -> None:
+@pytest.mark.parametrize("strategy", Equivalence)
+def test_stacks_show_what_they_are_parted_by(strategy: Equivalence) -> None:
     query = "PATTERN A a ; B b WHERE [id] AND a.u = b.v AND a.x < b.x\nWITHIN 10 units"
-    (first,) = (
-        line for line in str(searched(query, "nfa")).splitlines() if line.startswith("STACKS")
-    )
-    assert first.startswith("STACKS [id] [a.u = b.v] Dynamic Filtering  a.x < b.x  ")
+    planned = searched(query, "nfa").planned
+    (stacks,) = planned.plan.alternatives
+    assert isinstance(stacks, Stacks)
+    plan = replace(planned.plan, alternatives=(replace(stacks, strategy=strategy),))
+    lines = str(Explanation(query, plan_of(query, shape="stacks", plan=plan))).splitlines()
+    tree = [line.partition("    ")[0] for line in lines if line.startswith(("STACKS", "├", "└"))]
+    assert tree == [f"STACKS [id] [a.u = b.v] {strategy.value}  a.x < b.x", "├── A a", "└── B b"]
