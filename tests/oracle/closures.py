@@ -189,6 +189,8 @@ class Taking:
         stream = self.search.stream
         for n in range(len(self.events)):
             run = self.taken_from(n)
+            if isinstance(self.closure.quantifier, Optional):
+                run = run[:1]
             if run and stream.next_position(stream.position(run[-1])) == touch_right:
                 return run
         return ()

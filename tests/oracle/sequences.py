@@ -137,8 +137,6 @@ def is_free(block: list[Item], n: int, anchors: Anchors) -> bool:
     something on its left. The others follow from their neighbors."""
     closure = block[n].pattern
     assert isinstance(closure, Closure)
-    if isinstance(closure.quantifier, Optional):
-        return False  # one event or none: a mode changes nothing
     if isinstance(closure.quantifier, Exactly) or closure.mode in (Mode.SUBSETS, Mode.RUNS):
         return True
     has_left = anchors.left is not None or any(is_free(block, m, anchors) for m in range(n))

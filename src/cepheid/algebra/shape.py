@@ -6,7 +6,7 @@ Checks work on the normalized AST, since only the AST knows where things stand i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import assert_never
 
 from cepheid.algebra.findings import Findings
@@ -189,6 +189,11 @@ class Shape:
             message = f"{closure.mode.value} can't follow `{{{count}}}`, which has one size only"
             hint = f"leave it out, or give a range as in `{{1,{count}}}`"
             self._add("CEP311", message, closure.span, hint)
+        if isinstance(closure.quantifier, ast.Optional) and closure.mode is not Mode.MAXIMAL:
+            mode = closure.mode.value
+            message = f"{mode} can't follow `?`, which is the first event or none"
+            hint = f"leave it out, or write `{{0,1}} {mode}`"
+            self._add("CEP311", message, closure.span, hint)
         match closure.item:
             case ast.Atom() | ast.AnyOf():
                 return
@@ -269,8 +274,11 @@ class Shape:
                 self._alone(first)
             return
         self._no_event(parts)
-        if isinstance(first, ast.Closure):
-            self._leads(first)
+        for part in takewhile(lambda p: isinstance(p, ast.Closure), parts):
+            assert isinstance(part, ast.Closure)
+            self._leads(part)
+            if _is_certain(part):
+                break
         if _is_open(first) and _is_open(last):
             message = "closures at both edges: each one's window would depend on the other's group"
             hint = "start or end the pattern with an event"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cepheid.algebra.absence import without_absent
 from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration, Previous, variables, walk
@@ -20,13 +20,27 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.algebra.query import Conjunct, Role
 from cepheid.engine.automaton.code import Code, Env, Path
-from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place, Term
+from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place, Term, finalized
 from cepheid.plan.nodes import Automaton
+
+
+@dataclass(frozen=True)
+class Fold:
+    """An aggregate that is carried along while a group is built (Cayuga's α: initialize,
+    accumulate, finalize): `totals[n]` and `counts[n]` are of its first n elements."""
+
+    totals: str
+    counts: str
+
+
+Folds = dict[tuple[str, str, Expr], Fold]
+"""By the array that holds the group, the function, and what it is over."""
 
 
 class Reading(Lowering):
     """Lowers expressions over what an automaton has bound. `companions` are the variables of a
-    closure over a pattern, which go through its rounds together."""
+    closure over a pattern, which go through its rounds together. `folds` are aggregates that need
+    no loop."""
 
     def __init__(
         self,
@@ -35,15 +49,26 @@ class Reading(Lowering):
         prefix: str,
         duration: str | None,
         companions: Mapping[str, frozenset[str]],
+        folds: Folds,
     ) -> None:
         super().__init__(inputs, scope, prefix)
         self.duration = duration
         self.companions = companions
+        self.folds = folds
 
     def term(self, expr: Expr) -> Term:
         if isinstance(expr, MatchDuration) and self.duration is not None:
             return Term(self.duration)
         return super().term(expr)
+
+    def _fold(self, function: str, variable: str, argument: Expr) -> Term:
+        group = self._group(variable)
+        fold = self.folds.get((group.array, function, argument))
+        if fold is None or group.start != "0":
+            return super()._fold(function, variable, argument)
+        count = self.let(f"{fold.counts}[u({group.count})]")
+        total = self.let(f"{fold.totals}[u({group.count})]")
+        return finalized(function, total, count)
 
     @contextmanager
     def _elements(self, variable: str) -> Iterator[None]:
@@ -78,6 +103,7 @@ class Conditions:
         self.negation = _negations(node.pattern)
         self.companions = _companions(node.pattern)
         self.disjunctions = tuple(_disjunctions(node.pattern, ()))
+        self.folds: Folds = {}
 
     def owner(self, conjunct: Conjunct) -> int | None:
         """The negation (or exception) that the conjunct belongs to."""
@@ -132,7 +158,7 @@ class Conditions:
 
     def lowering(self, env: Env, duration: str | None = None) -> Reading:
         prefix = self.code.name("t") + "_"
-        return Reading(self.inputs, dict(env.scope), prefix, duration, self.companions)
+        return Reading(self.inputs, dict(env.scope), prefix, duration, self.companions, self.folds)
 
     @contextmanager
     def holding(self, env: Env, which: list[int] | None = None) -> Iterator[Env]:

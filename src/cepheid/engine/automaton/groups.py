@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.absence import without_absent
-from cepheid.algebra.expressions import variables
-from cepheid.algebra.patterns import Closure, Leaf, positive
+from cepheid.algebra.expressions import Aggregate, Expr, bare_variables, variables
+from cepheid.algebra.expressions import walk as walk_expression
+from cepheid.algebra.patterns import Closure, Leaf, positive, walk
+from cepheid.algebra.types import Type
 from cepheid.engine.automaton.code import Env, Limits, Path
+from cepheid.engine.automaton.conditions import Fold
 from cepheid.engine.automaton.searching import Searching, Then
 from cepheid.engine.lowering import Event, GroupPlace
 from cepheid.kernels.templates.automaton import Run
@@ -55,7 +58,55 @@ class Groups(Searching):
     ) -> Take:
         rows = self.scratch("g")
         count = self.code.let("m", "0")
-        return Take(closure, path, limits, strict or closure.strict, touch, rows, count)
+        take = Take(closure, path, limits, strict or closure.strict, touch, rows, count)
+        for function, argument in self._aggregates(take.variable):
+            fraction = function == "avg" or argument.type in (Type.FLOAT, Type.DECIMAL)
+            totals = self.sum_scratch() if fraction else self.scratch("f")
+            fold = Fold(totals, self.scratch("n"))
+            self.folds[rows, function, argument] = fold
+            self.code.line(f"{fold.totals}[0] = 0")
+            self.code.line(f"{fold.counts}[0] = 0")
+        return take
+
+    def _aggregates(self, variable: str) -> Iterator[tuple[str, Expr]]:
+        """The aggregates over a group of events that conditions read, each once."""
+        until = (p.until for p in walk(self.node.pattern) if isinstance(p, Closure))
+        conditions = [
+            *(c.expression for c in self.node.where),
+            *self.node.checks,
+            *(u for u in until if u is not None),
+        ]
+        found: dict[tuple[str, Expr], None] = {}
+        for expr in (e for condition in conditions for e in walk_expression(condition)):
+            match expr:
+                case Aggregate(("count" | "sum" | "avg" | "min" | "max"), argument, v) if (
+                    v == variable and argument is not None and variables(argument) == {variable}
+                ):
+                    text = argument.type in (Type.STRING, Type.BINARY, Type.BOOLEAN)
+                    if not text and bare_variables(argument) == {variable}:
+                        found[expr.function, argument] = None
+                case _:
+                    pass
+        yield from found
+
+    def push(self, take: Take, hand: Env) -> None:
+        """Take the element at hand; aggregates go along."""
+        code = self.code
+        place = hand.scope[take.variable]
+        assert isinstance(place, Event)
+        low = self.lowering(hand)
+        for (rows, function, argument), fold in self.folds.items():
+            if rows != take.rows:
+                continue
+            total = low.let(f"{fold.totals}[u({take.count})]")
+            count = low.let(f"{fold.counts}[u({take.count})]")
+            low.accumulate(function, total, count, low.term(argument), argument.type)
+            low.line(f"{fold.totals}[u({take.count} + 1)] = {total}")
+            low.line(f"{fold.counts}[u({take.count} + 1)] = {count}")
+        for text in low.inner:
+            code.line(text)
+        code.line(f"{take.rows}[u({take.count})] = {place.row}")
+        code.line(f"{take.count} += 1")
 
     # ── elements ──
 
@@ -120,8 +171,7 @@ class Groups(Searching):
         if connects is not None:
             code.line(f"if not ({connects}): {leave}")
         with self.holding(hand):
-            code.line(f"{take.rows}[u({take.count})] = {row}")
-            code.line(f"{take.count} += 1")
+            self.push(take, hand)
             if isinstance(take.closure.quantifier, Optional):
                 code.line(leave)
 
@@ -227,8 +277,7 @@ class Groups(Searching):
         if connects is not None:
             tests.append(connects)
         with code.block(f"if {' and '.join(tests) or 'True'}:"), self.holding(hand):
-            code.line(f"{take.rows}[0] = {row}")
-            code.line(f"{take.count} = 1")
+            self.push(take, hand)
             code.line(f"{taken} = 1")
         return taken
 
@@ -309,8 +358,7 @@ class Groups(Searching):
                             ):
                                 code.line(f"{fine} = 1")
                             code.line(f"if {fine} == 0: break")
-                            code.line(f"{take.rows}[u({take.count})] = {other}")
-                            code.line(f"{take.count} += 1")
+                            self.push(take, hand)
                             code.line(f"if {take.count} == {count}: break")
                 with code.block(f"if {take.count} == {count}:"):
                     body(self.complete(take, self._began(take, env)))
@@ -360,8 +408,7 @@ class Groups(Searching):
         if ends is not None:
             code.line(f"if {ends}: break")
         with code.block(f"if {self.connects(take, at, row) or 'True'}:"), self.holding(hand):
-            code.line(f"{take.rows}[u({take.count})] = {row}")
-            code.line(f"{take.count} += 1")
+            self.push(take, hand)
 
     # ── what a group depends on ──
 

@@ -7,7 +7,7 @@ it waits for was found, or a strict step was broken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,8 @@ from cepheid.engine.columns import Column
 from cepheid.engine.lowering import Inputs
 from cepheid.engine.operators.base import FOREVER, Compiled, Context, Horizon, Operator
 from cepheid.errors import DataError, StateLimitError
-from cepheid.kernels import Run
+from cepheid.kernels import Run, load
+from cepheid.kernels.templates.automaton import FLOOR, NEED
 from cepheid.plan.nodes import Automaton
 
 Ints = NDArray[np.int64]
@@ -49,6 +50,7 @@ class Round:
     keys: int
     rows: tuple[Ints, ...]  # where each row begins and ends, on each clock
     scratch: Ints
+    sums: NDArray[np.float64]
     compiled: Compiled
     horizon: int
 
@@ -82,7 +84,7 @@ class AutomatonOperator(Operator):
         self.pools = {name: Pool() for name in names if name in groups}
         self.groups = dict(self.pools)
         self.state = np.zeros(Run.POOLS + 2 * len(self.pools), np.int64)
-        self._program = Program("", 0, (), False)
+        self._program = Program("", 0, 0, (), False)
         self._round: Round | None = None  # the one that is under way
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
@@ -151,12 +153,13 @@ class AutomatonOperator(Operator):
         compiled = self.compiled()
         scale, begin, position = self._positions()
         horizon = self._place(context.horizon, scale)
+        known = store.base + int(np.searchsorted(position, horizon))
         classes: list[Ints] = []
         for leaf in self.inputs:
-            rows = leaf.out.records.slots[0, : leaf.out.visible] - store.base
-            rows = rows[np.searchsorted(rows, 0) :]
-            classes.append(rows[: np.searchsorted(position[rows], horizon)])
-        lists, keys = lay_out(store, position, classes, self._key())
+            rows = leaf.out.records.slots[0, : leaf.out.visible]
+            own = slice(*np.searchsorted(rows, (store.base, known)))
+            classes.append(rows[own] - store.base)
+        lists, keys = lay_out(store, position, classes, self._key(), context.jit)
         self._revive()
         state[Run.KEY] = state[Run.AT] = 0
         state[Run.ENTRY] = -1
@@ -169,8 +172,10 @@ class AutomatonOperator(Operator):
         state[Run.SCALE] = scale.unit
         state[Run.KEYS] = keys
         scratch = np.empty((max(1, self._program.scratches), store.n + 2), np.int64)
+        sums = np.empty((max(1, self._program.sums), store.n + 2), np.float64)
         clocks = (store.opened, store.clock, store.start, store.time)
-        return Round(tuple(lists), keys, (begin, position, *clocks), scratch, compiled, horizon)
+        rows = (begin, position, *clocks)
+        return Round(tuple(lists), keys, rows, scratch, sums, compiled, horizon)
 
     def _clock(self, position: Ints, horizon: int) -> int:
         """The clock that has been reached before the horizon: a clock of events also tells
@@ -195,6 +200,7 @@ class AutomatonOperator(Operator):
                 round_.rows,
                 self._alive,
                 round_.scratch,
+                round_.sums,
                 (*self._arrays(round_.compiled), NOTHING),
                 (*round_.compiled.params, 0),
                 self.out.records,
@@ -231,27 +237,21 @@ class AutomatonOperator(Operator):
         if context.limit is None and context.window < FOREVER:
             return
         floors = np.full(round_.keys, FOREVER)
+        floor = load(FLOOR, context.jit)
+        need: Callable[..., Any] = load(NEED, context.jit)
         for entry, n in enumerate(self._program.starts):
-            listed = round_.lists[n]
-            alive = self._alive[entry, listed.rows] != 0
-            keys = np.repeat(np.arange(round_.keys), listed.ends - listed.begins)[alive]
-            np.minimum.at(floors, keys, listed.at[alive])
+            floor(*round_.lists[n].arrays, self._alive[entry], floors)
         needed = np.zeros(store.n, np.bool_)
         most = 0
         for n, listed in enumerate(round_.lists):
-            if n in self._whole:
-                continue
-            keys = np.repeat(np.arange(round_.keys), listed.ends - listed.begins)
-            own = listed.at >= floors[keys]
-            needed[listed.rows[own]] = True
-            if context.limit is not None and len(own):
-                most = max(most, int(np.bincount(keys[own], minlength=1).max()))
-        if self._whole:
-            first = floors.min() if len(floors) else FOREVER
-            needed |= round_.rows[1] >= first
-        needed |= round_.rows[1] >= round_.horizon
+            if n not in self._whole:
+                most = max(most, need(*listed.arrays, floors, needed))
+        position = round_.rows[1]
+        if self._whole and len(floors):
+            needed[np.searchsorted(position, floors.min()) :] = True
+        needed[np.searchsorted(position, round_.horizon) :] = True
         self.needed = needed
-        self._check(int(needed.sum()), most)
+        self._check(needed, most)
 
     def _earliest(self, round_: Round) -> int:
         """Where the first start lies of which a match may still come."""
@@ -273,18 +273,18 @@ class AutomatonOperator(Operator):
             for pool in self.pools.values():
                 pool.clear()
 
-    def renumber(self, kept: NDArray[np.bool_], base: int) -> None:
+    def renumber(self, kept: Ints, base: int) -> None:
         """Only these rows are left in the store."""
-        self._alive = self._alive[:, kept[: self._alive.shape[1]]]
+        self._alive = self._alive[:, kept[: np.searchsorted(kept, self._alive.shape[1])]]
         self._alive_from = base
         self.needed = None
 
-    def _check(self, total: int, most: int) -> None:
+    def _check(self, needed: NDArray[np.bool_], most: int) -> None:
         limit = self.context.limit
         if limit is None:
             return
         for name, count, allowed in (
-            ("altogether (total)", total, limit.total),
+            ("altogether (total)", int(needed.sum()), limit.total),
             ("of one key (per_key)", most, limit.per_key),
         ):
             if allowed is not None and count > allowed:

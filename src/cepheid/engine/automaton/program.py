@@ -35,11 +35,13 @@ from cepheid.plan.nodes import Automaton
 
 @dataclass(frozen=True)
 class Program:
-    """The source of a kernel, how many arrays it needs to work in, and the classes of the events
-    that a match can start with. `waits`: some matches are known only after their window."""
+    """The source of a kernel, how many arrays it needs to work in (of whole numbers, and of
+    others), and the classes of the events that a match can start with. `waits`: some matches are
+    known only after their window."""
 
     source: str
     scratches: int
+    sums: int
     starts: tuple[int, ...]
     waits: bool
 
@@ -51,6 +53,7 @@ def write(
     writer.code.level = 2
     writer.parts(node.pattern, (), Env(), None, writer.match)
     head = [f"{name} = scratch[{n}]" for n, name in enumerate(writer.scratches)]
+    head += [f"{name} = sums[{n}]" for n, name in enumerate(writer.sums)]
     head += inputs.unpack(0)
     for n in range(len(node.leaves)):
         head += [f"rows{n}, at{n}, from{n}, to{n} = lists[{n}]"]
@@ -74,6 +77,7 @@ def write(
     return Program(
         FUNCTIONS + HEAD + "\n".join(lines) + "\n",
         len(writer.scratches),
+        len(writer.sums),
         tuple(writer.entries),
         writer.waits,
     )

@@ -47,6 +47,7 @@ class Searching(Conditions):
         self.classes = {leaf.variable: n for n, leaf in enumerate(node.leaves)}
         self.delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
         self.scratches: list[str] = []
+        self.sums: list[str] = []
         self.entries: list[int] = []  # the class of each loop that matches start with
         self.starting = True  # the next loop that is written is such a one
 
@@ -54,6 +55,11 @@ class Searching(Conditions):
         """An array for as many events as there are."""
         self.scratches.append(self.code.name(prefix))
         return self.scratches[-1]
+
+    def sum_scratch(self) -> str:
+        """The same for numbers with a fraction."""
+        self.sums.append(self.code.name("f"))
+        return self.sums[-1]
 
     def following(self, position: str) -> str:
         """The next position at which the stream has an event; -FAR if none is known."""

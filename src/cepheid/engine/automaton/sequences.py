@@ -116,8 +116,6 @@ class Sequences(Repeated):
         free: list[int] = []
         for n, item in enumerate(items):
             closure = item.closure
-            if isinstance(closure.quantifier, Optional):
-                continue  # one event or none: there is nothing to choose
             own = isinstance(closure.quantifier, Exactly) or closure.mode in (
                 Mode.SUBSETS,
                 Mode.RUNS,

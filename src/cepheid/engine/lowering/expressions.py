@@ -256,6 +256,7 @@ class Lowering:
                 raise NotLowered(expr)
 
     def _fold(self, function: str, variable: str, argument: Expr) -> Term:
+        """An aggregate, by a loop over its group."""
         text = argument.type in (Type.STRING, Type.BINARY)
         if text and function in ("min", "max") and not self.inputs.objects:
             raise NotLowered(function)
@@ -263,22 +264,20 @@ class Lowering:
         total, count = self.let(start), self.let("0")
         with self._elements(variable):
             term = self.term(argument)
-            with self.block(f"if {term.valid or 'True'}:"):
-                if function in ("sum", "avg"):
-                    self.line(f"{total} = {total} + {term.value}")
-                elif function in ("min", "max"):
-                    operator = "<" if function == "min" else ">"
-                    better = compare(operator, Term(term.value), Term(total), argument.type)
-                    with self.block(f"if {count} == 0 or {better}:"):
-                        self.line(f"{total} = {term.value}")
-                self.line(f"{count} = {count} + 1")
-        match function:
-            case "count":
-                return Term(count)
-            case "avg":
-                return Term(f"({total} / {count} if {count} > 0 else 0.0)", f"({count} > 0)")
-            case _:
-                return Term(total, f"({count} > 0)")
+            self.accumulate(function, total, count, term, argument.type)
+        return finalized(function, total, count)
+
+    def accumulate(self, function: str, total: str, count: str, term: Term, type_: Type) -> None:
+        """Add a value, unless it is NULL."""
+        with self.block(f"if {term.valid or 'True'}:"):
+            if function in ("sum", "avg"):
+                self.line(f"{total} = {total} + {term.value}")
+            elif function in ("min", "max"):
+                operator = "<" if function == "min" else ">"
+                better = compare(operator, Term(term.value), Term(total), type_)
+                with self.block(f"if {count} == 0 or {better}:"):
+                    self.line(f"{total} = {term.value}")
+            self.line(f"{count} = {count} + 1")
 
     def _span(self, expr: TimeSpan) -> Term:
         """The latest end minus the earliest start."""
@@ -352,3 +351,14 @@ class Lowering:
         term = self.term(expr)
         self.line(f"{value} = {term.value}")
         self.line(f"{valid} = {term.valid or 'True'}")
+
+
+def finalized(function: str, total: str, count: str) -> Term:
+    """An aggregate's value, from its total and how many values it has."""
+    match function:
+        case "count":
+            return Term(count)
+        case "avg":
+            return Term(f"({total} / {count} if {count} > 0 else 0.0)", f"({count} > 0)")
+        case _:
+            return Term(total, f"({count} > 0)")

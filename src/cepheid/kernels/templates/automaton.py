@@ -28,6 +28,56 @@ class Run:
     POOLS = 14  # from here on: elements written to each pool, then the absolute number of element 0
 
 
+SORT = """
+
+@jit
+def kernel(codes, rows, position, begins, ends, listed, at):
+    for i in range(rows.shape[0]):
+        ends[u(codes[u(rows[u(i)])])] += 1
+    total = 0
+    for key in range(ends.shape[0]):
+        begins[u(key)] = total
+        total += ends[u(key)]
+        ends[u(key)] = begins[u(key)]
+    for i in range(rows.shape[0]):
+        r = rows[u(i)]
+        key = codes[u(r)]
+        place = ends[u(key)]
+        listed[u(place)] = r
+        at[u(place)] = position[u(r)]
+        ends[u(key)] = place + 1
+"""
+"""Rows, which are in order, key by key, by counting: as fast as two passes can be. `codes` has the
+key of each row of the store; `ends` comes with zeros."""
+
+FLOOR = """
+
+@jit
+def kernel(rows, at, begins, ends, alive, floors):
+    for key in range(begins.shape[0]):
+        for i in range(begins[u(key)], ends[u(key)]):
+            if alive[u(rows[u(i)])]:
+                floors[u(key)] = min(floors[u(key)], at[u(i)])
+                break
+"""
+"""Where the first start of each key lies that is alive."""
+
+NEED = """
+
+@jit
+def kernel(rows, at, begins, ends, floors, needed):
+    most = 0
+    for key in range(begins.shape[0]):
+        floor = floors[u(key)]
+        i = ends[u(key)] - 1
+        while i >= begins[u(key)] and at[u(i)] >= floor:
+            needed[u(rows[u(i)])] = True
+            i -= 1
+        most = max(most, ends[u(key)] - 1 - i)
+    return most
+"""
+"""Note the rows from each key's floor on, and return how many the key with the most has."""
+
 FUNCTIONS = """
 FAR = 1 << 62
 
@@ -116,7 +166,7 @@ def holds_row(rows, begin, end, row):
 HEAD = f"""
 
 @jit
-def kernel(lists, base_columns, alive, scratch, cols, params, out, pools, state):
+def kernel(lists, base_columns, alive, scratch, sums, cols, params, out, pools, state):
     begin, pos, clock0, clock, time0, time = base_columns
     base = 0
     store_base = state[{Run.BASE}]
