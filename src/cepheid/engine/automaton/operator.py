@@ -126,7 +126,8 @@ class AutomatonOperator(Operator):
         if not self._go_on(self._round):
             return False
         self._forget(self._round)
-        self._undecided = self._earliest(self._round) if self._program.waits else FOREVER
+        waiting = self._program.waits and self._round.horizon < FOREVER
+        self._undecided = self._earliest(self._round) if waiting else FOREVER
         self._round = None
         self._known = self.context.horizon
         self._reached = self._frontier
