@@ -300,6 +300,6 @@ class TestWrongData:
         with pytest.raises(cep.DataError, match="can't read events from int"):
             cep.match(5, QUERY, time="ts")
 
-    def test_not_supported_yet(self) -> None:
-        with pytest.raises(cep.UnsupportedError, match="the next sequence `->`"):
-            cep.match(EVENTS, "PATTERN A -> B", time="ts", type="name")
+    def test_a_tree_for_what_needs_an_automaton(self) -> None:
+        with pytest.raises(cep.PlanError, match="needs an automaton"):
+            cep.match(EVENTS, "PATTERN A -> B", time="ts", type="name", engine="tree")

@@ -1,20 +1,20 @@
 """The language reference is true: the reference evaluator and the engine agree with every example.
 
-Blocks marked `cep` run on both, `cep later` on the evaluator only (and the engine says so), `cep
-error` are wrong queries with the exact message.
+Blocks marked `cep` run on both, `cep error` are wrong queries with the exact message.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from cepheid.algebra import Schema, Type, bind
 from cepheid.algebra.functions import FUNCTIONS, SYNONYMS, Function
-from cepheid.errors import QueryError, UnsupportedError
+from cepheid.errors import QueryError
 from cepheid.language import Source, parse
-from cepheid.planner import make_plan
+from cepheid.planner.needs import needs_automaton
 from tests.corpus.reader import Case, bound, case_of, fields_of, show
 from tests.docs.blocks import ROOT, Block, blocks
 from tests.engine.harness import Setup, multiset, run
@@ -33,7 +33,7 @@ def case(block: Block) -> Case:
     return case_of({"name": block.place, **fields_of(block.text, PAGE)}, PAGE)
 
 
-@pytest.mark.parametrize("block", of_kind("cep", "cep later"), ids=str)
+@pytest.mark.parametrize("block", of_kind("cep"), ids=str)
 def test_the_matches_are_as_written(block: Block) -> None:
     written = case(block)
     query = bound(written)
@@ -45,19 +45,19 @@ def test_the_matches_are_as_written(block: Block) -> None:
         assert [outputs(query, m, written.events) for m in found] == list(written.returns)
 
 
-@pytest.mark.parametrize("setup", [Setup(), Setup("right-deep", cuts=(1,))], ids=str)
+@pytest.mark.parametrize(
+    "setup",
+    [Setup(engine="auto"), Setup("right-deep", cuts=(1,)), Setup(engine="automaton")],
+    ids=str,
+)
 @pytest.mark.parametrize("block", of_kind("cep"), ids=str)
 def test_the_engine_finds_them(block: Block, setup: Setup) -> None:
     written = case(block)
     query = bound(written)
+    if setup.engine == "tree" and needs_automaton(query.pattern) is not None:
+        setup = replace(setup, engine="mixed")
     found = run(query, written.events, setup)
     assert multiset(query, found) == multiset(query, matches(query, written.events))
-
-
-@pytest.mark.parametrize("block", of_kind("cep later"), ids=str)
-def test_what_is_said_not_to_run_does_not(block: Block) -> None:
-    with pytest.raises(UnsupportedError, match="isn't supported yet"):
-        make_plan(bound(case(block)))
 
 
 @pytest.mark.parametrize("block", of_kind("cep error"), ids=str)
@@ -95,6 +95,6 @@ def test_every_synonym_is_listed() -> None:
 
 
 def test_no_block_is_left_out() -> None:
-    assert {block.kind for block in BLOCKS} <= {"cep", "cep later", "cep error", "text"}
-    assert len(of_kind("cep")) >= 50 and len(of_kind("cep later")) >= 8
+    assert {block.kind for block in BLOCKS} <= {"cep", "cep error", "text"}
+    assert len(of_kind("cep")) >= 58
     assert len(of_kind("cep error")) >= 4

@@ -16,7 +16,8 @@ from cepheid.algebra.query import BoundQuery, Kind, Output
 from cepheid.algebra.types import Type
 from cepheid.engine.run import Engine
 from cepheid.local import in_order
-from cepheid.planner import make_plan
+from cepheid.planner import automaton_plan, make_plan
+from cepheid.planner.needs import needs_automaton
 from tests.corpus.reader import table
 from tests.engine.harness import INDEX, multiset
 from tests.oracle.events import Binding, Event, Match
@@ -51,7 +52,8 @@ def by_engine(
     """The engine's matches of the rewritten query, as RETURN shows them."""
     if query.nothing is not None:
         return Counter()
-    plan = make_plan(query, shape)
+    automaton = needs_automaton(query.pattern) is not None
+    plan = automaton_plan(query) if automaton else make_plan(query, shape)
     schema = replace(plan.schema, columns={**plan.schema.columns, INDEX: Type.INTEGER})
     outputs = tuple(Output(v, Whole(v, (INDEX,))) for v in positive(written.pattern))
     plan = replace(plan, outputs=outputs, schema=schema, required=(*plan.required, INDEX))
