@@ -7,7 +7,7 @@ import pytest
 
 import cepheid as cep
 from benchmarks import calibrate, correlation
-from benchmarks.calibrate import NANOSECONDS, Measured, Micro
+from benchmarks.calibrate import NANOSECONDS, SCANS, Measured, Micro
 from benchmarks.correlation import Pair
 from benchmarks.fitting import nonnegative, ranks, spearman
 from cepheid.planner.weights import Weights
@@ -62,6 +62,35 @@ def test_a_fit_finds_the_weights_that_times_were_made_with(
     assert found["provenance"]["fit"]["worst_factor"] == pytest.approx(1.0, abs=0.02)
     assert {"commit", "machine", "versions", "date"} <= set(found["provenance"])
     assert Weights.of(found["weights"]).access == weights["access"]
+
+
+def test_stacks_and_automata_are_fitted_beside_what_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calibrate, "TRUST", 0.0)
+    random = np.random.default_rng(7)
+    known = {name: 3.0 for name in NANOSECONDS}
+    true = {name: float(number + 1) for number, name in enumerate(SCANS)}
+    micro = Micro("PATTERN A ; B WITHIN 2", {"A": 1, "B": 1})
+    measured = []
+    for _ in range(40):
+        counts = {name: float(random.exponential()) for name in (*NANOSECONDS, *SCANS)}
+        time = sum((known | true)[name] * count for name, count in counts.items())
+        measured.append(Measured(micro, time, counts))
+    before = {"weights": {**known, **dict.fromkeys(SCANS, 9.0), "pass_down": 1.0}}
+    found = calibrate.with_scans(before, measured)
+    assert {name: found["weights"][name] for name in SCANS} == pytest.approx(true, abs=0.01)
+    assert {name: found["weights"][name] for name in NANOSECONDS} == known
+    assert found["scans"]["fit"]["worst_factor"] == pytest.approx(1.0, abs=0.02)
+
+
+def test_workloads_of_scans_have_stacks_and_automata() -> None:
+    kinds = set()
+    for micro in calibrate.scan_micros():
+        found = calibrate.counts(micro, cep.Query(micro.query), micro.events(10).schema)
+        kinds |= {name for name in SCANS if found[name] > 0}
+        assert (found["push"] > 0) != (found["start"] > 0), micro.name
+    assert kinds == set(SCANS)
 
 
 def test_what_no_workload_shows_stays_at_the_guess() -> None:
