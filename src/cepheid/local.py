@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,9 +34,11 @@ BATCH = 1 << 17
 
 
 class Batches:
-    """An iterator of record batches whose schema is known."""
+    """An iterator of record batches whose schema is known. `endless`: it may be, since nobody can
+    tell how many there are."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.endless = not isinstance(batches, Sized)
         if isinstance(batches, pa.RecordBatchReader):
             self.schema = batches.schema
             self._batches: Iterator[pa.RecordBatch] = iter(batches)
@@ -80,6 +82,13 @@ def to_arrow(data: Any) -> Source:
         f"can't read events from {type(data).__name__}: pass a Spark, pandas or polars frame, a "
         "pyarrow Table, an iterator of record batches, or a dict of those"
     )
+
+
+def may_be_endless(data: Any) -> bool:
+    """Whether there may always be more to read: of an iterator nobody knows."""
+    if isinstance(data, Mapping):
+        return any(may_be_endless(part) for part in data.values())
+    return isinstance(data, Batches) and data.endless
 
 
 def like(data: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:

@@ -19,6 +19,7 @@ from cepheid.language.diagnostics import Source
 from cepheid.options import Options
 from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared, prepare
+from cepheid.planner.bounds import require_bounds
 from cepheid.schemas import assumed, bind_schema, bind_streams
 
 Data = TypeVar("Data")
@@ -59,8 +60,7 @@ class Query:
 
             on_spark: Data = match_on_spark(self, data, chosen)
             return on_spark
-        source, schema = self._source(data, chosen)
-        prepared = prepare(self.bind(schema, chosen), chosen)
+        prepared, source = self._prepared(data, chosen)
         prepared.warn()
         matched, batches = local.run(prepared, source, chosen)
         found: Data = local.like(data, matched, batches)
@@ -102,8 +102,7 @@ class Query:
             prepared, distribution = batch.explain(self, data, chosen)
             profile = batch.profile(self, data, chosen) if analyze else None
             return _explanation(prepared, distribution, profile)
-        source, schema = self._source(data, chosen)
-        prepared = prepare(self.bind(schema, chosen), chosen)
+        prepared, source = self._prepared(data, chosen)
         if not analyze:
             return _explanation(prepared)
         profile, planned = local.profile(prepared, source, chosen)
@@ -129,16 +128,26 @@ class Query:
             bound = bind_streams(schema, chosen)[1]
         return bind(self.syntax, bound, chosen.params, Source(self.text, self.name))
 
-    def _source(
-        self, data: Any, options: Options
-    ) -> tuple[local.Source, pa.Schema | Mapping[str, pa.Schema]]:
+    def require_bounds(self, bound: BoundQuery, options: Options) -> None:
+        """Refuse to run on data that may never end, if ever more of it might have to be held."""
+        place = Source(self.text, self.name)
+        require_bounds(bound, options.limit, self.syntax.pattern.span, place)
+
+    def _prepared(self, data: Any, options: Options) -> tuple[Prepared, local.Source]:
+        """The query, ready for in-process data, and that data as Arrow."""
         if not isinstance(data, Mapping):
             source = local.to_arrow(data)
-            return source, source.schema
+            bound = self.bind(source.schema, options)
+            if local.may_be_endless(source):
+                self.require_bounds(bound, options)
+            return prepare(bound, options), source
         streams = {name: local.to_arrow(part) for name, part in data.items()}
         schemas = {name: part.schema for name, part in streams.items()}
         merged, _ = bind_streams(schemas, options)
-        return local.merge(streams, merged), schemas
+        bound = self.bind(schemas, options)
+        if local.may_be_endless(streams):
+            self.require_bounds(bound, options)
+        return prepare(bound, options), local.merge(streams, merged)
 
 
 @overload

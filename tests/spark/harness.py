@@ -37,16 +37,21 @@ def event_table(case: Case, events: Sequence[Event]) -> pa.Table:
 def again(events: Sequence[Event], times: int) -> tuple[Event, ...]:
     """The stream several times, one after the other, so that there is something to cut."""
     known = [e.time for e in events if e.time is not None]
-    step = max(known) - min(known) + 1
+    begins = [e.start for e in events if e.start is not None]
+    step = max(known) - min(known + begins) + 1
     return tuple(
-        Event(
-            index=n * len(events) + e.index,
-            time=None if e.time is None else e.time + n * step,  # type: ignore[arg-type]
-            values={**e.values, "ts": None if e.time is None else e.time + n * step},
-        )
-        for n in range(times)
-        for e in events
+        _moved(e, n * len(events) + e.index, n * step) for n in range(times) for e in events
     )
+
+
+def _moved(event: Event, index: int, by: int) -> Event:
+    def later(time: int | None) -> int | None:
+        return None if time is None else time + by
+
+    time, start = later(event.time), later(event.start)
+    lasting = {} if "begin" not in event.values else {"begin": start}
+    values = {**event.values, **lasting, "ts": time}
+    return Event(index, time, values, start)  # type: ignore[arg-type]
 
 
 def expected(case: Case, events: Sequence[Event]) -> Rows:

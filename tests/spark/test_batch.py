@@ -219,10 +219,10 @@ def test_dead_letters(spark: SparkSession) -> None:
         ("PATTERN A a", {"tie": "nr"}, DataError, "no column `nr`"),
         ("PATTERN A a WHERE a.prise > 1", {}, QueryError, "no attribute `prise`"),
         ("PATTERN A a WHERE a.name > 1", {}, QueryError, "CEP2"),
-        ("PATTERN A a -> B b", {}, UnsupportedError, "isn't supported yet"),
+        ("PATTERN A a -> B b WITHIN 5 AFTER MATCH SKIP TO LAST c", {}, QueryError, "CEP2"),
         ("PATTERN A a ; B b WITHIN 5", {"partitioning": "key"}, PlanError, "needs a key"),
         ("PATTERN A a ; B b WITHIN 5", {"partitioning": "partial"}, PlanError, "an equality"),
-        ("PATTERN A a ; B b WITHIN 5 EVENTS", {"partitioning": "slices"}, PlanError, "of time"),
+        ("PATTERN A a ; B b WITHIN 5 EVENTS", {"partitioning": "slices"}, PlanError, "in time"),
     ],
 )
 def test_errors_come_before_any_job(
@@ -250,6 +250,14 @@ def test_mixed_streams(spark: SparkSession) -> None:
 
 
 def test_endless_data(spark: SparkSession) -> None:
+    """What a stream could never be matched with is said first; then, that none can be yet."""
     endless = spark.readStream.format("rate").load()
+    for query in ("PATTERN a", "PATTERN a -> b WITHIN 5 minutes"):
+        with pytest.raises(UnsupportedError, match="streaming"):
+            cep.match(endless, query, time="timestamp")
+    with pytest.raises(QueryError, match="CEP407.*may never end(.|\n)*add WITHIN 10 minutes"):
+        cep.match(endless, "PATTERN a -> b", time="timestamp")
+    with pytest.raises(QueryError, match="CEP407"):
+        cep.match({"s": endless}, "PATTERN s a => s b", time="timestamp")
     with pytest.raises(UnsupportedError, match="streaming"):
-        cep.match(endless, "PATTERN a", time="timestamp")
+        cep.match(endless, "PATTERN a -> b", time="timestamp", limit=cep.Limit(total=9))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cepheid.query import Query
 
 Data = DataFrame | Mapping[str, DataFrame]
+STREAMING = "a streaming DataFrame can't be matched yet: read it as a batch"
 Runner = Callable[[worker.Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -102,7 +103,7 @@ def explain(
     layout, _ = _layout(source, options)
     return source.prepared, (
         ("partitioning", layout_text(layout, source.shuffled)),
-        ("why", layout_reason(layout, source.plan, options)),
+        ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
         ("columns", ", ".join(shipped(source))),
         *(("pushed to Spark", _class_text(c)) for c in source.classes),
     )
@@ -144,22 +145,32 @@ def _planned(bound: BoundQuery, events: DataFrame, schema: pa.Schema, options: O
 
 def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
     if isinstance(data, Mapping):
-        schemas = {name: arrow_schema(_batch(part).schema) for name, part in data.items()}
+        schemas = {name: arrow_schema(_frame(part).schema) for name, part in data.items()}
         bound = query.bind(schemas, options)
+        _require_batch(query, bound, data.values(), options)
         merged, _ = bind_streams(schemas, options)
         chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
         return _merge(chosen, merged), merged, bound
-    schema = arrow_schema(_batch(data).schema)
-    return data, schema, query.bind(schema, options)
+    schema = arrow_schema(_frame(data).schema)
+    bound = query.bind(schema, options)
+    _require_batch(query, bound, (data,), options)
+    return data, schema, bound
 
 
-def _batch(data: Any) -> DataFrame:
+def _frame(data: Any) -> DataFrame:
     if not hasattr(data, "mapInArrow"):
         raise DataError("several streams must all be Spark DataFrames, or none of them")
-    if data.isStreaming:
-        raise UnsupportedError("a streaming DataFrame can't be matched yet: read it as a batch")
     frame: DataFrame = data
     return frame
+
+
+def _require_batch(
+    query: Query, bound: BoundQuery, frames: Iterable[DataFrame], options: Options
+) -> None:
+    """A stream never ends: what could never run on one is said first."""
+    if any(frame.isStreaming for frame in frames):
+        query.require_bounds(bound, options)
+        raise UnsupportedError(STREAMING)
 
 
 def _merge(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
@@ -184,7 +195,9 @@ def _merge_inputs(
     """Streams of events and of matches as one (see `cepheid.schemas.bind_inputs`)."""
     widened: dict[str, DataFrame] = {}
     for name, own in inputs.items():
-        frame = _batch(frames[name])
+        frame = _frame(frames[name])
+        if frame.isStreaming:
+            raise UnsupportedError(STREAMING)
         roles = {TIME_COLUMN: named(own.time), START_COLUMN: named(own.start or own.time)}
         if own.type is not None:
             roles[STREAM_COLUMN] = type_text(own.type, frame.schema[own.type].dataType)

@@ -8,6 +8,11 @@
              end in it
     Single   one partition
 
+AFTER MATCH chooses among the matches of a key, or else of the whole stream, so it needs them
+together. An automaton without a key isn't parted by an equality of some variables: what it takes
+first must not depend on which rows are there. Where `=>` looks at the whole stream although there
+is a key (its attribute is called differently), rows must stay together, too.
+
 A hot key is one partition's work; `slices` can be asked for instead.
 """
 
@@ -22,8 +27,9 @@ from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
 from cepheid.engine.classes import MOST_CLASSES
 from cepheid.errors import PlanError
 from cepheid.options import Options
-from cepheid.plan.nodes import Filter, Leaf, Node, Plan
+from cepheid.plan.nodes import STREAM, Automaton, Filter, Leaf, Node, Plan, walk
 from cepheid.plan.reading import leaves
+from cepheid.planner.bounds import skips, uncut
 from cepheid.spark.expressions import Translator
 
 Place = tuple[str, str]
@@ -85,7 +91,7 @@ def layout_text(layout: Layout, partitions: int) -> str:
             assert_never(layout)
 
 
-def layout_reason(layout: Layout, plan: Plan, options: Options) -> str:
+def layout_reason(layout: Layout, plan: Plan, query: BoundQuery, options: Options) -> str:
     """Why the work is cut so."""
     if options.partitioning != "auto":
         return "asked for"
@@ -96,12 +102,14 @@ def layout_reason(layout: Layout, plan: Plan, options: Options) -> str:
             return "WHERE connects all variables by the key, so matches never cross keys"
         case Partial():
             return "WHERE connects some variables; the rows of the others are copied"
+        case Slices() if _whole_stream(plan):
+            return f"{WHOLE_STREAM}; each slice has a copy of the window before it"
         case Slices():
             return "no key connects all variables; each slice has a copy of the window before it"
-        case Single() if in_events(plan):
-            return "the window counts events of the whole stream"
+        case Single() if _whole_stream(plan):
+            return f"{WHOLE_STREAM}, and {uncut(query)}"
         case Single():
-            return "without a window nothing can be cut"
+            return str(uncut(query))
         case _:
             assert_never(layout)
 
@@ -122,12 +130,14 @@ def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translat
     keyed = _by_key(plan, translator)
     match options.partitioning:
         case "auto":
-            if all(_one_event(root) for root in plan.alternatives):
+            if _one_event(plan, query):
                 return Rows()
             if keyed is not None:
                 return keyed
-            return Single() if plan.window is None or in_events(plan) else Slices()
+            return Single() if uncut(query) else Slices()
         case "key":
+            if keyed is None and _whole_stream(plan):
+                raise PlanError(f"partitioning='key' can't part this query: {WHOLE_STREAM}")
             if keyed is None:
                 raise PlanError(
                     "partitioning='key' needs a key: equalities in WHERE that connect an attribute "
@@ -139,28 +149,44 @@ def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translat
             if partial is None:
                 raise PlanError(
                     "partitioning='partial' needs an equality in WHERE between two variables that "
-                    "every match has, such as a.id = b.id, and a pattern without disjunctions"
+                    "every match has, such as a.id = b.id, and a pattern without disjunctions; "
+                    "what automata run (such as `->`) and AFTER MATCH need a key"
                 )
             return partial
         case "slices":
-            if all(_one_event(root) for root in plan.alternatives):
+            if _one_event(plan, query):
                 return Rows()
-            if in_events(plan):
-                raise PlanError("partitioning='slices' needs a window of time, not of events")
-            return Single() if plan.window is None else Slices()
+            reason = uncut(query)
+            if reason is not None:
+                raise PlanError(f"partitioning='slices' can't cut this query in time: {reason}")
+            return Slices()
         case "single":
             return Single()
         case _:
             assert_never(options.partitioning)
 
 
-def _one_event(node: Node) -> bool:
+def _one_event(plan: Plan, query: BoundQuery) -> bool:
+    """Whether every event is a match, or none, by itself."""
+    return not skips(query) and all(_is_event(root) for root in plan.alternatives)
+
+
+def _is_event(node: Node) -> bool:
     return isinstance(node, Leaf) or (isinstance(node, Filter) and isinstance(node.input, Leaf))
+
+
+WHOLE_STREAM = "`=>` and STRICT look at the whole stream, since the key is called differently"
+
+
+def _whole_stream(plan: Plan) -> bool:
+    """Whether something looks at events of every key, although there is one."""
+    strict = any(leaf.variable == STREAM for leaf in leaves(plan))
+    return strict and any(STREAM not in part for part in plan.key)
 
 
 def _by_key(plan: Plan, translator: Translator) -> ByKey | None:
     classes = leaves(plan)
-    if not plan.key:
+    if not plan.key or _whole_stream(plan):
         return None
     columns = tuple(tuple(part[leaf.variable] for part in plan.key) for leaf in classes)
     if not all(_hashable(plan, name, translator) for names in columns for name in names):
@@ -182,7 +208,9 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> Parti
     a closure takes only where they equal a member go by the same value.
     """
     classes = leaves(plan)
-    if len(plan.alternatives) > 1 or len(classes) > MOST_CLASSES:
+    if len(plan.alternatives) > 1 or len(classes) > MOST_CLASSES or _whole_stream(plan):
+        return None
+    if not plan.key and (skips(query) or _has_automaton(plan)):
         return None
     if plan.key:
         found = {v: c for v, c in plan.key[0].items() if _hashable(plan, c, translator)}
@@ -196,6 +224,11 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> Parti
     if not chosen:
         return None
     return Partial(tuple(chosen.get(leaf.variable) for leaf in classes))
+
+
+def _has_automaton(plan: Plan) -> bool:
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return any(isinstance(node, Automaton) for node in nodes)
 
 
 def _places(conjunct: Conjunct) -> tuple[Place, Place] | None:

@@ -54,8 +54,10 @@ def _class(
         conditions.append(_type_test(type_column, columns[type_column], types))
         texts.append(_type_text(type_column, types))
     for part in plan.key:
-        # In a keyed query a row without key takes part in nothing.
-        conditions.append(named(part[leaf.variable]).isNotNull())
+        # In a keyed query a row without key takes part in nothing; but what looks at the whole
+        # stream may have no key.
+        if leaf.variable in part:
+            conditions.append(named(part[leaf.variable]).isNotNull())
     for predicate in (c for f in leaf.filters for c in conjuncts(f)):
         column = translator.column(predicate)
         if column is None:
