@@ -68,10 +68,11 @@ class Buffer:
         """Add events of the store: those at the places `own` of what begins with this row."""
         self.reserve(len(own))
         new = slice(self.n, self.n + len(own))
-        self.records.start[new] = ticks.opened[own]
-        self.records.end[new] = ticks.clock[own]
-        self.records.first[new] = ticks.begin[own]
-        self.records.last[new] = ticks.position[own]
+        end, last = ticks.clock[own], ticks.position[own]
+        self.records.end[new] = end
+        self.records.last[new] = last
+        self.records.start[new] = end if ticks.opened is ticks.clock else ticks.opened[own]
+        self.records.first[new] = last if ticks.begin is ticks.position else ticks.begin[own]
         self.records.slots[0, new] = own + row
         self.n += len(own)
 
@@ -94,14 +95,15 @@ class Buffer:
         self.base += self.n - len(records)
         self.n = self.visible = len(records)
 
-    def renumber(self, kept: NDArray[np.bool_], old: int, new: int) -> None:
-        """Of the rows from `old` on only these are left, and begin with `new`: keep the records
-        of those, which are primitive events."""
-        rows = self.records.slots[0, : self.n] - old
-        own = np.flatnonzero((rows >= 0) & kept[np.maximum(rows, 0)])
-        places = np.cumsum(kept) - 1
-        self.choose(own)
-        self.records.slots[0, : self.n] = places[rows[own]] + new
+    def renumber(self, kept: Ints, new: int) -> None:
+        """Only these rows are left, and begin with `new`: keep the records of those, which are
+        primitive events."""
+        rows = self.records.slots[0, : self.n]
+        places = np.searchsorted(rows, kept)
+        places[places == self.n] = 0  # where there is another row, if any
+        own = np.flatnonzero(rows[places] == kept) if self.n else places[:0]
+        self.choose(places[own])
+        self.records.slots[0, : self.n] = own + new
 
     def expire(self, eat: int, most: int) -> None:
         """Forget records that ended at or before the clock `eat`, at most so many.

@@ -119,13 +119,14 @@ class Engine:
     def _compact(self) -> None:
         """Without a window, an automaton knows which events may still matter: drop the others
         once they are the most."""
-        kept, store = self.tree.needed(), self.context.store
-        if kept is None or 2 * int(kept.sum()) > store.n:
+        needed, store = self.tree.needed(), self.context.store
+        if needed is None or 2 * int(np.count_nonzero(needed)) > store.n:
             return
-        old = store.base
+        kept = np.flatnonzero(needed)
+        rows = kept + store.base
         store.keep(kept)
         for leaf in self.leaves.values():
-            leaf.out.renumber(kept, old, store.base)
+            leaf.out.renumber(rows, store.base)
         self.tree.renumber(kept, store.base)
 
     def finish(self) -> Iterator[pa.RecordBatch]:

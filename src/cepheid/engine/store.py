@@ -96,10 +96,10 @@ class EventStore:
         if len(self.interner) > self._limit:
             self._forget()
 
-    def keep(self, kept: Valid) -> None:
+    def keep(self, kept: Ints) -> None:
         """Forget all rows but these, which get the last of the numbers."""
         self.version += 1
-        self.base += self.n - int(kept.sum())
+        self.base += self.n - len(kept)
         ends = (self.time, self.position, self.clock)
         self.time, self.position, self.clock = (values[kept] for values in ends)
         if self.lasting:
@@ -109,7 +109,7 @@ class EventStore:
             self.start, self.begin, self.opened = self.time, self.position, self.clock
         self.n = len(self.time)
         for name, column in self.arrow.items():
-            self.arrow[name] = None if column is None else column.filter(pa.array(kept))
+            self.arrow[name] = None if column is None else column.take(pa.array(kept))
         for key, values in self.values.items():
             self.values[key] = values[kept]
             valid = self.valid[key]

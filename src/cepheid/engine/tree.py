@@ -145,7 +145,7 @@ class Tree:
         assert isinstance(root, AutomatonOperator)
         return root.needed
 
-    def renumber(self, kept: NDArray[np.bool_], base: int) -> None:
+    def renumber(self, kept: NDArray[np.int64], base: int) -> None:
         """Only these rows are left in the store, and begin with this number."""
         for root in self.roots:
             if isinstance(root, AutomatonOperator):

@@ -16,11 +16,17 @@ from numpy.typing import NDArray
 
 from cepheid.engine.columns import Column, as_integers
 from cepheid.engine.store import EventStore
+from cepheid.kernels import load
+from cepheid.kernels.compile import Kernel
+from cepheid.kernels.templates.automaton import SORT
 
 Ints = NDArray[np.int64]
 
 Key = tuple[Column | None, ...]
 """One part of the key: the column of each class."""
+
+DENSE = 2
+"""As many numbers as this for each row may be spent on keys that no row has."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +45,20 @@ class Listed:
 
 
 def lay_out(
-    store: EventStore, positions: Ints, classes: Sequence[Ints], key: Sequence[Key]
+    store: EventStore, positions: Ints, classes: Sequence[Ints], key: Sequence[Key], jit: bool
 ) -> tuple[list[Listed], int]:
     """The classes' rows key by key, and the number of keys. A class that has no column for the key
     is whole in every key."""
     if not key:
         return [_whole(rows, positions, 1) for rows in classes], 1
-    parted = [n for n in range(len(classes)) if all(part[n] is not None for part in key)]
-    codes, keys = _codes(
-        store, [classes[n] for n in parted], [[part[n] for n in parted] for part in key]
-    )
-    of = dict(zip(parted, codes, strict=True))
+    read = [tuple(part[n] for part in key) for n in range(len(classes))]
+    codes, keys = _codes(store, list(dict.fromkeys(own for own in read if None not in own)))
+    sort = load(SORT, jit)
     return [
-        _parted(rows, of[n], keys, positions) if n in of else _whole(rows, positions, keys)
-        for n, rows in enumerate(classes)
+        _whole(rows, positions, keys)
+        if None in own
+        else _parted(rows, codes[own], keys, positions, sort)
+        for rows, own in zip(classes, read, strict=True)
     ], keys
 
 
@@ -60,53 +66,35 @@ def _whole(rows: Ints, positions: Ints, keys: int) -> Listed:
     return Listed(rows, positions[rows], np.zeros(keys, np.int64), np.full(keys, len(rows)))
 
 
-def _codes(
-    store: EventStore, classes: list[Ints], key: list[list[Column | None]]
-) -> tuple[list[Ints], int]:
-    """A number for each row of each class; equal where the keys are."""
-    cuts = np.cumsum([len(rows) for rows in classes])
+def _codes(store: EventStore, read: list[Key]) -> tuple[dict[Key, Ints], int]:
+    """For each of the tuples of columns, a number for each row of the store; equal where the keys
+    are. Mostly all classes read the same columns."""
     combined: Ints | None = None
     keys = 1
-    for part in key:
-        same = all(column == part[0] for column in part)
-        if same and part[0] is not None:
-            # One encoding of the whole store serves all classes.
-            everything, count = _encode(as_integers(store.values[part[0]]))
-            own = np.concatenate([everything[rows] for rows in classes])
-        else:
-            values = [
-                as_integers(store.values[column][rows])
-                for column, rows in zip(part, classes, strict=True)
-                if column is not None
-            ]
-            own, count = _encode(np.concatenate(values))
+    for part in zip(*read, strict=True):
+        values = [as_integers(store.values[column]) for column in part if column is not None]
+        own, count = _encode(values[0] if len(values) == 1 else np.concatenate(values))
         if combined is None:
             combined, keys = own, count
         else:
             combined, keys = _encode(combined * count + own)
     assert combined is not None
-    return np.split(combined, cuts[:-1]), keys
+    return dict(zip(read, np.split(combined, len(read)), strict=True)), keys
 
 
 def _encode(values: Ints) -> tuple[Ints, int]:
+    """Numbers from 0 up, and how many. Integers that lie close together are such numbers."""
+    if len(values) == 0:
+        return values, 0
+    low, high = int(values.min()), int(values.max())
+    if high - low < DENSE * len(values):
+        return values - low, high - low + 1
     encoded = pc.dictionary_encode(pa.array(values))
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def _parted(rows: Ints, codes: Ints, keys: int, positions: Ints) -> Listed:
-    order = _order(codes, keys)
-    rows = rows[order]
-    counts = np.bincount(codes, minlength=keys)
-    ends = np.cumsum(counts)
-    return Listed(rows, positions[rows], ends - counts, ends)
-
-
-def _order(codes: Ints, keys: int) -> Ints:
-    """What sorts the codes and keeps the order of equal ones. NumPy sorts 16-bit numbers digit by
-    digit, which is many times faster than comparing."""
-    low = (codes & 0xFFFF).astype(np.uint16)
-    order = np.argsort(low, kind="stable")
-    if keys > 1 << 16:
-        high = (codes >> 16).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
-    return order
+def _parted(rows: Ints, codes: Ints, keys: int, positions: Ints, sort: Kernel) -> Listed:
+    begins, ends = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
+    listed, at = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    sort(codes, rows, positions, begins, ends, listed, at)
+    return Listed(listed, at, begins, ends)
