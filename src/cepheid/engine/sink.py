@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cepheid.engine.automaton.operator import AutomatonOperator
 from cepheid.engine.columns import Column
 from cepheid.engine.operators import FOREVER, Operator
 from cepheid.engine.output import Projection
 from cepheid.engine.skipping import (
     Considered,
+    Freeing,
     Memory,
     Reader,
     key_columns,
@@ -153,6 +155,12 @@ class Choosing(Sink):
         self._context = roots[0].context
         self._memory = Memory(self._context.jit)
         self._held: list[Held] = []
+        self._freeing: Freeing | None = None
+        if isinstance(roots[0], AutomatonOperator) and skip in (
+            Skip.TO_NEXT_EVENT,
+            Skip.PAST_LAST_EVENT,
+        ):
+            self._freeing = Freeing(plan, roots[0], self._memory)
 
     def columns(self) -> Iterable[Column]:
         return key_columns(self._plan)
@@ -178,6 +186,8 @@ class Choosing(Sink):
     def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
         yield from self._decide(min(undecided, self._known()))
         self._memory.forget(self._floor())
+        if self._freeing is not None:
+            self._freeing.free()
 
     def _known(self) -> int:
         """The position before which all events are known."""

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay, walk
+from cepheid.engine.automaton.operator import AutomatonOperator
 from cepheid.engine.columns import Column, as_integers, hashes
 from cepheid.engine.operators import FOREVER, Operator
 from cepheid.kernels import load
-from cepheid.kernels.templates.skipping import SKIP
+from cepheid.kernels.templates.skipping import BOUNDS, SKIP
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Automaton, Plan
 
@@ -262,6 +263,34 @@ class Reader:
 _NONE: Ints = np.zeros(0, np.int64)
 
 
+class Freeing:
+    """Frees the starts of an automaton of which every match would be dropped: SKIP PAST LAST EVENT
+    rules out all before a bound that only ever rises, SKIP TO NEXT EVENT those that have had their
+    match. (The other modes may let an earlier start in again.)"""
+
+    def __init__(self, plan: Plan, root: AutomatonOperator, memory: Memory) -> None:
+        assert plan.after_match is not None
+        self._root = root
+        self._memory = memory
+        self._by_row = plan.after_match.skip is Skip.TO_NEXT_EVENT
+        self._moved = moves_ends(plan)
+        self._plan = plan
+
+    def free(self) -> None:
+        store = self._root.context.store
+        if not len(self._memory):
+            return
+        for entry, variable, rows in self._root.starts():
+            columns = [_column(self._plan, part[variable]) for part in self._plan.key]
+            keys = [as_integers(store.values[column][rows]) for column in columns]
+            lead = (store.start if self._moved else store.begin)[rows]
+            if self._by_row:
+                lead = rows + store.base
+                keys.append(lead)
+            table = np.column_stack(keys) if keys else np.zeros((len(rows), 0), np.int64)
+            self._root.free(entry, rows[lead < self._memory.bounds(table)])
+
+
 def key_columns(plan: Plan) -> Iterator[Column]:
     """What the store must keep, so that keys can be told apart."""
     for part in plan.key:
@@ -288,6 +317,7 @@ class Memory:
 
     def __init__(self, jit: bool) -> None:
         self._kernel: Callable[..., Any] = load(SKIP, jit)
+        self._lookup: Callable[..., Any] = load(BOUNDS, jit)
         self._limit = FORGET_AT
         self._allocate(0, 0)
 
@@ -324,6 +354,15 @@ class Memory:
         self._allocate(room, parts)
         if len(chosen):
             self._apply(hashed, keys, bounds, bounds)
+
+    def bounds(self, keys: Ints) -> Ints:
+        """The bound that matches of each of these keys have set so far."""
+        found = np.full(len(keys), -FOREVER)
+        if self._count:
+            hashed = hashes(((column, None) for column in keys.T), len(keys))
+            memory = (self._table, self._hashes, self._keys, self._bounds)
+            self._lookup(hashed, keys, memory, found)
+        return found
 
     def preview(self, matches: Considered) -> Ints:
         """Which of these would be kept if no others came; nothing is remembered."""

@@ -7,7 +7,7 @@ it waits for was found, or a strict step was broken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -267,6 +267,20 @@ class AutomatonOperator(Operator):
 
     def undecided(self) -> int:
         return self._undecided
+
+    def starts(self) -> Iterator[tuple[int, str, Ints]]:
+        """In how many ways a match can start: for each, the variable and the rows (in the store)
+        that are alive."""
+        base = self.context.store.base
+        for entry, n in enumerate(self._program.starts):
+            leaf = self.inputs[n]
+            rows = leaf.out.records.slots[0, : leaf.out.visible] - base
+            rows = rows[(rows >= 0) & (rows < self._alive.shape[1])]
+            yield entry, self.node.leaves[n].variable, rows[self._alive[entry, rows] != 0]
+
+    def free(self, entry: int, rows: Ints) -> None:
+        """No match that starts with these rows counts any more."""
+        self._alive[entry, rows] = 0
 
     def settle(self) -> None:
         """When nobody needs the groups of matches any more."""
