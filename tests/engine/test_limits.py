@@ -1,0 +1,213 @@
+"""What is held without a window: what a match may still need, no more than the caller allows, and
+nothing at all without a bound if the data may never end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.engine.run import Engine
+from cepheid.options import Limit, Options
+from cepheid.planner import prepare
+from cepheid.query import Query
+
+BATCH, KEYS = 400, 20
+NAMED: dict[str, Any] = {"time": "ts", "type": "type", "jit": False}
+
+
+def batch(first: int, types: Sequence[str], ids: Sequence[int]) -> pa.RecordBatch:
+    """One event per tick."""
+    times = np.arange(first, first + len(types))
+    return pa.record_batch({"ts": times, "type": pa.array(types), "id": pa.array(ids)})
+
+
+def random_stream(batches: int) -> Iterator[pa.RecordBatch]:
+    random = np.random.default_rng(5)
+    for n in range(batches):
+        types = random.choice(["A", "B", "C"], BATCH)
+        yield batch(n * BATCH, types.tolist(), random.integers(0, KEYS, BATCH).tolist())
+
+
+def visits(keys: int) -> Iterator[pa.RecordBatch]:
+    """Every key has A, B, C and never comes again; four keys at a time take turns."""
+    for n in range(0, keys, 4):
+        ids = [n, n + 1, n + 2, n + 3]
+        yield batch(3 * n, ["A"] * 4 + ["B"] * 4 + ["C"] * 4, ids * 3)
+
+
+def engine_for(query: str, limit: Limit | None = None) -> Engine:
+    schema = batch(0, ["A"], [0]).schema
+    options = Options(time="ts", type="type", limit=limit)
+    return prepare(Query(query).bind(schema, options), options).engine(schema, jit=False)
+
+
+def held(engine: Engine, batches: Iterable[pa.RecordBatch]) -> list[int]:
+    """The number of events in the store after each batch."""
+    sizes = []
+    for events in batches:
+        for _ in engine.push(events):
+            pass
+        sizes.append(engine.context.store.n)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most"),
+    [
+        # Of a key, the start and what followed it. As much again may stay until it is worth
+        # the effort to drop it.
+        ("A a => B b => C c WHERE [id]", 2 * (2 * KEYS + 1)),
+        ("A a => B b => C c", 2 * 3),
+        ("A a => B b WHERE [id] AFTER MATCH SKIP PAST LAST EVENT", 2 * (KEYS + 1)),
+    ],
+)
+def test_strict_patterns_hold_what_is_unbroken(pattern: str, most: int) -> None:
+    engine = engine_for(f"PATTERN {pattern}")
+    sizes = held(engine, random_stream(40))
+    assert engine.counts.matches > 100
+    assert 0 < max(sizes) <= most
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "A a -> B b -> C c WHERE [id]",
+        "A a => B+ b => C c WHERE [id]",
+        "(A a -> B b) \\ C c WHERE [id]",
+        "A a -> B b WHERE [id] AFTER MATCH SKIP TO LAST b",
+    ],
+)
+def test_what_is_held_does_not_grow_with_the_stream(pattern: str) -> None:
+    engine = engine_for(f"PATTERN {pattern}")
+    sizes = held(engine, random_stream(40))
+    assert engine.counts.matches > 100
+    assert max(sizes[20:]) <= 1.5 * max(sizes[:20])
+    assert max(sizes) < BATCH
+
+
+@pytest.mark.parametrize("operator", ["->", "=>"])
+@pytest.mark.parametrize("after", ["", "AFTER MATCH SKIP PAST LAST EVENT"])
+def test_many_keys_stay_within_the_limit(operator: str, after: str) -> None:
+    """No key needs anything once it has its match, so that four are held at a time: three events
+    of each, before the last is complete."""
+    query = f"PATTERN A a {operator} B b {operator} C c WHERE [id] {after}"
+    engine = engine_for(query, Limit(per_key=3, total=12))
+    sizes = held(engine, visits(2000))
+    for _ in engine.finish():
+        pass
+    assert engine.counts.matches == 2000
+    assert max(sizes) <= 24
+
+
+def test_a_start_that_waits_holds_up_no_other_key() -> None:
+    """Key 0 waits for its B for ever; matches of the others come out as they are found."""
+    query = "PATTERN A a -> B b WHERE [id] AFTER MATCH SKIP PAST LAST EVENT"
+    engine = engine_for(query, Limit(per_key=3, total=12))
+    sizes = held(engine, [batch(-1, ["A"], [-1])])
+    sizes += held(engine, visits(400))
+    assert engine.counts.matches >= 396  # the last ones may wait for simultaneous events
+    assert max(sizes) <= 24
+
+
+WAITING = (["A", "A", "A", "A", "A", "A", "A", "X"], [1, 1, 2, 1, 2, 1, 1, 9])
+"""Five events that wait for a B of key 1, and two for one of key 2."""
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (Limit(per_key=4), r"5 events .* of one key \(per_key\), and the limit is 4: .*Add WITHIN"),
+        (Limit(total=6), r"7 events .* altogether \(total\), and the limit is 6: .*larger limit"),
+        (Limit(per_key=4, total=7), "of one key"),
+        (Limit(per_key=5, total=6), "altogether"),
+    ],
+)
+@pytest.mark.parametrize("after", ["", "WITHIN 100", "AFTER MATCH SKIP TO NEXT EVENT"])
+def test_more_than_the_limit_is_an_error(limit: Limit, message: str, after: str) -> None:
+    engine = engine_for(f"PATTERN A a -> B b WHERE [id] {after}", limit)
+    with pytest.raises(cep.StateLimitError, match=message):
+        held(engine, [batch(0, *WAITING)])
+
+
+def test_as_much_as_the_limit_is_none() -> None:
+    engine = engine_for("PATTERN A a -> B b WHERE [id]", Limit(per_key=5, total=7))
+    assert held(engine, [batch(0, *WAITING)]) == [7]
+
+
+def test_what_was_found_before_comes_out() -> None:
+    batches = [batch(0, ["A", "B", "X"], [1, 1, 1]), batch(3, *WAITING)]
+    found = cep.match(iter(batches), "PATTERN A -> B WHERE [id]", limit=Limit(total=6), **NAMED)
+    assert next(found).column("match_end").to_pylist() == [1]
+    with pytest.raises(cep.StateLimitError):
+        list(found)
+
+
+# ── data that may never end ──────────────────────────────────────────────────
+
+
+NEVER_ENDS = """\
+CEP407: on data that may never end, a pattern without a window could hold ever more events
+  query:1:9
+  1 | PATTERN A a -> B b
+    |         ^^^^^^^^^^ add WITHIN 10 units, or pass limit=Limit(total=100_000) for the run"""
+
+
+def endless() -> Iterator[pa.RecordBatch]:
+    """A test that reads on fails instead of hanging."""
+    yield batch(0, ["A", "B", "X"], [1, 1, 1])
+    raise AssertionError("read on")
+
+
+def test_an_iterator_may_be_endless() -> None:
+    with pytest.raises(cep.QueryError) as error:
+        cep.match(endless(), "PATTERN A a -> B b", **NAMED)
+    assert str(error.value) == NEVER_ENDS
+
+
+@pytest.mark.parametrize("query", ["PATTERN A => B", "PATTERN A ; B USING STRICT CONTIGUITY"])
+def test_strict_ones_too(query: str) -> None:
+    with pytest.raises(cep.QueryError, match="CEP407"):
+        cep.match(endless(), query, **NAMED)
+
+
+def test_so_may_a_reader_and_a_stream_of_several() -> None:
+    first = batch(0, ["A"], [1])
+    reader = pa.RecordBatchReader.from_batches(first.schema, endless())
+    with pytest.raises(cep.QueryError, match="CEP407"):
+        cep.match(reader, "PATTERN A -> B", **NAMED)
+    streams = {"A": pa.Table.from_batches([first]), "B": endless()}
+    with pytest.raises(cep.QueryError, match="CEP407"):
+        cep.match(streams, "PATTERN A -> B", time="ts")
+
+
+def test_a_limit_of_nothing_is_none() -> None:
+    with pytest.raises(cep.QueryError, match="CEP407"):
+        cep.match(endless(), "PATTERN A -> B", limit=Limit(), **NAMED)
+
+
+@pytest.mark.parametrize(
+    ("query", "limit"),
+    [
+        ("PATTERN A a -> B b", Limit(total=9)),
+        ("PATTERN A a -> B b", Limit(per_key=9)),
+        ("PATTERN A a -> B b WITHIN 2", None),
+        ("PATTERN B b", None),
+        ("PATTERN B b | C c", None),
+    ],
+)
+def test_what_is_bounded_runs(query: str, limit: Limit | None) -> None:
+    found = cep.match(endless(), query, limit=limit, **NAMED)
+    assert next(found).column("match_end").to_pylist() == [1]
+
+
+def test_finite_data_need_no_bound() -> None:
+    """Also as a list of batches: it has an end."""
+    batches, query = list(visits(8)), "PATTERN A -> B WHERE [id]"
+    assert cep.match(pa.Table.from_batches(batches), query, **NAMED).num_rows == 8
+    reader: Any = cep.match(batches, query, **NAMED)
+    assert reader.read_all().num_rows == 8
