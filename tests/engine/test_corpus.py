@@ -37,13 +37,10 @@ TREES = [
 OTHERS = [
     Setup(engine="automaton"),
     Setup(engine="automaton", cuts=(1,)),
-    Setup(engine="automaton", cuts=(2,)),
     Setup(engine="automaton", cuts=(2, 3), round_size=1),
-    Setup(engine="automaton", cuts=(5,), round_size=2),
     Setup(engine="automaton", cuts=(4, 1), round_size=3),
-    Setup(engine="nfa"),
-    Setup(engine="nfa", cuts=(1,)),
-    Setup(engine="auto"),
+    Setup(engine="nfa", cuts=(3,)),
+    Setup(engine="mixed", cuts=(3,), round_size=2),
     Setup(engine="auto", cuts=(2, 3), round_size=1),
 ]
 

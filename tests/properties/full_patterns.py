@@ -152,9 +152,9 @@ class FullPatterns(Patterns, FullConditions):
     ) -> tuple[str, str]:
         """A closure; `anchored`: something stands before it, so that it may be the last part."""
         quantifier = self.choose(*(RUNS if free and self.chance(40) else (*OPEN, "+", "+", "{2}")))
-        mode = "" if quantifier in RUNS else self.choose(*MODES)
+        mode = "" if quantifier in (*RUNS, "?") else self.choose(*MODES)
         if free and quantifier not in RUNS:
-            mode = "RUNS"
+            quantifier, mode = quantifier.replace("?", "+"), "RUNS"
         first = len(self.variables)
         kind = Kind.OPTIONAL if quantifier == "?" else Kind.GROUP
         if most >= (2 if anchored else 3) and self.chance(50):

@@ -22,7 +22,7 @@ class Patterns(Drawing):
         return MOST_CLASSES - len(self.variables)
 
     def atom(self, kind: Kind = Kind.SINGLE, negation: int | None = None, suffix: str = "") -> str:
-        name = "abcde"[len(self.variables)]
+        name = "abcdefgh"[len(self.variables)]
         kinds = [name.upper()]
         if self.types and self.chance(self.repeats):
             kinds = [self.choose(*self.types)]
