@@ -114,3 +114,158 @@ def test_corpus(spark: SparkSession, file: str) -> None:
             if oracle:
                 want[case.name, how] = oracle
     assert collected(matches) == want
+
+
+def stream(rows: int, seed: int = 1) -> pa.Table:
+    """Events of four types, some without a key; `row` is the place in the input and the tie."""
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "row": np.arange(rows),
+            "ts": np.sort(random.integers(0, 3 * rows, rows)),
+            "name": random.choice(["A", "B", "C", "D"], rows),
+            "id": pa.array(random.integers(0, 5, rows), mask=random.random(rows) < 0.05),
+            "other": random.integers(0, 5, rows),
+            "x": random.random(rows).round(2),
+        }
+    )
+
+
+WHERE = {"time": "ts", "type": "name", "tie": "row"}
+
+
+@pytest.mark.parametrize(
+    ("query", "partitionings"),
+    [
+        (
+            "PATTERN A a -> B b => !D d ; C+ c WHERE [id] AND b.x > a.x WITHIN 90",
+            ("key", "slices", "partial"),
+        ),
+        ("PATTERN A a => B b WHERE a.id = b.other WITHIN 50", ("slices", "single")),
+        (
+            "PATTERN A a -> (B b @ 20) ; !C c WHERE a.x < b.x AND c.x > 0.8 WITHIN 40",
+            ("slices", "single"),
+        ),
+        (
+            "PATTERN A a -> B b WHERE a.id = b.other AFTER MATCH SKIP PAST LAST EVENT",
+            ("key", "partial", "single"),
+        ),
+        ("PATTERN A a AFTER MATCH SKIP TO NEXT EVENT", ("auto", "single")),
+        ("PATTERN A a => !B b WITHIN 2", ("auto", "single")),
+    ],
+)
+def test_random_events(spark: SparkSession, query: str, partitionings: tuple[str, ...]) -> None:
+    """As in process, on more events than the oracle could go through."""
+    events = stream(900)
+    want = in_process(events, query, jit=False, **WHERE)
+    assert want
+    got = on_spark(frame(spark, events), query, partitionings, partitions=3, **WHERE)
+    assert got == dict.fromkeys(partitionings, want)
+
+
+def test_other_streams_break_a_strict_pattern(spark: SparkSession) -> None:
+    """Also rows of a stream that the pattern doesn't name; FROM leaves it out."""
+    streams = {
+        "A": spark.createDataFrame(pa.table({"ts": [1, 5], "id": [1, 1]})),
+        "B": spark.createDataFrame(pa.table({"ts": [3, 6], "id": [1, 1]})),
+        "C": spark.createDataFrame(pa.table({"ts": [2], "note": ["x"]})),
+    }
+    text = "PATTERN A a => B b {} RETURN a.ts AS a, b.ts AS b"
+    rows = cep.match(streams, text.format(""), time="ts", jit=False).collect()
+    assert [tuple(row)[:2] for row in rows] == [(5, 6)]
+    named = cep.match(streams, text.format("FROM A, B"), time="ts", jit=False).collect()
+    assert sorted(tuple(row)[:2] for row in named) == [(1, 3), (5, 6)]
+
+
+WINDOW = "each slice has a copy of the window before it"
+DIFFERENT = "`=>` and STRICT look at the whole stream, since the key is called differently"
+KEY = "WHERE connects all variables by the key, so matches never cross keys"
+
+
+@pytest.mark.parametrize(
+    ("query", "layout", "reason"),
+    [
+        ("A -> B WHERE [id]", "key id", KEY),
+        ("A -> B", "single", "without a window nothing can be cut"),
+        ("A -> B WITHIN 5", "slices", f"no key connects all variables; {WINDOW}"),
+        ("A -> B WITHIN 5 EVENTS", "single", "the window counts events of the whole stream"),
+        ("A a => B b WHERE [id]", "key id", KEY),
+        ("A a => B b WHERE a.id = b.other WITHIN 5", "slices", f"{DIFFERENT}; {WINDOW}"),
+        (
+            "A a => B b WHERE a.id = b.other",
+            "single",
+            f"{DIFFERENT}, and without a window nothing can be cut",
+        ),
+        ("A a -> B b WHERE a.id = b.other", "key id = other", KEY),
+        (
+            "A ; B WITHIN 5 AFTER MATCH NO SKIP",
+            "slices",
+            f"no key connects all variables; {WINDOW}",
+        ),
+        (
+            "A ; B WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT",
+            "single",
+            "AFTER MATCH chooses among all matches, and no key parts them",
+        ),
+        ("A ; B WHERE [id] WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT", "key id", KEY),
+        ("A a WHERE [id] AFTER MATCH SKIP TO NEXT EVENT", "key id", KEY),
+        (
+            "A a => !B b WITHIN 5",
+            "single",
+            "a strict negation looks at the next event, however late it comes",
+        ),
+        (
+            "A a => !B b ; C* c WITHIN 5",
+            "single",
+            "a strict negation looks at the next event, however late it comes",
+        ),
+        (
+            "A a => !B b ; C+ c WITHIN 5",
+            "slices",
+            f"no key connects all variables; {WINDOW}",
+        ),
+        ("A+ RUNS WITHIN 5", "slices", f"no key connects all variables; {WINDOW}"),
+    ],
+)
+def test_how_the_work_is_cut(spark: SparkSession, query: str, layout: str, reason: str) -> None:
+    events = spark.createDataFrame(stream(1))
+    found = cep.Query(f"PATTERN {query}").explain(events, time="ts", type="name", partitions=4)
+    distribution = dict(found.distribution)
+    assert distribution["partitioning"].startswith(layout)
+    assert distribution["why"] == reason
+
+
+@pytest.mark.parametrize(
+    ("query", "partitioning", "message"),
+    [
+        ("A a -> B b -> C c WHERE b.id = c.id WITHIN 5", "partial", "need a key"),
+        ("A a ; B b ; C c WHERE b.id = c.id WITHIN 5 AFTER MATCH SKIP TO LAST b", "partial", "key"),
+        ("A a => B b WHERE a.id = b.other WITHIN 5", "partial", "an equality"),
+        ("A a => B b WHERE a.id = b.other WITHIN 5", "key", "look at the whole stream"),
+        ("A -> B WHERE [id]", "slices", "in time: without a window"),
+        ("A ; B WITHIN 5 AFTER MATCH SKIP PAST LAST EVENT", "slices", "in time: AFTER MATCH"),
+        ("A => !B WITHIN 5", "slices", "in time: a strict negation"),
+    ],
+)
+def test_what_would_change_the_matches_is_refused(
+    spark: SparkSession, query: str, partitioning: str, message: str
+) -> None:
+    events = spark.createDataFrame(stream(1))
+    options: dict[str, Any] = {"time": "ts", "type": "name", "partitioning": partitioning}
+    with pytest.raises(PlanError, match=message):
+        cep.match(events, f"PATTERN {query}", **options)
+
+
+def test_the_limit_holds_in_workers(spark: SparkSession) -> None:
+    """The error says what is wrong and what to add, in whatever Spark wraps it."""
+    events = spark.createDataFrame(
+        pa.table({"ts": range(8), "name": [*"AAAAAAA", "X"], "id": [1] * 8})
+    )
+    text = "PATTERN A a -> B b WHERE [id]"
+    options: dict[str, Any] = {"time": "ts", "type": "name", "jit": False}
+    found = cep.match(events, text, limit=cep.Limit(per_key=6), **options)
+    with pytest.raises(
+        PythonException, match=r"StateLimitError: 7 events .*\(per_key\), and the limit is 6.*Add"
+    ):
+        found.collect()
+    assert cep.match(events, text, limit=cep.Limit(per_key=7), **options).count() == 0

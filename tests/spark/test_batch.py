@@ -255,7 +255,7 @@ def test_endless_data(spark: SparkSession) -> None:
     for query in ("PATTERN a", "PATTERN a -> b WITHIN 5 minutes"):
         with pytest.raises(UnsupportedError, match="streaming"):
             cep.match(endless, query, time="timestamp")
-    with pytest.raises(QueryError, match="CEP407.*may never end(.|\n)*add WITHIN 10 minutes"):
+    with pytest.raises(QueryError, match=r"CEP407.*may never end(.|\n)*add WITHIN 10 minutes"):
         cep.match(endless, "PATTERN a -> b", time="timestamp")
     with pytest.raises(QueryError, match="CEP407"):
         cep.match({"s": endless}, "PATTERN s a => s b", time="timestamp")
