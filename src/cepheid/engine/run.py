@@ -27,7 +27,8 @@ from cepheid.engine.operators import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
-from cepheid.plan.nodes import Automaton, Filter, Leaf, Node, Plan, walk
+from cepheid.language.ast import Exactly
+from cepheid.plan.nodes import Automaton, Filter, Kseq, Leaf, Node, Plan, Run, walk
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reading import leaves
 
@@ -284,12 +285,22 @@ class Engine:
 
 def _longest(plan: Plan) -> int | None:
     """Events that last as long as this take part in nothing. Joins would find that out by
-    themselves, but a match may be a single event. An automaton looks for itself: what `=> !Q`
-    forbids may be longer than the window."""
+    themselves, but a match may be a single event. They still stand between the events of a run,
+    and what `=> !Q` forbids may be longer than the window."""
     if plan.schema.start is None or plan.window is None:
         return None
     nodes = (node for root in plan.alternatives for node in walk(root))
-    return None if any(isinstance(node, Automaton) for node in nodes) else plan.window.size
+    return None if any(_looks_at_all(node) for node in nodes) else plan.window.size
+
+
+def _looks_at_all(node: Node) -> bool:
+    match node:
+        case Automaton() | Run():
+            return True
+        case Kseq():
+            return isinstance(node.quantifier, Exactly)
+        case _:
+            return False
 
 
 def _round_size(plan: Plan) -> int:
