@@ -24,7 +24,7 @@ from cepheid.query import Query
 from tests.corpus.reader import Case, bound, cases
 from tests.engine import test_scale as scale
 from tests.engine.harness import Setup, multiset, run
-from tests.engine.test_corpus import later
+from tests.engine.test_corpus import by_tree
 from tests.oracle.events import Event
 from tests.oracle.match import matches
 from tests.properties.strategies import cases as random_cases
@@ -164,7 +164,7 @@ def test_plans_that_ask_can_be_exchanged(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("mode", ASKING)
-@pytest.mark.parametrize("case", [c for c in cases() if not later(c)], ids=str)
+@pytest.mark.parametrize("case", [c for c in cases() if by_tree(c)], ids=str)
 def test_corpus(case: Case, mode: Propagation) -> None:
     check(case, Setup(round_size=2, propagation=mode))
 

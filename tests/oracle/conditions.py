@@ -65,7 +65,8 @@ class Search:
         at_hand = {v for v in conjunct.variables if self.element_at_hand(v, state)}
         target = element_target(conjunct, self.query)
         if target is not None:
-            return target in at_hand
+            # In a round of a repeated disjunction the target may be absent: it reads as NULL.
+            return target in at_hand or (state.env[target] is None and bool(at_hand))
         return conjunct.role is Role.NEGATION or not at_hand
 
     def element_at_hand(self, variable: str, state: State) -> bool:

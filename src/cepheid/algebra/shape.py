@@ -153,6 +153,13 @@ class Shape:
             case item:
                 self._pattern(item, outer=False, negated=True)
 
+    def _strict_negation(self, pattern: ast.Negation) -> None:
+        """Only of a single event is it known at the next position whether it is there."""
+        if not isinstance(pattern.item, ast.Atom | ast.AnyOf):
+            message = "after `=>` only an event can be negated: what follows it has no bound"
+            hint = "negate the event that must not come next, or use `;`"
+            self._add("CEP315", message, pattern.span, hint)
+
     def _unless(self, pattern: ast.Unless, *, outer: bool, negated: bool) -> None:
         if negated:
             message = "an exception can't stand inside a negation"
@@ -256,10 +263,12 @@ class Shape:
                 message = "two closures side by side: nothing says where one ends"
                 hint = "put an event between them, or give one a fixed size as in `{2}`"
                 self._add("CEP306", message, left.span.to(right.span), hint)
-        for item in pattern.items:
+        for operator, item in zip((None, *pattern.operators), pattern.items, strict=True):
             match item:
                 case ast.Negation():
                     self._negation(item, negated=negated)
+                    if operator is SequenceOperator.STRICT:
+                        self._strict_negation(item)
                 case ast.Closure():
                     self._closure(item, negated=negated)
                 case _:

@@ -208,6 +208,14 @@ class Engine:
             if last:
                 return
 
+    def _passed(self) -> int:
+        """The clock that everything has been looked at with. Where events are counted, others of
+        no class, or of the next key, may have moved it ahead of those that are held back."""
+        context, store = self.context, self.context.store
+        if context.in_time or not store.n:
+            return context.frontier
+        return int(store.clock[self._row - 1 - store.base])
+
     def _horizon(self, limit: int) -> Horizon:
         """Simultaneous events may come with the next round or batch, so the last position is not
         complete, unless a later time has been reached."""
@@ -227,7 +235,7 @@ class Engine:
         # A record may wait for its window behind one that began a window later, and look back
         # a window from its end.
         horizon = context.window * (3 if self.tree.waits else 1)
-        context.eat = max(-FOREVER, context.frontier - horizon)
+        context.eat = max(-FOREVER, self._passed() - horizon)
         self.tree.trim()
 
     # ── changing plans ──
