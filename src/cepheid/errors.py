@@ -57,13 +57,14 @@ class QueryError(CepheidError):
 class UnsupportedError(CepheidError):
     """The query means something, but no engine here runs it yet.
 
-    >>> import cepheid as cep
+    >>> import cepheid as cep, pyarrow as pa
+    >>> query = "PATTERN a @ 3 -> b WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT"
     >>> try:
-    ...     cep.Query("PATTERN A -> B").explain()
+    ...     cep.match(pa.table({"ts": [1], "id": [1]}), query, time="ts", tie="id")
     ... except cep.UnsupportedError as error:
     ...     print(error)
-    the next sequence `->` (SKIP TILL NEXT MATCH) is part of the language, but running it isn't
-    supported yet
+    AFTER MATCH SKIP in a pattern with a delay `@`, of events with a tie-break column, is part of
+    the language, but running it isn't supported yet
     """
 
 
