@@ -108,11 +108,20 @@ def _type_codes(
     column: pa.Array, types: Sequence[tuple[str, ...]]
 ) -> tuple[list[str], NDArray[np.integer]]:
     """Names, and for each row the place of its type among them; one past the end if it has none."""
-    if pa.types.is_dictionary(column.type):
-        names = [str(name) for name in column.dictionary.to_pylist()]
-        places = column.indices.cast(pa.int64())  # the index type may be too small for one more
-    else:
-        names = list(dict.fromkeys(name for wanted in types for name in wanted))
-        values = column if pa.types.is_string(column.type) else column.cast(pa.string())
-        places = pc.index_in(values, value_set=pa.array(names, pa.string()))
-    return names, pc.fill_null(places, len(names)).to_numpy(zero_copy_only=False)
+    names = list(dict.fromkeys(name for wanted in types for name in wanted))
+    if not pa.types.is_dictionary(column.type):
+        return names, _places(column, names)
+    known = np.append(_places(column.dictionary, names), len(names))
+    if len(names) < 128:
+        known = known.astype(np.int8)  # a gather's time is what it writes
+    own = column.indices
+    if own.null_count:
+        own = pc.fill_null(own.cast(pa.int64()), len(known) - 1)
+    return names, np.take(known, own.to_numpy())
+
+
+def _places(values: pa.Array, names: list[str]) -> NDArray[np.integer]:
+    text = values if pa.types.is_string(values.type) else values.cast(pa.string())
+    found = pc.index_in(text, value_set=pa.array(names, pa.string()))
+    places: NDArray[np.integer] = pc.fill_null(found, len(names)).to_numpy(zero_copy_only=False)
+    return places

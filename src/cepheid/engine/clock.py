@@ -98,7 +98,9 @@ class Ticker:
         everything = times(batch.column(self._time))
         if self._events:
             return self._number(batch, everything).of(rows)
-        self._check_order(everything, np.concatenate(([self._reached], everything[:-1])), False)
+        if everything[0] < self._reached or (everything[1:] < everything[:-1]).any():
+            before = np.concatenate(([self._reached], everything[:-1]))
+            self._check_order(everything, before, False)
         self._reached = int(everything[-1])
         if len(rows) == 0:
             return Ticks(rows, rows, rows, rows, rows, rows, self._reached)
