@@ -163,7 +163,8 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
         behind = min((spans[m] for m in spans if m > n), key=attrgetter("start"), default=None)
         neighbor = anchors.right if behind is None else behind
         upper = None if neighbor is None else neighbor.start
-        if n in other and waits(closure, lower, upper):
+        leads = lower is None and closure.mode is Mode.PREFIXES  # what stood before it is empty
+        if leads or (n in other and waits(closure, lower, upper)):
             if lower is None and item.after is NEXT:
                 raise AssertionError("binding refuses a leading closure before `->`")
             touched = None if neighbor is None else neighbor.first
@@ -215,7 +216,7 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
                 broken = True
             end = spans[n].end
         if not broken:
-            key = tuple(tuple(state.env[v] for v in positive(block[n].pattern)) for n in free)
+            key = tuple(tuple(state.env.get(v) for v in positive(block[n].pattern)) for n in free)
             yield Choice(state, key, end, fits)
 
 

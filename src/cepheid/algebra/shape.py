@@ -292,11 +292,16 @@ class Shape:
             message = "closures at both edges: each one's window would depend on the other's group"
             hint = "start or end the pattern with an event"
             self._add("CEP308", message, first.span.to(last.span), hint)
-        following = pattern.operators[present[1] - 1]
-        prefixes = isinstance(first, ast.Closure) and first.mode is ast.Mode.PREFIXES
-        if (_is_maximal(first) or prefixes) and following is SequenceOperator.NEXT:
-            message = "a closure that leads can't be followed by `->`: its group has no beginning"
-            self._add("CEP310", message, first.span, "use RUNS, or put an event before it")
+        for part, at in zip(parts, present[1:], strict=False):
+            if not isinstance(part, ast.Closure):
+                break
+            prefixes = part.mode is Mode.PREFIXES
+            following = pattern.operators[at - 1]
+            if (_is_maximal(part) or prefixes) and following is SequenceOperator.NEXT:
+                what = "a closure that leads can't be followed by `->`: its group has no beginning"
+                self._add("CEP310", what, part.span, "use RUNS, or put an event before it")
+            if _fewest(part) > 0:
+                break
 
 
 def _is_maximal(pattern: ast.Pattern) -> bool:
@@ -327,9 +332,17 @@ def _starts_with_event(pattern: ast.Pattern) -> bool:
 
 def _may_be_empty(closure: ast.Closure) -> bool:
     """As a choice of its own; an open group has neighbors, or is refused."""
-    quantifier = closure.quantifier
-    fewest = quantifier.low if isinstance(quantifier, ast.Between) else 0
-    return closure.mode is Mode.RUNS and not isinstance(quantifier, ast.Exactly) and fewest == 0
+    return closure.mode is Mode.RUNS and _fewest(closure) == 0
+
+
+def _fewest(closure: ast.Closure) -> int:
+    match closure.quantifier:
+        case ast.Between(low=low):
+            return low
+        case ast.Exactly(count=count):
+            return count
+        case ast.Optional():
+            return 0
 
 
 def _is_certain(pattern: ast.Pattern) -> bool:

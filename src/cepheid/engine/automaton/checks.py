@@ -148,6 +148,7 @@ class Checks(Sequences):
         code = self.code
         inner = (*path, 0)
         everything = list(positive(self.node.pattern))
+        self.looks_back = self.looks_back or limits.earliest is not None
         lower = None if limits.lower is None else code.let("a", limits.lower)
         upper = None if limits.upper is None else code.let("a", limits.upper)
         earliest = None if limits.earliest is None else code.let("a", limits.earliest)

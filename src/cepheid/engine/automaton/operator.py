@@ -84,7 +84,7 @@ class AutomatonOperator(Operator):
         self.pools = {name: Pool() for name in names if name in groups}
         self.groups = dict(self.pools)
         self.state = np.zeros(Run.POOLS + 2 * len(self.pools), np.int64)
-        self._program = Program("", 0, 0, (), False)
+        self._program = Program("", 0, 0, (), False, False)
         self._round: Round | None = None  # the one that is under way
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
@@ -235,7 +235,8 @@ class AutomatonOperator(Operator):
         """Which rows matches to come may need: those of a key from its first start on that is
         alive. More than the caller allows is an error."""
         context, store = self.context, self.context.store
-        if context.limit is None and context.window < FOREVER:
+        back = self._program.looks_back
+        if context.limit is None and back:
             return
         floors = np.full(round_.keys, FOREVER)
         floor = load(FLOOR, context.jit)
@@ -251,7 +252,7 @@ class AutomatonOperator(Operator):
         if self._whole and len(floors):
             needed[np.searchsorted(position, floors.min()) :] = True
         needed[np.searchsorted(position, round_.horizon) :] = True
-        self.needed = needed
+        self.needed = None if back else needed
         self._check(needed, most)
 
     def _earliest(self, round_: Round) -> int:

@@ -37,13 +37,14 @@ from cepheid.plan.nodes import Automaton
 class Program:
     """The source of a kernel, how many arrays it needs to work in (of whole numbers, and of
     others), and the classes of the events that a match can start with. `waits`: some matches are
-    known only after their window."""
+    known only after their window. `looks_back`: events before a start may matter."""
 
     source: str
     scratches: int
     sums: int
     starts: tuple[int, ...]
     waits: bool
+    looks_back: bool
 
 
 def write(
@@ -80,6 +81,7 @@ def write(
         len(writer.sums),
         tuple(writer.entries),
         writer.waits,
+        writer.looks_back,
     )
 
 
@@ -131,6 +133,7 @@ class _Writer(Checks):
         whole = self._whole(env)
         closure = edge.closure
         lower = None if edge.lower is None else code.let("a", edge.lower.end)
+        self.looks_back = self.looks_back or lower is None
         upper = None if edge.upper is None else code.let("a", edge.upper.start)
         limits = Limits(
             lower,
@@ -314,10 +317,11 @@ def _open_after(writer: _Writer, pattern: Pattern, path: Path, env: Env, after: 
         case Disjunction():
             n = env.choices[path]
             return _open_after(writer, pattern.items[n], (*path, n), env, after)
-        case Unless() | Delay() | Closure():
-            return negating(pattern.item) and _open_after(
-                writer, pattern.item, (*path, 0), env, after
-            )
+        case Closure():
+            # Of the last round; where its parts lie isn't known here.
+            return negating(pattern.item) and not after
+        case Unless() | Delay():
+            return _open_after(writer, pattern.item, (*path, 0), env, after)
 
 
 def _next_negations(pattern: Pattern) -> bool:

@@ -70,6 +70,7 @@ class Repeated(Groups):
         own = self.scratch("h")
         kept = {v: (self.scratch("g"), code.let("m", "0")) for v in names}
         lower = code.let("l", "-FAR" if limits.lower is None else limits.lower)
+        ended = None if closure.until is None else code.let("y", "False")
         next_ = None
         if touch is not None or strict or closure.strict:
             next_ = code.let("x", "FAR" if touch is None else touch)  # FAR: anywhere
@@ -94,13 +95,16 @@ class Repeated(Groups):
                     with code.block(f"if {chosen} < 0:"):
                         for target, source in zip(found_at, span.fields, strict=True):
                             code.line(f"{target} = {source}")
+                        if ended is not None:
+                            self._until(closure, bound, ended)
                         code.line(f"{chosen} = -{chosen}")
 
             control = replace(env.control, quiet=True, unordered=False, upper=limits.upper)
             self.parts(closure.item, inner, taken.under(control), lower, consider)
             self._no_round(env, limits, chosen)
             code.line(f"if {chosen} == 0: break")
-            self._until(closure, taken, kept)
+            if ended is not None:
+                code.line(f"if {ended}: break")
             for v in names:
                 rows, count = kept[v]
                 at = f"{chain.offsets[v]}[u({chain.count})]"
@@ -211,16 +215,14 @@ class Repeated(Groups):
             case None:
                 return []
 
-    def _until(self, closure: Closure, taken: Env, kept: dict[str, tuple[str, str]]) -> None:
-        if closure.until is None:
-            return
-        scope: dict[str, Place] = {v: Event(f"{rows}[0]", False) for v, (rows, _) in kept.items()}
-        env = replace(taken, scope={**taken.scope, **scope}, decided=taken.decided.union(kept))
-        low = self.lowering(env)
-        ends = low.true(without_absent(closure.until, env.decided - env.absent))
+    def _until(self, closure: Closure, bound: Env, ended: str) -> None:
+        """Whether the round at hand ends the group."""
+        assert closure.until is not None
+        low = self.lowering(bound)
+        ends = low.true(without_absent(closure.until, bound.decided - bound.absent))
         for text in low.inner:
             self.code.line(text)
-        self.code.line(f"if {ends}: break")
+        self.code.line(f"{ended} = {ends}")
 
     # ── choosing among rounds ──
 

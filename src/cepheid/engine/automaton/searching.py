@@ -49,6 +49,7 @@ class Searching(Conditions):
         self.scratches: list[str] = []
         self.sums: list[str] = []
         self.entries: list[int] = []  # the class of each loop that matches start with
+        self.looks_back = False  # events before a start may matter
         self.starting = True  # the next loop that is written is such a one
 
     def scratch(self, prefix: str) -> str:
@@ -202,6 +203,7 @@ class Searching(Conditions):
     ) -> None:
         """Members in any order, of distinct events."""
         control = env.control
+        self.looks_back = True
 
         def bind(n: int, env: Env) -> None:
             if n == len(pattern.items):

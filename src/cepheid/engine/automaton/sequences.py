@@ -157,6 +157,10 @@ class Sequences(Repeated):
         item = block.items[n]
         starting = self.starting
         lower = self._lower(block, n, env)
+        if lower is None and item.closure.mode is Mode.PREFIXES:
+            # What could stand before it is empty: it leads, and waits for the whole match.
+            self._choose(block, rest, env, right, right_names, then)
+            return
         neighbor = lower is not None and (n == 0 or n - 1 in block.free)
         limits = Limits(
             block.after if lower is None else lower, None if right is None else right.start
@@ -284,8 +288,8 @@ class Sequences(Repeated):
                 block.items[n].before,
                 block.items[n].after,
             )
-            for n in block.bound
-            if block.items[n].path not in env.spans
+            for n, item in enumerate(block.items)
+            if env.decided.isdisjoint(positive(item.closure.item))
         )
         return replace(env, edges=(*env.edges, *edges))
 
