@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.algebra.expressions import Whole
 from cepheid.algebra.patterns import Negation, positive, walk
@@ -116,15 +117,24 @@ def run(
 
 def increments(
     query: BoundQuery, events: Sequence[Event], setup: Setup = Setup()
-) -> list[list[Match]]:
-    """The matches that come out after each event, before time passes to infinity."""
+) -> dict[int, list[Match]]:
+    """The matches that come out at each time, when all events of that time are known: a row of no
+    class moves time on by one tick."""
     plan = plan_of(indexed(query), setup)
     data = _with_index(query, events)
     engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size)
-    return [
-        [_match(query, row) for matches in engine.push(batch) for row in matches.to_pylist()]
-        for batch in _cut(in_order(plan, data), (1,))
-    ]
+    time = query.schema.time
+    found: dict[int, list[Match]] = {}
+    for at in sorted({e.time for e in events}):
+        tick = pa.table(
+            {c: [at + 1 if c == time else None] for c in data.column_names}, data.schema
+        )
+        rows: list[dict[str, Any]] = []
+        for part in (data.filter(pc.equal(data[time], at)), tick):
+            for batch in part.combine_chunks().to_batches():
+                rows += [row for matches in engine.push(batch) for row in matches.to_pylist()]
+        found[at] = [_match(query, row) for row in rows]
+    return found
 
 
 def returned(
