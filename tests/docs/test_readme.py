@@ -40,7 +40,7 @@ def test_an_example_prints_what_it_says(example: Block, printed: Block) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 4
 
 
 def test_every_page_can_be_found() -> None:
