@@ -32,8 +32,9 @@ class Adaptation:
 
 @dataclass(frozen=True)
 class Limit:
-    """How many events may be held at most, because a match may still need them: of one key, and
-    altogether. A run that would need more stops with a `StateLimitError`; None is no limit."""
+    """How many events an automaton may hold at most, because a match may still need them: of one
+    key, and altogether. A run that would need more stops with a `StateLimitError`; None is no
+    limit. What trees and stacks hold is bounded by the window, and not counted."""
 
     per_key: int | None = None
     total: int | None = None
