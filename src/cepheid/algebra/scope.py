@@ -190,14 +190,14 @@ def declare(
                 for part in item.items:
                     visit(part, kind, negation)
             case ast.Negation():
-                visit(item.item, kind, next(counter))
+                visit(item.item, Kind.SINGLE, next(counter))  # each round has its own
             case ast.Closure():
                 optional = isinstance(item.quantifier, ast.Optional) and kind is Kind.SINGLE
                 visit(item.item, Kind.OPTIONAL if optional else Kind.GROUP, negation)
             case ast.Unless():
                 index = next(counter)
                 visit(item.item, kind, negation)
-                visit(item.exception, kind, index)
+                visit(item.exception, Kind.SINGLE, index)
             case ast.Delay():
                 visit(item.item, kind, negation)
             case _:

@@ -7,7 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.absence import without_absent
-from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration, Previous, variables, walk
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Call,
+    Every,
+    Expr,
+    MatchDuration,
+    Previous,
+    Some,
+    variables,
+    walk,
+)
 from cepheid.algebra.patterns import (
     Closure,
     Disjunction,
@@ -154,6 +164,12 @@ class Conditions:
                 return False
         return True
 
+    def present(self, expr: Expr, env: Env) -> Expr:
+        """What the condition says where some variables are absent: they read as NULL. In a round
+        that doesn't take a variable, aggregates of it still see the rounds before."""
+        earlier = frozenset(v for v in env.absent if f"{v}…" in env.scope)
+        return _present(expr, env.decided - env.absent, earlier)
+
     # ── tests ──
 
     def lowering(self, env: Env, duration: str | None = None) -> Reading:
@@ -169,7 +185,7 @@ class Conditions:
             conjunct = self.node.where[n]
             if not self.applies(conjunct.variables, env):
                 continue
-            condition = without_absent(conjunct.expression, env.decided - env.absent)
+            condition = self.present(conjunct.expression, env)
             before = self._first_holds(conjunct, env)
             if before is None:
                 low.require([condition])
@@ -199,7 +215,7 @@ class Conditions:
         low = self.lowering(env, duration)
         for condition in conditions:
             if self.applies(tuple(variables(condition)), env):
-                low.require([without_absent(condition, env.decided - env.absent)])
+                low.require([self.present(condition, env)])
         with self.inside(low):
             yield
 
@@ -215,12 +231,36 @@ class Conditions:
         self.code.level -= low.depth
 
 
+def _present(expr: Expr, present: frozenset[str], earlier: frozenset[str]) -> Expr:
+    match expr:
+        case Aggregate(argument=argument, variable=v) if v in earlier and argument is not None:
+            return replace(expr, argument=_present(argument, present | {v}, earlier))
+        case Every(variable=v, condition=condition) | Some(variable=v, condition=condition) if (
+            v in earlier
+        ):
+            return replace(expr, condition=_present(condition, present | {v}, earlier))
+        case Aggregate(variable=v) | Previous(variable=v) if v in earlier:
+            return expr
+        case Call():
+            arguments = tuple(_present(a, present, earlier) for a in expr.arguments)
+            return replace(expr, arguments=arguments)
+        case _:
+            return without_absent(expr, present)
+
+
 def grouped(pattern: Pattern, inside: bool = False) -> frozenset[str]:
-    """Variables that stand in a closure."""
-    if isinstance(pattern, Leaf):
-        return frozenset((pattern.variable,)) if inside else frozenset()
-    inside = inside or isinstance(pattern, Closure)
-    return frozenset().union(*(grouped(item, inside) for item in items(pattern)))
+    """Variables that bind groups: those in a closure. What a closure forbids, it does in each of
+    its rounds anew."""
+    match pattern:
+        case Leaf():
+            return frozenset((pattern.variable,)) if inside else frozenset()
+        case Negation():
+            return grouped(pattern.item)
+        case Unless():
+            return grouped(pattern.item, inside) | grouped(pattern.exception)
+        case _:
+            inside = inside or isinstance(pattern, Closure)
+            return frozenset().union(*(grouped(item, inside) for item in items(pattern)))
 
 
 def _negations(pattern: Pattern, index: int | None = None) -> dict[str, int | None]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.absence import without_absent
 from cepheid.algebra.expressions import Aggregate, Expr, bare_variables, variables
 from cepheid.algebra.expressions import walk as walk_expression
 from cepheid.algebra.patterns import Closure, Leaf, positive, walk
@@ -125,7 +124,7 @@ class Groups(Searching):
         if take.closure.until is None:
             return None
         low = self.lowering(env)
-        source = low.true(without_absent(take.closure.until, env.decided - env.absent))
+        source = low.true(self.present(take.closure.until, env))
         for text in low.inner:
             self.code.line(text)
         return source

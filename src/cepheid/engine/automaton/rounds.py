@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.absence import without_absent
 from cepheid.algebra.patterns import (
     Closure,
     Delay,
@@ -219,7 +218,7 @@ class Repeated(Groups):
         """Whether the round at hand ends the group."""
         assert closure.until is not None
         low = self.lowering(bound)
-        ends = low.true(without_absent(closure.until, bound.decided - bound.absent))
+        ends = low.true(self.present(closure.until, bound))
         for text in low.inner:
             self.code.line(text)
         self.code.line(f"{ended} = {ends}")
