@@ -76,15 +76,16 @@ def class_masks(
 ) -> list[Mask]:
     """For each leaf, the rows that have a key and satisfy its predicates, whatever their type."""
     masks: list[Mask] = []
+    every = np.ones(batch.num_rows, np.bool_)
     for leaf in leaves:
-        mask = np.ones(batch.num_rows, np.bool_)
+        mask = every
         for part in key:
             name = part.get(leaf.variable)  # what looks at the whole stream may have no key
             column = None if name is None else batch.column(name)
             if column is not None and column.null_count:
-                mask &= pc.is_valid(column).to_numpy(zero_copy_only=False)
+                mask = mask & pc.is_valid(column).to_numpy(zero_copy_only=False)
         if leaf.filters:
-            mask &= _satisfied(batch, leaf)
+            mask = mask & _satisfied(batch, leaf)
         masks.append(mask)
     return masks
 
@@ -100,6 +101,8 @@ def _satisfied(batch: pa.RecordBatch, leaf: Leaf) -> Mask:
 def _of_types(names: Sequence[str], codes: NDArray[np.integer], wanted: tuple[str, ...]) -> Mask:
     if not wanted:
         return np.ones(len(codes), np.bool_)
+    if len(wanted) == 1:
+        return np.asarray(codes == names.index(wanted[0]))
     table = np.array([name in wanted for name in names] + [False], np.bool_)
     return np.asarray(table[codes])
 

@@ -88,6 +88,7 @@ class Ticker:
         self._jump = 0 if plan.window is None else 3 * plan.window.size + 1
         self._last: pa.RecordBatch | None = None  # the last row
         self._reached = np.iinfo(np.int64).min  # the last time of all
+        self._latest: int | None = None  # the last time of a row, where nothing else counts
         self._position = -(1 << 63) if self._start else 0
         self._ordinal = -1  # of the last row, in its section
         self._clock = -1
@@ -104,11 +105,22 @@ class Ticker:
         self._reached = int(everything[-1])
         if len(rows) == 0:
             return Ticks(rows, rows, rows, rows, rows, rows, self._reached)
+        if self._tie is None and self._start is None:
+            return self._ranked(everything if len(rows) == batch.num_rows else everything[rows])
         if len(rows) < batch.num_rows:
             names = [n for n in (self._time, self._tie, self._start) if n is not None]
             batch = batch.select(names).take(pa.array(rows))
             everything = everything[rows]
         return replace(self._number(batch, everything), reached=self._reached)
+
+    def _ranked(self, time: Ints) -> Ticks:
+        """Where position and clock depend on times alone."""
+        changed = np.empty(len(time), np.bool_)
+        changed[0] = self._latest is None or int(time[0]) != self._latest
+        np.not_equal(time[1:], time[:-1], out=changed[1:])
+        position = self._position + np.cumsum(changed)
+        self._latest, self._position = int(time[-1]), int(position[-1])
+        return Ticks(time, position, time, time, position, time, self._reached)
 
     def _number(self, batch: pa.RecordBatch, time: Ints) -> Ticks:
         """Positions and clock of all rows of a batch, given their times."""

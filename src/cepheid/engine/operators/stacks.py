@@ -194,7 +194,7 @@ class StacksOperator(Operator):
         held = sum(stack.n for stack in self._stacks)
         eat = self.context.eat
         if held and 2 * sum(stack.half_expired(eat) for stack in self._stacks) >= held:
-            self._pop(eat)
+            self._pop(eat, new[0])
         sizes = layout.CURSORS + 2 * len(self.cursors)
         for c, stack in enumerate(self._stacks):
             stack.reserve(new[c])
@@ -203,15 +203,16 @@ class StacksOperator(Operator):
             table.reserve(new[0])
             self._kernel_places[sizes + 2 * self._last + t] = table.used
 
-    def _pop(self, eat: int) -> None:
+    def _pop(self, eat: int, room: int) -> None:
+        """Tables get room for so many values at the same time."""
         shifts = np.array([stack.expired(eat) for stack in self._stacks])
         for c, stack in enumerate(self._stacks):
             stack.pop(int(shifts[c]), int(shifts[c - 1]) if c else 0)
         for t, table in enumerate(self.tables):
             if t < len(self._chained):
-                table.rehash(shifts, -1, table.used)
+                table.rehash(shifts, -1, table.used + room)
             else:
-                table.rehash(np.zeros_like(shifts), eat, table.used)
+                table.rehash(np.zeros_like(shifts), eat, table.used + room)
 
     def instances(self) -> list[list[Instance]]:
         """The stacks, oldest instances first; the last class has none."""
@@ -275,13 +276,13 @@ class _Table:
         """A table is never more than half full."""
         if 2 * (self.used + room) > len(self.entries):
             unchanged = np.zeros(self.entries.shape[1] - 1, np.int64)
-            self.rehash(unchanged, layout.EMPTY, self.used + room)
+            self.rehash(unchanged, layout.EMPTY, 2 * (self.used + room))
 
     def rehash(self, shifts: Ints, least: int, values: int) -> None:
         """With room for so many values, and without those of which nothing is left: what there
         is, less `shifts`, is at most `least`."""
         old = self.entries
-        self.entries = _entries(1 << (4 * max(16, values) - 1).bit_length(), old.shape[1] - 1)
+        self.entries = _entries(1 << (2 * max(32, values) - 1).bit_length(), old.shape[1] - 1)
         self.used = int(self._rehash(old, self.entries, shifts, least, self._none))
 
 
