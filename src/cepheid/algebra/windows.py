@@ -61,7 +61,7 @@ def check_delays(
     if counted and query.within is not None and any(isinstance(p, Delay) for p in walk(pattern)):
         message = "a delay is in time: no number of events says when it has passed"
         hint = "give the window as a duration, as in WITHIN 10 minutes"
-        lowering.findings.add("CEP407", message, query.within.span, hint)
+        lowering.findings.add("CEP408", message, query.within.span, hint)
     single = max((p.duration for p in walk(pattern) if isinstance(p, Delay)), default=0)
     together = _longest_delay(pattern)
     clocked = window is not None and window.clock is Clock.TIME

@@ -59,7 +59,7 @@ class Weights:
         >>> Weights.of({"acess": 1.0})
         Traceback (most recent call last):
         ...
-        cepheid.errors.PlanError: weights: missing access, chain, demand, ...; unknown acess
+        cepheid.errors.PlanError: weights: missing access, back, chain, ...; unknown acess
         """
         known = {field.name for field in fields(cls)}
         wrong = [

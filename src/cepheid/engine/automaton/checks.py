@@ -18,9 +18,10 @@ from cepheid.algebra.patterns import (
     positive,
 )
 from cepheid.engine.automaton.code import Env, Limits, Path, Rounds, Span
+from cepheid.engine.automaton.groups import sizes
 from cepheid.engine.automaton.searching import Then
 from cepheid.engine.automaton.sequences import STRICT, Sequences
-from cepheid.engine.lowering import Event, Place
+from cepheid.engine.lowering import GroupPlace
 from cepheid.errors import UnsupportedError
 
 
@@ -218,52 +219,87 @@ class Checks(Sequences):
         """In a closure over a pattern, the rounds before and after are the nearest parts."""
         if not negating(closure.item) or path not in env.rounds:
             return
-        if _holds(closure.item, Disjunction) or _holds(closure.item, Closure):
-            raise UnsupportedError(
-                "a negation in a repeated group that also has a disjunction or a closure can't "
-                "run; write the group as a query of its own, with INTO"
-            )
         code = self.code
         rounds = env.rounds[path]
         q = code.name("q")
         with code.block(f"for {q} in range({rounds.count}):"):
             at = f"({rounds.first} + {q})"
-            here = self._round(closure.item, (*path, 0), env, rounds, at)
-            own = self.span(closure.item, (*path, 0), here)
-            assert own is not None
-            before, after = (
-                self.span(
-                    closure.item,
-                    (*path, 0),
-                    self._round(closure.item, (*path, 0), env, rounds, f"({at} {step})"),
-                )
-                for step in ("- 1", "+ 1")
-            )
-            assert before is not None and after is not None
-            last = f"{q} + 1 < {rounds.count}"
             inside = self._narrowed(
-                limits, [replace(before, some=f"{q} > 0")], [replace(after, some=last)]
+                limits,
+                [replace(rounds.span(f"{at} - 1"), some=f"{q} > 0")],
+                [replace(rounds.span(f"{at} + 1"), some=f"{q} + 1 < {rounds.count}")],
             )
-            self.negations(closure.item, (*path, 0), here, inside, hit)
+            self._round(
+                closure.item,
+                (*path, 0),
+                env,
+                rounds,
+                at,
+                lambda here: self.negations(closure.item, (*path, 0), here, inside, hit),
+            )
 
-    def _round(self, pattern: Pattern, path: Path, env: Env, rounds: Rounds, at: str) -> Env:
-        """The events of one round at hand."""
+    def _round(
+        self, pattern: Pattern, path: Path, env: Env, rounds: Rounds, at: str, then: Then
+    ) -> None:
+        """Go on with the events of one round at hand."""
         match pattern:
             case Leaf(variable=v):
                 row = f"{rounds.rows[v]}[u({rounds.offsets[v]}[u({at})])]"
                 bound = env.bind(v, row, path)
-                place: Place = Event(row, False)
-                return replace(bound, scope={**bound.scope, v: place}, hand=bound.hand | {v})
+                then(replace(bound, hand=bound.hand | {v}))
             case Negation():
-                return env
+                then(env)
             case Sequence() | Conjunction():
-                for n, item in enumerate(pattern.items):
-                    env = self._round(item, (*path, n), env, rounds, at)
-                return env
+                self._round_items(pattern.items, 0, path, env, rounds, at, then)
+            case Disjunction():
+                for n, branch in enumerate(pattern.items):
+                    others = [v for o in pattern.items if o is not branch for v in positive(o)]
+                    chosen = replace(
+                        env,
+                        choices={**env.choices, path: n},
+                        absent=env.absent.union(others),
+                        scope={v: p for v, p in env.scope.items() if v not in others},
+                    )
+                    with self.code.block(f"if {rounds.branches[path]}[u({at})] == {n}:"):
+                        self._round(branch, (*path, n), chosen, rounds, at, then)
             case Unless() | Delay():
-                return self._round(pattern.item, (*path, 0), env, rounds, at)
+                self._round(pattern.item, (*path, 0), env, rounds, at, then)
+            case Closure(item=Leaf(variable=v)):
+                begin = f"{rounds.offsets[v]}[u({at})]"
+                size = f"({rounds.offsets[v]}[u({at} + 1)] - {begin})"
+                place = GroupPlace(rounds.rows[v], begin, size)
+                low, _ = sizes(pattern.quantifier)
+                span = self.group_span(place, f"{size} > 0" if low == 0 else None)
+                then(replace(env, scope={**env.scope, v: place}, spans={**env.spans, path: span}))
+            case Closure():
+                raise UnsupportedError(
+                    "a negation in a repeated group that has another one inside can't run; write "
+                    "the inner group as a query of its own, with INTO"
+                )
             case _:
-                raise AssertionError(f"{type(pattern).__name__} in a round")
+                assert_never(pattern)
+
+    def _round_items(
+        self,
+        items: tuple[Pattern, ...],
+        n: int,
+        path: Path,
+        env: Env,
+        rounds: Rounds,
+        at: str,
+        then: Then,
+    ) -> None:
+        if n == len(items):
+            then(env)
+            return
+        self._round(
+            items[n],
+            (*path, n),
+            env,
+            rounds,
+            at,
+            lambda bound: self._round_items(items, n + 1, path, bound, rounds, at, then),
+        )
 
 
 def negating(pattern: Pattern) -> bool:
@@ -279,15 +315,3 @@ def negating(pattern: Pattern) -> bool:
             return negating(pattern.item)
         case _:
             assert_never(pattern)
-
-
-def _holds(pattern: Pattern, kind: type) -> bool:
-    match pattern:
-        case _ if isinstance(pattern, kind):
-            return True
-        case Sequence() | Conjunction() | Disjunction():
-            return any(_holds(item, kind) for item in pattern.items)
-        case Closure() | Delay() | Unless():
-            return _holds(pattern.item, kind)
-        case _:
-            return False

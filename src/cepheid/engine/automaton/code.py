@@ -146,12 +146,19 @@ class Edge:
 class Rounds:
     """The rounds of a closure over a pattern that were chosen: `count` of them, from the
     `first`-th on. `rows[v]` holds the events of variable v, `offsets[v]` where each round's
-    begin. Of other than consecutive rounds, `first` is 0 and the arrays hold the chosen ones."""
+    begin; `bounds` are where each round lies, as the fields of a span, and `branches` which branch
+    of each disjunction it took. Of other than consecutive rounds, `first` is 0 and the arrays hold
+    the chosen ones."""
 
     count: str
     first: str
     rows: Mapping[str, str]
     offsets: Mapping[str, str]
+    bounds: tuple[str, ...]
+    branches: Mapping[Path, str]
+
+    def span(self, at: str) -> Span:
+        return Span(*(f"{array}[u({at})]" for array in self.bounds))
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,14 @@ from cepheid.language.ast import Exactly, Mode, Optional
 
 @dataclass(frozen=True)
 class Chain:
-    """Rounds one after the other: for each variable its events and where each round's begin, and
-    for each round where it lies (the fields of a span)."""
+    """Rounds one after the other, see `Rounds`."""
 
     closure: Closure
     path: Path
     rows: dict[str, str]
     offsets: dict[str, str]
     bounds: tuple[str, ...]
+    branches: dict[Path, str]
     count: str
 
 
@@ -61,6 +61,7 @@ class Repeated(Groups):
             {v: self.scratch("g") for v in names},
             {v: self.scratch("o") for v in names},
             tuple(self.scratch("q") for _ in range(FIELDS)),
+            {at: self.scratch("d") for at, _ in self.disjunctions if at[: len(inner)] == inner},
             code.let("q", "0"),
         )
         for v in names:
@@ -94,6 +95,9 @@ class Repeated(Groups):
                     with code.block(f"if {chosen} < 0:"):
                         for target, source in zip(found_at, span.fields, strict=True):
                             code.line(f"{target} = {source}")
+                        for at, array in chain.branches.items():
+                            taken_branch = bound.choices.get(at, -1)
+                            code.line(f"{array}[u({chain.count})] = {taken_branch}")
                         if ended is not None:
                             self._until(closure, bound, ended)
                         code.line(f"{chosen} = -{chosen}")
@@ -240,7 +244,7 @@ class Repeated(Groups):
         ]
         always = some or low > 0
         span = replace(Span(*sides), some=None if always else f"{count} > 0")
-        rounds = Rounds(count, first, chain.rows, chain.offsets)
+        rounds = Rounds(count, first, chain.rows, chain.offsets, chain.bounds, chain.branches)
         return replace(
             env,
             scope={**env.scope, **places},
@@ -284,6 +288,7 @@ class Repeated(Groups):
             rows={v: self.scratch("g") for v in names},
             offsets={v: self.scratch("o") for v in names},
             bounds=tuple(self.scratch("q") for _ in range(FIELDS)),
+            branches={at: self.scratch("d") for at in chain.branches},
             count=code.let("q", "0"),
         )
         bits, b = code.name("s"), code.name("b")
@@ -305,7 +310,9 @@ class Repeated(Groups):
                         source = f"{chain.rows[v]}[u({begin} + {e})]"
                         code.line(f"{copied.rows[v]}[u({at} + {e})] = {source}")
                     code.line(f"{copied.offsets[v]}[u({copied.count} + 1)] = {at} + {size}")
-                for target, source in zip(copied.bounds, chain.bounds, strict=True):
+                kept = (*copied.bounds, *copied.branches.values())
+                arrays = (*chain.bounds, *chain.branches.values())
+                for target, source in zip(kept, arrays, strict=True):
                     code.line(f"{target}[u({copied.count})] = {source}[u({b})]")
                 code.line(f"{copied.count} += 1")
             upper = "" if high is None else f" <= {high}"
