@@ -97,7 +97,9 @@ def anchored(
         # over q and what is bound left of it; all that tie at that earliest end qualify." Of a
         # maximal group only the size is bound left of it: "c is the first qualifying event after
         # the group's first n elements, and the group is maximal before that c".
-        beaten = right.before is NEXT and any(f == free and h < first for f, h, _ in found)
+        # With nothing bound left of it, every q is as good as any.
+        follows = right.before is NEXT and choice.end is not None
+        beaten = follows and any(f == free and h < first for f, h, _ in found)
         if choice.fits and not beaten:
             yield choice.state
 

@@ -331,7 +331,7 @@ class Sequences(Repeated):
         after = block.after if lower is None else lower
         if isinstance(right.pattern, Leaf) and not self.starting:
             self._leaf_right(block, right, right.pattern, names, env, lower, then)
-        elif right.before is NEXT:
+        elif right.before is NEXT and lower is not None:
             self._first_composite(block, right, env, after, then)
         else:
 
@@ -367,7 +367,8 @@ class Sequences(Repeated):
         if right.before is STRICT and lower is not None and not others:
             exact = code.let("x", self.following(lower))
             self._awaiting(env, exact)
-        found = code.let("f", "FAR") if right.before is NEXT else None
+        # With nothing bound before it, an event comes first as any does.
+        found = code.let("f", "FAR") if right.before is NEXT and lower is not None else None
         growing = self._growing(block, names, env)
         unbroken = self._unbroken(block, right, growing)
         with self.candidates(n, env, limits) as (i, row):
@@ -624,7 +625,10 @@ class Sequences(Repeated):
             return
 
         def unbeaten(bound: Env, fits: str | None) -> None:
-            """The first right anchor for the free groups at hand."""
+            """The first right anchor for the free groups at hand; if there are none, any."""
+            if self._last(block, block.free, bound) is None:
+                self._fitting(fits, bound, then)
+                return
             mine = self.scratch("h")
             n = self.history(right.pattern, right.path, bound, mine)
             beaten = code.let("x", "False")
