@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import pyarrow as pa
 
 from benchmarks.cases import Workload
 
@@ -13,13 +16,33 @@ Need = Literal["time", "estimate", "profile"]
 
 
 @dataclass(frozen=True)
+class Found:
+    """What a program found, and how many seconds went into the part of it that is looked at: for
+    a chain, sequence scan and construction, without reading events and writing matches."""
+
+    matches: int
+    inside: float = 0.0
+
+
+Program = Callable[[Workload, Mapping[str, Any], pa.Schema, Iterator[pa.RecordBatch]], Found]
+"""Finds the matches of a workload's query in batches of events of this schema."""
+
+
+@dataclass(frozen=True)
 class Way:
     """A way to evaluate: its name in the legend, and the options that ask for it. `analyzed`: the
-    planner is given statistics that were gathered from the events, before the clock starts."""
+    planner is given statistics that were gathered from the events, before the clock starts.
+
+    With a `program`, that is what runs: a plan that no option asks for, or no engine of ours at
+    all. After `limit` seconds of processor time a run gets no more events: its throughput is then
+    that of the events which it got, and what it found is not compared.
+    """
 
     name: str
     options: Mapping[str, Any]
     analyzed: bool = False
+    program: Program | None = None
+    limit: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -43,7 +66,9 @@ class Setting:
 class Point:
     """What one way did in one setting. `cost` is the estimate in nanoseconds per event, `records`
     all that its operators made, `held` the most that they kept, `peak` the most bytes that the
-    engine had, `chosen` the plan, if the planner was free to choose."""
+    engine had, `chosen` the plan, if the planner was free to choose; `stopped`: the time was up
+    before the events were, of which there are `events` until then. `inside` are the seconds of the
+    part that is looked at, if there is one."""
 
     events: int
     matches: int
@@ -54,6 +79,18 @@ class Point:
     held: int = 0
     peak: int = 0
     chosen: str = ""
+    stopped: bool = False
+    inside: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Events per second of processor time."""
+        return self.events / self.cpu
+
+    @property
+    def inner_rate(self) -> float:
+        """Events per second of the part that is looked at."""
+        return self.events / self.inside
 
 
 @dataclass(frozen=True)
@@ -132,7 +169,10 @@ class Experiment:
 
 # ── metrics ──
 
-THROUGHPUT = Metric("events per second", lambda point, _: point.events / point.cpu)
+THROUGHPUT = Metric("events per second", lambda point, _: point.rate)
+INSIDE = Metric(
+    "events per second of scan and construction alone", lambda point, _: point.inner_rate
+)
 INVERSE_COST = Metric("1 / estimated cost", lambda point, _: 1 / point.cost, "estimate")
 RECORDS = Metric("records made per event", lambda point, _: point.records / point.events, "profile")
 PEAK = Metric("peak memory, MB", lambda point, _: point.peak / 1e6, "profile", log=False)
@@ -159,15 +199,69 @@ def cost(point: Point) -> float:
     return point.cost
 
 
-def at_least(factor: float, fast: str, slow: str, label: str, panel: str = "") -> Claim:
+Speed = Callable[[Point], float]
+
+
+def whole(point: Point) -> float:
+    return point.rate
+
+
+def inner(point: Point) -> float:
+    return point.inner_rate
+
+
+def _of(speed: Speed) -> str:
+    return " in scan and construction" if speed is inner else ""
+
+
+def at_least(
+    factor: float,
+    fast: str,
+    slow: str,
+    label: str,
+    panel: str = "",
+    speed: Speed = whole,
+    must: bool = True,
+) -> Claim:
     """One way is so many times as fast as another in one setting."""
 
     def check(figure: Figure) -> Verdict:
         points = figure.at(label, panel)
-        found = points[slow].cpu / points[fast].cpu
+        found = speed(points[fast]) / speed(points[slow])
         return Verdict(found >= factor, f"{found:.2f} ×")
 
-    return Claim(f"at {label}, {fast} is at least {factor:g} times as fast as {slow}", check, True)
+    text = f"at {label}, {fast} is at least {factor:g} times as fast as {slow}{_of(speed)}"
+    return Claim(text, check, must)
+
+
+def reaches(rate: float, way: str) -> Claim:
+    """One way takes so many events per second in every setting."""
+
+    def check(figure: Figure) -> Verdict:
+        found = [points[way].rate for points in figure.points.values()]
+        return Verdict(min(found) >= rate, ", ".join(f"{f / 1e6:.2f} M" for f in found))
+
+    return Claim(f"{way} takes at least {rate / 1e6:g} million events per second", check, True)
+
+
+def keeps(share: float, way: str, of: str, to: str, panel: str = "") -> Claim:
+    """From one setting to another, a way keeps so much of its throughput."""
+
+    def check(figure: Figure) -> Verdict:
+        found = figure.at(to, panel)[way].rate / figure.at(of, panel)[way].rate
+        return Verdict(found >= share, f"{found:.2f}")
+
+    return Claim(f"at {to}, {way} keeps {share:g} of its throughput at {of}", check, True)
+
+
+def out_of_reach(way: str, label: str, panel: str = "") -> Claim:
+    """A way isn't done when its time is up."""
+
+    def check(figure: Figure) -> Verdict:
+        point = figure.at(label, panel)[way]
+        return Verdict(point.stopped, f"{point.events:,} events in {point.cpu:.1f} s")
+
+    return Claim(f"at {label}, {way} is stopped by the time limit", check, True)
 
 
 def ahead(
@@ -176,12 +270,13 @@ def ahead(
     labels: tuple[str, ...] = (),
     panels: tuple[str, ...] = (),
     must: bool = False,
+    speed: Speed = whole,
 ) -> Claim:
     """One way is faster than another in these settings; in all, if none are named."""
 
     def check(figure: Figure) -> Verdict:
         found = [
-            points[slow].cpu / points[fast].cpu
+            speed(points[fast]) / speed(points[slow])
             for spot, points in figure.points.items()
             if (not labels or spot.label in labels) and (not panels or spot.panel in panels)
         ]
@@ -191,7 +286,7 @@ def ahead(
 
     where = f"at {', '.join(labels)}" if labels else "in every setting"
     of = f" ({'; '.join(panels)})" if panels else ""
-    return Claim(f"{fast} is faster than {slow} {where}{of}", check, must)
+    return Claim(f"{fast} is faster than {slow}{_of(speed)} {where}{of}", check, must)
 
 
 def near_the_best(

@@ -6,6 +6,7 @@ add to it. The ways take turns, so that a busy spell meets all of them.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,16 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import cepheid as cep
-from benchmarks.experiments.experiment import Experiment, Figure, Need, Point, Setting, Spot, Way
+from benchmarks.experiments.experiment import (
+    Experiment,
+    Figure,
+    Found,
+    Need,
+    Point,
+    Setting,
+    Spot,
+    Way,
+)
 from benchmarks.experiments.planning import (
     counted,
     nanoseconds_per_event,
@@ -24,6 +34,7 @@ from benchmarks.experiments.planning import (
     planned,
 )
 from benchmarks.measure import BATCH, PREFIX, WrongAnswer
+from cepheid.engine.run import ROUND
 from cepheid.planner import adapt
 
 Progress = Callable[[str], None]
@@ -98,9 +109,9 @@ class Laboratory:
 
     def _timed(self, trial: Trial, ways: list[Way]) -> dict[str, dict[str, Point]]:
         """The best of several runs, the ways taking turns."""
-        runs = {way.name: trial.options(way) for way in ways}
-        for options in runs.values():
-            trial.warm_up(options)
+        runs = {way.name: (way, trial.options(way)) for way in ways}
+        for way, options in runs.values():
+            trial.warm_up(way, options)
         best: dict[str, dict[str, Point]] = {name: {} for name in runs}
         chosen = {way.name: trial.chosen(way) for way in ways}
         spent = dict.fromkeys(runs, 0.0)
@@ -114,12 +125,13 @@ class Laboratory:
                 break
             for name in pending:
                 self._progress(f"{trial.name}: {name}, turn {turn}")
-                found = trial.timed(name, runs[name])
+                found = trial.timed(*runs[name])
                 spent[name] += found[trial.setting.label].cpu
                 for label, point in found.items():
                     kept = best[name].get(label, point)
                     fastest = min(kept, point, key=lambda p: p.cpu)
-                    best[name][label] = replace(fastest, chosen=chosen[name])
+                    inside = min(kept.inside, point.inside)
+                    best[name][label] = replace(fastest, chosen=chosen[name], inside=inside)
         return best
 
 
@@ -167,23 +179,27 @@ class Trial:
             peak=found.peak,
         )
 
-    def warm_up(self, options: dict[str, Any]) -> None:
+    def warm_up(self, way: Way, options: dict[str, Any]) -> None:
         """Let kernels be compiled: also those of the plans that an adaptive run comes to, which
         otherwise would first let a new machine waste as much time as compiling takes."""
-        fixed = options.get("plan", "auto") != "auto"
+        fixed = way.program is not None or options.get("plan", "auto") != "auto"
         with patch.object(adapt, "COMPILING", 0.0):
-            self.lap_times(options, self.table.slice(0, PREFIX) if fixed else self.table)
+            self.lap_times(way, options, self.table.slice(0, PREFIX) if fixed else self.table)
 
-    def timed(self, way: str, options: dict[str, Any]) -> dict[str, Point]:
+    def timed(self, way: Way, options: dict[str, Any]) -> dict[str, Point]:
         """One run: a point for every segment and one for the whole."""
-        laps, found = self.lap_times(options, self.table)
-        self.check(found, way)
+        laps, found, given = self.lap_times(way, options, self.table)
+        if given < self.table.num_rows:
+            (lap,) = laps
+            point = Point(given, self.matches, lap.cpu, lap.wall, stopped=True, inside=found.inside)
+            return {self.setting.label: point}
+        self.check(found.matches, way.name)
         rows = self.rows(self.table)
         whole = Lap(sum(lap.cpu for lap in laps), sum(lap.wall for lap in laps))
         parts = [*zip(rows, laps, strict=True)] if self.setting.segments else []
         parts.append((self.table.num_rows, whole))
         return {
-            label: Point(events, self.matches, lap.cpu, lap.wall)
+            label: Point(events, self.matches, lap.cpu, lap.wall, inside=found.inside)
             for label, (events, lap) in zip(self.setting.labels(), parts, strict=True)
         }
 
@@ -193,27 +209,41 @@ class Trial:
         ends = [0, *(round(sum(shares[: n + 1]) * table.num_rows) for n in range(len(shares)))]
         return [end - begin for begin, end in pairwise(ends)]
 
-    def lap_times(self, options: dict[str, Any], table: pa.Table) -> tuple[list[Lap], int]:
-        """The time of each segment, and the number of matches.
+    def lap_times(
+        self, way: Way, options: dict[str, Any], table: pa.Table
+    ) -> tuple[list[Lap], Found, int]:
+        """The time of each segment, what was found, and how many events there was time for.
 
         The engine asks for the next batch when it is done with the one before, so a segment lasts
         from the question for its first batch to that for the next segment's.
         """
         marks = [(time.process_time(), time.perf_counter())]
+        size = BATCH if way.limit == math.inf else ROUND
+        given = 0
 
         def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal given
             first = 0
             for length in self.rows(table):
                 if first:
                     marks.append((time.process_time(), time.perf_counter()))
-                yield from table.slice(first, length).to_batches(max_chunksize=BATCH)
+                for batch in table.slice(first, length).to_batches(max_chunksize=size):
+                    if time.process_time() - marks[0][0] > way.limit:
+                        return
+                    given += batch.num_rows
+                    yield batch
                 first += length
 
-        query = cep.Query(self.setting.workload.query)
-        found = sum(batch.num_rows for batch in query.match(batches(), **options))
+        workload = self.setting.workload
+        if way.program is not None:
+            found = way.program(workload, options, table.schema, batches())
+        else:
+            query = cep.Query(workload.query)
+            matches = query.match(batches(), **options)
+            found = Found(sum(batch.num_rows for batch in matches))
         marks.append((time.process_time(), time.perf_counter()))
         laps = [Lap(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(marks)]
-        return laps, found
+        return laps, found, given
 
     def check(self, found: int, way: str) -> None:
         if found != self.matches:
@@ -234,4 +264,6 @@ def combined(first: Point, second: Point) -> Point:
         first.held or second.held,
         first.peak or second.peak,
         first.chosen or second.chosen,
+        first.stopped or second.stopped,
+        first.inside or second.inside,
     )

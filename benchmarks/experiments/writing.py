@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
 
-from benchmarks.experiments.experiment import Experiment, Figure, Metric, Verdict
+from benchmarks.experiments.experiment import Experiment, Figure, Metric, Point, Verdict
 from benchmarks.report import HERE, README, Record, origin, provenance, replace_section, short
 
 RESULTS = HERE / "results" / "experiments"
@@ -49,9 +49,13 @@ def _table(experiment: Experiment, figure: Figure, metric: Metric) -> Record:
     rows = []
     for spot, points in figure.points.items():
         label = f"{spot.panel}: {spot.label}" if spot.panel else spot.label
-        values = [short(metric.value(points[way], points)) for way in figure.ways()]
+        values = [_cell(metric, points[way], points) for way in figure.ways()]
         rows.append([label, *values])
     return {"title": metric.label, "head": [experiment.x, *figure.ways()], "rows": rows}
+
+
+def _cell(metric: Metric, point: Point, points: Mapping[str, Point]) -> str:
+    return short(metric.value(point, points)) + (" (stopped)" if point.stopped else "")
 
 
 def rich_tables(figures: Record) -> Iterator[Table]:
