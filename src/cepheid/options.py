@@ -32,9 +32,9 @@ class Adaptation:
 
 @dataclass(frozen=True)
 class Limit:
-    """How many events an automaton may hold at most, because a match may still need them: of one
+    """How many events may be held at most, because a match may still need them: of one class and
     key, and altogether. A run that would need more stops with a `StateLimitError`; None is no
-    limit. What trees and stacks hold is bounded by the window, and not counted."""
+    limit. Automata hold what they wait for, trees and stacks all events of the window."""
 
     per_key: int | None = None
     total: int | None = None

@@ -4,7 +4,7 @@ nothing at all without a bound if the data may never end."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -211,3 +211,21 @@ def test_finite_data_need_no_bound() -> None:
     assert cep.match(pa.Table.from_batches(batches), query, **NAMED).num_rows == 8
     reader: Any = cep.match(batches, query, **NAMED)
     assert reader.read_all().num_rows == 8
+
+
+@pytest.mark.parametrize("engine", ["tree", "nfa"])
+def test_joins_and_stacks_hold_the_window(engine: Literal["tree", "nfa"]) -> None:
+    times = list(range(100))
+    events = pa.table({"ts": times, "type": ["A", "B"] * 50, "id": [n % 7 for n in times]})
+    query = "PATTERN A a ; B b WHERE [id] WITHIN 28"
+
+    def found(limit: cep.Limit) -> int:
+        options = cep.Options(time="ts", type="type", engine=engine, limit=limit, jit=False)
+        return int(cep.match(events, query, options).num_rows)
+
+    # 28 events are less than 28 apart, 4 of them of each id, of which 2 are of a class.
+    assert found(cep.Limit(per_key=2, total=28)) > 0
+    with pytest.raises(cep.StateLimitError, match=r"28 events .* altogether"):
+        found(cep.Limit(total=27))
+    with pytest.raises(cep.StateLimitError, match=r"2 events .* of one key"):
+        found(cep.Limit(per_key=1))

@@ -23,6 +23,7 @@ from cepheid.algebra.query import Clock
 from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
+from cepheid.engine.limits import Window, enforce
 from cepheid.engine.operators import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.store import EventStore
@@ -102,6 +103,7 @@ class Engine:
         store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
         self.context = Context(store, _reach(plan), jit, _in_time(plan), _tie(plan), plan.limit)
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
+        self._window = None if plan.limit is None else Window(plan, self.context, self.leaves)
         self.tree = self._plant(plan)
         self._past: dict[Node, NodeProfile] = {}  # of plans that were given up
         self._compiled = 0.0  # seconds, for those plans
@@ -111,6 +113,8 @@ class Engine:
         for operator in tree.operators:
             self.context.store.require(operator.columns())
         self.context.store.require(tree.sink.columns())
+        if self._window is not None:
+            self.context.store.require(self._window.columns())
         return tree
 
     # ── in and out ──
@@ -129,6 +133,15 @@ class Engine:
         # for a window, and may wait for another one.
         self.tree.forget_groups(self.context.eat - self.context.window)
         self._compact()
+
+    def _limit(self) -> None:
+        """No more may be held than the caller allows. An automaton knows what it needs; all else
+        holds the window."""
+        held = self.tree.held()
+        if held is not None:
+            enforce(self.plan.limit, *held)
+        elif self._window is not None:
+            self._window.check()
 
     def _compact(self) -> None:
         """Without a window, an automaton knows which events may still matter: drop the others
@@ -217,6 +230,7 @@ class Engine:
             else:
                 self.counts.idle += 1
             self._expire()
+            self._limit()
             yield from self._adapt()
             if last:
                 return

@@ -135,6 +135,13 @@ class Tree:
             if isinstance(root, AutomatonOperator):
                 root.settle()
 
+    def held(self) -> tuple[int, int] | None:
+        """How many events matches may still need, altogether and of one key, if an automaton
+        alone knows."""
+        root = self.roots[0]
+        alone = len(self.roots) == 1 and isinstance(root, AutomatonOperator)
+        return root.held if alone and isinstance(root, AutomatonOperator) else None
+
     def needed(self) -> NDArray[np.bool_] | None:
         """Which rows of the store may still matter, if only some do and nobody else has noted the
         numbers of rows."""

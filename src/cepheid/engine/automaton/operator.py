@@ -24,7 +24,7 @@ from cepheid.engine.buffers import Pool
 from cepheid.engine.columns import Column
 from cepheid.engine.lowering import Inputs
 from cepheid.engine.operators.base import FOREVER, Compiled, Context, Horizon, Operator
-from cepheid.errors import DataError, StateLimitError
+from cepheid.errors import DataError
 from cepheid.kernels import Run, load
 from cepheid.kernels.templates.automaton import FLOOR, NEED
 from cepheid.plan.nodes import Automaton
@@ -95,6 +95,7 @@ class AutomatonOperator(Operator):
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
         )
         self._undecided = FOREVER
+        self.held = (0, 0)  # events that matches may still need: altogether, and of one key
         self.needed: NDArray[np.bool_] | None = None  # rows, if only some are
 
     def source(self, inputs: Inputs) -> str:
@@ -233,7 +234,7 @@ class AutomatonOperator(Operator):
 
     def _forget(self, round_: Round) -> None:
         """Which rows matches to come may need: those of a key from its first start on that is
-        alive. More than the caller allows is an error."""
+        alive."""
         context, store = self.context, self.context.store
         back = self._program.looks_back
         if context.limit is None and back:
@@ -253,7 +254,7 @@ class AutomatonOperator(Operator):
             needed[np.searchsorted(position, floors.min()) :] = True
         needed[np.searchsorted(position, round_.horizon) :] = True
         self.needed = None if back else needed
-        self._check(needed, most)
+        self.held = (int(needed.sum()), most)
 
     def _earliest(self, round_: Round) -> int:
         """Where the first start lies of which a match may still come."""
@@ -294,20 +295,6 @@ class AutomatonOperator(Operator):
         self._alive = self._alive[:, kept[: np.searchsorted(kept, self._alive.shape[1])]]
         self._alive_from = base
         self.needed = None
-
-    def _check(self, needed: NDArray[np.bool_], most: int) -> None:
-        limit = self.context.limit
-        if limit is None:
-            return
-        for name, count, allowed in (
-            ("altogether (total)", int(needed.sum()), limit.total),
-            ("of one key (per_key)", most, limit.per_key),
-        ):
-            if allowed is not None and count > allowed:
-                raise StateLimitError(
-                    f"{count} events would have to be held {name}, and the limit is {allowed}: "
-                    "matches may still need them. Add WITHIN, or a larger limit"
-                )
 
     # ── positions ──
 
