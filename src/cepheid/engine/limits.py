@@ -28,7 +28,7 @@ def enforce(limit: Limit | None, total: int, most: int) -> None:
         if allowed is not None and count > allowed:
             raise StateLimitError(
                 f"{count} events would have to be held {name}, and the limit is {allowed}: "
-                "matches may still need them. Add WITHIN, or make it shorter, or pass a larger limit"
+                "matches may still need them. Add WITHIN, make it shorter, or pass a larger limit"
             )
 
 
