@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.experiments import sase, thesis, zstream
+from benchmarks.experiments import cayuga, sase, strict, thesis, zstream
 from benchmarks.experiments.drawing import draw
 from benchmarks.experiments.running import FULL, QUICK, Laboratory
 from benchmarks.experiments.writing import (
@@ -23,7 +23,16 @@ from benchmarks.experiments.writing import (
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import write_json
 
-EXPERIMENTS = {e.name: e for e in (*zstream.EXPERIMENTS, *thesis.EXPERIMENTS, *sase.EXPERIMENTS)}
+EXPERIMENTS = {
+    e.name: e
+    for e in (
+        *zstream.EXPERIMENTS,
+        *thesis.EXPERIMENTS,
+        *sase.EXPERIMENTS,
+        *cayuga.EXPERIMENTS,
+        *strict.EXPERIMENTS,
+    )
+}
 
 
 def arguments() -> argparse.Namespace:

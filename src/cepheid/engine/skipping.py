@@ -278,7 +278,7 @@ class Freeing:
 
     def free(self) -> None:
         store = self._root.context.store
-        if not len(self._memory):
+        if not len(self._memory) or (self._by_row and not self._root.begins_with_start):
             return
         for entry, variable, rows in self._root.starts():
             columns = [_column(self._plan, part[variable]) for part in self._plan.key]

@@ -53,6 +53,8 @@ class Checks(Sequences):
         """Look for the exception from the part's start to its end, inclusive."""
         code = self.code
         hit = code.let("x", "False")
+        # What lies inside an event that lasts ends before it.
+        self.looks_back = self.looks_back or self.intervals
         during = self.span(pattern.item, (*path, 0), env)
         if during is None:
             return hit
@@ -113,10 +115,16 @@ class Checks(Sequences):
         spans = [self.span(p, (*path, m), env) for m, p in enumerate(sequence.items)]
         strict = n > 0 and sequence.operators[n - 1] is STRICT
         inside = self._narrowed(limits, spans[:n], spans[n + 1 :])
-        if isinstance(item, Negation) and strict and inside.lower is not None:
-            self._occurs_next(item, (*path, n), env, inside.lower, hit)
-        else:
+        if not (isinstance(item, Negation) and strict and inside.lower is not None):
             self.negations(item, (*path, n), env, inside, hit)
+            return
+        # Where all before it may be empty, it can turn out that nothing stands there.
+        after = self.code.let("a", inside.lower)
+        with self.code.block(f"if {after} > -FAR:"):
+            self._occurs_next(item, (*path, n), env, after, hit)
+        if limits.lower is None and not any(s and s.some is None for s in spans[:n]):
+            with self.code.block("else:"):
+                self.negations(item, (*path, n), env, inside, hit)
 
     def _narrowed(
         self, limits: Limits, before: list[Span | None], after: list[Span | None]
@@ -198,8 +206,7 @@ class Checks(Sequences):
         """`P => !Q`: none at the next position of the stream, whatever the window."""
         code = self.code
         inner = (*path, 0)
-        after = code.let("a", lower)
-        next_ = code.let("x", self.following(after))
+        next_ = code.let("x", self.following(lower))
         # Unknown as long as there is no next position; until then the match waits for it.
         code.line(f"if {next_} == -FAR: unknown = 1")
         code.line(f"if {next_} >= known: fresh = 1")
@@ -211,7 +218,7 @@ class Checks(Sequences):
 
         with code.block(f"if not {hit}:"):
             looking = self._looking(env, negation.index, hit, None)
-            self.parts(negation.item, inner, looking, after, found)
+            self.parts(negation.item, inner, looking, lower, found)
 
     def _negated_rounds(
         self, closure: Closure, path: Path, env: Env, limits: Limits, hit: str

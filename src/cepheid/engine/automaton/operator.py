@@ -280,6 +280,11 @@ class AutomatonOperator(Operator):
             rows = rows[(rows >= 0) & (rows < self._alive.shape[1])]
             yield entry, self.node.leaves[n].variable, rows[self._alive[entry, rows] != 0]
 
+    @property
+    def begins_with_start(self) -> bool:
+        """Whether a match's first event is the one that it was found from."""
+        return not self._program.looks_back and not self.context.store.lasting
+
     def free(self, entry: int, rows: Ints) -> None:
         """No match that starts with these rows counts any more."""
         self._alive[entry, rows] = 0
