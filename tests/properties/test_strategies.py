@@ -15,6 +15,7 @@ from tests.properties.strategies import cases
 
 SEARCH = settings(
     max_examples=3000,
+    deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
