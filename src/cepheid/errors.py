@@ -58,13 +58,13 @@ class UnsupportedError(CepheidError):
     """The query means something, but no engine here runs it yet.
 
     >>> import cepheid as cep, pyarrow as pa
-    >>> query = "PATTERN a @ 3 -> b WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT"
+    >>> query = "PATTERN (a ; (b ; c)+ ; !d ; e)+ ; f WITHIN 9"
     >>> try:
-    ...     cep.match(pa.table({"ts": [1], "id": [1]}), query, time="ts", tie="id")
+    ...     cep.match(pa.table({"ts": [1]}), query, time="ts")
     ... except cep.UnsupportedError as error:
     ...     print(error)
-    AFTER MATCH SKIP in a pattern with a delay `@`, of events with a tie-break column, is part of
-    the language, but running it isn't supported yet
+    a negation in a repeated group that has another one inside can't run; write the inner group as
+    a query of its own, with INTO
     """
 
 

@@ -28,7 +28,7 @@ from cepheid.engine.operators import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
-from cepheid.language.ast import Exactly
+from cepheid.language.ast import Exactly, Skip
 from cepheid.plan.nodes import (
     Automaton,
     Conj,
@@ -100,6 +100,9 @@ class Engine:
         self._round_size = round_size or _round_size(plan)
         self._ticker = Ticker(plan)
         self._longest = _longest(plan)
+        # Where ends are moved among tie-breaks, positions can be compared within a round only, so
+        # AFTER MATCH chooses at the end, among all.
+        self._at_once = decides_at_once(plan)
         store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
         self.context = Context(store, _reach(plan), jit, _in_time(plan), _tie(plan), plan.limit)
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
@@ -224,7 +227,7 @@ class Engine:
             self.counts.rounds += 1
             if not self._started:
                 yield from self._adapt()  # before anything is made with a plan that is a guess
-            if self.tree.wakes(fresh):
+            if not self._at_once and self.tree.wakes(fresh):
                 self._started = True
                 yield from self.tree.assemble()
             else:
@@ -261,6 +264,8 @@ class Engine:
         context = self.context
         # A record may wait for its window behind one that began a window later, and look back
         # a window from its end.
+        if self._at_once:
+            return
         horizon = context.window * (3 if self.tree.waits else 1)
         context.eat = max(-FOREVER, self._passed() - horizon)
         self.tree.trim()
@@ -326,6 +331,12 @@ def _longest(plan: Plan) -> int | None:
         return None
     nodes = (node for root in plan.alternatives for node in walk(root))
     return None if any(_looks_at_all(node) for node in nodes) else plan.window.size
+
+
+def decides_at_once(plan: Plan) -> bool:
+    """Whether matches are looked for when all events are there."""
+    skips = plan.after_match is not None and plan.after_match.skip is not Skip.NONE
+    return skips and _tie(plan) is not None
 
 
 def _looks_at_all(node: Node) -> bool:

@@ -23,7 +23,6 @@ from cepheid.engine.skipping import (
     moves_ends,
     together,
 )
-from cepheid.errors import UnsupportedError
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
 
@@ -38,11 +37,6 @@ def make_sink(roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool)
     ordered = not waits and len(roots) == 1
     if plan.after_match is None or plan.after_match.skip is Skip.NONE:
         return Emitting(roots, plan, schema, hold=not ordered)
-    if moves_ends(plan) and plan.schema.tie is not None:
-        raise UnsupportedError(
-            "AFTER MATCH SKIP in a pattern with a delay `@`, of events with a tie-break column, is "
-            "part of the language, but running it isn't supported yet"
-        )
     return Choosing(roots, plan, schema, ordered)
 
 

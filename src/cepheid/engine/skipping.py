@@ -166,7 +166,6 @@ class Reader:
         ]
         self._skip = plan.after_match.skip
         self._target = plan.after_match.variable
-        self._moved = moves_ends(plan)
 
     def read(self) -> Considered:
         """All records that the root has collected."""
@@ -184,8 +183,7 @@ class Reader:
             cursor += counts + 1 if variable in self._root.groups else 1
         positions = rows.copy()
         there = rows < FOREVER
-        ends = store.time if self._moved else store.position
-        positions[there] = ends[rows[there] - store.base]
+        positions[there] = self._root.positions()[1][rows[there] - store.base]
         last, first = records.last[:n].copy(), records.first[:n].copy()
         keys = self._keys(bound)
         match self._skip:
@@ -205,8 +203,7 @@ class Reader:
 
     @property
     def _begins(self) -> Ints:
-        store = self._root.context.store
-        return store.start if self._moved else store.begin
+        return self._root.positions()[0]
 
     def _bound(self, variable: str) -> tuple[Ints, Ints]:
         """The rows that the records bind to a variable, record after record, and how many."""
@@ -273,7 +270,6 @@ class Freeing:
         self._root = root
         self._memory = memory
         self._by_row = plan.after_match.skip is Skip.TO_NEXT_EVENT
-        self._moved = moves_ends(plan)
         self._plan = plan
 
     def free(self) -> None:
@@ -283,7 +279,7 @@ class Freeing:
         for entry, variable, rows in self._root.starts():
             columns = [_column(self._plan, part[variable]) for part in self._plan.key]
             keys = [as_integers(store.values[column][rows]) for column in columns]
-            lead = (store.start if self._moved else store.begin)[rows]
+            lead = self._root.positions()[0][rows]
             if self._by_row:
                 lead = rows + store.base
                 keys.append(lead)

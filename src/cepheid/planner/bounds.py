@@ -34,6 +34,14 @@ def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source
     else needs no window (`=>` on its own is mostly broken soon) depends on the data, so there must
     be a window or a limit. `written` is the place of the pattern in the text.
     """
+    delayed = any(isinstance(part, Delay) for part in walk(query.pattern))
+    if query.schema.tie is not None and skips(query) and delayed:
+        message = (
+            "with a delay and a tie-break column AFTER MATCH chooses at the end of the data, which "
+            "may never come"
+        )
+        hint = "leave the tie-break column out, or keep all matches"
+        raise QueryError([Diagnostic("CEP407", message, written, source, hint)])
     declared = limit is not None and (limit.per_key is not None or limit.total is not None)
     waiting = any(isinstance(part, Sequence) for part in walk(query.pattern))
     if query.window is not None or declared or not waiting:

@@ -280,6 +280,10 @@ class AutomatonOperator(Operator):
             rows = rows[(rows >= 0) & (rows < self._alive.shape[1])]
             yield entry, self.node.leaves[n].variable, rows[self._alive[entry, rows] != 0]
 
+    def positions(self) -> tuple[Ints, Ints]:
+        _, begin, position = self._positions()
+        return begin, position
+
     @property
     def begins_with_start(self) -> bool:
         """Whether a match's first event is the one that it was found from."""

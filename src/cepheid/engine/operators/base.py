@@ -201,6 +201,10 @@ class Operator(ABC):
         """How many records there have been."""
         return self.out.base + self.out.n
 
+    def positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the store's rows begin and end, as the records' own edges say it."""
+        return self.context.store.begin, self.context.store.position
+
     @abstractmethod
     def step(self) -> bool:
         """Process what is new; False if the output got full before the end."""

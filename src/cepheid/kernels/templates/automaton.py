@@ -84,6 +84,28 @@ FAR = 1 << 62
 
 @jit
 def first_after(at, low, high, x):
+    if high - low > 32:
+        first, last = at[u(low)], at[u(high - 1)]
+        if x < first:
+            return low
+        if x >= last:
+            return high
+        # The events of a key lie about evenly: go out from where x should be.
+        share = (float(x) - float(first)) / (float(last) - float(first))
+        guess = low + min(int(share * (high - 1 - low)), high - 1 - low)
+        step = 1
+        if at[u(guess)] <= x:
+            low = guess + 1
+            while guess + step < high and at[u(guess + step)] <= x:
+                low = guess + step + 1
+                step += step
+            high = min(high, guess + step)
+        else:
+            high = guess
+            while guess - step >= low and at[u(guess - step)] > x:
+                high = guess - step
+                step += step
+            low = max(low, guess - step)
     while low < high:
         middle = (low + high) >> 1
         if at[u(middle)] <= x:
