@@ -69,16 +69,23 @@ def domains(
 # ── the relational formulation, as TelegraphCQ was given ──
 
 
-def join(sequence: int, tests: int, window: int) -> str:
-    """One self-join per event, in the order of the sequence."""
-    later = [
-        f"JOIN events e{n} ON "
-        + " AND ".join(f"e{n}.a{t} = e1.a{t}" for t in range(1, tests + 1))
-        + f" AND e{n}.type = 'E{n}' AND e{n}.ts > e{n - 1}.ts AND e{n}.ts < e1.ts + {window}"
-        for n in range(2, sequence + 1)
+def join(chain: Chain) -> str:
+    """One self-join per event. Events are listed by buckets of time as long as the window, the
+    later ones also in the bucket before their own, so that DuckDB need not join all of the past."""
+    steps, tests, window = range(2, chain.length + 1), range(1, chain.tests + 1), chain.window
+    tables = [f"e1 AS (SELECT *, ts // {window} AS bucket FROM events WHERE type = 'E1')"] + [
+        f"e{n} AS (SELECT *, ts // {window} - unnest([0, 1]) AS bucket FROM events "
+        f"WHERE type = 'E{n}')"
+        for n in steps
     ]
-    columns = ", ".join(f"e{n}.ts" for n in range(1, sequence + 1))
-    return f"SELECT {columns} FROM events e1 {' '.join(later)} WHERE e1.type = 'E1'"
+    joins = [
+        f"JOIN e{n} ON e{n}.bucket = e1.bucket "
+        + "".join(f"AND e{n}.a{t} = e1.a{t} " for t in tests)
+        + f"AND e{n}.ts > e{n - 1}.ts AND e{n}.ts < e1.ts + {window}"
+        for n in steps
+    ]
+    columns = ", ".join(f"e{n}.ts" for n in (1, *steps))
+    return f"WITH {', '.join(tables)} SELECT {columns} FROM e1 {' '.join(joins)}"
 
 
 def duckdb(chains: Mapping[str, Chain]) -> Program:
@@ -90,9 +97,8 @@ def duckdb(chains: Mapping[str, Chain]) -> Program:
         schema: pa.Schema,
         batches: Iterator[pa.RecordBatch],
     ) -> Found:
-        chain = chains[workload.query]
-        sql = join(chain.length, chain.tests, chain.window)
-        return Found(duckdb_query(pa.Table.from_batches(batches, schema), sql)())
+        table = pa.Table.from_batches(batches, schema)
+        return Found(duckdb_query(table, join(chains[workload.query]))())
 
     return program
 
@@ -284,9 +290,10 @@ EXPERIMENTS = (
             ahead("PAIS", "best tree"),
             at_least(10, "PAIS", "self-joins in DuckDB", "6", must=False),
         ),
-        "100 values, a window of 10,000 events. DuckDB stands where TelegraphCQ stood in the "
-        "paper: the sequence as self-joins, whose time conditions are looked at after the "
-        "equality.",
+        "100 values, a window of 10,000 events. DuckDB, on one thread, stands where TelegraphCQ "
+        "stood in the paper: the sequence as self-joins by the attribute and by buckets of time. "
+        "There are more matches the longer the sequence is: a quarter per event at length 2, 1.3 "
+        "at length 6.",
     ),
     Experiment(
         "sase12",

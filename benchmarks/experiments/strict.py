@@ -1,0 +1,204 @@
+"""A strict pattern per key, `A => B+ => C` with PREV: the engine, a loop, and window functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+import cepheid as cep
+from benchmarks.cases import Workload
+from benchmarks.experiments.experiment import (
+    THROUGHPUT,
+    Experiment,
+    Found,
+    Program,
+    Setting,
+    Way,
+    ahead,
+    reaches,
+)
+from benchmarks.rivals import duckdb_query
+
+KEYS = 20_000
+ROWS = 1_000_000
+WINDOW = 200_000
+SEED = 2007
+
+QUERY = """
+PATTERN A a => B+ b => C c
+WHERE   [id] AND b.x > PREV(b.x)
+RETURN  a.id AS id, count(b) AS n, last(b.x) AS x
+"""
+WITHIN = QUERY.replace("RETURN", f"WITHIN  {WINDOW} units\nRETURN")
+
+
+def events(rows: int) -> pa.Table:
+    """A fifth of the events are A, a fifth C; 20,000 keys at 1 million events."""
+    random = np.random.default_rng(SEED)
+    codes = random.choice(3, rows, p=[0.2, 0.6, 0.2]).astype(np.int8)
+    return pa.table(
+        {
+            "ts": np.arange(rows),
+            "type": pa.DictionaryArray.from_arrays(codes, pa.array(["A", "B", "C"])),
+            "id": random.integers(0, max(1, KEYS * rows // ROWS), rows),
+            "x": random.random(rows),
+        }
+    )
+
+
+# ── the floor: a loop for this one query ──
+
+
+def loop(window: int) -> Program:
+    def program(
+        workload: Workload,
+        options: Mapping[str, Any],
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+    ) -> Found:
+        return Found(count(pa.Table.from_batches(batches, schema), window))
+
+    return program
+
+
+def count(table: pa.Table, window: int) -> int:
+    """One pass over the events, with the state of each key; the result is written, too."""
+    types = table["type"].combine_chunks()
+    order = [types.dictionary.to_pylist().index(name) for name in ("A", "B", "C")]
+    codes = np.argsort(order)[types.indices.to_numpy()].astype(np.int8)
+    key, x, ts = (table[name].to_numpy() for name in ("id", "x", "ts"))
+    keys = int(key.max(initial=-1)) + 1
+    return int(_count(codes, key, x, ts, keys, window))
+
+
+@njit(cache=True)
+def _count(codes, key, x, ts, keys, window):  # type: ignore[no-untyped-def]
+    length = np.full(keys, -1, np.int64)  # elements of the group; -1: no A yet
+    last = np.zeros(keys)
+    start = np.zeros(keys, np.int64)
+    rows = len(codes)
+    ids, sizes = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    lasts = np.empty(rows)
+    found = 0
+    for i in range(rows):
+        k, code = key[i], codes[i]
+        if code == 0:
+            length[k] = 0
+            start[k] = ts[i]
+        elif code == 1 and length[k] >= 0:
+            if length[k] == 0 or x[i] > last[k]:
+                length[k] += 1
+                last[k] = x[i]
+            else:
+                length[k] = -1
+        else:
+            if code == 2 and length[k] > 0 and ts[i] - start[k] < window:
+                ids[found], sizes[found], lasts[found] = k, length[k], last[k]
+                found += 1
+            length[k] = -1
+    return found
+
+
+# ── window functions ──
+
+
+def sql(window: int) -> str:
+    """Per key, events between an A and the next event that isn't a B are one group of rows: a
+    group is a match if it has Bs, all of them rise, and a C follows."""
+    return f"""
+        WITH marked AS (
+            SELECT id, ts, type, x,
+                   lag(type) OVER own AS before, lag(x) OVER own AS previous,
+                   sum(CASE WHEN type = 'B' THEN 0 ELSE 1 END) OVER own AS part
+            FROM events WINDOW own AS (PARTITION BY id ORDER BY ts)
+        ),
+        runs AS (
+            SELECT id, part, count(*) FILTER (type = 'B') AS n, max(x) FILTER (type = 'B') AS x,
+                   bool_and(type <> 'B' OR before = 'A' OR x > previous) AS rising,
+                   min(ts) AS start, bool_or(type = 'A') AS begins
+            FROM marked GROUP BY id, part
+        ),
+        ends AS (SELECT id, part, ts FROM marked WHERE type = 'C')
+        SELECT runs.id, n, x, start, ends.ts
+        FROM runs JOIN ends ON runs.id = ends.id AND ends.part = runs.part + 1
+        WHERE begins AND rising AND n > 0 AND ends.ts - start < {window}
+    """
+
+
+def duckdb(window: int) -> Program:
+    def program(
+        workload: Workload,
+        options: Mapping[str, Any],
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+    ) -> Found:
+        return Found(duckdb_query(pa.Table.from_batches(batches, schema), sql(window))())
+
+    return program
+
+
+def engine(
+    workload: Workload,
+    options: Mapping[str, Any],
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Found:
+    """From a list of batches: without a window, a stream that might be endless is refused."""
+    found = cep.Query(workload.query).match(list(batches), **options)
+    return Found(sum(batch.num_rows for batch in found))
+
+
+def setting(label: str, query: str, window: int) -> Setting:
+    columns = {"time": "ts", "type": "type"}
+    own = Workload(
+        f"strict {label}", query, ROWS, events, lambda table: count(table, window), columns
+    )
+    return Setting(label, own)
+
+
+FOREVER = 1 << 62
+ENDS = {QUERY: FOREVER, WITHIN: WINDOW}
+
+
+def _by_window(make: Any) -> Program:
+    """The program for a workload's window."""
+    programs = {query: make(window) for query, window in ENDS.items()}
+
+    def program(
+        workload: Workload,
+        options: Mapping[str, Any],
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+    ) -> Found:
+        found: Found = programs[workload.query](workload, options, schema, batches)
+        return found
+
+    return program
+
+
+EXPERIMENTS = (
+    Experiment(
+        "strict",
+        "A strict pattern per key: `A => B+ => C` with PREV",
+        "window",
+        (setting("none", QUERY, FOREVER), setting(f"{WINDOW:,} events", WITHIN, WINDOW)),
+        (
+            Way("engine", {}, program=engine),
+            Way("loop", {}, program=_by_window(loop)),
+            Way("DuckDB, window functions", {}, program=_by_window(duckdb)),
+        ),
+        (THROUGHPUT,),
+        (
+            reaches(3e6, "engine"),
+            ahead("engine", "DuckDB, window functions", must=True),
+        ),
+        "One million events of 20,000 keys, one thread. The loop is written for this one query: it "
+        "goes over the events once, with the state of each key at hand. The engine lays the events "
+        "out key by key, looks from every A for its matches, and keeps what later batches need.",
+        bars=True,
+    ),
+)
