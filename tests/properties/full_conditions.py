@@ -21,13 +21,15 @@ class FullConditions(Conditions):
 
     def condition(self) -> str:
         groups = ["group"] * (5 if self.of_kind(Kind.GROUP) else 0)
-        match self.choose(*["plain"] * 8, *groups, "key", "time", "inside"):
+        match self.choose(*["plain"] * 8, *groups, "key", "time", "inside", "match"):
             case "group":
                 return self.choose(self.running, self.running, self.check, self.filter_of_group)()
             case "key":
                 return self.uneven_key()
             case "time":
                 return self.of_times()
+            case "match":
+                return self.of_the_match()
             case "inside":
                 return self.inside_a_negation()
             case _:

@@ -151,7 +151,9 @@ class FullPatterns(Patterns, FullConditions):
         self, most: int, *, anchored: bool, free: bool, negation: int | None
     ) -> tuple[str, str]:
         """A closure; `anchored`: something stands before it, so that it may be the last part."""
-        quantifier = self.choose(*(RUNS if free and self.chance(40) else (*OPEN, "+", "+", "{2}")))
+        quantifier = self.choose(
+            *(RUNS if free and self.chance(40) else (*OPEN, "+", "+", "{2}", "{2}"))
+        )
         mode = "" if quantifier in (*RUNS, "?") else self.choose(*MODES)
         if free and quantifier not in RUNS:
             quantifier, mode = quantifier.replace("?", "+"), "RUNS"

@@ -9,20 +9,8 @@ from typing import Any
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from cepheid.algebra.patterns import (
-    Closure,
-    Delay,
-    Disjunction,
-    Negation,
-    Pattern,
-    Unless,
-)
-from cepheid.algebra.patterns import (
-    Sequence as Ordered,
-)
 from cepheid.algebra.types import Schema, Type
 from cepheid.errors import QueryError
-from cepheid.language.ast import Between, Exactly, Mode, Optional
 from tests.corpus.reader import START, Case, bound
 from tests.oracle.events import Event
 from tests.properties.drawing import Kind
@@ -33,8 +21,6 @@ TRIES = 4
 """How often a query is drawn again if binding refuses it."""
 
 LENGTH = st.sampled_from((0, 0, 1, 0, 2, 4))
-
-BY_THEMSELVES = (Mode.RUNS, Mode.SUBSETS)
 
 
 class FullQueries(FullPatterns):
@@ -132,27 +118,6 @@ class PartedQueries(FullQueries):
         return []
 
 
-def anchored(pattern: Pattern) -> bool:
-    """Whether every match has an event that nothing else decides about. Without one it could be
-    empty, or a group at an edge have no neighbor."""
-    match pattern:
-        case Closure():
-            chosen = isinstance(pattern.quantifier, Exactly) or pattern.mode in BY_THEMSELVES
-            return chosen and pattern.quantifier not in (
-                Optional(),
-                Between(0, 2),
-                Between(0, None),
-            )
-        case Ordered():
-            return any(anchored(p) for p in pattern.items if not isinstance(p, Negation))
-        case Disjunction():
-            return all(anchored(p) for p in pattern.items)
-        case Unless() | Delay():
-            return anchored(pattern.item)
-        case _:
-            return True
-
-
 @st.composite
 def durations(
     draw: Callable[[st.SearchStrategy[Any]], Any], events: Sequence[Event]
@@ -184,10 +149,9 @@ def full_cases(
         text = queries.query(returning=returning)
         case = Case("random", "strategies", text, schema, (), by_hand=False)
         try:
-            pattern = bound(case).pattern
+            bound(case)
         except QueryError:
             continue
-        if anchored(pattern):
-            events = draw(streams(queries.types, most_events))
-            return replace(case, events=draw(durations(events)) if lasting else events)
+        events = draw(streams(queries.types, most_events))
+        return replace(case, events=draw(durations(events)) if lasting else events)
     reject()

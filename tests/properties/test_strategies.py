@@ -45,14 +45,14 @@ def test_every_role_meets_a_match(role: Role) -> None:
 CONSTRUCTS = (
     "->", "=>", "PREFIXES", "SUBSETS", "RUNS", "STRICT", "UNTIL", "PREV", "LAST", "count", "SOME",
     "OCCURS", "duration", "HAVING", "NEXT MATCH", "CONTIGUITY", "PAST LAST", "TO NEXT", "TO FIRST",
-    "EVENTS", ")+", "){2}", ")?", "!(", "=> !", " | ", " & ", "\\", "@", "[id]",
+    "EVENTS", ")+", "{2}", ")?", "!(", "=> !", " | ", " & ", "\\", "@", "[id]",
 )  # fmt: skip
 
 
 def test_full_cases_match_often_and_with_every_construct() -> None:
     found: list[str] = []
 
-    @settings(SEARCH, max_examples=1200)
+    @settings(SEARCH, max_examples=1500)
     @given(full_cases())
     def search(case: Case) -> None:
         found.append(case.query_text if matches(bound(case), case.events) else "")
