@@ -17,10 +17,11 @@ from cepheid.algebra.patterns import (
     Unless,
     positive,
 )
+from cepheid.engine.automaton.blocks import STRICT
 from cepheid.engine.automaton.code import Env, Limits, Path, Rounds, Span
 from cepheid.engine.automaton.groups import sizes
 from cepheid.engine.automaton.searching import Then
-from cepheid.engine.automaton.sequences import STRICT, Sequences
+from cepheid.engine.automaton.sequences import Sequences
 from cepheid.engine.lowering import GroupPlace
 from cepheid.errors import UnsupportedError
 

@@ -22,11 +22,11 @@ from cepheid.algebra.patterns import (
     walk,
 )
 from cepheid.algebra.query import Role
+from cepheid.engine.automaton.blocks import STRICT
 from cepheid.engine.automaton.checks import Checks, negating
 from cepheid.engine.automaton.code import Edge, Env, Limits, Path, Span
 from cepheid.engine.automaton.groups import sizes
 from cepheid.engine.automaton.searching import Then
-from cepheid.engine.automaton.sequences import STRICT
 from cepheid.engine.lowering import Event, GroupPlace, Inputs
 from cepheid.kernels.templates.automaton import FUNCTIONS, HEAD, Run
 from cepheid.language.ast import Mode, Optional
