@@ -89,8 +89,8 @@ class Point:
 
     @property
     def inner_rate(self) -> float:
-        """Events per second of the part that is looked at."""
-        return self.events / self.inside
+        """Events per second of the part that is looked at; of events none of which it saw, any."""
+        return self.events / self.inside if self.inside else math.inf
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ EXPERIMENTS = (
         "SASE, figure 8: active instance stacks and the basic search by domain size",
         "values of the equivalence attribute",
         tuple(
-            Setting(f"{v}", workload(f"simulated {v}", Chain(tests=0), simulated(v), 2_000_000))
+            Setting(f"{v}", workload(f"simulated {v}", Chain(tests=0), simulated(v), 5_000_000))
             for v in (100, 200, 500, 1000, 10_000)
         ),
         (AIS, BASIC),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.experiments import thesis, zstream
+from benchmarks.experiments import cayuga, sase, strict, thesis, zstream
 from benchmarks.experiments.drawing import draw
 from benchmarks.experiments.experiment import (
     Claim,
@@ -21,7 +21,11 @@ from benchmarks.experiments.experiment import (
     ahead,
     at_least,
     gain_over,
+    inner,
+    keeps,
     near_the_best,
+    out_of_reach,
+    reaches,
     same_choice,
     spread,
 )
@@ -37,8 +41,15 @@ from benchmarks.experiments.writing import (
 )
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import write_json
+from cepheid.engine.run import ROUND
 
-ALL = (*zstream.EXPERIMENTS, *thesis.EXPERIMENTS)
+ALL = (
+    *zstream.EXPERIMENTS,
+    *thesis.EXPERIMENTS,
+    *sase.EXPERIMENTS,
+    *cayuga.EXPERIMENTS,
+    *strict.EXPERIMENTS,
+)
 BY_NAME = {experiment.name: experiment for experiment in ALL}
 ROWS = 81
 PNG = b"\x89PNG"
@@ -73,7 +84,7 @@ def test_experiments_have_names_of_their_own() -> None:
     assert len(BY_NAME) == len(ALL)
     figures = {f"fig{n}" for n in range(8, 18)} | {"table3", "table5"}
     chapter = {f"thesis6.{n}" for n in (2, 3, 4, 6, 7, 8, 9, 10, 11, 12)}
-    assert figures | chapter <= set(BY_NAME)
+    assert figures | chapter | {f"sase{n}" for n in range(8, 13)} <= set(BY_NAME)
 
 
 def test_a_report_and_a_plot_are_written(tmp_path: Path) -> None:
@@ -131,6 +142,22 @@ def test_short_runs_are_repeated_until_they_have_had_their_time() -> None:
     assert len(said) > few
 
 
+def test_a_way_that_takes_too_long_is_stopped() -> None:
+    """It gets no more events, and its answer, which is incomplete, is not compared."""
+    experiment = small(BY_NAME["sase-windows"])
+    (setting,) = experiment.settings
+    long = replace(setting, workload=replace(setting.workload, rows=3 * ROUND))
+    ways = tuple(replace(way, limit=0.0) for way in experiment.ways[:1])
+    experiment = replace(experiment, settings=(long,), ways=ways, claims=())
+    figure = laboratory().run(experiment)
+    (found,) = figure.at(setting.label).values()
+    assert found.stopped and found.events < 3 * ROUND
+    claim = out_of_reach(ways[0].name, setting.label)
+    assert claim.check(figure).holds
+    (row,) = record(experiment, figure, quick=True)["tables"][0]["rows"]
+    assert row[1].endswith("(stopped)")
+
+
 def test_figures_share_their_runs() -> None:
     made: list[int] = []
     experiment = small(BY_NAME["fig10"])
@@ -153,7 +180,7 @@ def test_figures_share_their_runs() -> None:
 
 
 def point(cpu: float, cost: float = 1.0) -> Point:
-    return Point(events=100, matches=1, cpu=cpu, cost=cost)
+    return Point(events=100, matches=1, cpu=cpu, cost=cost, inside=cpu * cpu)
 
 
 def figure(**labels: dict[str, Point]) -> Figure:
@@ -180,6 +207,14 @@ FIGURE = figure(
         (spread(2, ("left", "right")), False),
         (same_choice(0.3), True),
         (same_choice(0.2), False),
+        (at_least(16, "left", "right", "x", speed=inner), True),
+        (at_least(17, "left", "right", "x", speed=inner), False),
+        (ahead("right", "left", ("x",), speed=inner), False),
+        (reaches(50, "left"), True),
+        (reaches(51, "left"), False),
+        (keeps(0.5, "left", "x", "y"), True),
+        (keeps(0.6, "left", "x", "y"), False),
+        (out_of_reach("left", "x"), False),
     ],
 )
 def test_claims(claim: Claim, holds: bool) -> None:
