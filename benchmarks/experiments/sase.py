@@ -122,7 +122,7 @@ def falls_less(way: str, other: str, of: str, to: str, panel: str) -> Claim:
 ONE, TWO = "1 test", "2 tests"
 V20, V5 = "second attribute: 20 values", "second attribute: 5 values"
 PLAIN, NEGATED = "SEQ(E1, E2, E3)", "SEQ(E1, !N, E2, E3)"
-SPREAD = {10: 100_000, 50: 300_000, 100: 500_000, 200: 500_000, 500: 500_000, 10_000: 500_000}
+SPREAD = {10: 200_000, 50: 300_000, 100: 500_000, 200: 500_000, 500: 500_000, 10_000: 500_000}
 FEW = ("10", "50", "100", "200")
 
 READING = (
@@ -200,13 +200,15 @@ EXPERIMENTS = (
             ahead("Dynamic Filtering", "Multi-PAIS", FEW, must=True, speed=inner),
             ahead("Dynamic Filtering", "Multi-PAIS", FEW),
             ahead("Dynamic Filtering", "selection", ("10", "50"), must=True),
-            ahead("Multi-PAIS", "selection", ("10", "50")),
+            ahead("selection", "Multi-PAIS", ("100", "200"), speed=inner),
         ),
-        READING.format("100 or more") + " The paper's Dynamic Filtering tests the second attribute "
-        "in the construction, which is the way called so here; ours also drops, in the scan, "
-        "events whose value no event before has. The paper's Multi-PAIS falls behind a selection; "
-        "ours follows the chains of both attributes together, so that no superfluous sequences are "
-        "constructed.",
+        READING.format("100 or more") + " What the paper calls Dynamic Filtering, testing the "
+        "second attribute in the construction, is the way `construction`; ours of that name also "
+        "drops, in the scan, events whose value no event before them has, which pays only where "
+        "such events are many. As in the paper, Multi-PAIS, which filters most eagerly, falls "
+        "behind even a selection above the scan; not so with ten values, where the selection sees "
+        "every sequence of a partition, and our Multi-PAIS follows the chains of both attributes "
+        "together.",
     ),
     Experiment(
         "sase-predicates",

@@ -13,6 +13,7 @@ from cepheid.algebra.patterns import (
     Negation,
     Pattern,
     Sequence,
+    Unless,
     items,
     leaves,
 )
@@ -55,6 +56,13 @@ def structure(pattern: Pattern) -> Structure:
                 for variable in leaves(item):
                     closure[variable] = number
                 visit(item.item, end)
+            case Negation() | Unless():
+                # What is forbidden is so in each round anew: it binds no group of the closure.
+                forbidden = item.item if isinstance(item, Negation) else item.exception
+                for variable in leaves(forbidden):
+                    closure.pop(variable, None)
+                for part in items(item):
+                    visit(part, limit)
             case Sequence():
                 for index, part in enumerate(item.items):
                     visit(part, _right_neighbor(item, index, order, end))

@@ -28,7 +28,7 @@ from cepheid.engine.operators import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
-from cepheid.language.ast import Exactly, Skip
+from cepheid.language.ast import Exactly
 from cepheid.plan.nodes import (
     Automaton,
     Conj,
@@ -100,9 +100,8 @@ class Engine:
         self._round_size = round_size or _round_size(plan)
         self._ticker = Ticker(plan)
         self._longest = _longest(plan)
-        # Where ends are moved among tie-breaks, positions can be compared within a round only, so
-        # AFTER MATCH chooses at the end, among all.
-        self._at_once = decides_at_once(plan)
+        # Where ends are moved among tie-breaks, positions are ranks among all there are.
+        self._at_once = _tie(plan) is not None
         store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
         self.context = Context(store, _reach(plan), jit, _in_time(plan), _tie(plan), plan.limit)
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
@@ -256,9 +255,7 @@ class Engine:
         time, position = int(store.time[row]), int(store.position[row])
         if context.in_time and context.frontier > time:
             return Horizon(position + 1, context.frontier)
-        if context.tie is None:
-            return Horizon(position, time)
-        return Horizon(position, time, store.value(context.tie, row))
+        return Horizon(position, time)
 
     def _expire(self) -> None:
         context = self.context
@@ -331,12 +328,6 @@ def _longest(plan: Plan) -> int | None:
         return None
     nodes = (node for root in plan.alternatives for node in walk(root))
     return None if any(_looks_at_all(node) for node in nodes) else plan.window.size
-
-
-def decides_at_once(plan: Plan) -> bool:
-    """Whether matches are looked for when all events are there."""
-    skips = plan.after_match is not None and plan.after_match.skip is not Skip.NONE
-    return skips and _tie(plan) is not None
 
 
 def _looks_at_all(node: Node) -> bool:

@@ -179,18 +179,6 @@ class EventStore:
             self._objects[column] = self.interner.decode(self.values[column], self.valid[column])
         return self._objects[column]
 
-    def value(self, attribute: Attribute, row: int) -> object:
-        """What a kernel column holds in a row, a string as such; None for NULL."""
-        column = Column(attribute)
-        valid = self.valid.get(column)
-        if valid is not None and not valid[row]:
-            return None
-        values = self.values[column][row : row + 1]
-        if column.type in (Type.STRING, Type.BINARY):
-            values = self.interner.decode(values, None)[0]
-        found: object = values.tolist()[0]
-        return found
-
     def hash(self, key: Hash) -> Ints:
         if key not in self._hashes:
             self._hashes[key] = hashes(

@@ -35,12 +35,12 @@ def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source
     be a window or a limit. `written` is the place of the pattern in the text.
     """
     delayed = any(isinstance(part, Delay) for part in walk(query.pattern))
-    if query.schema.tie is not None and skips(query) and delayed:
+    if query.schema.tie is not None and delayed:
         message = (
-            "with a delay and a tie-break column AFTER MATCH chooses at the end of the data, which "
-            "may never come"
+            "with a tie-break column delays are decided at the end of the data, which may never "
+            "come"
         )
-        hint = "leave the tie-break column out, or keep all matches"
+        hint = "leave the delay or the tie-break column out"
         raise QueryError([Diagnostic("CEP407", message, written, source, hint)])
     declared = limit is not None and (limit.per_key is not None or limit.total is not None)
     waiting = any(isinstance(part, Sequence) for part in walk(query.pattern))

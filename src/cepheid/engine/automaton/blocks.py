@@ -6,6 +6,8 @@ The others follow from their neighbors; those that lack one wait for the whole m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.patterns import Closure, Leaf, Pattern, positive
@@ -165,16 +167,27 @@ class Blocks(Repeated):
         body: Then,
     ) -> None:
         closure = item.closure
-        if not self.starting:
+        if limits.lower is not None:
             chain = self.chain(closure, item.path, env, limits, strict, touch)
             self.round_choices(chain, env, first, body)
             return
         # With nothing before it, its rounds are counted from every event that one can start with.
-        with self.starts(self.classes[first_variable(closure.item)]) as row:
+        with self._anchors(self.classes[first_variable(closure.item)], env, limits) as row:
             began = replace(env, low=f"clock0[u({row})]", high=f"clock[u({row})]")
             limits = replace(limits, lower=f"(begin[u({row})] - 1)")
             chain = self.chain(closure, item.path, began, limits, strict, touch, row)
             self.round_choices(chain, began, True, body)
+
+    @contextmanager
+    def _anchors(self, n: int, env: Env, limits: Limits) -> Iterator[str]:
+        """A loop over the events of class n that a group can start with."""
+        if self.starting:
+            with self.starts(n) as row:
+                yield row
+        else:
+            self.looks_back = True  # the right neighbor was bound first
+            with self.candidates(n, replace(env, low=None), limits) as (_, row):
+                yield row
 
     def _first_run(
         self, item: Item, env: Env, positions: tuple[str, str] | None, then: Then

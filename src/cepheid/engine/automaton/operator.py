@@ -33,16 +33,6 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What positions are: ranks (`ties` is None), or times since an origin, refined by the rank
-    of the tie-break value; then `unit` is one tick of time."""
-
-    unit: int = 1
-    origin: int = 0
-    ties: Any = None
-
-
-@dataclass(frozen=True)
 class Round:
     """What the kernel goes through in a round."""
 
@@ -89,7 +79,7 @@ class AutomatonOperator(Operator):
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
-        self._known = Horizon(-FOREVER, -FOREVER, None)
+        self._known = Horizon(-FOREVER, -FOREVER)
         self._frontier = self._reached = -FOREVER
         self._whole = frozenset(
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
@@ -153,8 +143,8 @@ class AutomatonOperator(Operator):
         """Lay the rows out that are known by now."""
         context, store, state = self.context, self.context.store, self.state
         compiled = self.compiled()
-        scale, begin, position = self._positions()
-        horizon = self._place(context.horizon, scale)
+        begin, position = self.positions()
+        horizon = self._place(context.horizon)
         known = store.base + int(np.searchsorted(position, horizon))
         classes: list[Ints] = []
         for leaf in self.inputs:
@@ -169,9 +159,9 @@ class AutomatonOperator(Operator):
         state[Run.WINDOW] = self.window
         state[Run.FRONTIER] = self._frontier = self._clock(position, horizon)
         state[Run.HORIZON] = horizon
-        state[Run.KNOWN] = self._place(self._known, scale)
+        state[Run.KNOWN] = self._place(self._known)
         state[Run.REACHED] = self._reached
-        state[Run.SCALE] = scale.unit
+        state[Run.SCALE] = self._unit()
         state[Run.KEYS] = keys
         scratch = np.empty((max(1, self._program.scratches), store.n + 2), np.int64)
         sums = np.empty((max(1, self._program.sums), store.n + 2), np.float64)
@@ -280,10 +270,6 @@ class AutomatonOperator(Operator):
             rows = rows[(rows >= 0) & (rows < self._alive.shape[1])]
             yield entry, self.node.leaves[n].variable, rows[self._alive[entry, rows] != 0]
 
-    def positions(self) -> tuple[Ints, Ints]:
-        _, begin, position = self._positions()
-        return begin, position
-
     @property
     def begins_with_start(self) -> bool:
         """Whether a match's first event is the one that it was found from."""
@@ -307,16 +293,25 @@ class AutomatonOperator(Operator):
 
     # ── positions ──
 
-    def _positions(self) -> tuple[Scale, Ints, Ints]:
+    def positions(self) -> tuple[Ints, Ints]:
         """Where events start and end. Where ends are moved in time, positions must be such that
-        they can be moved: times, refined by the rank of the tie-break."""
-        store = self.context.store
-        if not self._delayed or store.n == 0:
-            return Scale(), store.begin, store.position
-        tie = self.context.tie
-        if tie is None:
-            return Scale(1, 0, np.zeros(1)), store.start, store.time
-        column = _column(tie)
+        they can be moved: times, refined by the rank of the tie-break (of all there is: these
+        positions can't be compared with those of another round)."""
+        store, tie = self.context.store, self.context.tie
+        if not self._delayed:
+            return store.begin, store.position
+        if tie is None or store.n == 0:
+            return store.start, store.time
+        unit, rank = self._ranks(tie)
+        origin = int(store.time[0])
+        if (int(store.time[-1]) - origin) * unit >= FOREVER:
+            raise DataError("times lie too far apart to be delayed and ordered by a tie-break")
+        moved = (store.time - origin) * unit + rank
+        return moved, moved
+
+    def _ranks(self, tie: Attribute) -> tuple[int, Ints]:
+        """How many ranks there are, and that of each row; NULL comes first."""
+        store, column = self.context.store, _column(tie)
         values: Any = store.values[column]
         if column.type in (Type.STRING, Type.BINARY):
             values = store.interner.decode(values, None)[0]
@@ -324,19 +319,15 @@ class AutomatonOperator(Operator):
         known, ranks = np.unique(values if valid is None else values[valid], return_inverse=True)
         rank = np.zeros(store.n, np.int64)
         rank[slice(None) if valid is None else valid] = ranks + 1
-        scale = Scale(len(known) + 1, int(store.time[0]), known)
-        if (int(store.time[-1]) - scale.origin) * scale.unit >= FOREVER:
-            raise DataError("times lie too far apart to be delayed and ordered by a tie-break")
-        moved = (store.time - scale.origin) * scale.unit + rank
-        return scale, moved, moved
+        return len(known) + 1, rank
 
-    def _place(self, horizon: Horizon, scale: Scale) -> int:
-        if abs(horizon.position) >= FOREVER or scale.ties is None:
-            return horizon.position
-        place = (horizon.time - scale.origin) * scale.unit
-        if horizon.tie is None or scale.unit == 1:
-            return place
-        return place + 1 + int(np.searchsorted(scale.ties, horizon.tie))
+    def _unit(self) -> int:
+        """What a tick of time is in positions, where ends are moved."""
+        tied = self._delayed and self.context.tie is not None and self.context.store.n
+        return self._ranks(self.context.tie)[0] if tied and self.context.tie else 1
+
+    def _place(self, horizon: Horizon) -> int:
+        return horizon.time if self._delayed else horizon.position
 
     # ── as an operator ──
 

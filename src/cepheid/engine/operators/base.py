@@ -32,12 +32,10 @@ FOREVER = 1 << 62
 
 @dataclass(frozen=True)
 class Horizon:
-    """A position before which every event is known; also as its time and tie-break value (None:
-    before all of that time)."""
+    """A position before which every event is known, and the same as a time."""
 
     position: int
     time: int
-    tie: Any = None
 
 
 @dataclass
