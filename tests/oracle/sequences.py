@@ -201,7 +201,7 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
                         ),
                     )
                 )
-        if n in free and item.before is NEXT:
+        if n in free and item.before is NEXT and lower is not None:
             bound = first_ones(closure, found, bound)
         low, high = size_range(closure)
         for group, grown in bound:

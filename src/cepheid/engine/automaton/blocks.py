@@ -111,7 +111,7 @@ class Blocks(Repeated):
         if item.before is STRICT and neighbor and lower is not None:
             touch = self.code.let("x", self.following(lower))
             self._awaiting(env, touch)
-        first = item.before is NEXT
+        first = item.before is NEXT and lower is not None  # after nothing, any is next
 
         def checked(bound: Env) -> None:
             ready = [
