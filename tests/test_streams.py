@@ -327,3 +327,10 @@ def test_queries_without_a_label_need_names_of_their_own() -> None:
         cep.match(events("A1"), twice, **TYPED)
     with pytest.raises(cep.DataError, match="there are no queries"):
         cep.match(events("A1"), [], **TYPED)
+
+
+def test_an_iterator_can_be_read_only_once() -> None:
+    batch = pa.record_batch({"ts": [1], "type": ["A"]})
+    queries = ["INTO x PATTERN A a", "PATTERN x FROM x"]
+    with pytest.raises(cep.DataError, match="an iterator gives only once"):
+        cep.match(iter([batch]), queries, time="ts", type="type")

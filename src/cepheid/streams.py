@@ -189,7 +189,13 @@ def _streams(data: Any) -> dict[str, Any]:
     streams = dict(data) if isinstance(data, Mapping) else {EVENTS: data}
     if is_spark(data):
         return streams
-    return {name: local.as_table(local.to_arrow(part)) for name, part in streams.items()}
+    sources = {name: local.to_arrow(part) for name, part in streams.items()}
+    if local.may_be_endless(sources):
+        raise DataError(
+            "several queries read the same events, which an iterator gives only once: pass a table, "
+            "a frame, or a list of record batches"
+        )
+    return {name: local.as_table(source) for name, source in sources.items()}
 
 
 def _like(data: Any, matches: Any) -> Any:
