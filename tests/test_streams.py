@@ -129,7 +129,7 @@ def test_the_result_is_of_the_kind_of_the_data() -> None:
     data = events("A1 B3")
     frames = cep.match(data.to_pandas(), [PAIRS], **TYPED)
     assert isinstance(frames["Pair"], pd.DataFrame)
-    read = cep.match(iter(data.to_batches()), [PAIRS, "PATTERN Pair p RETURN p.y AS y"], **TYPED)
+    read = cep.match(data.to_batches(), [PAIRS, "PATTERN Pair p RETURN p.y AS y"], **TYPED)
     assert read["query 2"].read_all()["y"].to_pylist() == [2]
 
 

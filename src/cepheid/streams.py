@@ -192,8 +192,8 @@ def _streams(data: Any) -> dict[str, Any]:
     sources = {name: local.to_arrow(part) for name, part in streams.items()}
     if local.may_be_endless(sources):
         raise DataError(
-            "several queries read the same events, which an iterator gives only once: pass a table, "
-            "a frame, or a list of record batches"
+            "several queries read the same events, which an iterator gives only once: pass a "
+            "table, a frame, or a list of record batches"
         )
     return {name: local.as_table(source) for name, source in sources.items()}
 

@@ -243,7 +243,8 @@ class Engine:
         context, store = self.context, self.context.store
         if context.in_time or not store.n:
             return context.frontier
-        return int(store.clock[self._row - 1 - store.base])
+        known = int(np.searchsorted(store.position, context.horizon.position))
+        return int(store.clock[known - 1]) if known else -FOREVER
 
     def _horizon(self, limit: int) -> Horizon:
         """Simultaneous events may come with the next round or batch, so the last position is not
@@ -264,7 +265,7 @@ class Engine:
         if self._at_once:
             return
         horizon = context.window * (3 if self.tree.waits else 1)
-        context.eat = max(-FOREVER, self._passed() - horizon)
+        context.eat = max(context.eat, self._passed() - horizon)
         self.tree.trim()
 
     # ── changing plans ──
