@@ -29,20 +29,7 @@ from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
 from cepheid.language.ast import Exactly
-from cepheid.plan.nodes import (
-    Automaton,
-    Conj,
-    Filter,
-    Kseq,
-    Leaf,
-    Node,
-    Nseq,
-    Plan,
-    Run,
-    Seq,
-    Stacks,
-    walk,
-)
+from cepheid.plan.nodes import Automaton, Filter, Kseq, Leaf, Node, Plan, Run, Stacks, walk
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reading import leaves
 
@@ -342,13 +329,12 @@ def _looks_at_all(node: Node) -> bool:
 
 
 def _round_size(plan: Plan) -> int:
-    """Automata lay their rows out anew for every round: the fewer, the better. Stacks have no
-    intermediate results to keep in the caches."""
-    nodes = [node for root in plan.alternatives for node in walk(root)]
+    """Automata lay their rows out anew for every round: the fewer, the better. Stacks alone have
+    no intermediate results to keep in the caches."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
     if any(isinstance(node, Automaton) for node in nodes):
         return FOREVER
-    joins = any(isinstance(node, Seq | Conj | Nseq) for node in nodes)
-    return ROUND if joins or not any(isinstance(n, Stacks) for n in nodes) else 4 * ROUND
+    return 4 * ROUND if all(isinstance(r, Stacks) for r in plan.alternatives) else ROUND
 
 
 def _in_time(plan: Plan) -> bool:
