@@ -160,11 +160,11 @@ _JOINED = " ".join(
     f"JOIN numbered e{n} ON e{n}.name = e0.name AND e{n}.seq = e0.seq + {n}" for n in range(1, 6)
 )
 SELF_JOINS = f"""
-    WITH quotes AS (
+    WITH quotes AS MATERIALIZED (
         SELECT name, ts, price, row_number() OVER (PARTITION BY name ORDER BY ts) AS seq
         FROM events
     ),
-    numbered AS (
+    numbered AS MATERIALIZED (
         SELECT s2.name, s2.price,
                row_number() OVER (PARTITION BY s2.name ORDER BY s2.ts) AS seq
         FROM quotes s1
