@@ -154,9 +154,13 @@ class Filter:
 class Equivalence(Enum):
     """How stacks use equivalence tests, attributes on which all classes agree (SASE 4.2)."""
 
-    PARTITION = "PAIS"  # stacks partitioned on the first of them, the others are tested
-    MULTIPLE = "Multi-PAIS"  # a chain per attribute, followed together
-    FILTERING = "Dynamic Filtering"  # stacks on the first; events that no stack awaits are dropped
+    # Stacks are partitioned on the first; the others are tested in the construction.
+    PARTITION = "PAIS"
+    # A chain per attribute, followed together.
+    MULTIPLE = "Multi-PAIS"
+    # As the first, and events whose other values no stack has seen are dropped in the scan: more
+    # than the paper's, which is the first.
+    FILTERING = "Dynamic Filtering"
 
 
 @dataclass(frozen=True, slots=True)
