@@ -122,7 +122,7 @@ def increments(
     class moves time on by one tick."""
     plan = plan_of(indexed(query), setup)
     data = _with_index(query, events)
-    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size)
+    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size, compile_at=0)
     time = query.schema.time
     found: dict[int, list[Match]] = {}
     for at in sorted({e.time for e in events}):
@@ -160,7 +160,14 @@ def run_plan(
 def _rows(
     plan: Plan, data: pa.Table, setup: Setup, advisor: Advisor | None = None
 ) -> list[dict[str, Any]]:
-    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size, advisor=advisor)
+    engine = Engine(
+        plan,
+        data.schema,
+        jit=setup.jit,
+        round_size=setup.round_size,
+        compile_at=0,
+        advisor=advisor,
+    )
     rows: list[dict[str, Any]] = []
     for batch in _cut(in_order(plan, data), setup.cuts):
         for matches in engine.push(batch):

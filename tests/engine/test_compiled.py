@@ -10,9 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import cepheid as cep
 from cepheid.engine.run import Engine
 from cepheid.kernels import compile as compiling
 from cepheid.planner import make_plan
+from cepheid.planner.automata import automaton_plan
 from cepheid.query import Query
 from tests.corpus.reader import Case, bound, cases
 from tests.engine.harness import Setup, multiset, run
@@ -103,6 +105,30 @@ def test_compiled_automata(case: Case) -> None:
     expected = multiset(query, matches(query, case.events))
     setup = Setup(engine="automaton", jit=True, cuts=(3,))
     assert multiset(query, run(query, case.events, setup)) == expected
+
+
+def test_compiling_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rows are matched by plain Python; a kernel takes over what they left waiting."""
+    monkeypatch.setenv("CEPHEID_CACHE", str(tmp_path))
+    kinds = "ABACBBCABCAABC"
+    events = pa.table({"ts": range(len(kinds)), "type": list(kinds), "x": [3, 1, 2] * 4 + [3, 1]})
+    text = (
+        "PATTERN A a -> B+ b PREFIXES -> C c WHERE b.x < a.x WITHIN 9 RETURN a.ts, count(b), c.ts"
+    )
+    query = cep.Query(text).bind(events.schema, time="ts", type="type")
+    engine = Engine(automaton_plan(query), events.schema, compile_at=6)
+    root = engine.tree.roots[0]
+    found: list[pa.RecordBatch] = []
+    paid: list[bool] = []
+    for batch in events.to_batches(max_chunksize=2):
+        found += engine.push(batch)
+        paid.append(root.pays)
+    found += engine.finish()
+    assert paid == [False, False, *[True] * 5]
+    plain = cep.match(events, text, time="ts", type="type", jit=False)
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert sorted(map(str, rows)) == sorted(map(str, plain.to_pylist()))
+    assert plain.num_rows > 3
 
 
 COUNTING = """

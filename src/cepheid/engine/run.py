@@ -38,6 +38,11 @@ ROUND = 4096
 large enough for a round's fixed cost not to count."""
 
 
+COMPILE_AT = 200
+"""Rows for which a kernel that isn't known on this machine is not compiled: plain Python is through
+with them before."""
+
+
 @dataclass
 class Counts:
     """What the engine has seen and made."""
@@ -74,6 +79,7 @@ class Engine:
         *,
         jit: bool = True,
         round_size: int | None = None,
+        compile_at: int = COMPILE_AT,
         advisor: Advisor | None = None,
     ) -> None:
         self.plan = plan
@@ -90,7 +96,9 @@ class Engine:
         # Where ends are moved among tie-breaks, positions are ranks among all there are.
         self._at_once = _tie(plan) is not None
         store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
-        self.context = Context(store, _reach(plan), jit, _in_time(plan), _tie(plan), plan.limit)
+        self.context = Context(
+            store, _reach(plan), jit, _in_time(plan), _tie(plan), plan.limit, compile_at
+        )
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         self._window = None if plan.limit is None else Window(plan, self.context, self.leaves)
         self.tree = self._plant(plan)

@@ -26,6 +26,7 @@ from cepheid.engine.lowering import Inputs
 from cepheid.engine.operators.base import FOREVER, Compiled, Context, Horizon, Operator
 from cepheid.errors import DataError
 from cepheid.kernels import Run, load
+from cepheid.kernels.compile import is_cold
 from cepheid.kernels.templates.automaton import FLOOR, NEED
 from cepheid.plan.nodes import Automaton
 
@@ -76,6 +77,7 @@ class AutomatonOperator(Operator):
         self.state = np.zeros(Run.POOLS + 2 * len(self.pools), np.int64)
         self._program = Program("", 0, 0, (), False, False)
         self._round: Round | None = None  # the one that is under way
+        self._paying = False
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
@@ -97,6 +99,21 @@ class AutomatonOperator(Operator):
             in_time=self.context.in_time,
         )
         return self._program.source
+
+    @property
+    def pays(self) -> bool:
+        return self._paying
+
+    def compiled(self) -> Compiled:
+        """A large pattern takes seconds to compile: that is for many events, or for a kernel that
+        this machine has compiled before."""
+        store = self.context.store
+        if not self._paying:
+            many = store.base + store.n >= self.context.compile_at
+            self._paying = many or not is_cold(self._program.source)
+            if self._paying:
+                self._compiled.clear()
+        return super().compiled()
 
     def columns(self) -> Iterable[Column]:
         yield from super().columns()

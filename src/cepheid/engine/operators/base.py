@@ -41,7 +41,8 @@ class Horizon:
 @dataclass
 class Context:
     """What all operators of an engine share. `in_time`: the clock is time. `tie` orders events of
-    the same time, `limit` bounds what is held. `frontier` is the clock that has been reached:
+    the same time, `limit` bounds what is held. Below `compile_at` rows, kernels that take long to
+    compile are run as they are. `frontier` is the clock that has been reached:
     every event before it is known, and so is every one before the horizon. `eat` is the clock at
     or before which nothing counts any more."""
 
@@ -51,6 +52,7 @@ class Context:
     in_time: bool = True
     tie: Attribute | None = None
     limit: Limit | None = None
+    compile_at: int = 0
     frontier: int = -FOREVER
     horizon: Horizon = Horizon(-FOREVER, -FOREVER)
     eat: int = -FOREVER
@@ -117,6 +119,11 @@ class Operator(ABC):
         return self._compiled[shape]
 
     @property
+    def pays(self) -> bool:
+        """Whether compiling takes less time than it saves."""
+        return True
+
+    @property
     def kernels(self) -> int:
         """How many kernels have been made so far."""
         return len(self._compiled)
@@ -136,7 +143,7 @@ class Operator(ABC):
         except NotLowered:
             inputs = Inputs(nullable, objects=True)
             source = self.source(inputs)
-        kernel = load(source, self.context.jit and not inputs.objects)
+        kernel = load(source, self.context.jit and self.pays and not inputs.objects)
         params = tuple(self._param(p, inputs.objects) for p in inputs.params)
         return Compiled(kernel, tuple(inputs.columns), params, tuple(inputs.pools), inputs.objects)
 
