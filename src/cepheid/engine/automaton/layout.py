@@ -54,12 +54,26 @@ def lay_out(
     read = [tuple(part[n] for part in key) for n in range(len(classes))]
     codes, keys = _codes(store, list(dict.fromkeys(own for own in read if None not in own)))
     sort = load(SORT, jit)
-    return [
-        _whole(rows, positions, keys)
-        if None in own
-        else _parted(rows, codes[own], keys, positions, sort)
-        for rows, own in zip(classes, read, strict=True)
-    ], keys
+    known: dict[tuple[Key, int, int], Listed] = {}  # of classes without a gap
+    lists: list[Listed] = []
+    for rows, own in zip(classes, read, strict=True):
+        if None in own:
+            lists.append(_whole(rows, positions, keys))
+            continue
+        place = (own, int(rows[0]), len(rows)) if _gapless(rows) else None
+        listed = known.get(place) if place else None
+        if listed is None:
+            listed = _parted(rows, codes[own], keys, positions, sort)
+            if place:
+                known[place] = listed
+        lists.append(listed)
+    return lists, keys
+
+
+def _gapless(rows: Ints) -> bool:
+    """Whether a class has taken every row, as all do in a stream of one type: then it shares its
+    list with the others."""
+    return len(rows) > 0 and int(rows[-1]) - int(rows[0]) + 1 == len(rows)
 
 
 def _whole(rows: Ints, positions: Ints, keys: int) -> Listed:
