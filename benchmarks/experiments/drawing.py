@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 import matplotlib
 
@@ -32,7 +33,7 @@ def draw(experiment: Experiment, figure: Figure, path: Path) -> None:
         draw_panel(own, experiment, figure, metric, panel)
     for unused in axes[len(parts) :]:
         unused.set_visible(False)
-    drawing.suptitle(experiment.title, fontsize=12)
+    drawing.suptitle(fill(experiment.title, 60 * columns), fontsize=12)
     handles, names = axes[0].get_legend_handles_labels()
     drawing.legend(
         handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False
