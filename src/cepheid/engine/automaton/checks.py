@@ -208,9 +208,9 @@ class Checks(Sequences):
         code = self.code
         inner = (*path, 0)
         next_ = code.let("x", self.following(lower))
-        # Unknown as long as there is no next position; until then the match waits for it.
-        code.line(f"if {next_} == -FAR: unknown = 1")
-        code.line(f"if {next_} >= known: fresh = 1")
+        # Unknown as long as there is no next position and one may come; then the match waits.
+        code.line(f"if {next_} == -FAR and horizon < FAR: unknown = 1")
+        code.line(f"if {next_} == -FAR or {next_} >= known: fresh = 1")
 
         def found(bound: Env) -> None:
             at = self.span(negation.item, inner, bound)
