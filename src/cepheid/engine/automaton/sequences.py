@@ -367,6 +367,7 @@ class Sequences(Blocks):
     ) -> None:
         code = self.code
         after = block.after if block.left is None else block.left.end
+        self.looks_back = self.looks_back or self.starting  # then the groups lie before the start
 
         def search(env: Env, found: Callable[[Env, str | None], None]) -> None:
             def with_right(bound: Env) -> None:
