@@ -107,7 +107,7 @@ class Watch:
             self.seconds += process_time() - began
             return done
 
-        operator.step = watched  # type: ignore[method-assign]
+        vars(operator).update(step=watched)
 
 
 def _changed(node: Node, change: Change) -> Node:

@@ -13,7 +13,7 @@ import cepheid as cep
 from benchmarks.experiments import cayuga, sase, strict
 from benchmarks.experiments.basic import basic
 from benchmarks.experiments.experiment import Program
-from benchmarks.experiments.stackplans import selection, stacks, strategy
+from benchmarks.experiments.stackplans import Change, selection, stacks, strategy
 from benchmarks.experiments.synthetic import COLUMNS, Chain, Stream, count, workload
 from cepheid.plan.nodes import Equivalence
 
@@ -104,9 +104,9 @@ def test_the_basic_search_finds_all_sequences(length: int, early: bool) -> None:
 @pytest.mark.parametrize(
     "chain", [Chain(3, 2, 400, simple=True, compared=True), Chain(3, 1, 200, negated=1)]
 )
-def test_stacks_find_all_sequences_whatever_is_above_them(change: object, chain: Chain) -> None:
+def test_stacks_find_all_sequences_whatever_is_above_them(change: Change, chain: Chain) -> None:
     table = events()
-    assert found(stacks(change), chain, table) == count(table, chain)  # type: ignore[arg-type]
+    assert found(stacks(change), chain, table) == count(table, chain)
 
 
 @pytest.mark.parametrize("chain", [Chain(2, 1), Chain(4, 1), Chain(3, 2)])
