@@ -14,7 +14,7 @@ from tests.engine.harness import multiset
 from tests.oracle.match import matches, placed
 from tests.properties.full_strategies import full_cases
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "100"))
 
 
 @settings(

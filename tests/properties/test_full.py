@@ -15,7 +15,7 @@ from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, ru
 from tests.oracle.match import matches, outputs
 from tests.properties.full_strategies import PartedQueries, full_cases
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "1100"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "850"))
 
 COUNTS = st.integers(1, 6)
 
