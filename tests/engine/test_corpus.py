@@ -38,7 +38,6 @@ OTHERS = [
     Setup(engine="automaton"),
     Setup(engine="automaton", cuts=(1,)),
     Setup(engine="automaton", cuts=(2, 3), round_size=1),
-    Setup(engine="automaton", cuts=(4, 1), round_size=3),
     Setup(engine="nfa", cuts=(3,)),
     Setup(engine="mixed", cuts=(3,), round_size=2),
     Setup(engine="auto", cuts=(2, 3), round_size=1),
