@@ -59,6 +59,9 @@ class Pairs(NamedTuple):
     left: Ints
 
 
+Limits = tuple[Ints, Ints]
+"""For each of the later ticks, how many earlier ones are before its window, and before it."""
+
 # What a kernel remembers when it returns with a full output.
 OUTER, PAIRED, MADE = range(3)
 
@@ -81,7 +84,7 @@ def empty_pairs(later: Ticks) -> Pairs:
 
 
 @jit
-def until(earlier, later, shift):  # type: ignore[no-untyped-def]
+def until(earlier: Ticks, later: Ticks, shift: int) -> Ints:
     """How many of the earlier ticks are at or before each of the later ones less `shift`."""
     counts = np.empty(len(later.time), np.int64)
     n = 0
@@ -115,9 +118,17 @@ def query_4(table: pa.Table, window: int = 200) -> int:
 
 
 @jit
-def _query_4(  # type: ignore[no-untyped-def]
-    ibm, sun, oracle, sun_ibm, oracle_sun, pairs, window, out, state
-):
+def _query_4(
+    ibm: Ticks,
+    sun: Ticks,
+    oracle: Ticks,
+    sun_ibm: Limits,
+    oracle_sun: Limits,
+    pairs: Pairs,
+    window: int,
+    out: Output,
+    state: Ints,
+) -> int:
     o, paired, made = state[OUTER], state[PAIRED], state[MADE]
     k = 0
     while o < len(oracle.time) and k < CAPACITY:
@@ -163,7 +174,16 @@ def query_5(table: pa.Table, window: int = 200) -> int:
 
 
 @jit
-def _query_5(ibm, sun, oracle, oracle_sun, low, high, out, state):  # type: ignore[no-untyped-def]
+def _query_5(
+    ibm: Ticks,
+    sun: Ticks,
+    oracle: Ticks,
+    oracle_sun: Limits,
+    low: Ints,
+    high: Ints,
+    out: Output,
+    state: Ints,
+) -> int:
     o = state[OUTER]
     k = 0
     while o < len(oracle.time) and k < CAPACITY:
@@ -204,7 +224,16 @@ def query_6(table: pa.Table, window: int = 100) -> int:
 
 
 @jit
-def _query_6(classes, oracle_sun, google_oracle, low, high, pairs, out, state):  # type: ignore[no-untyped-def]
+def _query_6(
+    classes: tuple[Ticks, Ticks, Ticks, Ticks],
+    oracle_sun: Limits,
+    google_oracle: Limits,
+    low: Ints,
+    high: Ints,
+    pairs: Pairs,
+    out: Output,
+    state: Ints,
+) -> int:
     ibm, sun, oracle, google = classes
     g, paired, made = state[OUTER], state[PAIRED], state[MADE]
     k = 0
@@ -255,7 +284,7 @@ def query_7(table: pa.Table, window: int = 200) -> int:
 
 
 @jit
-def _query_7(ibm, oracle, low, high, out, state):  # type: ignore[no-untyped-def]
+def _query_7(ibm: Ticks, oracle: Ticks, low: Ints, high: Ints, out: Output, state: Ints) -> int:
     o = state[OUTER]
     k = 0
     while o < len(oracle.time) and k < CAPACITY:
@@ -290,14 +319,14 @@ def query_8(table: pa.Table, window: int = 36_000_000_000) -> int:
 
 
 @jit
-def _longer(array):  # type: ignore[no-untyped-def]
+def _longer(array: Ints) -> Ints:
     longer = np.empty((array.shape[0], 2 * array.shape[1]), np.int64)
     longer[:, : array.shape[1]] = array
     return longer
 
 
 @jit
-def _query_8(kinds, address, addresses, time, window):  # type: ignore[no-untyped-def]
+def _query_8(kinds: Ints, address: Ints, addresses: int, time: Ints, window: int) -> Ints:
     """Rows of the matches' members. Chains per address, the newest first."""
     newest = np.full(addresses, -1, np.int64)
     link = np.empty(len(kinds), np.int64)

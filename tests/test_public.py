@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -92,7 +94,7 @@ class TestKindsOfData:
         """Matches come while the stream goes on."""
         read = 0
 
-        def stream():  # type: ignore[no-untyped-def]
+        def stream() -> Iterator[pa.RecordBatch]:
             nonlocal read
             for batch in EVENTS.sort_by("ts").to_batches(max_chunksize=1):
                 read += 1
@@ -201,8 +203,9 @@ class TestQuery:
         copy = pickle.loads(pickle.dumps(query))
         assert copy == query
         assert copy.match(EVENTS, time="ts", type="name").num_rows == 2
+        field = "text"
         with pytest.raises(AttributeError):
-            query.text = "other"  # type: ignore[misc]
+            setattr(query, field, "other")
 
     def test_options_object(self) -> None:
         options = cep.Options(time="ts", type="name", plan="right-deep")
@@ -271,8 +274,9 @@ class TestWrongData:
         assert message in str(caught.value)
 
     def test_options(self) -> None:
+        unknown: Any = "down"
         with pytest.raises(ValueError, match="negation must be one of auto, push, top"):
-            cep.Options(time="ts", negation="down")  # type: ignore[arg-type]
+            cep.Options(time="ts", negation=unknown)
         with pytest.raises(ValueError, match="partitions must be at least 1"):
             cep.Options(time="ts", partitions=0)
 

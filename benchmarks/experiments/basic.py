@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import njit
+from numpy.typing import NDArray
 
 import cepheid as cep
 from benchmarks.cases import Workload
 from benchmarks.experiments.experiment import Found, Program
+
+Ints = NDArray[np.int64]
 
 CAPACITY = 1 << 14
 """Sequences after which the output is dropped."""
@@ -63,9 +66,20 @@ def basic(window_in_search: bool = True) -> Program:
             level = levels[column.indices.to_numpy()]
             began = process_time()
             total += scan(
-                level, batch.column("ts").to_numpy(), at, len(names), bound.window.size,
-                window_in_search, time, loops, transitions, visited, found, pending, out,
-            )  # fmt: skip
+                level,
+                batch.column("ts").to_numpy(),
+                at,
+                len(names),
+                bound.window.size,
+                window_in_search,
+                time,
+                loops,
+                transitions,
+                visited,
+                found,
+                pending,
+                out,
+            )
             inside += process_time() - began
             at += len(level)
         return Found(total, inside)
@@ -74,10 +88,21 @@ def basic(window_in_search: bool = True) -> Program:
 
 
 @njit(cache=True)
-def _scan(  # type: ignore[no-untyped-def]
-    level, times, begin, length, window, early, time, loops, transitions, visited, found, pending,
-    out,
-):  # fmt: skip
+def _scan(
+    level: Ints,
+    times: Ints,
+    begin: int,
+    length: int,
+    window: int,
+    early: bool,
+    time: Ints,
+    loops: Ints,
+    transitions: Ints,
+    visited: Ints,
+    found: Ints,
+    pending: Ints,
+    out: Ints,
+) -> int:
     mask = len(time) - 1
     sizes = np.zeros(length + 1, np.int64)
     place = np.zeros(length + 1, np.int64)

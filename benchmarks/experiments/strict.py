@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import njit
+from numpy.typing import NDArray
 
 import cepheid as cep
 from benchmarks.cases import Workload
@@ -50,6 +51,9 @@ def events(rows: int) -> pa.Table:
     )
 
 
+Ints = NDArray[np.int64]
+
+
 # ── the floor: a loop for this one query ──
 
 
@@ -76,7 +80,9 @@ def count(table: pa.Table, window: int) -> int:
 
 
 @njit(cache=True)
-def _count(codes, key, x, ts, keys, window):  # type: ignore[no-untyped-def]
+def _count(
+    codes: NDArray[np.int8], key: Ints, x: NDArray[np.float64], ts: Ints, keys: int, window: int
+) -> int:
     length = np.full(keys, -1, np.int64)  # elements of the group; -1: no A yet
     last = np.zeros(keys)
     start = np.zeros(keys, np.int64)

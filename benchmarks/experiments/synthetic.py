@@ -128,7 +128,7 @@ def _level(name: str, chain: Chain) -> int:
 
 
 @njit(cache=True)
-def _count(level, keys, times, compared, length, window):  # type: ignore[no-untyped-def]
+def _count(level: Ints, keys: Ints, times: Ints, compared: Ints, length: int, window: int) -> int:
     total = 0
     prefixes = np.zeros(length + 1, np.int64)
     begin = 0

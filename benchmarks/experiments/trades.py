@@ -167,9 +167,17 @@ def _comparison(text: str, variables: list[str], bound: list[int]) -> list[int]:
 
 
 @njit(cache=True)
-def _count(  # type: ignore[no-untyped-def]
-    rows, lengths, before, time, values, comparisons, groups, taken, window
-):
+def _count(
+    rows: Ints,
+    lengths: Ints,
+    before: Ints,
+    time: Ints,
+    values: NDArray[np.float64],
+    comparisons: Ints,
+    groups: Ints,
+    taken: Ints,
+    window: int,
+) -> int:
     top = len(lengths) - 1
     chosen = np.zeros(top + 1, np.int64)
     at = np.zeros(top + 1, np.int64)

@@ -168,7 +168,7 @@ def read_events(text: str, kind: str) -> tuple[Event, ...]:
         start = None
         if lasting:
             start = values[START] = time if given_start is None else value_of(given_start)
-        events.append(Event(index, time, values, start))  # type: ignore[arg-type]
+        events.append(Event(index, time or 0, values, start))
     return tuple(events)
 
 

@@ -18,7 +18,8 @@ Binding = int | tuple[int, ...] | None
 @dataclass(frozen=True)
 class Event:
     """A row of the input. `index` is its place there; values are plain Python. Its time is its
-    end; `start` is None if it is instantaneous."""
+    end; `start` is None if it is instantaneous. Without a time among its values it is rejected,
+    and `time` is never looked at."""
 
     index: int
     time: int

@@ -19,10 +19,12 @@ MODE = os.environ.get("CEPHEID_SPARK", "classic")
 OTHER = {"classic": "connect", "connect": "classic"}[MODE]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker(OTHER):
-            item.add_marker(pytest.mark.skip(reason=f"runs when CEPHEID_SPARK={OTHER}"))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What needs the other kind of session belongs to the other run."""
+    elsewhere = [item for item in items if item.get_closest_marker(OTHER)]
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in elsewhere]
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ def event_table(case: Case, events: Sequence[Event]) -> pa.Table:
 
 def again(events: Sequence[Event], times: int) -> tuple[Event, ...]:
     """The stream several times, one after the other, so that there is something to cut."""
-    known = [e.time for e in events if e.time is not None]
+    known = [time for e in events if (time := e.values["ts"]) is not None]
     begins = [e.start for e in events if e.start is not None]
     step = max(known) - min(known + begins) + 1
     return tuple(
@@ -48,10 +48,10 @@ def _moved(event: Event, index: int, by: int) -> Event:
     def later(time: int | None) -> int | None:
         return None if time is None else time + by
 
-    time, start = later(event.time), later(event.start)
+    time, start = later(event.values["ts"]), later(event.start)
     lasting = {} if "begin" not in event.values else {"begin": start}
     values = {**event.values, **lasting, "ts": time}
-    return Event(index, time, values, start)  # type: ignore[arg-type]
+    return Event(index, time or 0, values, start)
 
 
 def expected(case: Case, events: Sequence[Event]) -> Rows:

@@ -13,6 +13,7 @@ import cepheid as cep
 from cepheid.algebra.types import Type
 from cepheid.engine.sampling import observe, targets
 from cepheid.engine.sampling.sketches import value_hashes
+from cepheid.engine.sampling.targets import Targets
 
 WINDOW = 20
 
@@ -107,7 +108,7 @@ def test_time_spans() -> None:
     assert share(table, query, text) == pytest.approx(0.5, abs=0.03)
 
 
-def wanted(table: pa.Table, query: str):  # type: ignore[no-untyped-def]
+def wanted(table: pa.Table, query: str) -> Targets:
     return targets(cep.Query(query).bind(table.schema, time="ts", type="name"))
 
 

@@ -4,8 +4,6 @@ Names are unresolved and nothing is typed here; that is `cepheid.algebra`'s work
 Spans never take part in equality, so `parse(render(q)) == q`.
 """
 
-# ruff: noqa: RUF009  (`_span()` is a dataclass field, made anew for each class)
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -72,7 +72,8 @@ def _accepted(text: str, start: str, error: UnexpectedInput) -> set[str]:
         for token in interactive.iter_parse():
             if not ended and token.start_pos == error.pos_in_stream:
                 break
-    return set(interactive.accepts())  # type: ignore[no-untyped-call]
+    accepts: Callable[[], set[str]] = interactive.accepts  # Lark gives it no types
+    return set(accepts())
 
 
 class _WholeWords:

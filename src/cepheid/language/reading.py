@@ -32,7 +32,8 @@ def span_of(part: Part) -> Span:
 
 def extent(tree: Node) -> Span:
     """The span with the parentheses around it, which Lark calls the container."""
-    return Span(tree.meta.container_start_pos, tree.meta.container_end_pos)  # type: ignore[attr-defined]
+    meta = vars(tree.meta)  # Lark doesn't declare these two
+    return Span(meta["container_start_pos"], meta["container_end_pos"])
 
 
 def trees(tree: Node) -> list[Node]:
