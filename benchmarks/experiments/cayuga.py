@@ -24,6 +24,7 @@ from benchmarks.experiments.experiment import (
     Way,
     ahead,
 )
+from benchmarks.experiments.programs import as_users_do, over_table
 from benchmarks.rivals import duckdb_query
 
 STOCKS = 24
@@ -111,17 +112,6 @@ def _tops(price: NDArray[np.float64]) -> int:
 # ── ways ──
 
 
-def iterations(
-    workload: Workload,
-    options: Mapping[str, Any],
-    schema: pa.Schema,
-    batches: Iterator[pa.RecordBatch],
-) -> Found:
-    """From a list of batches: without a window, a stream that might be endless is refused."""
-    found = cep.Query(workload.query).match(list(batches), **options)
-    return Found(sum(batch.num_rows for batch in found))
-
-
 def resubscription(
     workload: Workload,
     options: Mapping[str, Any],
@@ -185,15 +175,7 @@ and number are one value: with two, DuckDB joins by the stock alone, which takes
 
 
 def duckdb(sql: str) -> Program:
-    def program(
-        workload: Workload,
-        options: Mapping[str, Any],
-        schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
-    ) -> Found:
-        return Found(duckdb_query(pa.Table.from_batches(batches, schema), sql)())
-
-    return program
+    return over_table(lambda workload, table: duckdb_query(table, sql)())
 
 
 def setting(label: str, panel: str, smoothing: int, rows: int) -> Setting:
@@ -223,7 +205,7 @@ EXPERIMENTS = (
             ),
         ),
         (
-            Way("iterations", {}, program=iterations),
+            Way("iterations", {}, program=as_users_do),
             Way("resubscription", {}, program=resubscription),
             Way("SQL, window functions", {}, program=duckdb(WINDOWS)),
             Way("SQL, self-joins", {}, program=duckdb(SELF_JOINS)),

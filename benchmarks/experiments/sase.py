@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pyarrow as pa
-
-from benchmarks.cases import FIXED, Workload
+from benchmarks.cases import FIXED
 from benchmarks.experiments.basic import basic
 from benchmarks.experiments.experiment import (
     INSIDE,
@@ -15,7 +13,6 @@ from benchmarks.experiments.experiment import (
     Claim,
     Experiment,
     Figure,
-    Found,
     Program,
     Setting,
     Verdict,
@@ -26,6 +23,7 @@ from benchmarks.experiments.experiment import (
     keeps,
     out_of_reach,
 )
+from benchmarks.experiments.programs import over_table
 from benchmarks.experiments.stackplans import selection, stacks, strategy
 from benchmarks.experiments.synthetic import TYPES, Chain, Stream, workload
 from benchmarks.rivals import duckdb_query
@@ -90,17 +88,7 @@ def join(chain: Chain) -> str:
 
 def duckdb(chains: Mapping[str, Chain]) -> Program:
     """The self-joins in DuckDB, by the text of the query."""
-
-    def program(
-        workload: Workload,
-        options: Mapping[str, Any],
-        schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
-    ) -> Found:
-        table = pa.Table.from_batches(batches, schema)
-        return Found(duckdb_query(table, join(chains[workload.query]))())
-
-    return program
+    return over_table(lambda workload, table: duckdb_query(table, join(chains[workload.query]))())
 
 
 LENGTHS = {length: Chain(length) for length in range(2, 7)}

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-import cepheid as cep
 from benchmarks.cases import Workload
 from benchmarks.experiments.experiment import (
     THROUGHPUT,
     Experiment,
-    Found,
     Program,
     Setting,
     Way,
     ahead,
     reaches,
 )
+from benchmarks.experiments.programs import as_users_do, over_table
 from benchmarks.rivals import duckdb_query
 
 KEYS = 20_000
@@ -55,18 +53,6 @@ Ints = NDArray[np.int64]
 
 
 # ── the floor: a loop for this one query ──
-
-
-def loop(window: int) -> Program:
-    def program(
-        workload: Workload,
-        options: Mapping[str, Any],
-        schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
-    ) -> Found:
-        return Found(count(pa.Table.from_batches(batches, schema), window))
-
-    return program
 
 
 def count(table: pa.Table, window: int) -> int:
@@ -135,27 +121,8 @@ def sql(window: int) -> str:
     """
 
 
-def duckdb(window: int) -> Program:
-    def program(
-        workload: Workload,
-        options: Mapping[str, Any],
-        schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
-    ) -> Found:
-        return Found(duckdb_query(pa.Table.from_batches(batches, schema), sql(window))())
-
-    return program
-
-
-def engine(
-    workload: Workload,
-    options: Mapping[str, Any],
-    schema: pa.Schema,
-    batches: Iterator[pa.RecordBatch],
-) -> Found:
-    """From a list of batches: without a window, a stream that might be endless is refused."""
-    found = cep.Query(workload.query).match(list(batches), **options)
-    return Found(sum(batch.num_rows for batch in found))
+def duckdb(table: pa.Table, window: int) -> int:
+    return duckdb_query(table, sql(window))()
 
 
 def setting(label: str, query: str, window: int) -> Setting:
@@ -170,20 +137,9 @@ FOREVER = 1 << 62
 ENDS = {QUERY: FOREVER, WITHIN: WINDOW}
 
 
-def _by_window(make: Any) -> Program:
-    """The program for a workload's window."""
-    programs = {query: make(window) for query, window in ENDS.items()}
-
-    def program(
-        workload: Workload,
-        options: Mapping[str, Any],
-        schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
-    ) -> Found:
-        found: Found = programs[workload.query](workload, options, schema, batches)
-        return found
-
-    return program
+def _in_window(count: Callable[[pa.Table, int], int]) -> Program:
+    """What counts in a table, given the window."""
+    return over_table(lambda workload, table: count(table, ENDS[workload.query]))
 
 
 EXPERIMENTS = (
@@ -193,9 +149,9 @@ EXPERIMENTS = (
         "window",
         (setting("none", QUERY, FOREVER), setting(f"{WINDOW:,} events", WITHIN, WINDOW)),
         (
-            Way("engine", {}, program=engine),
-            Way("loop", {}, program=_by_window(loop)),
-            Way("DuckDB, window functions", {}, program=_by_window(duckdb)),
+            Way("engine", {}, program=as_users_do),
+            Way("loop", {}, program=_in_window(count)),
+            Way("DuckDB, window functions", {}, program=_in_window(duckdb)),
         ),
         (THROUGHPUT,),
         (

@@ -153,30 +153,16 @@ class Blocks(Repeated):
         if isinstance(closure.item, Leaf):
             take = self.take(closure, item.path, limits, strict, touch)
             self.choices(take, env, first, body)
-        else:
-            self._round_groups(item, env, limits, strict, touch, first, body)
-
-    def _round_groups(
-        self,
-        item: Item,
-        env: Env,
-        limits: Limits,
-        strict: bool,
-        touch: str | None,
-        first: bool,
-        body: Then,
-    ) -> None:
-        closure = item.closure
-        if limits.lower is not None:
+        elif limits.lower is not None:
             chain = self.chain(closure, item.path, env, limits, strict, touch)
             self.round_choices(chain, env, first, body)
-            return
-        # With nothing before it, its rounds are counted from every event that one can start with.
-        with self._anchors(self.classes[first_variable(closure.item)], env, limits) as row:
-            began = replace(env, low=f"clock0[u({row})]", high=f"clock[u({row})]")
-            limits = replace(limits, lower=f"(begin[u({row})] - 1)")
-            chain = self.chain(closure, item.path, began, limits, strict, touch, row)
-            self.round_choices(chain, began, True, body)
+        else:
+            # With nothing before it, its rounds count from every event that one can start with.
+            with self._anchors(self.classes[first_variable(closure.item)], env, limits) as row:
+                began = replace(env, low=f"clock0[u({row})]", high=f"clock[u({row})]")
+                limits = replace(limits, lower=f"(begin[u({row})] - 1)")
+                chain = self.chain(closure, item.path, began, limits, strict, touch, row)
+                self.round_choices(chain, began, True, body)
 
     @contextmanager
     def _anchors(self, n: int, env: Env, limits: Limits) -> Iterator[str]:

@@ -46,7 +46,7 @@ class Checks(Sequences):
                 with self.code.block(f"if not {hit}:"):
                     then(bound)
             else:
-                then(replace(bound, exceptions=(*bound.exceptions, path)))
+                then(replace(bound, exceptions=(*bound.exceptions, (path, pattern))))
 
         self.parts(pattern.item, (*path, 0), env, after, check)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from cepheid.algebra.patterns import Closure
+from cepheid.algebra.patterns import Closure, Unless
 from cepheid.engine.lowering import Event, Place
 from cepheid.language.ast import SequenceOperator
 
@@ -180,7 +180,7 @@ class Env:
     rounds: Mapping[Path, Rounds] = field(default_factory=dict)
     applied: frozenset[int] = frozenset()
     edges: tuple[Edge, ...] = ()
-    exceptions: tuple[Path, ...] = ()
+    exceptions: tuple[tuple[Path, Unless], ...] = ()
     low: str | None = None
     high: str | None = None
     control: Control = field(default_factory=lambda: Control())

@@ -221,10 +221,8 @@ class _Writer(Checks):
     def _unforbidden(self, env: Env, whole: Span, duration: str, old: str | None) -> None:
         code = self.code
         hit = code.let("x", "False")
-        for path in env.exceptions:
-            node = _at(self.node.pattern, path)
-            assert isinstance(node, Unless)
-            found = self.exception(node, path, env)
+        for path, pattern in env.exceptions:
+            found = self.exception(pattern, path, env)
             code.line(f"if {found}: {hit} = True")
         if negating(self.node.pattern):
             limits = Limits()
@@ -334,17 +332,3 @@ def _next_negations(pattern: Pattern) -> bool:
         )
         for p in walk(pattern)
     )
-
-
-def _at(pattern: Pattern, path: Path) -> Pattern:
-    for n in path:
-        match pattern:
-            case Sequence() | Conjunction() | Disjunction():
-                pattern = pattern.items[n]
-            case Unless():
-                pattern = pattern.exception if n else pattern.item
-            case Negation() | Closure() | Delay():
-                pattern = pattern.item
-            case Leaf():
-                raise ValueError(f"nothing at {path}")
-    return pattern
