@@ -121,7 +121,7 @@ def increments(
     """The matches that come out at each time, when all events of that time are known: a row of no
     class moves time on by one tick."""
     plan = plan_of(indexed(query), setup)
-    data = _with_index(query, events)
+    data = with_index(query, events)
     engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size, compile_at=0)
     time = query.schema.time
     found: dict[int, list[Match]] = {}
@@ -133,7 +133,7 @@ def increments(
         for part in (data.filter(pc.equal(data[time], at)), tick):
             for batch in part.combine_chunks().to_batches():
                 rows += [row for matches in engine.push(batch) for row in matches.to_pylist()]
-        found[at] = [_match(query, row) for row in rows]
+        found[at] = [match_of(query, row) for row in rows]
     return found
 
 
@@ -153,8 +153,8 @@ def run_plan(
     advisor: Advisor | None = None,
 ) -> list[Match]:
     """The matches that an engine finds with a plan of the indexed query."""
-    rows = _rows(plan, _with_index(query, events), setup, advisor)
-    return [_match(query, row) for row in rows]
+    rows = _rows(plan, with_index(query, events), setup, advisor)
+    return [match_of(query, row) for row in rows]
 
 
 def _rows(
@@ -169,7 +169,7 @@ def _rows(
         advisor=advisor,
     )
     rows: list[dict[str, Any]] = []
-    for batch in _cut(in_order(plan, data), setup.cuts):
+    for batch in cut(in_order(plan, data), setup.cuts):
         for matches in engine.push(batch):
             rows += matches.to_pylist()
     for matches in engine.finish():
@@ -178,19 +178,19 @@ def _rows(
     return rows
 
 
-def _with_index(query: BoundQuery, events: Sequence[Event]) -> pa.Table:
+def with_index(query: BoundQuery, events: Sequence[Event]) -> pa.Table:
     data = table(query.schema, events)
     return data.append_column(INDEX, pa.array(np.arange(len(events))))
 
 
-def _cut(data: pa.Table, cuts: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+def cut(data: pa.Table, cuts: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
     begin, turn = 0, 0
     while begin < data.num_rows:
         yield from data.slice(begin, cuts[turn % len(cuts)]).combine_chunks().to_batches()
         begin, turn = begin + cuts[turn % len(cuts)], turn + 1
 
 
-def _match(query: BoundQuery, row: dict[str, Any]) -> Match:
+def match_of(query: BoundQuery, row: dict[str, Any]) -> Match:
     bindings: dict[str, Any] = {}
     for name in positive(query.pattern):
         value, kind = row[name], query.variables[name].kind

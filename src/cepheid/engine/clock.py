@@ -73,6 +73,19 @@ def _plain(column: pa.Array) -> pa.Array:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+@dataclass(frozen=True)
+class Numbering:
+    """Where the numbering of a stream has stopped."""
+
+    last: pa.RecordBatch | None  # the last row
+    reached: int  # the last time of all
+    latest: int | None  # the last time of a row, where nothing else counts
+    position: int
+    ordinal: int  # of the last row, in its section
+    clock: int
+    offset: int  # of the positions of this section, where they are times
+
+
 class Ticker:
     """Numbers the rows of a stream; remembers where the last batch ended."""
 
@@ -86,13 +99,38 @@ class Ticker:
         self._sections = [n.pop() for n in names] if keyed else []
         # Further than any window reaches, also a negation's that is open on both sides.
         self._jump = 0 if plan.window is None else 3 * plan.window.size + 1
-        self._last: pa.RecordBatch | None = None  # the last row
-        self._reached = np.iinfo(np.int64).min  # the last time of all
-        self._latest: int | None = None  # the last time of a row, where nothing else counts
-        self._position = -(1 << 63) if self._start else 0
-        self._ordinal = -1  # of the last row, in its section
-        self._clock = -1
-        self._offset = 0  # of the positions of this section, where they are times
+        self.resume(Numbering(None, -(1 << 63), None, -(1 << 63) if self._start else 0, -1, -1, 0))
+
+    def save(self) -> Numbering:
+        last = None if self._last is None else self._last.select(self._compared)
+        return Numbering(
+            last,
+            self._reached,
+            self._latest,
+            self._position,
+            self._ordinal,
+            self._clock,
+            self._offset,
+        )
+
+    def resume(self, numbering: Numbering) -> None:
+        """Go on where a stream has stopped."""
+        self._last = numbering.last
+        self._reached = numbering.reached
+        self._latest = numbering.latest
+        self._position = numbering.position
+        self._ordinal = numbering.ordinal
+        self._clock = numbering.clock
+        self._offset = numbering.offset
+
+    def advance(self, time: int) -> None:
+        """No row before this time will come any more."""
+        self._reached = max(self._reached, time)
+
+    @property
+    def _compared(self) -> list[str]:
+        """What tells a row from the one before."""
+        return [self._time, *self._sections, *([self._tie] if self._tie else [])]
 
     def read(self, batch: pa.RecordBatch, rows: Ints) -> Ticks:
         """The ticks of these rows of the batch. Only a clock of events looks at the others."""
@@ -162,7 +200,7 @@ class Ticker:
 
     def _before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """For each row the one before it; for the very first, itself."""
-        names = [self._time, *self._sections, *([self._tie] if self._tie else [])]
+        names = self._compared
         first = batch.slice(0, 1) if self._last is None else self._last
         rest = batch.select(names).slice(0, batch.num_rows - 1)
         rows = pa.Table.from_batches([first.select(names), rest])

@@ -6,7 +6,7 @@ A column is an attribute, or an expression over one event that kernels can't com
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -127,6 +127,10 @@ class Interner:
         """The strings of these codes, as Python objects."""
         strings = {code: value for value, code in self._codes.items()}
         return np.array([strings.get(c) for c in codes.tolist()], dtype=object), valid
+
+    def strings(self, codes: Container[int]) -> dict[int, str | bytes]:
+        """The strings of these codes."""
+        return {code: value for value, code in self._codes.items() if code in codes}
 
     def forget(self, live: Iterable[int]) -> None:
         keep = set(live)

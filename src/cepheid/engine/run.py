@@ -7,7 +7,7 @@ the leaves up. What no future event can reach any more is dropped in bulk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay
@@ -26,6 +27,7 @@ from cepheid.engine.columns import Interner, without_dictionary_nulls
 from cepheid.engine.limits import Window, enforce
 from cepheid.engine.operators import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
+from cepheid.engine.state import EngineState, Loaded, codes, recoded
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
 from cepheid.language.ast import Exactly
@@ -70,7 +72,12 @@ class Advisor(Protocol):
 
 
 class Engine:
-    """Runs a plan. Feed it with `push`, in time order, and `finish` it; both yield matches."""
+    """Runs a plan. Feed it with `push`, in time order, and `finish` it; both yield matches.
+
+    With a `journal`, which the caller empties, an engine can be saved: what is loaded is noted
+    there, and its rows keep their numbers. Its matches come as soon as they are known, also out of
+    the order of their ends: what would be held back for that would have to be saved.
+    """
 
     def __init__(
         self,
@@ -81,11 +88,13 @@ class Engine:
         round_size: int | None = None,
         compile_at: int = COMPILE_AT,
         advisor: Advisor | None = None,
+        journal: list[Loaded] | None = None,
     ) -> None:
         self.plan = plan
         self.counts = Counts()
         self.schema = output_schema(plan, schema)
         self.advisor = advisor
+        self._journal = journal
         self._seconds = 0.0  # spent in here, until the call that is under way
         self._began: float | None = None
         self._started = False  # whether operators have made anything yet
@@ -106,7 +115,8 @@ class Engine:
         self._compiled = 0.0  # seconds, for those plans
 
     def _plant(self, plan: Plan) -> Tree:
-        tree = Tree(plan, self.context, self.leaves, self._input)
+        in_order = self._journal is None
+        tree = Tree(plan, self.context, self.leaves, self._input, in_order)
         for operator in tree.operators:
             self.context.store.require(operator.columns())
         self.context.store.require(tree.sink.columns())
@@ -129,7 +139,8 @@ class Engine:
         # Only now: matches of this batch may have been waiting with their groups. A record lives
         # for a window, and may wait for another one.
         self.tree.forget_groups(self.context.eat - self.context.window)
-        self._compact()
+        if self._journal is None and (kept := self.spare()) is not None:
+            self.compact(kept)
 
     def _limit(self) -> None:
         """No more may be held than the caller allows. An automaton knows what it needs; all else
@@ -140,18 +151,44 @@ class Engine:
         elif self._window is not None:
             self._window.check()
 
-    def _compact(self) -> None:
-        """Without a window, an automaton knows which events may still matter: drop the others
-        once they are the most."""
+    def spare(self) -> NDArray[np.int64] | None:
+        """Without a window, an automaton knows which events may still matter: their places in the
+        store, once the others are the most."""
         needed, store = self.tree.needed(), self.context.store
-        if needed is None or 2 * int(np.count_nonzero(needed)) > store.n:
-            return
-        kept = np.flatnonzero(needed)
+        if needed is None or 2 * int(np.count_nonzero(needed)) > store.n or not store.n:
+            return None
+        return np.flatnonzero(needed)
+
+    def compact(self, kept: NDArray[np.int64]) -> None:
+        """Drop all rows but these, which get new numbers."""
+        store = self.context.store
         rows = kept + store.base
         store.keep(kept)
         for leaf in self.leaves.values():
             leaf.out.renumber(rows, store.base)
         self.tree.renumber(kept, store.base)
+
+    def advance(self, time: int) -> Iterator[pa.RecordBatch]:
+        """Time passes, with or without events (a heartbeat): every event at or before this time is
+        known."""
+        yield from self._counted(self._advance(time))
+
+    def _advance(self, time: int) -> Iterator[pa.RecordBatch]:
+        context, store = self.context, self.context.store
+        self._ticker.advance(time + 1)
+        if context.in_time:
+            context.frontier = max(context.frontier, time + 1)
+        horizon = context.horizon
+        if store.n and int(store.time[-1]) <= time:
+            position = time + 1 if store.lasting else int(store.position[-1]) + 1
+            position = max(horizon.position, position)
+            context.horizon = Horizon(position, max(horizon.time, time + 1))
+        if self.tree.waits and store.n and self._started:
+            yield from self.tree.assemble()
+        yield from self.tree.flush()
+        self._expire()
+        store.expire(context.eat)
+        self.tree.forget_groups(context.eat - context.window)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Time passes to infinity: what waited for it is released."""
@@ -193,20 +230,28 @@ class Engine:
 
     def _load(self, batch: pa.RecordBatch) -> None:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
-        plan, context, store = self.plan, self.context, self.context.store
+        plan = self.plan
         classes = tuple(self.leaves)
         found = classify(batch, classes, plan.variables, plan.schema.type, plan.key)
         ticks = self._ticker.read(batch, found.rows)
         self._reached = ticks.reached
-        store.append(found.batch, ticks, context.eat)
+        loaded = Loaded(found.batch, ticks, found.masks)
+        if self._journal is not None and len(found.rows):
+            self._journal.append(loaded)
+        self._row = self._put(loaded)
+
+    def _put(self, loaded: Loaded) -> int:
+        """Into the store and the leaf buffers; the number of the first row."""
+        store, ticks = self.context.store, loaded.ticks
+        store.append(loaded.batch, ticks, self.context.eat)
         self.tree.fuse()
-        first = store.base + store.n - len(found.rows)
-        for leaf, mask in zip(self.leaves.values(), found.masks, strict=True):
+        first = store.base + store.n - len(ticks.time)
+        for leaf, mask in zip(self.leaves.values(), loaded.masks, strict=True):
             own = np.flatnonzero(mask)
             if self._longest is not None:
                 own = own[ticks.clock[own] - ticks.opened[own] < self._longest]
             leaf.out.append(ticks, own, first)
-        self._row = first
+        return first
 
     def _rounds(self) -> Iterator[pa.RecordBatch]:
         context, store = self.context, self.context.store
@@ -262,6 +307,44 @@ class Engine:
         horizon = context.window * (3 if self.tree.waits else 1)
         context.eat = max(context.eat, self._passed() - horizon)
         self.tree.trim()
+
+    # ── in another process ──
+
+    def save(self) -> EngineState:
+        """What must be known, besides the rows, to go on elsewhere; between batches."""
+        context, store = self.context, self.context.store
+        choice = self.tree.sink.save()
+        return EngineState(
+            base=store.base,
+            end=store.base + store.n,
+            started=self._started,
+            frontier=context.frontier,
+            horizon=context.horizon,
+            eat=context.eat,
+            numbering=self._ticker.save(),
+            choice=choice,
+            strings={} if choice is None else store.interner.strings(codes(self.plan, choice)),
+        )
+
+    def resume(self, state: EngineState, loaded: Iterable[Loaded]) -> None:
+        """Go on where an engine had stopped. `loaded` are its rows, all that it retained, or those
+        that this engine has not seen, if it has come part of the way itself."""
+        context, store = self.context, self.context.store
+        if not store.n:
+            store.base = state.base
+        for rows in loaded:
+            self._put(rows)
+        context.frontier, context.horizon, context.eat = state.frontier, state.horizon, state.eat
+        self._ticker.resume(state.numbering)
+        self._started = state.started
+        self._row = store.base + store.n
+        for leaf in self.leaves.values():
+            leaf.show(self._row)
+        if state.choice is not None:
+            known = {code: store.interner.code(text) for code, text in state.strings.items()}
+            self.tree.sink.resume(recoded(self.plan, state.choice, known))
+        if self._started:
+            self.tree.catch_up()
 
     # ── changing plans ──
 

@@ -32,11 +32,14 @@ SHRINK_AT = 1 << 14
 """Matches that may be held back before those are dropped that others will certainly rule out."""
 
 
-def make_sink(roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool) -> Sink:
-    """`waits`: records may come out of the order of their ends, also of a single root."""
+def make_sink(
+    roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool, in_order: bool
+) -> Sink:
+    """`waits`: records may come out of the order of their ends, also of a single root. Unless
+    matches must come `in_order` they need not be held back for that."""
     ordered = not waits and len(roots) == 1
     if plan.after_match is None or plan.after_match.skip is Skip.NONE:
-        return Emitting(roots, plan, schema, hold=not ordered)
+        return Emitting(roots, plan, schema, ordered, hold=in_order and not ordered)
     return Choosing(roots, plan, schema, ordered)
 
 
@@ -56,6 +59,14 @@ class Sink(ABC):
     def inherit(self, other: Sink) -> None:
         """Go on where the sink of another plan has stopped."""
 
+    def save(self) -> Choice | None:
+        """What the next sink must know, beyond this process; between rounds."""
+        return None
+
+    def resume(self, choice: Choice) -> None:
+        """Go on where a sink that was saved had stopped."""
+        raise AssertionError("nothing was chosen")
+
     @abstractmethod
     def fuse(self, capacity: int) -> None:
         """Where nothing is held back or dropped, kernels may write the result themselves."""
@@ -73,9 +84,12 @@ class Sink(ABC):
 class Emitting(Sink):
     """Projects the roots' records; holds them back where ends would come out of order."""
 
-    def __init__(self, roots: list[Operator], plan: Plan, schema: pa.Schema, hold: bool) -> None:
+    def __init__(
+        self, roots: list[Operator], plan: Plan, schema: pa.Schema, ordered: bool, hold: bool
+    ) -> None:
         self._roots = roots
         self._projections = [Projection(plan, root, schema) for root in roots]
+        self._ordered = ordered
         self._hold = hold
         self._held: list[tuple[Ints, pa.RecordBatch]] = []
 
@@ -84,7 +98,7 @@ class Emitting(Sink):
         self._held = other._held
 
     def fuse(self, capacity: int) -> None:
-        if not self._hold:
+        if self._ordered:
             for projection in self._projections:
                 projection.fuse(capacity)
 
@@ -100,7 +114,7 @@ class Emitting(Sink):
         out.drop(out.n)
 
     def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
-        if not self._hold:
+        if self._ordered:
             return
         for index in range(len(self._roots)):
             yield from self.take(index)
@@ -116,6 +130,15 @@ class Emitting(Sink):
             [(last[order[ready:]], b) for b in rest.to_batches()] if ready < len(last) else []
         )
         yield from released.combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What AFTER MATCH remembers: bounds by key, and the matches that are not decided on."""
+
+    keys: Ints
+    bounds: Ints
+    held: tuple[Held, ...]
 
 
 @dataclass(frozen=True)
@@ -166,6 +189,13 @@ class Choosing(Sink):
     def inherit(self, other: Sink) -> None:
         assert isinstance(other, Choosing)
         self._memory, self._held = other._memory, other._held
+
+    def save(self) -> Choice:
+        return Choice(*self._memory.above(self._floor()), tuple(self._held))
+
+    def resume(self, choice: Choice) -> None:
+        self._memory.replace(choice.keys, choice.bounds)
+        self._held = list(choice.held)
 
     def fuse(self, capacity: int) -> None:
         return

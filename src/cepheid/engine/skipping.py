@@ -336,8 +336,7 @@ class Memory:
         if self._count + len(order) > self._room:
             room = max(2 * self._room, self._count + len(order))
             self._rebuild(np.arange(self._count), room, keys.shape[1])
-        hashed = hashes(((column, None) for column in keys.T), len(keys))
-        return order[self._apply(hashed, keys, lead, until)]
+        return order[self._apply(_hashed(keys), keys, lead, until)]
 
     def _apply(self, hashed: Ints, keys: Ints, lead: Ints, until: Ints) -> Mask:
         kept = np.zeros(len(lead), np.bool_)
@@ -351,11 +350,22 @@ class Memory:
         if len(chosen):
             self._apply(hashed, keys, bounds, bounds)
 
+    def above(self, floor: int) -> tuple[Ints, Ints]:
+        """The keys whose bounds still rule something out, and these."""
+        live = np.flatnonzero(self._bounds[: self._count] > floor)
+        return self._keys[live], self._bounds[live]
+
+    def replace(self, keys: Ints, bounds: Ints) -> None:
+        """Remember these, and nothing else."""
+        self._allocate(len(keys), keys.shape[1])
+        if len(keys):
+            self._apply(_hashed(keys), keys, bounds, bounds)
+
     def bounds(self, keys: Ints) -> Ints:
         """The bound that matches of each of these keys have set so far."""
         found = np.full(len(keys), -FOREVER)
         if self._count:
-            hashed = hashes(((column, None) for column in keys.T), len(keys))
+            hashed = _hashed(keys)
             memory = (self._table, self._hashes, self._keys, self._bounds)
             self._lookup(hashed, keys, memory, found)
         return found
@@ -373,3 +383,7 @@ class Memory:
             live = np.flatnonzero(self._bounds[: self._count] > floor)
             self._rebuild(live, 2 * len(live), self._keys.shape[1])
             self._limit = max(FORGET_AT, 2 * len(live))
+
+
+def _hashed(keys: Ints) -> Ints:
+    return hashes(((column, None) for column in keys.T), len(keys))

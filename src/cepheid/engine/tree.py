@@ -65,7 +65,12 @@ class Tree:
     """The operators of a plan. `leaves` are the engine's, by node."""
 
     def __init__(
-        self, plan: Plan, context: Context, leaves: Mapping[Leaf, LeafOperator], schema: pa.Schema
+        self,
+        plan: Plan,
+        context: Context,
+        leaves: Mapping[Leaf, LeafOperator],
+        schema: pa.Schema,
+        in_order: bool = True,
     ) -> None:
         self.plan = plan
         self.context = context
@@ -76,7 +81,7 @@ class Tree:
         roots = _standalone(plan.alternatives)
         self.operators, self.roots = build_operators(context, roots, leaves)
         self._capacity = max(1, CAPACITY // len(self.roots))
-        self.sink = make_sink(self.roots, plan, schema, self.waits)
+        self.sink = make_sink(self.roots, plan, schema, self.waits, in_order)
         self._inner = [
             o for o in self.operators if o not in self.roots and not isinstance(o, LeafOperator)
         ]
@@ -162,6 +167,10 @@ class Tree:
         """Go on where the other plan's tree has stopped: records are made from what the leaves
         hold; matches that end with what they hold have been found, and only those."""
         self.sink.inherit(other.sink)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Take what the leaves hold as matched: only records for what is to come are made."""
         self._run_inner()
         for root in self.roots:
             root.skip()

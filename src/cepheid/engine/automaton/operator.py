@@ -349,7 +349,13 @@ class AutomatonOperator(Operator):
     # ── as an operator ──
 
     def skip(self) -> None:
-        raise AssertionError("an automaton takes over from no other plan")
+        """All that could be made before the horizon has been made. Every start counts as alive:
+        one that isn't finds nothing new and is freed again."""
+        context = self.context
+        horizon = self._place(context.horizon)
+        self._known = context.horizon
+        self._reached = self._frontier = self._clock(self.positions()[1], horizon)
+        self._undecided = -FOREVER  # until a round has looked
 
 
 NOTHING: Ints = np.zeros(0, np.int64)

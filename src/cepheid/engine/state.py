@@ -1,0 +1,127 @@
+"""What an engine must remember to go on in another process: rows, and a few numbers.
+
+Intermediate records are not a part of it: they are made anew from the rows of the leaves, as when
+another plan takes over. Rows are noted once, as they are loaded, and are immutable; what changes
+with every batch is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.types import Type
+from cepheid.engine.classes import Mask
+from cepheid.engine.clock import Numbering, Ticks
+from cepheid.engine.operators import Horizon
+from cepheid.engine.sink import Choice
+from cepheid.plan.nodes import Plan
+
+Ints = NDArray[np.int64]
+
+_TIME, _POSITION, _CLOCK = "…time", "…position", "…clock"
+_START, _BEGIN, _OPENED = "…start", "…begin", "…opened"
+_CLASSES = "…classes"
+_OWN = (_TIME, _POSITION, _CLOCK, _START, _BEGIN, _OPENED, _CLASSES)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Rows as they went into the store and the leaf buffers: their columns, their ticks, and for
+    each class which of them it takes."""
+
+    batch: pa.RecordBatch
+    ticks: Ticks
+    masks: list[Mask]
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """`base` and `end` are the numbers of the first row that is retained and of the next one to
+    come. `strings` are those whose codes are in the keys of the choice."""
+
+    base: int
+    end: int
+    started: bool
+    frontier: int
+    horizon: Horizon
+    eat: int
+    numbering: Numbering
+    choice: Choice | None
+    strings: Mapping[int, str | bytes]
+
+
+def as_table(loaded: Loaded, names: Sequence[str]) -> pa.Table:
+    """The rows with these columns only, and everything else that is known of them."""
+    columns: dict[str, pa.Array] = {n: _plain(loaded.batch.column(n)) for n in names}
+    ticks = loaded.ticks
+    columns[_TIME], columns[_POSITION] = pa.array(ticks.time), pa.array(ticks.position)
+    if ticks.clock is not ticks.time:
+        columns[_CLOCK] = pa.array(ticks.clock)
+    if ticks.start is not ticks.time:
+        columns[_START], columns[_BEGIN] = pa.array(ticks.start), pa.array(ticks.begin)
+        columns[_OPENED] = pa.array(ticks.opened)
+    bits = np.packbits(np.column_stack(loaded.masks), axis=1, bitorder="little")
+    data = pa.py_buffer(np.ascontiguousarray(bits))
+    kind = pa.binary(bits.shape[1])
+    columns[_CLASSES] = pa.Array.from_buffers(kind, len(bits), [None, data])
+    return pa.table(columns)
+
+
+def from_table(table: pa.Table, classes: int) -> Loaded:
+    """The rows of which a table was made."""
+    batch = table.combine_chunks().to_batches()[0]
+    given = {n: np.asarray(batch.column(n)) for n in _OWN[:-1] if n in batch.schema.names}
+    time, position = given[_TIME], given[_POSITION]
+    clock = given.get(_CLOCK, time)
+    start, begin, opened = time, position, clock
+    if _START in given:
+        start, begin, opened = given[_START], given[_BEGIN], given[_OPENED]
+    ticks = Ticks(time, position, clock, start, begin, opened, reached=int(clock[-1]))
+    packed = batch.column(_CLASSES)
+    width = packed.type.byte_width
+    raw = np.frombuffer(packed.buffers()[1], np.uint8)[packed.offset * width :]
+    bits = np.unpackbits(raw[: len(packed) * width].reshape(-1, width), axis=1, bitorder="little")
+    names = [n for n in batch.schema.names if n not in _OWN]
+    masks = [bits[:, n] != 0 for n in range(classes)]
+    return Loaded(batch.select(names), ticks, masks)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+
+
+# ── codes of strings, which every process gives anew ──
+
+
+def codes(plan: Plan, choice: Choice) -> set[int]:
+    """Those in the keys of what AFTER MATCH remembers."""
+    parts = (choice.keys, *(held.matches.keys for held in choice.held))
+    return {code for keys in parts for n in _textual(plan, keys) for code in keys[:, n].tolist()}
+
+
+def recoded(plan: Plan, choice: Choice, known: Mapping[int, int]) -> Choice:
+    """The choice with the codes that strings have here."""
+
+    def recode(keys: Ints) -> Ints:
+        keys = keys.copy()
+        for n in _textual(plan, keys):
+            keys[:, n] = [known.get(code, -1) for code in keys[:, n].tolist()]
+        return keys
+
+    held = (
+        replace(h, matches=replace(h.matches, keys=recode(h.matches.keys))) for h in choice.held
+    )
+    return Choice(recode(choice.keys), choice.bounds, tuple(held))
+
+
+def _textual(plan: Plan, keys: Ints) -> Iterator[int]:
+    """The parts of keys that are codes of strings."""
+    types = plan.schema.columns
+    for n, part in enumerate(plan.key if len(keys) else ()):
+        if types[next(iter(part.values()))] in (Type.STRING, Type.BINARY):
+            yield n
