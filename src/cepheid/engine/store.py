@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.expressions import Attribute, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.clock import Ticks
 from cepheid.engine.columns import (
@@ -70,27 +70,61 @@ class EventStore:
         """Keep a constant's code for good."""
         self._pinned.add(code)
 
-    def append(self, batch: pa.RecordBatch, ticks: Ticks, eat: int) -> None:
-        """Add rows in order; forget those whose clock is at or before `eat`."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of a batch that are read: what is returned, and what kernels need."""
+        needed = {
+            node.name
+            for column in self._columns
+            for node in walk(column.expression)
+            if isinstance(node, Attribute)
+        }
+        return tuple(sorted(needed.union(self.arrow)))
+
+    def expire(self, eat: int) -> None:
+        """Forget the rows whose clock is at or before `eat`."""
         expired = int(np.searchsorted(self.clock, eat, "right"))
         # Clocks rise with rows, except that ties in time may be cut anywhere: that is harmless.
+        if not expired:
+            return
         self.version += 1
         self.base += expired
-        self.time = np.concatenate((self.time[expired:], ticks.time))
-        self.position = np.concatenate((self.position[expired:], ticks.position))
-        self.clock = np.concatenate((self.clock[expired:], ticks.clock))
+        ends = (self.time, self.position, self.clock)
+        self.time, self.position, self.clock = (values[expired:] for values in ends)
         if self.lasting:
-            self.start = np.concatenate((self.start[expired:], ticks.start))
-            self.begin = np.concatenate((self.begin[expired:], ticks.begin))
-            self.opened = np.concatenate((self.opened[expired:], ticks.opened))
+            starts = (self.start, self.begin, self.opened)
+            self.start, self.begin, self.opened = (values[expired:] for values in starts)
+        else:
+            self.start, self.begin, self.opened = self.time, self.position, self.clock
+        self.n = len(self.time)
+        for name, column in self.arrow.items():
+            self.arrow[name] = None if column is None else column.slice(expired)
+        for key, values in self.values.items():
+            self.values[key] = values[expired:]
+            valid = self.valid[key]
+            self.valid[key] = None if valid is None else valid[expired:]
+        self._objects.clear()
+        self._hashes.clear()
+
+    def append(self, batch: pa.RecordBatch, ticks: Ticks, eat: int) -> None:
+        """Add rows in order; forget those whose clock is at or before `eat`."""
+        self.expire(eat)
+        self.version += 1
+        self.time = np.concatenate((self.time, ticks.time))
+        self.position = np.concatenate((self.position, ticks.position))
+        self.clock = np.concatenate((self.clock, ticks.clock))
+        if self.lasting:
+            self.start = np.concatenate((self.start, ticks.start))
+            self.begin = np.concatenate((self.begin, ticks.begin))
+            self.opened = np.concatenate((self.opened, ticks.opened))
         else:
             self.start, self.begin, self.opened = self.time, self.position, self.clock
         self.n = len(self.time)
         for name, kept in self.arrow.items():
             new = _plain(batch.column(name))
-            self.arrow[name] = new if kept is None else pa.concat_arrays([kept.slice(expired), new])
+            self.arrow[name] = new if kept is None else pa.concat_arrays([kept, new])
         for column in self._columns:
-            self._append(column, batch, expired)
+            self._append(column, batch)
         self._objects.clear()
         self._hashes.clear()
         if len(self.interner) > self._limit:
@@ -117,7 +151,7 @@ class EventStore:
         self._objects.clear()
         self._hashes.clear()
 
-    def _append(self, column: Column, batch: pa.RecordBatch, expired: int) -> None:
+    def _append(self, column: Column, batch: pa.RecordBatch) -> None:
         values, valid = kernel_values(_evaluated(column, batch), column.type, self.interner)
         if valid is not None and column not in self.nullable:
             self.nullable |= {column}
@@ -127,8 +161,8 @@ class EventStore:
                 old = len(self.values[column])
                 before = np.ones(old, np.bool_) if kept is None else kept
                 after = np.ones(len(values), np.bool_) if valid is None else valid
-                valid = np.concatenate((before[expired:], after))
-            values = np.concatenate((self.values[column][expired:], values))
+                valid = np.concatenate((before, after))
+            values = np.concatenate((self.values[column], values))
         elif not values.flags.writeable or not values.flags.c_contiguous:
             values = values.copy()  # kernels are compiled for arrays of one kind
         self.values[column] = values
