@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.algebra.query import Clock
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.clock import times, unplaced
+from cepheid.engine.order import in_order, key_by_key
 from cepheid.engine.output import MATCH_END
 from cepheid.engine.run import Engine
 from cepheid.errors import DataError
@@ -169,7 +169,7 @@ def run(
     plan = prepared.plan
     engine, batches = _start(prepared, source, options)
     matches = _matches(engine, batches, seen)
-    return engine.schema, _by_end(engine, matches) if _key_by_key(plan) else matches
+    return engine.schema, _by_end(engine, matches) if key_by_key(plan) else matches
 
 
 def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profile, Planned]:
@@ -186,7 +186,7 @@ def _start(
 ) -> tuple[Engine, Iterable[pa.RecordBatch]]:
     """An engine, and the events as it needs them. What can match nothing isn't read."""
     plan = prepared.plan
-    if isinstance(source, Batches) and _key_by_key(plan):
+    if isinstance(source, Batches) and key_by_key(plan):
         source = _read(source)
     needed = [n for n in source.schema.names if n in plan.required]
     schema = pa.schema([source.schema.field(n) for n in needed])
@@ -243,52 +243,9 @@ def _matches(
         )
 
 
-def _key_by_key(plan: Plan) -> bool:
-    """A keyed window of n EVENTS is counted key by key (see `cepheid.engine.clock`)."""
-    if plan.window is None or plan.window.clock is not Clock.EVENTS or not plan.key:
-        return False
-    return all(len(set(p.values())) == 1 for p in plan.key)
-
-
-def in_order(plan: Plan, table: pa.Table) -> pa.Table:
-    """The table in the order of the stream; simultaneous events stay in input order."""
-    schema = plan.schema
-    keys = [next(iter(part.values())) for part in plan.key] if _key_by_key(plan) else []
-    names = [*keys, *schema.order]
-    if not _sorted(table, names):
-        # NULL comes first, as in Spark; the last key keeps simultaneous events in input order.
-        columns = {}
-        for n in names:
-            columns[f"{n} is there"] = pc.is_valid(table[n])
-            columns[n] = _sortable(table[n])
-        columns[""] = pa.array(np.arange(table.num_rows))
-        order = pc.sort_indices(pa.table(columns), sort_keys=[(n, "ascending") for n in columns])
-        table = table.take(order)
-    return table
-
-
 def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
     for begin in range(0, table.num_rows, BATCH):
         yield from table.slice(begin, BATCH).combine_chunks().to_batches()
-
-
-def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
-
-
-def _sorted(table: pa.Table, names: list[str]) -> bool:
-    """Whether a table whose order is that of its time alone needs no sorting."""
-    if table.num_rows < 2:
-        return True
-    if len(names) > 1:
-        return False
-    column = table[names[0]]
-    if column.null_count:
-        return False
-    values = column.combine_chunks()
-    return bool(pc.all(pc.less_equal(values.slice(0, len(values) - 1), values.slice(1))).as_py())
 
 
 def rejected(table: pa.Table, time: str, start: str | None) -> pa.Table:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock
 from cepheid.engine.clock import times
+from cepheid.engine.order import in_order
 from cepheid.engine.sampling import Sample, Targets, observe
 from cepheid.errors import DataError
-from cepheid.local import in_order
 from cepheid.statistics.samples import Interval
 
 STRETCHES = 4

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 import cepheid as cep
 from cepheid.engine.buffers import Buffer
+from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
-from cepheid.local import in_order
 from cepheid.options import Options
 from cepheid.planner import make_plan
 from cepheid.planner.propagation import propagate

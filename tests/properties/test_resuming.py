@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from cepheid.algebra.query import BoundQuery, Clock
+from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import Loaded, as_table, from_table
 from cepheid.errors import UnsupportedError
-from cepheid.local import in_order
 from cepheid.plan.nodes import Plan
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import (

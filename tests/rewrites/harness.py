@@ -14,8 +14,8 @@ from cepheid.algebra.expressions import Whole
 from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import BoundQuery, Kind, Output
 from cepheid.algebra.types import Type
+from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
-from cepheid.local import in_order
 from cepheid.planner import automaton_plan, make_plan
 from cepheid.planner.needs import needs_automaton
 from tests.corpus.reader import table

@@ -90,6 +90,19 @@ def class_masks(
     return masks
 
 
+def narrowed(batch: pa.RecordBatch, left: Sequence[tuple[int, Leaf]]) -> pa.RecordBatch:
+    """The batch with classes that also say what the runtime that computed them couldn't: `left` are
+    leaves, by bit, with the predicates that are left to test."""
+    if not left:
+        return batch
+    masks = class_masks(batch, [leaf for _, leaf in left], ())
+    bits: NDArray[np.int64] = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False).copy()
+    for (bit, _), mask in zip(left, masks, strict=True):
+        bits &= np.where(mask, -1, ~(1 << bit))
+    index = batch.schema.get_field_index(CLASS_COLUMN)
+    return batch.set_column(index, CLASS_COLUMN, pa.array(bits))
+
+
 def _satisfied(batch: pa.RecordBatch, leaf: Leaf) -> Mask:
     condition = leaf.filters[0]
     for other in leaf.filters[1:]:

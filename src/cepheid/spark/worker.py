@@ -15,9 +15,8 @@ from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from cepheid.engine.classes import CLASS_COLUMN, class_masks
+from cepheid.engine.classes import narrowed
 from cepheid.engine.clock import times
 from cepheid.engine.output import MATCH_END
 from cepheid.engine.run import Engine
@@ -50,7 +49,7 @@ class Task:
 
 def run(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The matches among the rows of a partition."""
-    gathered = (_narrow(task, batch) for batch in gather(batches))
+    gathered = (narrowed(batch, task.left) for batch in gather(batches))
     if not task.sections:
         yield from _matches(task, gathered)
         return
@@ -68,7 +67,7 @@ def discard(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 def profile(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Instead of the matches, what happened in each section: a pickled `Profile` a row."""
-    gathered = (_narrow(task, batch) for batch in gather(batches))
+    gathered = (narrowed(batch, task.left) for batch in gather(batches))
     parts = sections(gathered) if task.sections else iter([(0, gathered)])
     for _, part in parts:
         engine, found = _run(task, part)
@@ -107,18 +106,6 @@ def gather(batches: Iterator[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.R
             held, count = [], 0
     if held:
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-
-
-def _narrow(task: Task, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with masks that also say what Spark couldn't compute."""
-    if not task.left:
-        return batch
-    masks = class_masks(batch, [leaf for _, leaf in task.left], ())
-    bits: NDArray[np.int64] = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False).copy()
-    for (bit, _), mask in zip(task.left, masks, strict=True):
-        bits &= np.where(mask, -1, ~(1 << bit))
-    index = batch.schema.get_field_index(CLASS_COLUMN)
-    return batch.set_column(index, CLASS_COLUMN, pa.array(bits))
 
 
 def sections(
