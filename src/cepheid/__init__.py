@@ -23,6 +23,7 @@ from cepheid.spark.session import ensure_worker_python
 
 if TYPE_CHECKING:
     from cepheid.analysis import analyze
+    from cepheid.expiry import timeouts
     from cepheid.explain import Explanation
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
@@ -46,6 +47,7 @@ __all__ = [
     "analyze",
     "match",
     "rejected",
+    "timeouts",
 ]
 
 __version__ = "0.1.0"
@@ -61,6 +63,7 @@ _HOMES = {
     "Options": "cepheid.options",
     "Statistics": "cepheid.statistics",
     "analyze": "cepheid.analysis",
+    "timeouts": "cepheid.expiry",
 }
 
 
