@@ -50,6 +50,7 @@ def test_exports() -> None:
         "analyze",
         "match",
         "rejected",
+        "timeouts",
     }
     assert all(getattr(cep, name).__doc__ for name in cep.__all__)
 

@@ -169,12 +169,12 @@ class TestWhatIsRefused:
 
     def test_a_running_condition_that_reads_what_follows(self) -> None:
         query = "PATTERN A a ; B+ b ; C c WHERE b.x > PREV(b.x) + c.x WITHIN 9"
-        with pytest.raises(cep.UnsupportedError, match="what could continue `b`: .* reads `c`"):
+        with pytest.raises(cep.UnsupportedError, match=r"what could continue `b`: .* reads `c`"):
             cep.timeouts(EVENTS, query, **NAMED)
 
     def test_a_column_of_the_same_name(self) -> None:
         query = "PATTERN A a ; B b WITHIN 9 RETURN a.x AS step"
-        with pytest.raises(cep.UnsupportedError, match="a column called `step`, .* with AS"):
+        with pytest.raises(cep.UnsupportedError, match=r"a column called `step`, .* with AS"):
             cep.timeouts(EVENTS, query, **NAMED)
 
     def test_a_wrong_query_is_shown_as_it_was_written(self) -> None:

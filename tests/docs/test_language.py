@@ -1,6 +1,7 @@
 """The language reference is true: the reference evaluator and the engine agree with every example.
 
-Blocks marked `cep` run on both, `cep error` are wrong queries with the exact message.
+Blocks marked `cep` run on both, and so do `cep timeouts`, of which the partial matches that expire
+are known; `cep error` are wrong queries with the exact message.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from tests.corpus.reader import Case, bound, case_of, fields_of, show
 from tests.docs.blocks import ROOT, Block, blocks
 from tests.engine.harness import Setup, multiset, run
 from tests.oracle import matches, outputs
+from tests.oracle.test_timeouts import written as expiring
+from tests.oracle.timeouts import timeouts
+from tests.test_timeouts import by_engine as expired_by_engine
 
 PAGE = "docs/language.md"
 BLOCKS = blocks(PAGE)
@@ -58,6 +62,15 @@ def test_the_engine_finds_them(block: Block, setup: Setup) -> None:
         setup = replace(setup, engine="mixed")
     found = run(query, written.events, setup)
     assert multiset(query, found) == multiset(query, matches(query, written.events))
+
+
+@pytest.mark.parametrize("block", of_kind("cep timeouts"), ids=str)
+def test_what_expires_is_as_written(block: Block) -> None:
+    written = expiring(block.place, block.text)
+    expected = sorted(show(written, [e]) for e in written.expected)
+    found = timeouts(bound(written), written.events)
+    assert sorted(show(written, [e.match.bindings]) for e in found) == expected
+    assert expired_by_engine(written) == expected
 
 
 @pytest.mark.parametrize("block", of_kind("cep error"), ids=str)
@@ -104,6 +117,7 @@ def test_every_code_is_listed_once() -> None:
 
 
 def test_no_block_is_left_out() -> None:
-    assert {block.kind for block in BLOCKS} <= {"cep", "cep error", "text"}
+    assert {block.kind for block in BLOCKS} <= {"cep", "cep error", "cep timeouts", "text"}
     assert len(of_kind("cep")) >= 110
     assert len(of_kind("cep error")) >= 12
+    assert len(of_kind("cep timeouts")) >= 4
