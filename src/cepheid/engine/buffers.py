@@ -6,6 +6,7 @@ but a base.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -178,7 +179,8 @@ class Pool:
         self.base = 0
         self.n = 0
         self.rows: Ints = np.zeros(1024, np.int64)
-        self._marks: list[tuple[int, int]] = []  # (absolute end, clock when it was written)
+        self._marks: deque[tuple[int, int]] = deque()  # absolute end, clock when it was written
+        self._expired = 0  # the absolute number of the first element that has not
 
     def reserve(self, room: int) -> None:
         if self.n + room > len(self.rows):
@@ -197,12 +199,11 @@ class Pool:
         self._marks.clear()
 
     def expire(self, eat: int) -> None:
-        """Forget elements written at or before this clock."""
-        until = self.base
+        """Forget elements written at or before this clock, once they are at least half of all."""
         while self._marks and self._marks[0][1] <= eat:
-            until = self._marks.pop(0)[0]
-        count = until - self.base
-        if count > 0:
+            self._expired = self._marks.popleft()[0]
+        count = self._expired - self.base
+        if count > 0 and 2 * count >= self.n:
             self.rows[: self.n - count] = self.rows[count : self.n]
             self.base += count
             self.n -= count

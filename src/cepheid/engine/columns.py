@@ -91,6 +91,7 @@ class Interner:
 
     def __init__(self) -> None:
         self._codes: dict[str | bytes, int] = {}
+        self._strings: dict[int, str | bytes] | None = None  # the other way, where it is asked for
         self._next = 0
 
     def __len__(self) -> int:
@@ -101,9 +102,13 @@ class Interner:
         if code is None:
             code = self._codes[value] = self._next
             self._next += 1
+            if self._strings is not None:
+                self._strings[code] = value
         return code
 
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        if pa.types.is_dictionary(array.type) and len(array.dictionary) > len(array):
+            array = array.cast(array.type.value_type)  # most of the dictionary is of other batches
         if not pa.types.is_dictionary(array.type):
             array = pc.dictionary_encode(array)
         values = array.dictionary.to_pylist()
@@ -123,9 +128,11 @@ class Interner:
 
     def decode(
         self, codes: NDArray[np.generic], valid: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.generic], NDArray[np.bool_] | None]:
+    ) -> tuple[NDArray[np.object_], NDArray[np.bool_] | None]:
         """The strings of these codes, as Python objects."""
-        strings = {code: value for value, code in self._codes.items()}
+        if self._strings is None:
+            self._strings = {code: value for value, code in self._codes.items()}
+        strings = self._strings
         return np.array([strings.get(c) for c in codes.tolist()], dtype=object), valid
 
     def strings(self, codes: Container[int]) -> dict[int, str | bytes]:
@@ -135,6 +142,7 @@ class Interner:
     def forget(self, live: Iterable[int]) -> None:
         keep = set(live)
         self._codes = {value: code for value, code in self._codes.items() if code in keep}
+        self._strings = None
 
 
 def without_dictionary_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -208,7 +216,7 @@ def as_integers(values: NDArray[np.generic]) -> NDArray[np.int64]:
     if values.dtype == np.float64:
         floats = values.astype(np.float64)
         return np.where(np.isnan(floats), np.nan, floats + 0.0).view(np.int64)
-    return values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
 
 
 def hashes(

@@ -134,9 +134,9 @@ class Projection:
         for expression in self.outputs(self.root.slots.keys()):
             match expression:
                 case Attribute() as a if a.variable in self.root.slots:
-                    column = self.root.context.store.arrow[a.name]
+                    column = self.root.context.store.returned[a.name]
                     single = a.variable not in self.root.groups
-                    if column is None or column.null_count or not single or not _fixed(column.type):
+                    if column is None or column.numbers is None or not single:
                         return None
                     attributes.append(a)
                 case _:
@@ -300,12 +300,9 @@ class _View:
                 return _typed(evaluate(expr, self._read, self.n, self._special), type_)
 
     def _take(self, name: str, rows: Ints) -> pa.Array:
-        column = self.store.arrow[name]
+        column = self.store.returned[name]
         assert column is not None
-        if column.null_count == 0 and _fixed(column.type):
-            # Much faster than pyarrow's take, and most of the output of large results.
-            return pa.array(np.take(column.to_numpy(), rows), column.type)
-        return column.take(pa.array(rows))
+        return column.take(rows)
 
     def _whole(self, expr: Whole) -> pa.Array:
         if expr.variable not in self.root.groups:
@@ -425,12 +422,6 @@ class _View:
                 earliest = np.minimum(earliest, start[rows])
                 latest = np.maximum(latest, time[rows])
         return pa.array(latest - earliest)
-
-
-def _fixed(type_: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_timestamp(type_)
-    )
 
 
 def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -6,7 +6,9 @@ read. Rows have absolute numbers; `base` is that of the oldest row still here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,7 @@ from cepheid.engine.columns import (
     hashes,
     kernel_values,
 )
+from cepheid.engine.growing import Growing, Returned, Scalar
 from cepheid.engine.vector import evaluate
 
 Ints = NDArray[np.int64]
@@ -39,28 +42,38 @@ class EventStore:
     """Rows `base` to `base + n`: their ticks; Arrow columns; kernel columns.
 
     `time`, `position` and `clock` are those of events' ends; `start`, `begin` and `opened` those of
-    their starts, and the same arrays unless the events are `lasting`.
+    their starts, and the same arrays unless the events are `lasting`. Arrays hold for a `version`;
+    those of another one may be kept, but have other rows.
     """
 
     def __init__(self, returned: Iterable[str], interner: Interner, lasting: bool = False) -> None:
         self.interner = interner
         self.lasting = lasting
         self.base = 0
-        self.n = 0
         self.version = 0  # changes with every append
-        self.time: Ints = np.zeros(0, np.int64)
-        self.position: Ints = np.zeros(0, np.int64)
-        self.clock: Ints = np.zeros(0, np.int64)
-        self.start, self.begin, self.opened = self.time, self.position, self.clock
-        self.arrow: dict[str, pa.Array | None] = dict.fromkeys(returned)
+        self.returned: dict[str, Returned | None] = dict.fromkeys(returned)
         self.values: dict[Column, Values] = {}
         self.valid: dict[Column, Valid | None] = {}
         self.nullable: frozenset[Column] = frozenset()
+        self._ticks = [Growing(np.zeros(0, np.int64)) for _ in range(6 if lasting else 3)]
         self._columns: dict[Column, None] = {}
-        self._objects: dict[Column, tuple[Values, Valid | None]] = {}
-        self._hashes: dict[Hash, Ints] = {}
+        self._values: dict[Column, Growing[np.generic]] = {}
+        self._valid: dict[Column, Growing[np.bool_]] = {}
+        self._objects: dict[Column, Growing[np.object_]] = {}
+        self._hashes: dict[Hash, Growing[np.int64]] = {}
         self._pinned: set[int] = set()
         self._limit = FORGET_AT
+        self._show()
+
+    def _show(self) -> None:
+        """Look at the rows as they are now."""
+        self.time, self.position, self.clock, *starts = (ticks.array for ticks in self._ticks)
+        self.start, self.begin, self.opened = starts or (self.time, self.position, self.clock)
+        self.n = len(self.time)
+        for column, values in self._values.items():
+            self.values[column] = values.array
+            valid = self._valid.get(column)
+            self.valid[column] = None if valid is None else valid.array
 
     def require(self, columns: Iterable[Column]) -> None:
         """Keep these columns for the kernels."""
@@ -79,7 +92,7 @@ class EventStore:
             for node in walk(column.expression)
             if isinstance(node, Attribute)
         }
-        return tuple(sorted(needed.union(self.arrow)))
+        return tuple(sorted(needed.union(self.returned)))
 
     def expire(self, eat: int) -> None:
         """Forget the rows whose clock is at or before `eat`."""
@@ -89,44 +102,36 @@ class EventStore:
             return
         self.version += 1
         self.base += expired
-        ends = (self.time, self.position, self.clock)
-        self.time, self.position, self.clock = (values[expired:] for values in ends)
-        if self.lasting:
-            starts = (self.start, self.begin, self.opened)
-            self.start, self.begin, self.opened = (values[expired:] for values in starts)
-        else:
-            self.start, self.begin, self.opened = self.time, self.position, self.clock
-        self.n = len(self.time)
-        for name, column in self.arrow.items():
-            self.arrow[name] = None if column is None else column.slice(expired)
-        for key, values in self.values.items():
-            self.values[key] = values[expired:]
-            valid = self.valid[key]
-            self.valid[key] = None if valid is None else valid[expired:]
-        self._objects.clear()
-        self._hashes.clear()
+        parts: tuple[Collection[Growing[Any]], ...] = (
+            self._ticks,
+            self._values.values(),
+            self._valid.values(),
+            self._objects.values(),
+            self._hashes.values(),
+        )
+        for held in chain(*parts):
+            held.drop(expired)
+        for column in self.returned.values():
+            if column is not None:
+                column.drop(expired)
+        self._show()
 
     def append(self, batch: pa.RecordBatch, ticks: Ticks, eat: int) -> None:
         """Add rows in order; forget those whose clock is at or before `eat`."""
         self.expire(eat)
         self.version += 1
-        self.time = np.concatenate((self.time, ticks.time))
-        self.position = np.concatenate((self.position, ticks.position))
-        self.clock = np.concatenate((self.clock, ticks.clock))
-        if self.lasting:
-            self.start = np.concatenate((self.start, ticks.start))
-            self.begin = np.concatenate((self.begin, ticks.begin))
-            self.opened = np.concatenate((self.opened, ticks.opened))
-        else:
-            self.start, self.begin, self.opened = self.time, self.position, self.clock
-        self.n = len(self.time)
-        for name, kept in self.arrow.items():
-            new = _plain(batch.column(name))
-            self.arrow[name] = new if kept is None else pa.concat_arrays([kept, new])
-        for column in self._columns:
-            self._append(column, batch)
-        self._objects.clear()
-        self._hashes.clear()
+        new = (ticks.time, ticks.position, ticks.clock, ticks.start, ticks.begin, ticks.opened)
+        for held, values in zip(self._ticks, new, strict=False):  # the starts only if they differ
+            held.append(_of_one_kind(values))
+        for name, column in self.returned.items():
+            array = _plain(batch.column(name))
+            if column is None:
+                self.returned[name] = Returned(array)
+            else:
+                column.append(array)
+        for own in self._columns:
+            self._append(own, batch)
+        self._show()
         if len(self.interner) > self._limit:
             self._forget()
 
@@ -134,41 +139,30 @@ class EventStore:
         """Forget all rows but these, which get the last of the numbers."""
         self.version += 1
         self.base += self.n - len(kept)
-        ends = (self.time, self.position, self.clock)
-        self.time, self.position, self.clock = (values[kept] for values in ends)
-        if self.lasting:
-            starts = (self.start, self.begin, self.opened)
-            self.start, self.begin, self.opened = (values[kept] for values in starts)
-        else:
-            self.start, self.begin, self.opened = self.time, self.position, self.clock
-        self.n = len(self.time)
-        for name, column in self.arrow.items():
-            self.arrow[name] = None if column is None else column.take(pa.array(kept))
-        for key, values in self.values.items():
-            self.values[key] = values[kept]
-            valid = self.valid[key]
-            self.valid[key] = None if valid is None else valid[kept]
+        self._ticks = [Growing(held.array[kept]) for held in self._ticks]
+        self._values = {c: Growing(held.array[kept]) for c, held in self._values.items()}
+        self._valid = {c: Growing(held.array[kept]) for c, held in self._valid.items()}
+        for column in self.returned.values():
+            if column is not None:
+                column.keep(kept)
         self._objects.clear()
         self._hashes.clear()
+        self._show()
 
     def _append(self, column: Column, batch: pa.RecordBatch) -> None:
         values, valid = kernel_values(_evaluated(column, batch), column.type, self.interner)
+        values = _of_one_kind(values)
+        held = self._values.get(column)
         if valid is not None and column not in self.nullable:
             self.nullable |= {column}
-        if column in self.values:
-            kept = self.valid[column]
-            if column in self.nullable:
-                old = len(self.values[column])
-                before = np.ones(old, np.bool_) if kept is None else kept
-                after = np.ones(len(values), np.bool_) if valid is None else valid
-                valid = np.concatenate((before, after))
-            values = np.concatenate((self.values[column], values))
-        elif not values.flags.writeable or not values.flags.c_contiguous:
-            values = values.copy()  # kernels are compiled for arrays of one kind
-        self.values[column] = values
-        if valid is None and column in self.nullable:
-            valid = np.ones(len(values), np.bool_)
-        self.valid[column] = valid
+            self._valid[column] = Growing(np.ones(0 if held is None else len(held), np.bool_))
+        if column in self.nullable:
+            known = np.ones(len(values), np.bool_) if valid is None else _of_one_kind(valid)
+            self._valid[column].append(known)
+        if held is None:
+            self._values[column] = Growing(values)
+        else:
+            held.append(values)
 
     def _forget(self) -> None:
         strings = [v for c, v in self.values.items() if c.type in (Type.STRING, Type.BINARY)]
@@ -196,29 +190,41 @@ class EventStore:
             else:
                 values, valid = self.values[column], self.valid[column]
             arrays.append(values)
-            if column in self.nullable:
-                arrays.append(np.ones(self.n, np.bool_) if valid is None else valid)
+            if valid is not None:
+                arrays.append(valid)
         return arrays
 
     def stored(self, name: str) -> Values:
         """A returned column of fixed width as an array; times as integers."""
-        array = self.arrow[name]
-        assert array is not None
-        values: Values = array.to_numpy()
-        return values.view(np.int64) if values.dtype.kind == "M" else values
+        column = self.returned[name]
+        assert column is not None
+        numbers = column.numbers
+        assert numbers is not None
+        return numbers
 
     def _object(self, column: Column) -> tuple[Values, Valid | None]:
-        if column not in self._objects:
-            # Strings are read back from their codes, so that they need not be kept twice.
-            self._objects[column] = self.interner.decode(self.values[column], self.valid[column])
-        return self._objects[column]
+        """Strings are read back from their codes, so that they need not be kept twice."""
+        held = self._objects.setdefault(column, Growing(np.empty(0, np.object_)))
+        if len(held) < self.n:
+            held.append(self.interner.decode(self.values[column][len(held) :], None)[0])
+        return held.array, self.valid[column]
 
     def hash(self, key: Hash) -> Ints:
-        if key not in self._hashes:
-            self._hashes[key] = hashes(
-                ((self.values[c], self.valid[c]) for c in key.columns), self.n
-            )
-        return self._hashes[key]
+        """Of each row; those of new rows are computed when they are asked for."""
+        held = self._hashes.setdefault(key, Growing(np.zeros(0, np.int64)))
+        if len(held) < self.n:
+            new = [(self.values[c][len(held) :], self._known(c, len(held))) for c in key.columns]
+            held.append(hashes(new, self.n - len(held)))
+        return held.array
+
+    def _known(self, column: Column, begin: int) -> Valid | None:
+        valid = self.valid[column]
+        return None if valid is None else valid[begin:]
+
+
+def _of_one_kind(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Kernels are compiled for arrays that can be written to, and that are in one piece."""
+    return values if values.flags.writeable and values.flags.c_contiguous else values.copy()
 
 
 def _plain(array: pa.Array) -> pa.Array:

@@ -1,0 +1,183 @@
+"""Columns of a window that moves on: they grow at the end and are cut at the beginning.
+
+A stream's window may be a thousand times as long as its batches, so nothing here costs as much as
+what is held, except now and then: when memory is full, there is made room for as much again.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+WASTED = 4
+"""How many times the memory that is needed may be held before it is given back."""
+
+MERGED = 1 << 16
+"""Rows up to which chunks of Arrow arrays are put together: the longer, the fewer to look at."""
+
+SPREAD = 32
+"""Up to so many times the rows that are taken, the chunks that they are in are rather put together
+than visited one by one."""
+
+
+class Growing(Generic[Scalar]):
+    """A contiguous array. It begins with an array of the caller's, of whose kind it stays.
+
+    An array that was handed out never changes: rows come behind it or move to new memory. Before
+    they move, as many must have come as are held, so each row is moved about once.
+    """
+
+    def __init__(self, values: NDArray[Scalar]) -> None:
+        self._memory = values
+        self._begin, self._end = 0, len(values)
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    @property
+    def array(self) -> NDArray[Scalar]:
+        return self._memory[self._begin : self._end]
+
+    def append(self, values: NDArray[Scalar]) -> None:
+        if not len(values):
+            return  # the memory may be the caller's, and not for writing
+        if not len(self):
+            self._memory, self._begin, self._end = values, 0, len(values)
+            return
+        needed = len(self) + len(values)
+        full = self._end + len(values) > len(self._memory)
+        if full or len(self._memory) > WASTED * needed:
+            memory = np.empty(2 * needed, self._memory.dtype)
+            memory[: len(self)] = self.array
+            self._memory, self._begin, self._end = memory, 0, len(self)
+        self._memory[self._end : self._end + len(values)] = values
+        self._end += len(values)
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest; all, if there are fewer."""
+        self._begin = min(self._begin + count, self._end)
+
+
+class Chunks:
+    """An Arrow array in parts, for types that NumPy has no arrays of, and for NULLs."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self._type = array.type
+        self._parts = [array] if len(array) else []  # none is empty
+
+    @property
+    def has_nulls(self) -> bool:
+        return any(part.null_count for part in self._parts)
+
+    def append(self, array: pa.Array) -> None:
+        """Short parts are put together as they come, each with one that is as long."""
+        if len(array):
+            self._parts.append(array)
+        parts = self._parts
+        while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]) <= MERGED - len(parts[-2]):
+            self._merge(len(parts) - 2, len(parts))
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest."""
+        gone = 0
+        while count and count >= len(self._parts[gone]):
+            count -= len(self._parts[gone])
+            gone += 1
+        del self._parts[:gone]
+        if count:
+            self._parts[0] = self._parts[0].slice(count)
+
+    def whole(self) -> pa.Array:
+        """All of it in one piece."""
+        self._merge(0, len(self._parts))
+        return self._parts[0] if self._parts else pa.nulls(0, self._type)
+
+    def _merge(self, begin: int, end: int) -> None:
+        if end - begin > 1:
+            self._parts[begin:end] = [pa.concat_arrays(self._parts[begin:end])]
+
+    def take(self, rows: Ints) -> pa.Array:
+        """These rows, at a cost that follows their number, not how far they are apart."""
+        if not len(rows):
+            return pa.nulls(0, self._type)
+        ends = np.cumsum([len(part) for part in self._parts])
+        first, last = np.searchsorted(ends, (rows.min(), rows.max()), "right").tolist()
+        before = int(ends[first]) - len(self._parts[first])
+        if int(ends[last]) - before <= SPREAD * len(rows):
+            self._merge(first, last + 1)
+            last = first
+        if first == last:
+            return self._parts[first].take(pa.array(rows - before))
+        return self._gather(rows, ends)
+
+    def _gather(self, rows: Ints, ends: Ints) -> pa.Array:
+        """From each part what is sought there, then back into the order of the rows."""
+        part = np.searchsorted(ends, rows, "right")
+        order = np.argsort(part, kind="stable")
+        sought, counts = np.unique(part, return_counts=True)
+        taken: list[pa.Array] = []
+        for n, own in zip(sought.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True):
+            begin = int(ends[n]) - len(self._parts[n])
+            taken.append(self._parts[n].take(pa.array(rows[own] - begin)))
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return pa.concat_arrays(taken).take(pa.array(back))
+
+
+class Returned:
+    """A column that RETURN reads. Numbers and times without NULL are one array, which kernels can
+    read; all else is chunks."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.type = array.type
+        self._fixed = _is_fixed(array.type)
+        self._held: Growing[np.generic] | Chunks = self._as_array(Chunks(array))
+
+    @property
+    def numbers(self) -> NDArray[np.generic] | None:
+        """The values, times as integers, if all have a fixed width and none is NULL."""
+        if isinstance(self._held, Chunks):
+            return None
+        values = self._held.array
+        values.flags.writeable = False  # Arrow's own arrays are; kernels know one kind
+        return values.view(np.int64) if values.dtype.kind == "M" else values
+
+    def append(self, array: pa.Array) -> None:
+        if isinstance(self._held, Growing):
+            if not array.null_count:
+                self._held.append(array.to_numpy())
+                return
+            self._held = Chunks(pa.array(self._held.array, self.type))
+        self._held.append(array)
+        self._held = self._as_array(self._held)
+
+    def _as_array(self, chunks: Chunks) -> Growing[np.generic] | Chunks:
+        if not self._fixed or chunks.has_nulls:
+            return chunks
+        return Growing(chunks.whole().to_numpy())
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest."""
+        self._held.drop(count)
+
+    def keep(self, rows: Ints) -> None:
+        """Only these, in this order."""
+        self._held = self._as_array(Chunks(self.take(rows)))
+
+    def take(self, rows: Ints) -> pa.Array:
+        if isinstance(self._held, Chunks):
+            return self._held.take(rows)
+        # Much faster than pyarrow's take, and most of the output of large results.
+        return pa.array(np.take(self._held.array, rows), self.type)
+
+
+def _is_fixed(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_timestamp(type_)
+    )
