@@ -16,6 +16,7 @@ from cepheid.errors import (
     DataError,
     PlanError,
     QueryError,
+    StateError,
     StateLimitError,
     UnsupportedError,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "PlanError",
     "Query",
     "QueryError",
+    "StateError",
     "StateLimitError",
     "Statistics",
     "UnsupportedError",

@@ -5,6 +5,7 @@
     ├── UnsupportedError      the query is right, but this version can't run it yet
     ├── PlanError             a forced plan doesn't fit the query
     ├── StateLimitError       more events would have to be held than the caller allows
+    ├── StateError            what a stream has saved can't be gone on with
     └── DataError             the data doesn't fit: a missing column, a wrong type, disorder
 
 Messages say what to do next. A `QueryError` prints the line and a caret (see
@@ -82,6 +83,10 @@ class PlanError(CepheidError):
 
 class StateLimitError(CepheidError):
     """A run would have to hold more events than `limit` allows. What was found before is right."""
+
+
+class StateError(CepheidError):
+    """What a streaming query has saved is damaged, or was saved by another query."""
 
 
 class DataError(CepheidError):

@@ -190,6 +190,11 @@ class Engine:
         store.expire(context.eat)
         self.tree.forget_groups(context.eat - context.window)
 
+    @property
+    def waits(self) -> bool:
+        """Whether there may be matches that time alone brings."""
+        return self.tree.sink.holds or (self.tree.waits and self.context.store.n > 0)
+
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Time passes to infinity: what waited for it is released."""
         yield from self._counted(self._finish())

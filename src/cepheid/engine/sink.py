@@ -55,6 +55,11 @@ class Sink(ABC):
         """Whether it remembers the numbers of rows."""
         return False
 
+    @property
+    def holds(self) -> bool:
+        """Whether there are matches that only time can decide on."""
+        return False
+
     @abstractmethod
     def inherit(self, other: Sink) -> None:
         """Go on where the sink of another plan has stopped."""
@@ -184,7 +189,11 @@ class Choosing(Sink):
 
     @property
     def notes_rows(self) -> bool:
-        return self._by_row or bool(self._held)
+        return self._by_row or self.holds
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held)
 
     def inherit(self, other: Sink) -> None:
         assert isinstance(other, Choosing)

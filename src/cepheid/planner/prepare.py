@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.run import Engine
+from cepheid.engine.state import Loaded
 from cepheid.options import Options
 from cepheid.plan.nodes import Automaton, Plan, walk
 from cepheid.planner.adapt import Adapter, Adaptive
@@ -43,10 +44,13 @@ class Prepared:
         for text in self.query.warnings:
             warnings.warn(text, stacklevel=4)
 
-    def engine(self, schema: pa.Schema, jit: bool = True) -> Engine:
-        """An engine of its own, for one ordered stream of events."""
+    def engine(
+        self, schema: pa.Schema, jit: bool = True, journal: list[Loaded] | None = None
+    ) -> Engine:
+        """An engine of its own, for one ordered stream of events; with a journal, one that can be
+        saved."""
         advisor = None if self.adaptive is None else Adapter(self.adaptive)
-        return Engine(self.plan, schema, jit=jit, advisor=advisor)
+        return Engine(self.plan, schema, jit=jit, advisor=advisor, journal=journal)
 
 
 def prepare(query: BoundQuery, options: Options) -> Prepared:

@@ -222,7 +222,7 @@ class AutomatonOperator(Operator):
             if state[Run.DONE]:
                 return True
             for pool in pools:
-                pool.reserve(len(pool.rows))
+                pool.reserve(len(pool.rows) - pool.n + 1)
             if self.out.n > 0:
                 return False
             self.out.reserve(2 * self.out.capacity)  # too small for the matches of one start
@@ -356,6 +356,7 @@ class AutomatonOperator(Operator):
         self._known = context.horizon
         self._reached = self._frontier = self._clock(self.positions()[1], horizon)
         self._undecided = -FOREVER  # until a round has looked
+        self.needed = None
 
 
 NOTHING: Ints = np.zeros(0, np.int64)

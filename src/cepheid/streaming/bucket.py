@@ -1,0 +1,296 @@
+"""One bucket of a stream: the events of some keys, batch after batch.
+
+Rows come in any order. Where a delay is allowed they wait until the watermark passes them, and go
+to the engine in order; else those of a batch are put in order and matched at once. What comes too
+late for that is counted. After every batch the bucket can be saved, and opened elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.engine.classes import narrowed
+from cepheid.engine.clock import times
+from cepheid.engine.order import in_order
+from cepheid.engine.state import EngineState, Loaded, as_table, from_table
+from cepheid.errors import StateError
+from cepheid.plan.nodes import Leaf
+from cepheid.planner import Prepared
+from cepheid.planner.adapt import Adapter
+from cepheid.statistics import Statistics
+from cepheid.streaming.cells import Cells
+from cepheid.streaming.log import Log
+from cepheid.streaming.saved import TOKEN, Saved, Version, decode, encode, token_of
+from cepheid.streaming.signature import Signature, require_same
+
+ROWS = 1 << 17
+"""Rows that go to the engine at once."""
+
+REMEMBERED = 8
+"""Past versions from which a bucket that is still in memory can catch up."""
+
+NEVER = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all buckets of a run have in common. `schema` is that of the rows; `left` are the
+    classes that still have to be narrowed. `delayed`: rows wait for the watermark."""
+
+    prepared: Prepared
+    schema: pa.Schema
+    signature: Signature
+    buckets: int = 1
+    left: tuple[tuple[int, Leaf], ...] = ()
+    delayed: bool = False
+    jit: bool = True
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a batch did, and what is held behind it. `replans` are those since the stream began."""
+
+    events: int
+    late: int
+    matches: int
+    rows: int
+    size: int
+    replans: int
+
+
+def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
+    """The bucket as it was saved. One that is still in memory is taken if it is this version, and
+    catches up if it is an earlier one."""
+    header = cells.header()
+    if header is None:
+        return Bucket(job)
+    if warm is not None and warm.token == token_of(header):
+        return warm
+    saved = decode(header)
+    require_same(saved.signature, job.signature)
+    if saved.buckets != job.buckets:
+        raise StateError(
+            f"the checkpoint was written with {saved.buckets} buckets, and now there are "
+            f"{job.buckets}: pass buckets={saved.buckets}, or start with a new checkpoint"
+        )
+    if warm is not None and warm.is_before(saved):
+        warm.catch_up(saved, cells)
+        return warm
+    bucket = Bucket(_replanned(job, saved.statistics))
+    bucket.load(saved, cells)
+    return bucket
+
+
+def _replanned(job: Job, statistics: str | None) -> Job:
+    """With the plan that had been changed to."""
+    if statistics is None or job.prepared.adaptive is None:
+        return job
+    adaptive = job.prepared.adaptive
+    planned = adaptive.search(Statistics.from_json(statistics))
+    prepared = replace(job.prepared, planned=planned, adaptive=replace(adaptive, planned=planned))
+    return replace(job, prepared=prepared)
+
+
+class Bucket:
+    """The state of a bucket in memory. `token` names the version that it is, if it is one."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.token: bytes | None = None
+        self._journal: list[Loaded] = []
+        self._engine = job.prepared.engine(job.schema, job.jit, self._journal)
+        self._time = job.prepared.plan.schema.time
+        self._history: tuple[Version, ...] = ()
+        self._epoch = 0
+        self._rows = Log()
+        self._waiting = Log(next_number=1)
+        self._pending = job.schema.empty_table()
+        self._fresh = job.schema.empty_table()  # of the pending rows, those of this batch
+        self._released = self._reached = NEVER
+        self._replans = 0  # by engines before this one
+        self._header = 0  # bytes
+        self._events = self._late = 0
+        self._matches = 0
+
+    # ── a batch ──
+
+    def step(self, batches: Iterable[pa.RecordBatch], watermark: int) -> Iterator[pa.RecordBatch]:
+        """The matches that are known with these rows, and with the time that has passed: all rows
+        at or before the watermark have come. Only then can the bucket be saved."""
+        self.token = None
+        self._events = self._late = self._matches = 0
+        rows = self._arrived(batches, watermark)
+        if self.job.delayed:
+            rows = self._due(rows, watermark)
+        for matches in self._matched(rows, watermark):
+            self._matches += matches.num_rows
+            yield matches
+
+    def _arrived(self, batches: Iterable[pa.RecordBatch], watermark: int) -> pa.Table:
+        """The rows that are not too late."""
+        kept = [narrowed(batch, self.job.left) for batch in batches]
+        table = pa.Table.from_batches(kept, self.job.schema)
+        self._events = table.num_rows
+        if not table.num_rows:
+            return table
+        past = watermark if self.job.delayed else max(watermark, self._reached - 1)
+        late = self._times(table) <= past
+        self._late = int(np.count_nonzero(late))
+        return table.filter(pa.array(~late)) if self._late else table
+
+    def _due(self, rows: pa.Table, watermark: int) -> pa.Table:
+        """Of these and of the rows that wait, those that the watermark has passed."""
+        everything = pa.concat_tables([self._pending, rows])
+        due = self._times(everything) <= watermark
+        self._fresh = rows.filter(pa.array(~due[self._pending.num_rows :]))
+        self._pending = everything.filter(pa.array(~due)).combine_chunks()
+        self._released = max(self._released, watermark)
+        return everything.filter(pa.array(due))
+
+    def _matched(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
+        engine = self._engine
+        rows = in_order(engine.plan, rows)
+        for begin in range(0, rows.num_rows, ROWS):
+            for batch in rows.slice(begin, ROWS).combine_chunks().to_batches():
+                yield from engine.push(batch)
+        if rows.num_rows:
+            self._reached = max(self._reached, int(self._times(rows.slice(rows.num_rows - 1))[0]))
+        if watermark >= self._reached:
+            self._reached = watermark + 1
+            yield from engine.advance(watermark)
+
+    def _times(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return (
+            times(table[self._time].combine_chunks()) if table.num_rows else np.zeros(0, np.int64)
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether something may be known when time has passed, also without further rows."""
+        return self._pending.num_rows > 0 or self._engine.waits
+
+    def report(self) -> Report:
+        return Report(
+            self._events,
+            self._late,
+            self._matches,
+            rows=self._engine.context.store.n + self._pending.num_rows,
+            size=self._rows.size + self._waiting.size + self._header,
+            replans=self._total_replans,
+        )
+
+    @property
+    def _total_replans(self) -> int:
+        advisor = self._engine.advisor
+        own = () if advisor is None else advisor.replans
+        return self._replans + sum(replan.installed for replan in own)
+
+    # ── saving ──
+
+    def save(self, cells: Cells) -> None:
+        """Write what has changed."""
+        engine = self._engine
+        store = engine.context.store
+        end = store.base + store.n
+        names = store.names
+        tables = [as_table(loaded, names) for loaded in self._journal]
+        self._journal.clear()
+        self._rows.drop(cells, store.base - 1)
+        if tables:
+            new = pa.concat_tables(tables)
+            new = new.slice(max(0, new.num_rows - store.n))
+            if new.num_rows:
+                self._rows.append(cells, new, end - new.num_rows, end - 1)
+        self._compact(cells)
+        if self._fresh.num_rows:
+            last = int(self._times(self._fresh).max())
+            self._waiting.append(cells, self._fresh.combine_chunks(), 0, last)
+            self._fresh = self._fresh.slice(0, 0)
+        self._waiting.drop(cells, self._released)
+        token = os.urandom(TOKEN)
+        state = engine.save()
+        version = Version(token.hex(), state.end, self._epoch)
+        self._history = (*self._history, version)[-REMEMBERED:]
+        header = encode(self._saved(state), token)
+        cells.set_header(header)
+        self._header = len(header)
+        self.token = token
+
+    def _saved(self, state: EngineState) -> Saved:
+        advisor = self._engine.advisor
+        statistics = None
+        if isinstance(advisor, Adapter) and self._total_replans:
+            statistics = advisor.planned.statistics.to_json()
+        return Saved(
+            signature=self.job.signature,
+            columns=self._engine.context.store.names,
+            buckets=self.job.buckets,
+            history=self._history,
+            rows=tuple(self._rows.segments),
+            pending=tuple(self._waiting.segments),
+            numbers=(self._rows.next_number, self._waiting.next_number),
+            released=self._released,
+            reached=self._reached,
+            engine=state,
+            statistics=statistics,
+            replans=self._total_replans,
+        )
+
+    def _compact(self, cells: Cells) -> None:
+        """Where the engine knows which rows may still matter, only those are kept: they are
+        written anew, since they get new numbers."""
+        kept = self._engine.spare()
+        if kept is None:
+            return
+        store = self._engine.context.store
+        rows = pa.concat_tables(self._rows.read(cells, store.base)).take(pa.array(kept))
+        self._engine.compact(kept)
+        self._epoch += 1
+        self._rows.drop(cells, store.base + store.n)
+        if rows.num_rows:
+            self._rows.append(cells, rows, store.base, store.base + store.n - 1)
+
+    # ── opening ──
+
+    def load(self, saved: Saved, cells: Cells) -> None:
+        """Go on, with nothing in memory."""
+        missing = set(self._engine.context.store.names) - set(saved.columns)
+        if missing:
+            raise StateError(
+                f"the query now reads `{min(missing)}`, which the events in the checkpoint were "
+                "saved without; read only what was read before, or start with a new checkpoint"
+            )
+        self._take(saved, cells, saved.engine.base)
+
+    def is_before(self, saved: Saved) -> bool:
+        """Whether this is a version that the saved one came from, and all since is still there."""
+        if self.token is None:
+            return False
+        token = self.token.hex()
+        own = next((version for version in saved.history if version.token == token), None)
+        newest = saved.history[-1]
+        return own is not None and own.epoch == newest.epoch and own.end >= saved.engine.base
+
+    def catch_up(self, saved: Saved, cells: Cells) -> None:
+        """Go on from an earlier version, with what has come since."""
+        store = self._engine.context.store
+        self.token = None
+        self._take(saved, cells, store.base + store.n)
+
+    def _take(self, saved: Saved, cells: Cells, begin: int) -> None:
+        self._rows = Log(saved.rows, saved.numbers[0])
+        self._waiting = Log(saved.pending, saved.numbers[1])
+        classes = len(self._engine.leaves)
+        loaded = [from_table(table, classes) for table in self._rows.read(cells, begin)]
+        self._engine.resume(saved.engine, loaded)
+        waiting = [self.job.schema.empty_table(), *self._waiting.read(cells)]
+        pending = pa.concat_tables(waiting)
+        self._pending = pending.filter(pa.array(self._times(pending) > saved.released))
+        self._history, self._epoch = saved.history, saved.history[-1].epoch
+        self._released, self._reached = saved.released, saved.reached
+        self._replans += saved.replans - self._total_replans

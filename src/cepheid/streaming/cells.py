@@ -1,0 +1,68 @@
+"""Where a bucket's state is kept: a header, and numbered segments.
+
+Both are bytes that begin alike: what they are, the version of the format, and a checksum, so that
+a foreign or a damaged one is noticed before it is read.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Protocol
+
+import pyarrow as pa
+
+from cepheid.errors import StateError
+
+FORMAT = 1
+"""The version of the format. Whoever changes it keeps reading the ones before, and keeps a saved
+state of each among the tests."""
+
+_MAGIC = b"CEPH"
+_FRAME = struct.Struct("<4sBI")
+
+
+class Cells(Protocol):
+    """The state of one bucket in some store."""
+
+    def header(self) -> bytes | None: ...
+
+    def set_header(self, data: bytes) -> None: ...
+
+    def segment(self, number: int) -> bytes | None: ...
+
+    def set_segment(self, number: int, data: bytes) -> None: ...
+
+    def remove_segment(self, number: int) -> None: ...
+
+
+def framed(data: bytes) -> bytes:
+    return _FRAME.pack(_MAGIC, FORMAT, zlib.crc32(data)) + data
+
+
+def unframed(data: bytes, what: str) -> memoryview:
+    """The data, if it is whole."""
+    if len(data) < _FRAME.size or data[:4] != _MAGIC:
+        raise StateError(f"{what} is not one of Cepheid's: the checkpoint belongs to another query")
+    _, version, checksum = _FRAME.unpack_from(data)
+    if version != FORMAT:
+        raise StateError(
+            f"{what} has format {version}, and this version of Cepheid reads format {FORMAT}: "
+            "go on with the version that wrote it, or start with a new checkpoint"
+        )
+    rest = memoryview(data)[_FRAME.size :]
+    if zlib.crc32(rest) != checksum:
+        raise StateError(f"{what} is damaged: its checksum is wrong. Restore the checkpoint")
+    return rest
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def table_of(data: memoryview) -> pa.Table:
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()

@@ -1,0 +1,75 @@
+"""What a query and the state that it left must have in common to go on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cepheid.algebra.text import expression_text, query_text
+from cepheid.errors import StateError
+from cepheid.language.ast import Skip
+from cepheid.plan.nodes import Automaton, Plan, waits, walk
+from cepheid.plan.reading import columns_of, leaves
+from cepheid.plan.text import plan_text, settings
+from cepheid.planner import Prepared
+
+Signature = Mapping[str, str]
+"""What must stay as it is, by name."""
+
+
+def signature(prepared: Prepared) -> Signature:
+    """Of a query as it is run. RETURN and the plan may change; but what a waiting negation waits
+    for, and what an automaton holds back, are a part of the state."""
+    plan, query = prepared.plan, prepared.query
+    found = {
+        name: text for line in query_text(query).splitlines() for name, text in [_clause(line)]
+    }
+    found |= {name: text for name, text in settings(plan) if name == "after match"}
+    found |= _columns(plan)
+    for leaf in leaves(plan):
+        filters = " AND ".join(expression_text(f) for f in leaf.filters)
+        types = " | ".join(plan.variables[leaf.variable].types)
+        found[f"class {leaf.variable}"] = f"{types or 'every event'} {filters}".strip()
+    nodes = [node for root in plan.alternatives for node in walk(root)]
+    if any(isinstance(node, Automaton) for node in nodes):
+        found["plan"] = plan_text(plan)
+    elif any(waits(root) for root in plan.alternatives):
+        top = any(choice.top for choice in prepared.planned.winner.choices)
+        found["negation"] = "top" if top else "push"
+    if plan.after_match is not None and plan.after_match.skip is not Skip.NONE:
+        returned = (f"{o.name} = {expression_text(o.expression)}" for o in plan.outputs)
+        found["RETURN"] = ", ".join(returned)  # matches that are held back have these columns
+    return found
+
+
+def _clause(line: str) -> tuple[str, str]:
+    name, _, text = line.partition(" ")
+    return name, text
+
+
+def _columns(plan: Plan) -> dict[str, str]:
+    """The roles of columns, and the types of those that decide what matches."""
+    schema = plan.schema
+    roles = {"time": schema.time, "type": schema.type, "tie": schema.tie, "start": schema.start}
+    found = {f"{role}=": name for role, name in roles.items() if name is not None}
+    returned = columns_of(*(o.expression for o in plan.outputs))
+    decisive = [n for n in plan.required if n not in returned or n in roles.values()]
+    return found | {f"column {n}": schema.columns[n].name.lower() for n in sorted(decisive)}
+
+
+def require_same(saved: Signature, own: Signature) -> None:
+    """Refuse to go on with the state of another query, naming the difference."""
+    columns = [n for n in own if n.startswith("column ") and n not in saved]
+    names = dict.fromkeys((*saved, *own))
+    for name in names:
+        before, now = saved.get(name), own.get(name)
+        if before == now or name in columns or (now is None and name.startswith("column ")):
+            continue
+        raise StateError(
+            f"the query is not the one that the checkpoint was written with: {name} was "
+            f"{_quoted(before)} and is {_quoted(now)}. Only RETURN and the plan may change; go on "
+            "with the query as it was, or start with a new checkpoint"
+        )
+
+
+def _quoted(text: str | None) -> str:
+    return "not there" if text is None else f"`{text}`"

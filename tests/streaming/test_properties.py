@@ -1,0 +1,84 @@
+"""Random queries over random streams, cut, shuffled and interrupted at random: the matches are the
+oracle's."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from cepheid.algebra.query import Clock
+from cepheid.errors import PlanError, QueryError, UnsupportedError
+from cepheid.language.ast import Span
+from cepheid.language.diagnostics import Source
+from cepheid.options import Limit, Options
+from cepheid.planner import prepare
+from cepheid.planner.bounds import require_bounds, uncut
+from tests.corpus.reader import Case, bound
+from tests.engine.harness import indexed, multiset
+from tests.oracle.match import matches
+from tests.properties.full_strategies import full_cases
+from tests.properties.strategies import cases
+from tests.streaming.simulation import Weather, matches_of, run
+
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "250"))
+
+relaxed = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+WEATHER = st.builds(
+    Weather,
+    seed=st.integers(0, 1 << 16),
+    most=st.sampled_from((1, 2, 5, 100)),
+    delay=st.none() | st.integers(1, 6),
+    buckets=st.sampled_from((1, 2, 3)),
+    workers=st.sampled_from((1, 2, 3)),
+    failing=st.sampled_from((0.0, 0.0, 0.3)),
+)
+
+ENGINES = st.sampled_from(("auto", "tree", "nfa"))
+
+
+def check(case: Case, weather: Weather, engine: str) -> None:
+    query = bound(case)
+    try:
+        require_bounds(query, Limit(total=1000), Span(0, 0), Source("", ""))
+        if query.window is None or (uncut(query) is not None and "strict" in str(uncut(query))):
+            reject()
+        if (
+            not all(v.types for v in query.variables.values())
+            and query.window.clock is Clock.EVENTS
+        ):
+            reject()  # nothing could fill its window
+        options = Options(query.schema.time, engine=engine)
+        prepared = prepare(indexed(query), options)
+    except (PlanError, QueryError, UnsupportedError):
+        reject()
+    if prepared.query.nothing is not None:
+        reject()
+    cluster = run(query, prepared, case.events, weather)
+    found = multiset(query, matches_of(query, cluster))
+    assert found == multiset(query, matches(query, case.events))
+    assert cluster.late == 0
+
+
+@relaxed
+@given(full_cases(), WEATHER, ENGINES)
+def test_any_query(case: Case, weather: Weather, engine: str) -> None:
+    check(case, weather, engine)
+
+
+@settings(relaxed, max_examples=EXAMPLES // 3)
+@given(full_cases(lasting=True), WEATHER, ENGINES)
+def test_events_with_a_duration(case: Case, weather: Weather, engine: str) -> None:
+    check(case, weather, engine)
+
+
+@settings(relaxed, max_examples=EXAMPLES // 3)
+@given(cases(), WEATHER, ENGINES)
+def test_joins_and_stacks(case: Case, weather: Weather, engine: str) -> None:
+    check(case, weather, engine)
