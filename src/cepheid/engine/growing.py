@@ -19,22 +19,23 @@ WASTED = 4
 """How many times the memory that is needed may be held before it is given back."""
 
 MERGED = 1 << 16
-"""Rows up to which chunks of Arrow arrays are put together: the longer, the fewer to look at."""
+"""Rows up to which chunks of Arrow arrays are put together: that takes less time than to visit two
+chunks instead of one."""
 
 SPREAD = 32
-"""Up to so many times the rows that are taken, the chunks that they are in are rather put together
-than visited one by one."""
+"""Up to so many more rows for each that is taken, the chunks that these are in are rather put
+together than visited one by one."""
 
 
 class Growing(Generic[Scalar]):
-    """A contiguous array. It begins with an array of the caller's, of whose kind it stays.
+    """A contiguous array that can be written to: kernels are compiled for arrays of one kind.
 
     An array that was handed out never changes: rows come behind it or move to new memory. Before
     they move, as many must have come as are held, so each row is moved about once.
     """
 
     def __init__(self, values: NDArray[Scalar]) -> None:
-        self._memory = values
+        self._memory = _of_one_kind(values)
         self._begin, self._end = 0, len(values)
 
     def __len__(self) -> int:
@@ -45,23 +46,26 @@ class Growing(Generic[Scalar]):
         return self._memory[self._begin : self._end]
 
     def append(self, values: NDArray[Scalar]) -> None:
-        if not len(values):
-            return  # the memory may be the caller's, and not for writing
         if not len(self):
-            self._memory, self._begin, self._end = values, 0, len(values)
+            self._memory, self._begin, self._end = _of_one_kind(values), 0, len(values)
             return
-        needed = len(self) + len(values)
+        held, needed = len(self), len(self) + len(values)
         full = self._end + len(values) > len(self._memory)
         if full or len(self._memory) > WASTED * needed:
-            memory = np.empty(2 * needed, self._memory.dtype)
-            memory[: len(self)] = self.array
-            self._memory, self._begin, self._end = memory, 0, len(self)
+            # Behind a batch that is longer than all before, room would be memory never touched.
+            memory = np.empty(needed if held <= len(values) else 2 * needed, self._memory.dtype)
+            memory[:held] = self.array
+            self._memory, self._begin, self._end = memory, 0, held
         self._memory[self._end : self._end + len(values)] = values
         self._end += len(values)
 
     def drop(self, count: int) -> None:
         """Forget the oldest; all, if there are fewer."""
         self._begin = min(self._begin + count, self._end)
+
+
+def _of_one_kind(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    return values if values.flags.writeable and values.flags.c_contiguous else values.copy()
 
 
 class Chunks:
@@ -109,7 +113,7 @@ class Chunks:
         ends = np.cumsum([len(part) for part in self._parts])
         first, last = np.searchsorted(ends, (rows.min(), rows.max()), "right").tolist()
         before = int(ends[first]) - len(self._parts[first])
-        if int(ends[last]) - before <= SPREAD * len(rows):
+        if int(ends[last]) - before <= MERGED + SPREAD * len(rows):
             self._merge(first, last + 1)
             last = first
         if first == last:
@@ -145,7 +149,7 @@ class Returned:
         if isinstance(self._held, Chunks):
             return None
         values = self._held.array
-        values.flags.writeable = False  # Arrow's own arrays are; kernels know one kind
+        values.flags.writeable = False  # they are Arrow's as well, which nobody writes to
         return values.view(np.int64) if values.dtype.kind == "M" else values
 
     def append(self, array: pa.Array) -> None:

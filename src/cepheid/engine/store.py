@@ -27,7 +27,7 @@ from cepheid.engine.columns import (
     hashes,
     kernel_values,
 )
-from cepheid.engine.growing import Growing, Returned, Scalar
+from cepheid.engine.growing import Growing, Returned
 from cepheid.engine.vector import evaluate
 
 Ints = NDArray[np.int64]
@@ -122,7 +122,7 @@ class EventStore:
         self.version += 1
         new = (ticks.time, ticks.position, ticks.clock, ticks.start, ticks.begin, ticks.opened)
         for held, values in zip(self._ticks, new, strict=False):  # the starts only if they differ
-            held.append(_of_one_kind(values))
+            held.append(values)
         for name, column in self.returned.items():
             array = _plain(batch.column(name))
             if column is None:
@@ -151,13 +151,12 @@ class EventStore:
 
     def _append(self, column: Column, batch: pa.RecordBatch) -> None:
         values, valid = kernel_values(_evaluated(column, batch), column.type, self.interner)
-        values = _of_one_kind(values)
         held = self._values.get(column)
         if valid is not None and column not in self.nullable:
             self.nullable |= {column}
             self._valid[column] = Growing(np.ones(0 if held is None else len(held), np.bool_))
         if column in self.nullable:
-            known = np.ones(len(values), np.bool_) if valid is None else _of_one_kind(valid)
+            known = np.ones(len(values), np.bool_) if valid is None else valid
             self._valid[column].append(known)
         if held is None:
             self._values[column] = Growing(values)
@@ -204,14 +203,18 @@ class EventStore:
 
     def _object(self, column: Column) -> tuple[Values, Valid | None]:
         """Strings are read back from their codes, so that they need not be kept twice."""
-        held = self._objects.setdefault(column, Growing(np.empty(0, np.object_)))
+        held = self._objects.get(column)
+        if held is None:
+            held = self._objects[column] = Growing(np.empty(0, np.object_))
         if len(held) < self.n:
             held.append(self.interner.decode(self.values[column][len(held) :], None)[0])
         return held.array, self.valid[column]
 
     def hash(self, key: Hash) -> Ints:
         """Of each row; those of new rows are computed when they are asked for."""
-        held = self._hashes.setdefault(key, Growing(np.zeros(0, np.int64)))
+        held = self._hashes.get(key)
+        if held is None:
+            held = self._hashes[key] = Growing(np.zeros(0, np.int64))
         if len(held) < self.n:
             new = [(self.values[c][len(held) :], self._known(c, len(held))) for c in key.columns]
             held.append(hashes(new, self.n - len(held)))
@@ -220,11 +223,6 @@ class EventStore:
     def _known(self, column: Column, begin: int) -> Valid | None:
         valid = self.valid[column]
         return None if valid is None else valid[begin:]
-
-
-def _of_one_kind(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Kernels are compiled for arrays that can be written to, and that are in one piece."""
-    return values if values.flags.writeable and values.flags.c_contiguous else values.copy()
 
 
 def _plain(array: pa.Array) -> pa.Array:
