@@ -70,6 +70,8 @@ class Options:
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
                   partitions), `slices` of time, or `single`; the matches are always the same
     partitions    on Spark: how many partitions; by default as many as the session shuffles into
+    buckets       on Spark streams: into how many buckets the keys go, 8 by default; it can't change
+                  while a checkpoint is used
     jit           compile the kernels; without it the same code runs as plain Python
 
     >>> Options(time="ts", type="name").plan
@@ -92,6 +94,7 @@ class Options:
     limit: Limit | None = None
     partitioning: Partitioning = "auto"
     partitions: int | None = None
+    buckets: int | None = None
     jit: bool = True
 
     def __post_init__(self) -> None:
@@ -105,8 +108,9 @@ class Options:
             raise ValueError(
                 "start and tie exclude each other: a tie is between events of one time"
             )
-        if self.partitions is not None and self.partitions < 1:
-            raise ValueError(f"partitions must be at least 1, not {self.partitions}")
+        for name, count in (("partitions", self.partitions), ("buckets", self.buckets)):
+            if count is not None and count < 1:
+                raise ValueError(f"{name} must be at least 1, not {count}")
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:

@@ -147,14 +147,18 @@ def run(
     query: BoundQuery, prepared: Prepared, events: Sequence[Event], weather: Weather
 ) -> Cluster:
     """The query over the events, in batches of random sizes, some of them empty. Without a delay
-    they come in order (those of one time in any); with one, each is late by up to as much."""
+    they come in order; with one, each is late by up to as much. Those of one time stay in the order
+    of the input, which may count."""
     data = with_index(query, events)
     chance = np.random.default_rng(weather.seed)
     times = np.array(data[query.schema.time].to_pylist(), np.int64)
     delay = 0 if weather.delay is None else weather.delay
-    arrival = times + (chance.integers(0, delay, len(times)) if delay else 0)
-    order = np.lexsort((np.arange(len(times)), arrival))
-    data = data.take(pa.array(order))
+    distinct, which = np.unique(times, return_inverse=True)
+    arrival = times + (chance.integers(0, delay, len(distinct))[which] if delay else 0)
+    columns = [data[n].to_pylist() for n in query.schema.order]
+    places = [[(value is not None, value) for value in row] for row in zip(*columns, strict=True)]
+    order = sorted(range(len(times)), key=lambda n: (arrival[n], places[n], n))
+    data = data.take(pa.array(order, pa.int64()))
     cluster = Cluster(prepared, data.schema, weather)
     begin = 0
     while begin < data.num_rows:

@@ -139,7 +139,9 @@ class Engine:
         # Only now: matches of this batch may have been waiting with their groups. A record lives
         # for a window, and may wait for another one.
         self.tree.forget_groups(self.context.eat - self.context.window)
-        if self._journal is None and (kept := self.spare()) is not None:
+        if self._journal is not None:
+            self.context.store.expire(self.context.eat)  # so that it isn't saved
+        elif (kept := self.spare()) is not None:
             self.compact(kept)
 
     def _limit(self) -> None:
@@ -155,9 +157,10 @@ class Engine:
         """Without a window, an automaton knows which events may still matter: their places in the
         store, once the others are the most."""
         needed, store = self.tree.needed(), self.context.store
-        if needed is None or 2 * int(np.count_nonzero(needed)) > store.n or not store.n:
+        if needed is None or not store.n:
             return None
-        return np.flatnonzero(needed)
+        needed = needed[len(needed) - store.n :]  # some may have expired since
+        return None if 2 * int(np.count_nonzero(needed)) > store.n else np.flatnonzero(needed)
 
     def compact(self, kept: NDArray[np.int64]) -> None:
         """Drop all rows but these, which get new numbers."""
@@ -169,8 +172,8 @@ class Engine:
         self.tree.renumber(kept, store.base)
 
     def advance(self, time: int) -> Iterator[pa.RecordBatch]:
-        """Time passes, with or without events (a heartbeat): every event at or before this time is
-        known."""
+        """Time passes, with or without events (a heartbeat): every event at or before this time,
+        which is that of the last one or later, is known."""
         yield from self._counted(self._advance(time))
 
     def _advance(self, time: int) -> Iterator[pa.RecordBatch]:
@@ -179,16 +182,22 @@ class Engine:
         if context.in_time:
             context.frontier = max(context.frontier, time + 1)
         horizon = context.horizon
-        if store.n and int(store.time[-1]) <= time:
+        if store.n:
             position = time + 1 if store.lasting else int(store.position[-1]) + 1
             position = max(horizon.position, position)
-            context.horizon = Horizon(position, max(horizon.time, time + 1))
+            clock = None if context.in_time else context.frontier + 1
+            context.horizon = Horizon(position, max(horizon.time, time + 1), clock)
         if self.tree.waits and store.n and self._started:
             yield from self.tree.assemble()
         yield from self.tree.flush()
         self._expire()
         store.expire(context.eat)
         self.tree.forget_groups(context.eat - context.window)
+
+    @property
+    def last(self) -> pa.RecordBatch | None:
+        """The last row, where more than its time tells where the next one belongs."""
+        return self._ticker.save().last
 
     @property
     def waits(self) -> bool:
@@ -301,7 +310,8 @@ class Engine:
         time, position = int(store.time[row]), int(store.position[row])
         if context.in_time and context.frontier > time:
             return Horizon(position + 1, context.frontier)
-        return Horizon(position, time)
+        # Time may have passed the last row, and then only others came, of no class.
+        return Horizon(position, time) if position > context.horizon.position else context.horizon
 
     def _expire(self) -> None:
         context = self.context

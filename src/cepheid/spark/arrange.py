@@ -97,7 +97,7 @@ def arrange(
 ) -> tuple[DataFrame, Task]:
     """The rows in partitions, and what the workers must know. For slices this runs a small job
     that finds the range of time; if that is too short to cut, `spare` is taken."""
-    rows = _relevant(source, layout)
+    rows = relevant_rows(source, layout)
     match layout:
         case Rows():
             order = [
@@ -110,9 +110,11 @@ def arrange(
                 rows = source.spread(rows, *source.key(layout.columns[0]))
             return _sorted(source, rows), task
         case ByKey():
-            return _sorted(source, _by_keys(source, rows, layout)), task
+            rows = source.spread(by_keys(source, rows, layout), named(SECTION_COLUMN))
+            return _sorted(source, rows.drop(SECTION_COLUMN)), task
         case Partial():
-            return _in_sections(source, _copied(source, rows, layout)), _sectioned(task)
+            rows = copied(source, rows, layout, salts(source.shuffled))
+            return _in_sections(source, rows), _sectioned(task)
         case Slices():
             cut = _cut(source, rows)
             if cut is None or cut.count < 2:
@@ -156,17 +158,19 @@ def shipped(source: Source) -> list[str]:
     return [n for n in plan.required if n in names]
 
 
-def _relevant(source: Source, layout: Layout) -> DataFrame:
-    """The rows of some class, with their masks, and with ordinals where events are counted."""
+def relevant_rows(source: Source, layout: Layout, numbered: bool = True) -> DataFrame:
+    """The rows of some class, with their masks, and with ordinals where events are counted; all
+    rows, if whoever gets them counts."""
     plan = source.plan
     rows = source.events.select(*(named(n) for n in plan.required))
     rows = rows.filter(placed(plan.schema.time, plan.schema.start))
     extra: list[Column] = []
-    if in_events(plan) and not isinstance(layout, Rows):
+    counting = in_events(plan) and not isinstance(layout, Rows)
+    if counting and numbered:
         rows = _numbered(source, rows)
         extra.append(named(CLOCK_COLUMN))
     condition = relevant(source.classes)
-    if condition is not None:
+    if condition is not None and (numbered or not counting):
         rows = rows.filter(condition)
     if not source.masked:
         return rows
@@ -216,7 +220,7 @@ def _numbered(source: Source, rows: DataFrame) -> DataFrame:
 
 
 def _ship(source: Source, rows: DataFrame, classes: Column, section: Column) -> DataFrame:
-    ordinal = [named(CLOCK_COLUMN)] if in_events(source.plan) else []
+    ordinal = [named(CLOCK_COLUMN)] if CLOCK_COLUMN in rows.columns else []
     return rows.select(
         *(named(n) for n in shipped(source)),
         *ordinal,
@@ -241,8 +245,8 @@ def _where(condition: Column, bits: Column) -> Column:
     return F.when(condition, bits).otherwise(F.lit(0).cast("long"))
 
 
-def _by_keys(source: Source, rows: DataFrame, layout: ByKey) -> DataFrame:
-    """`a.user = b.customer`: a row goes to the partition of each of its keys, and has there only
+def by_keys(source: Source, rows: DataFrame, layout: ByKey) -> DataFrame:
+    """`a.user = b.customer`: a row goes to the section of each of its keys, and has there only
     the classes of which it has that key.
 
     All rows of a key are so together, and a match, which has one key, is found there alone.
@@ -259,13 +263,11 @@ def _by_keys(source: Source, rows: DataFrame, layout: ByKey) -> DataFrame:
     rows = rows.withColumn(SECTION_COLUMN, F.explode(F.array_compact(distinct)))
     section = named(SECTION_COLUMN)
     classes = _joined([_where(named(places[g]) == section, named(masks[g])) for g in masks])
-    rows = _ship(source, rows, classes, section)
-    return source.spread(rows, section).drop(SECTION_COLUMN)
+    return _ship(source, rows, classes, section)
 
 
-def _copied(source: Source, rows: DataFrame, layout: Partial) -> DataFrame:
-    """Rows of connected classes go by their value, the others to every section."""
-    numbers = salts(source.shuffled)
+def copied(source: Source, rows: DataFrame, layout: Partial, numbers: Sequence[int]) -> DataFrame:
+    """Rows of connected classes go by their value, the others to every section of these numbers."""
     everywhere = F.array(*(F.lit(n) for n in numbers))
     groups = _groups(source, layout.columns)
     copied = groups.pop(None, F.lit(0).cast("long"))

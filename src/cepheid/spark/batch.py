@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,12 +34,17 @@ from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_re
 from cepheid.spark.pushdown import Class, classify, type_text
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.pipeline import match_stream
+from cepheid.spark.streaming.time import delay_of, watermark_of, with_watermark
 
 if TYPE_CHECKING:
     from cepheid.query import Query
 
 Data = DataFrame | Mapping[str, DataFrame]
-STREAMING = "a streaming DataFrame can't be matched yet: read it as a batch"
+CHAINED = (
+    "queries over a stream can't read each other's matches: write those to a table, and read that "
+    "as a stream"
+)
 Runner = Callable[[worker.Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -49,6 +54,8 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
     With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.
     """
     source, schema = _source(query, data, options)
+    if source.events.isStreaming:
+        return match_stream(source, schema, options, watermark_of(_frames(data), options.time))
     return _matches(source, schema, options, runner)
 
 
@@ -89,6 +96,8 @@ def _mapped(source: Source, options: Options, runner: Runner, result: t.StructTy
 def profile(query: Query, data: Any, options: Options) -> Profile:
     """Run the query, forget its matches, and tell what happened in all partitions together."""
     source, _ = _source(query, data, options)
+    if source.events.isStreaming:
+        raise DataError("analyze=True runs the query to its end, and a stream has none")
     result = t.StructType([t.StructField(worker.PROFILE_COLUMN, t.BinaryType())])
     rows = _mapped(source, options, worker.profile, result).collect()
     return total(pickle.loads(row[0]) for row in rows)
@@ -147,14 +156,22 @@ def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sche
     if isinstance(data, Mapping):
         schemas = {name: arrow_schema(_frame(part).schema) for name, part in data.items()}
         bound = query.bind(schemas, options)
-        _require_batch(query, bound, data.values(), options)
         merged, _ = bind_streams(schemas, options)
         chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
+        if any(part.isStreaming for part in chosen.values()):
+            query.require_bounds(bound, options)
+            return _merge_streaming(chosen, merged, options.time), merged, bound
         return _merge(chosen, merged), merged, bound
     schema = arrow_schema(_frame(data).schema)
     bound = query.bind(schema, options)
-    _require_batch(query, bound, (data,), options)
+    if data.isStreaming:
+        query.require_bounds(bound, options)
+        return with_watermark(data, options.time), schema, bound
     return data, schema, bound
+
+
+def _frames(data: Data) -> list[DataFrame]:
+    return list(data.values()) if isinstance(data, Mapping) else [data]
 
 
 def _frame(data: Any) -> DataFrame:
@@ -164,13 +181,13 @@ def _frame(data: Any) -> DataFrame:
     return frame
 
 
-def _require_batch(
-    query: Query, bound: BoundQuery, frames: Iterable[DataFrame], options: Options
-) -> None:
-    """A stream never ends: what could never run on one is said first."""
-    if any(frame.isStreaming for frame in frames):
-        query.require_bounds(bound, options)
-        raise UnsupportedError(STREAMING)
+def _merge_streaming(streams: Mapping[str, DataFrame], merged: pa.Schema, time: str) -> DataFrame:
+    """Streams as one, whose watermark is the least of theirs, if one of them has any."""
+    if not all(frame.isStreaming for frame in streams.values()):
+        raise DataError("several streams must all be streaming DataFrames, or none of them")
+    if all(delay_of(frame, time) is None for frame in streams.values()):
+        return with_watermark(_merge(streams, merged), time)
+    return _merge({name: with_watermark(f, time) for name, f in streams.items()}, merged)
 
 
 def _merge(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
@@ -197,7 +214,7 @@ def _merge_inputs(
     for name, own in inputs.items():
         frame = _frame(frames[name])
         if frame.isStreaming:
-            raise UnsupportedError(STREAMING)
+            raise UnsupportedError(CHAINED)
         roles = {TIME_COLUMN: named(own.time), START_COLUMN: named(own.start or own.time)}
         if own.type is not None:
             roles[STREAM_COLUMN] = type_text(own.type, frame.schema[own.type].dataType)

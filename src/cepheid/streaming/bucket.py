@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cepheid.engine.classes import narrowed
 from cepheid.engine.clock import times
@@ -138,10 +140,20 @@ class Bucket:
         self._events = table.num_rows
         if not table.num_rows:
             return table
-        past = watermark if self.job.delayed else max(watermark, self._reached - 1)
-        late = self._times(table) <= past
+        at = self._times(table)
+        late = at <= watermark
+        if not self.job.delayed:
+            late |= (at < self._reached) | ((at == self._reached) & self._before_tie(table))
         self._late = int(np.count_nonzero(late))
         return table.filter(pa.array(~late)) if self._late else table
+
+    def _before_tie(self, table: pa.Table) -> NDArray[np.bool_]:
+        """Which rows would come before the last one, if they are of its time."""
+        tie, last = self._engine.plan.schema.tie, self._engine.last
+        if tie is None or last is None or not last.column(tie)[0].is_valid:
+            return np.zeros(table.num_rows, np.bool_)
+        earlier = pc.fill_null(pc.less(table[tie], last.column(tie)[0]), True)
+        return np.asarray(earlier.combine_chunks().to_numpy(zero_copy_only=False))
 
     def _due(self, rows: pa.Table, watermark: int) -> pa.Table:
         """Of these and of the rows that wait, those that the watermark has passed."""
@@ -164,7 +176,7 @@ class Bucket:
             self._reached = watermark + 1
             yield from engine.advance(watermark)
 
-    def _times(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _times(self, table: pa.Table) -> NDArray[np.int64]:
         return (
             times(table[self._time].combine_chunks()) if table.num_rows else np.zeros(0, np.int64)
         )
@@ -205,11 +217,11 @@ class Bucket:
             new = pa.concat_tables(tables)
             new = new.slice(max(0, new.num_rows - store.n))
             if new.num_rows:
-                self._rows.append(cells, new, end - new.num_rows, end - 1)
+                self._rows.append(cells, new, end - new.num_rows, end - 1, store.base)
         self._compact(cells)
         if self._fresh.num_rows:
             last = int(self._times(self._fresh).max())
-            self._waiting.append(cells, self._fresh.combine_chunks(), 0, last)
+            self._waiting.append(cells, self._fresh.combine_chunks(), 0, last, 0)
             self._fresh = self._fresh.slice(0, 0)
         self._waiting.drop(cells, self._released)
         token = os.urandom(TOKEN)
@@ -253,7 +265,7 @@ class Bucket:
         self._epoch += 1
         self._rows.drop(cells, store.base + store.n)
         if rows.num_rows:
-            self._rows.append(cells, rows, store.base, store.base + store.n - 1)
+            self._rows.append(cells, rows, store.base, store.base + store.n - 1, store.base)
 
     # ── opening ──
 

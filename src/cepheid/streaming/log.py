@@ -44,12 +44,13 @@ class Log:
         """Bytes."""
         return sum(segment.size for segment in self.segments)
 
-    def append(self, cells: Cells, table: pa.Table, first: int, last: int) -> None:
-        """Write rows behind all others."""
+    def append(self, cells: Cells, table: pa.Table, first: int, last: int, begin: int) -> None:
+        """Write rows behind all others, of which those before the number `begin` are past."""
         while self.segments and _alike(self.segments[-1].rows, table.num_rows):
             before = self.segments.pop()
-            table = pa.concat_tables([_read(cells, before), table])
-            first, last = before.first, max(before.last, last)
+            past = max(0, begin - before.first)
+            table = pa.concat_tables([_read(cells, before).slice(past), table])
+            first, last = before.first + past, max(before.last, last)
             cells.remove_segment(before.number)
         data = framed(table_bytes(table))
         cells.set_segment(self.next_number, data)

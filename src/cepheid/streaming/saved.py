@@ -120,7 +120,7 @@ def _numbers(state: EngineState) -> dict[str, Any]:
         "end": state.end,
         "started": state.started,
         "frontier": state.frontier,
-        "horizon": [state.horizon.position, state.horizon.time],
+        "horizon": [state.horizon.position, state.horizon.time, state.horizon.clock],
         "eat": state.eat,
         "numbering": {
             name: getattr(numbering, name)

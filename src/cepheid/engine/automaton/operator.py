@@ -193,7 +193,8 @@ class AutomatonOperator(Operator):
         if context.in_time or horizon >= FOREVER:
             return context.frontier
         known = int(np.searchsorted(position, horizon))
-        return int(store.clock[known - 1]) if known else -FOREVER
+        passed = int(store.clock[known - 1]) if known else -FOREVER
+        return max(self._reached, passed, context.horizon.clock or -FOREVER)
 
     def _go_on(self, round_: Round) -> bool:
         """Run the kernel until it is done, or until the output is full of what others may take."""

@@ -32,10 +32,12 @@ FOREVER = 1 << 62
 
 @dataclass(frozen=True)
 class Horizon:
-    """A position before which every event is known, and the same as a time."""
+    """A position before which every event is known, and the same as a time. Where events are
+    counted, `clock` is that of the next one to come, if all are known that have come."""
 
     position: int
     time: int
+    clock: int | None = None
 
 
 @dataclass

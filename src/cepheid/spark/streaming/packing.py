@@ -1,0 +1,69 @@
+"""Rows as Arrow in a binary column, and back.
+
+Spark hands the rows of a stateful operator to Python one by one. So before the shuffle the rows of
+each bucket are packed into a few binary values, and matches leave the operator the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.spark.worker import ROWS, gather
+
+BUCKET, DATA = "bucket", "data"
+
+Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def packing(bucket: pa.DataType) -> Mapped:
+    """One row for each bucket that has rows, for every so many rows."""
+    schema = pa.schema({BUCKET: bucket, DATA: pa.binary()})
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in gather(batches, ROWS):
+            keys, data = [], []
+            for key, part in _by_bucket(batch):
+                keys.append(key)
+                data.append(to_bytes(part))
+            yield pa.record_batch([pa.array(keys, bucket), pa.array(data, pa.binary())], schema)
+
+    return pack
+
+
+def _by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[object, pa.RecordBatch]]:
+    """The rows of each bucket, in the order in which they came."""
+    codes = pc.dictionary_encode(batch.column(BUCKET))
+    rows = batch.drop_columns([BUCKET])
+    order = np.argsort(np.asarray(codes.indices), kind="stable")
+    if len(codes.dictionary) > 1:
+        rows = rows.take(pa.array(order))
+    ends = np.cumsum(np.bincount(np.asarray(codes.indices), minlength=len(codes.dictionary)))
+    begin = 0
+    for key, end in zip(codes.dictionary.to_pylist(), ends.tolist(), strict=True):
+        yield key, rows.slice(begin, end - begin)
+        begin = end
+
+
+def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that were packed."""
+    for batch in batches:
+        for data in batch.column(DATA):
+            if data.is_valid:
+                yield from from_bytes(data.as_buffer())
+
+
+def to_bytes(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(data: pa.Buffer | bytes) -> Iterator[pa.RecordBatch]:
+    with pa.ipc.open_stream(data) as reader:
+        yield from reader

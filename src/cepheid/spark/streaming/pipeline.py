@@ -1,0 +1,126 @@
+"""From a streaming DataFrame of events to one of matches.
+
+Filter and prune in Spark, give each row its bucket, pack the rows of a bucket into Arrow, and let
+the stateful operator match bucket by bucket; then unpack its matches. Nothing runs before the
+caller starts the query, and then batch after batch, as Spark's checkpoints say: a batch that fails
+is done again from the state before it, so every match comes out exactly once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.engine.order import in_order
+from cepheid.engine.output import output_schema
+from cepheid.options import Options
+from cepheid.spark.arrange import Source, placed, relevant_rows, task_of
+from cepheid.spark.expressions import named
+from cepheid.spark.layout import Layout, Rows, Single
+from cepheid.spark.schema import arrow_schema, spark_schema, spark_type
+from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.buckets import (
+    ONE_BUCKET,
+    bucket_count,
+    bucket_type,
+    bucketed,
+    by_single_key,
+    stream_layout,
+)
+from cepheid.spark.streaming.packing import BUCKET, DATA, Mapped, packing, unpack
+from cepheid.spark.streaming.processor import Processor
+from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
+from cepheid.spark.streaming.time import Watermark
+from cepheid.spark.worker import Task, gather
+from cepheid.streaming import Job, signature
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def match_stream(
+    source: Source, schema: pa.Schema, options: Options, watermark: Watermark
+) -> DataFrame:
+    """The matches as a streaming DataFrame."""
+    source.prepared.warn()
+    result = spark_schema(output_schema(source.plan, schema))
+    adopt_session(source.events.sparkSession)
+    run = uuid4().hex[:12]
+    source = replace(source, events=_observed(source, run))
+    layout = stream_layout(source, options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+        if isinstance(layout, Rows) or source.prepared.query.nothing is not None:
+            task = task_of(source, options.jit)
+            return relevant_rows(source, layout).mapInArrow(_each(task), result)
+        return _stateful(source, layout, options, watermark, run).mapInArrow(unpack, result)
+
+
+def _observed(source: Source, run: str) -> DataFrame:
+    """The columns that are needed. Spark pushes no filter below what is observed, so that every
+    event is counted, and moves the watermark."""
+    plan = source.plan
+    rows = source.events.select(*(named(n) for n in plan.required))
+    return observe_read(rows, run, placed(plan.schema.time, plan.schema.start))
+
+
+def _stateful(
+    source: Source, layout: Layout, options: Options, watermark: Watermark, run: str
+) -> DataFrame:
+    _use_rocksdb(source)
+    if isinstance(layout, Single) and options.partitioning == "auto":
+        warnings.warn(ONE_BUCKET, stacklevel=6)
+    count = bucket_count(layout, options)
+    rows = bucketed(source, layout, count)
+    kind = bucket_type(source, layout)
+    job = Job(
+        source.prepared,
+        arrow_schema(rows.drop(BUCKET).schema),
+        signature(source.prepared),
+        0 if by_single_key(source, layout) else count,
+        task_of(source, options.jit).left,
+        watermark.delayed,
+        options.jit,
+    )
+    packed = t.StructType(
+        [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
+    )
+    grouped = rows.mapInArrow(packing(kind), packed).groupBy(BUCKET)
+    found = grouped.transformWithStateInPandas(
+        Processor(job, watermark, run),
+        outputStructType=RESULT,
+        outputMode="Append",
+        timeMode="EventTime",
+    )
+    return observe_found(found, run).filter(F.col(DATA).isNotNull())
+
+
+def _use_rocksdb(source: Source) -> None:
+    """Spark's default state store refuses stateful operators in Python. Queries that have begun
+    with it keep it: their checkpoints say so."""
+    spark = source.events.sparkSession
+    if "HDFSBacked" in (spark.conf.get(PROVIDER, "HDFSBacked") or ""):
+        spark.conf.set(PROVIDER, ROCKSDB)
+
+
+def _each(task: Task) -> Mapped:
+    """Where a match is one event, no row needs another, and no order."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if task.prepared.query.nothing is not None:
+            return
+        for batch in gather(batches):
+            rows = in_order(task.prepared.plan, pa.Table.from_batches([batch]))
+            engine = task.prepared.engine(batch.schema, task.jit)
+            for ordered in rows.combine_chunks().to_batches():
+                yield from engine.push(ordered)
+            yield from engine.finish()
+
+    return run

@@ -1,0 +1,116 @@
+"""What a stream tells of itself, through Spark's own progress.
+
+Every bucket hands out a report with each batch, beside its matches; Spark observes them
+(`observedMetrics` of a query's progress, in classic sessions and under Connect).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cepheid.spark.streaming.packing import BUCKET, DATA
+from cepheid.streaming import Report
+
+COUNTS = tuple(f.name for f in fields(Report))
+REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}
+"""The report of a row that carries matches."""
+
+RESULT = f"{DATA} binary, {BUCKET} string, " + ", ".join(f"{name} long" for name in COUNTS)
+"""The rows that leave the stateful operator."""
+
+_READ, _FOUND = "cepheid read ", "cepheid found "
+
+
+def report_row(number: object, report: Report) -> pd.DataFrame:
+    values = {name: [value] for name, value in asdict(report).items()}
+    return pd.DataFrame({DATA: [None], BUCKET: [str(number)], **values})
+
+
+def observe_read(rows: DataFrame, run: str, placed: Any) -> DataFrame:
+    """Count the events, and those that can't be placed in time."""
+    unplaced = F.count_if(F.coalesce(~placed, F.lit(True)))
+    return rows.observe(_READ + run, F.count(F.lit(1)).alias("events"), unplaced.alias("rejected"))
+
+
+def observe_found(rows: DataFrame, run: str) -> DataFrame:
+    buckets = F.struct(BUCKET, *COUNTS)
+    return rows.observe(
+        _FOUND + run,
+        *(F.sum(name).alias(name) for name in COUNTS),
+        F.collect_list(F.when(F.col(BUCKET).isNotNull(), buckets)).alias("buckets"),
+    )
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a batch of a streaming query did, by all of Cepheid's operators in it.
+
+    batch      its number
+    events     rows that were read
+    rejected   of those, the ones without a time (or that end before they start)
+    relevant   of those, the ones that some variable can take: only they are shuffled and matched
+    late       of the relevant, the ones that the watermark had passed before they came
+    matches    matches found
+    rows       events held, since a match may need them or the watermark has not passed them, in
+               the buckets that took part in the batch
+    size       bytes of these in the state store
+    replans    how often these buckets have changed their plan since the stream began
+    buckets    the same figures for each of these buckets
+    watermark  the time up to which all events are taken to have come, as Spark writes it
+    seconds    how long the batch took
+    """
+
+    batch: int
+    events: int
+    rejected: int
+    relevant: int
+    late: int
+    matches: int
+    rows: int
+    size: int
+    replans: int
+    buckets: tuple[Mapping[str, Any], ...]
+    watermark: str | None
+    seconds: float
+
+
+def status(progress: Any) -> Status:
+    """What a batch did, from Spark's report of it: an element of a query's `recentProgress`, its
+    `lastProgress`, or the `progress` of a listener's event."""
+    given = json.loads(progress) if isinstance(progress, str) else progress
+    report = given if isinstance(given, Mapping) else json.loads(given.json)
+    observed = {name: _plain(row) for name, row in (report.get("observedMetrics") or {}).items()}
+    read = [row for name, row in observed.items() if name.startswith(_READ)]
+    found = [row for name, row in observed.items() if name.startswith(_FOUND)]
+    buckets = tuple(_plain(b) for row in found for b in row.get("buckets") or ())
+    return Status(
+        batch=report["batchId"],
+        events=_sum(read, "events"),
+        rejected=_sum(read, "rejected"),
+        relevant=_sum(found, "events"),
+        late=_sum(found, "late"),
+        matches=_sum(found, "matches"),
+        rows=_sum(found, "rows"),
+        size=_sum(found, "size"),
+        replans=_sum(found, "replans"),
+        buckets=buckets,
+        watermark=(report.get("eventTime") or {}).get("watermark"),
+        seconds=report.get("batchDuration", 0) / 1000,
+    )
+
+
+def _plain(row: Any) -> Mapping[str, Any]:
+    """A dict, a Row of a classic session, or JSON under Connect."""
+    found: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(True)
+    return found
+
+
+def _sum(rows: Iterable[Mapping[str, Any]], name: str) -> int:
+    return sum(row.get(name) or 0 for row in rows)

@@ -1,0 +1,74 @@
+"""Watermarks: which one a stream has, and what it says in ticks of the query's clock.
+
+Spark's watermarks are timestamps in milliseconds. A stream without one gets one that follows its
+events closely: those of one time may still come in any number of batches. Integers become
+milliseconds for that, whatever they count, moved so far that none of them is before 1970, where
+Spark's first watermark lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.errors import DataError
+from cepheid.spark.expressions import named
+
+DELAY = "spark.watermarkDelayMs"
+"""Where Spark notes, in a column's metadata, by how much events may be late."""
+
+_COLUMN = "__time"
+_MOVED = 1 << 52
+_FIRST = -(1 << 61)
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """`integers`: the time column has those. `delayed`: events may be late, and wait."""
+
+    integers: bool
+    delayed: bool
+
+    def ticks(self, milliseconds: int) -> int:
+        """A watermark on the query's clock: all events at or before it have come."""
+        if milliseconds <= 0:
+            return _FIRST  # Spark knows nothing yet
+        return milliseconds - _MOVED if self.integers else 1000 * milliseconds
+
+
+def delay_of(frame: DataFrame, time: str) -> int | None:
+    """The delay that the caller allows, in milliseconds; None if there is no watermark."""
+    for field in frame.schema.fields:
+        if DELAY not in field.metadata:
+            continue
+        if field.name != time:
+            raise DataError(
+                f"the watermark is on `{field.name}`, and the event time is `{time}` (time=): use "
+                f"withWatermark('{time}', ...)"
+            )
+        return int(field.metadata[DELAY])
+    return None
+
+
+def watermark_of(frames: Iterable[DataFrame], time: str) -> Watermark:
+    frames = list(frames)
+    integers = isinstance(frames[0].schema[time].dataType, t.IntegralType)
+    return Watermark(integers, any((delay_of(frame, time) or 0) > 0 for frame in frames))
+
+
+def with_watermark(frame: DataFrame, time: str) -> DataFrame:
+    """A stream that has one."""
+    if delay_of(frame, time) is not None:
+        return frame
+    kind = frame.schema[time].dataType
+    if isinstance(kind, t.TimestampType):
+        return frame.withWatermark(time, "1 millisecond")
+    if isinstance(kind, t.IntegralType):
+        value = F.timestamp_millis(named(time).cast("long") + F.lit(_MOVED))
+    else:
+        value = named(time).cast("timestamp")
+    return frame.withColumn(_COLUMN, value).withWatermark(_COLUMN, "1 millisecond").drop(_COLUMN)
