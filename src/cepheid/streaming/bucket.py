@@ -143,17 +143,18 @@ class Bucket:
         at = self._times(table)
         late = at <= watermark
         if not self.job.delayed:
-            late |= (at < self._reached) | ((at == self._reached) & self._before_tie(table))
+            late |= (at < self._reached) | self._before_tie(table, at)
         self._late = int(np.count_nonzero(late))
         return table.filter(pa.array(~late)) if self._late else table
 
-    def _before_tie(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Which rows would come before the last one, if they are of its time."""
+    def _before_tie(self, table: pa.Table, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows are of the time of the last one, and belong before it."""
         tie, last = self._engine.plan.schema.tie, self._engine.last
         if tie is None or last is None or not last.column(tie)[0].is_valid:
             return np.zeros(table.num_rows, np.bool_)
         earlier = pc.fill_null(pc.less(table[tie], last.column(tie)[0]), True)
-        return np.asarray(earlier.combine_chunks().to_numpy(zero_copy_only=False))
+        own = np.asarray(earlier.combine_chunks().to_numpy(zero_copy_only=False))
+        return own & (at == times(last.column(self._time))[0])
 
     def _due(self, rows: pa.Table, watermark: int) -> pa.Table:
         """Of these and of the rows that wait, those that the watermark has passed."""
