@@ -44,12 +44,15 @@ def test_exports() -> None:
         "PlanError",
         "Query",
         "QueryError",
+        "StateError",
         "StateLimitError",
         "Statistics",
+        "Status",
         "UnsupportedError",
         "analyze",
         "match",
         "rejected",
+        "status",
         "timeouts",
     }
     assert all(getattr(cep, name).__doc__ for name in cep.__all__)

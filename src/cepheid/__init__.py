@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
     from cepheid.rewrites import RULES
+    from cepheid.spark.streaming.reports import Status, status
     from cepheid.statistics import Statistics
 
 __all__ = [
@@ -45,10 +46,12 @@ __all__ = [
     "StateError",
     "StateLimitError",
     "Statistics",
+    "Status",
     "UnsupportedError",
     "analyze",
     "match",
     "rejected",
+    "status",
     "timeouts",
 ]
 
@@ -64,7 +67,9 @@ _HOMES = {
     "Limit": "cepheid.options",
     "Options": "cepheid.options",
     "Statistics": "cepheid.statistics",
+    "Status": "cepheid.spark.streaming.reports",
     "analyze": "cepheid.analysis",
+    "status": "cepheid.spark.streaming.reports",
     "timeouts": "cepheid.expiry",
 }
 

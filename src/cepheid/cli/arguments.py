@@ -130,6 +130,58 @@ OptionalInputs = Annotated[
 ]  # fmt: skip
 AssumedTime = Annotated[str, typer.Option(help="The column of the event time.", metavar="COLUMN")]
 
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", file_okay=False, rich_help_panel="Streams",
+        help="Where a stream keeps what it needs to go on.",
+    ),
+]  # fmt: skip
+Trigger = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", rich_help_panel="Streams", show_default="as soon as there are files",
+        help="When files are read: '10 seconds', or once for those that are there.",
+    ),
+]  # fmt: skip
+WatermarkDelay = Annotated[
+    str | None,
+    typer.Option(
+        "--watermark", metavar="DURATION", rich_help_panel="Streams",
+        help="How late events may come, such as '10 seconds': they are waited for and put in "
+        "order. By default events are matched at once, and those out of order are late.",
+    ),
+]  # fmt: skip
+Buckets = Annotated[
+    int | None,
+    typer.Option(
+        min=1, rich_help_panel="Streams", show_default="8",
+        help="Into how many parts the keys go; a checkpoint keeps the number.",
+    ),
+]  # fmt: skip
+MaxFiles = Annotated[
+    int | None,
+    typer.Option(
+        min=1, rich_help_panel="Streams", show_default="all that are there",
+        help="How many files a batch takes at most.",
+    ),
+]  # fmt: skip
+Schemas = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schema", metavar="[NAME=]COLUMNS", rich_help_panel="Streams",
+        help="The columns of the files, such as 'ts timestamp, user long', where there is none "
+        "yet to tell them.",
+    ),
+]  # fmt: skip
+StateLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--state-limit", min=1, rich_help_panel="Streams",
+        help="Fail if more events than this must be held: needed without WITHIN.",
+    ),
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -156,6 +208,26 @@ def parse_inputs(texts: Sequence[str], format: Format | None) -> tuple[Input, ..
     if len(set(names)) < len(names):
         raise typer.BadParameter("two inputs have the same name")
     return tuple(inputs)
+
+
+def parse_schemas(texts: Sequence[str], inputs: Sequence[Input]) -> dict[str, str]:
+    """The columns given, by the name of the input; without names there is only one.
+
+    >>> parse_schemas(["ts timestamp, user long"], [Input(None, "in", Format.CSV)])
+    {'': 'ts timestamp, user long'}
+    """
+    found = {}
+    for text in texts:
+        named = _NAMED.fullmatch(text)
+        name, columns = (named[1], named[2]) if named else ("", text)
+        if name not in {i.name or "" for i in inputs}:
+            raise typer.BadParameter(
+                f"--schema {name}=... is for no --input of that name"
+                if name
+                else "with several inputs each schema needs a name: --schema 'news=ts timestamp'"
+            )
+        found[name] = columns
+    return found
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, object]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cepheid.errors import CepheidError, PlanError, QueryError, UnsupportedError
+
+_OURS = re.compile(r"^cepheid\.errors\.\w+: (.+)$", re.MULTILINE)
+"""An error of ours that was raised on a worker, in what Spark makes of it."""
 
 FAILED = 1
 USED_WRONGLY = 2
@@ -41,6 +45,8 @@ def message(error: Exception) -> str:
             return f"error: {error}"
         case OSError(strerror=str(reason), filename=str(name)):
             return f"error: {name}: {reason}"
+        case _ if own := _OURS.search(str(error)):
+            return f"error: {own[1]}"
         case _:
             # Spark's messages carry the JVM's stack; their first line says what happened.
             lines = str(error).strip().splitlines()

@@ -39,7 +39,12 @@ class Writer(Protocol):
 
 def format_of(path: Path, chosen: Format | None) -> Format:
     """The format chosen, or else the one that the name says; Parquet if it says nothing."""
-    return chosen or _SUFFIXES.get(path.suffix.lower(), Format.PARQUET)
+    return chosen or known_format(path) or Format.PARQUET
+
+
+def known_format(path: Path) -> Format | None:
+    """The format that the name says."""
+    return _SUFFIXES.get(path.suffix.lower())
 
 
 def write_batches(

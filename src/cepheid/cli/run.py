@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from cepheid.cli import arguments
 from cepheid.cli.files import Format, format_of
 from cepheid.cli.show import console, sample
 from cepheid.cli.target import Target
-from cepheid.options import Options
+from cepheid.options import Limit, Options
 
 
 class EngineName(StrEnum):
@@ -59,6 +60,29 @@ def run(
     limit: Annotated[
         int, typer.Option(min=0, help="How many matches to print if there is no --output.")
     ] = 20,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Take the --input as a folder to which files are added, and go on for ever.",
+            rich_help_panel="Streams",
+        ),
+    ] = False,
+    checkpoint: arguments.Checkpoint = None,
+    trigger: arguments.Trigger = None,
+    watermark: arguments.WatermarkDelay = None,
+    buckets: arguments.Buckets = None,
+    max_files: arguments.MaxFiles = None,
+    schema: arguments.Schemas = None,
+    state_limit: arguments.StateLimit = None,
+    timeouts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where partial matches go that expired, with what was missing.",
+            rich_help_panel="Streams",
+        ),
+    ] = None,
 ) -> None:
     """Find a query's matches in files of events.
 
@@ -85,15 +109,60 @@ def run(
 
     The local engine uses one thread and reads the columns that it needs into
     memory; Spark takes what is larger. The matches are the same.
+
+    With --stream the files of a folder are read as they come, until Ctrl-C. The
+    same command goes on where it was stopped; every match is found once. What
+    can't be read as an event is counted, and kept in CHECKPOINT/rejected.
+
+        cepheid run fraud.cep --stream --input cards/ --time ts
+            --output found/ --checkpoint state/ --watermark '10 seconds'
     """
     sources = arguments.parse_inputs(input, input_format)
     target = Target(output, format_of(output or Path(), format), rejected, limit)
+    streaming = {
+        "--checkpoint": checkpoint,
+        "--trigger": trigger,
+        "--watermark": watermark,
+        "--buckets": buckets,
+        "--max-files": max_files,
+        "--schema": schema,
+        "--state-limit": state_limit,
+        "--timeouts": timeouts,
+    }
+    if not stream and (given := [name for name, value in streaming.items() if value is not None]):
+        raise typer.BadParameter(f"{given[0]} is for --stream")
+    if stream and (output is None or checkpoint is None):
+        missing = "--output" if output is None else "--checkpoint"
+        raise typer.BadParameter(f"--stream needs {missing}, a folder to write to")
+    if stream and (engine is EngineName.LOCAL or len(queries) > 1):
+        reason = "is for Spark" if engine is EngineName.LOCAL else "runs one query"
+        raise typer.BadParameter(f"--stream {reason}")
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import make_options, read_query
 
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
+    if output is not None and checkpoint is not None:
+        from cepheid.cli.run_stream import StreamTarget, run_stream
+
+        endless = StreamTarget(
+            output,
+            target.format,
+            checkpoint,
+            rejected or checkpoint / "rejected",
+            timeouts,
+            trigger,
+            watermark,
+            max_files,
+            input_format,
+            arguments.parse_schemas(schema or (), sources),
+        )
+        limited = None if state_limit is None else Limit(total=state_limit)
+        options = replace(options, buckets=buckets, limit=limited)
+        (query,) = map(read_query, queries)
+        typer.echo(run_stream(query, sources, options, endless, master or "local[*]"))
+        return
     on_spark = engine is EngineName.SPARK or (engine is None and master is not None)
     if len(queries) > 1:
         if on_spark:

@@ -34,6 +34,7 @@ from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_re
 from cepheid.spark.pushdown import Class, classify, type_text
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.explain import explain_stream
 from cepheid.spark.streaming.pipeline import match_stream
 from cepheid.spark.streaming.time import delay_of, watermark_of, with_watermark
 
@@ -109,12 +110,21 @@ def explain(
     """How the query is run; and, by name, how the work is partitioned and what Spark does before
     the engine. No job."""
     source, _ = _source(query, data, options)
-    layout, _ = _layout(source, options)
     return source.prepared, (
-        ("partitioning", layout_text(layout, source.shuffled)),
-        ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
+        *_spread(source, data, options),
         ("columns", ", ".join(shipped(source))),
         *(("pushed to Spark", _class_text(c)) for c in source.classes),
+    )
+
+
+def _spread(source: Source, data: Data, options: Options) -> tuple[tuple[str, str], ...]:
+    if source.events.isStreaming:
+        delays = [delay_of(frame, options.time) for frame in _frames(data)]
+        return explain_stream(source, options, delays)
+    layout, _ = _layout(source, options)
+    return (
+        ("partitioning", layout_text(layout, source.shuffled)),
+        ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
     )
 
 

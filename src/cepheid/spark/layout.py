@@ -73,16 +73,16 @@ class Single:
 Layout = Rows | ByKey | Partial | Slices | Single
 
 
-def layout_text(layout: Layout, partitions: int) -> str:
+def layout_text(layout: Layout, partitions: int, kind: str = "partitions") -> str:
     match layout:
         case Rows():
             return "as the rows come: a match is one event"
         case ByKey():
             names = dict.fromkeys(", ".join(c) for c in layout.columns)
-            return f"key {' = '.join(names)} ({partitions} partitions)"
+            return f"key {' = '.join(names)} ({partitions} {kind})"
         case Partial():
             names = dict.fromkeys(c for c in layout.columns if c is not None)
-            return f"partial key {' = '.join(names)} ({partitions} partitions)"
+            return f"partial key {' = '.join(names)} ({partitions} {kind})"
         case Slices():
             return f"slices of time (at most {partitions})"
         case Single():

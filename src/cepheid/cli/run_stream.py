@@ -1,0 +1,277 @@
+"""`cepheid run --stream`: a query over the files of a folder, and over those that come.
+
+Three streaming queries, each with its own checkpoint: the matches, what was rejected, and if asked
+for the partial matches that expired. They are started and stopped together, and a run with the same
+checkpoint goes on where they were.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time as clock
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import typer
+from pyspark.sql import types as t
+
+import cepheid as cep
+from cepheid.cli.arguments import Input
+from cepheid.cli.files import Format
+from cepheid.cli.stream_source import (
+    Folder,
+    is_local,
+    open_folders,
+    read_folder,
+    read_rejected,
+)
+from cepheid.cli.stream_status import Show, Totals, screen
+from cepheid.cli.target import Target, refuse_nested
+from cepheid.cli.unreadable import Unreadable
+from cepheid.errors import DataError
+from cepheid.options import Options
+from cepheid.query import Query
+from cepheid.spark.schema import arrow_schema
+from cepheid.spark.session import local_session
+from cepheid.spark.streaming.reports import status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+ONCE = "once"
+STDERR = 2
+LINES, FILES = "lines", "files.jsonl"
+"""What was rejected, and the files that couldn't be read."""
+
+_DURATION = re.compile(r"\d+ *(millisecond|second|minute|hour|day|week)s?")
+_POLL_SECONDS = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTarget:
+    """What a stream is asked for; `schemas` are by the name of the input."""
+
+    output: Path
+    format: Format
+    checkpoint: Path
+    rejected: Path
+    timeouts: Path | None
+    trigger: str | None
+    watermark: str | None
+    max_files: int | None
+    input_format: Format | None
+    schemas: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for name, text in (("--trigger", self.trigger), ("--watermark", self.watermark)):
+            once = name == "--trigger" and text == ONCE
+            if text is not None and not once and not _DURATION.fullmatch(text):
+                also = " or once" if name == "--trigger" else ""
+                raise typer.BadParameter(f"{name} is like '10 seconds'{also}, not {text!r}")
+
+    def place(self, query: str) -> Path:
+        """The checkpoint of one of the queries."""
+        return self.checkpoint / "queries" / query
+
+
+def run_stream(
+    query: Query, sources: Sequence[Input], options: Options, target: StreamTarget, master: str
+) -> str:
+    """Run until the files are done, if that was asked for, or else until it is told to stop; tell
+    what was done."""
+    _refuse_places(sources, target)
+    with errors_to(target.checkpoint / "spark.log"):
+        spark = local_session(master, app="cepheid run --stream")
+    try:
+        with stop_signals() as stopped:
+            totals = _run(spark, query, sources, options, target, stopped)
+            return _summary(totals, target, stopped.is_set())
+    finally:
+        spark.stop()
+
+
+def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
+    batches = f"{totals.batches:,} batch{'' if totals.batches == 1 else 'es'}"
+    lines = [f"{'stopped' if stopped else 'done'} after {batches}: {totals.counts()}"]
+    lines += [f"matches in {target.output} ({target.format.value})"]
+    if target.timeouts is not None:
+        lines += [f"timeouts in {target.timeouts} ({target.format.value})"]
+    if totals.rejected:
+        lines += [f"rejected lines in {target.rejected / LINES} (json)"]
+    if totals.files:
+        lines += [f"unreadable files in {target.rejected / FILES}"]
+    return "\n".join([*lines, "go on with the same command"] if stopped else lines)
+
+
+def _refuse_places(sources: Sequence[Input], target: StreamTarget) -> None:
+    for source in sources:
+        folder = Path(source.path)
+        if not is_local(source.path):
+            continue
+        if not folder.exists():
+            raise FileNotFoundError(2, "No such folder", source.path)
+        if not folder.is_dir():
+            raise DataError(f"{source.path}: a stream is a folder to which files are added")
+        for written in (target.output, target.checkpoint, target.rejected, target.timeouts):
+            if written is not None and written.resolve().is_relative_to(folder.resolve()):
+                raise DataError(f"{written} is in {source.path}, where the events are read from")
+    for query, folder in _sinks(target).items():
+        # Spark would take the batches for those that the folder has, and write nothing.
+        if (folder / "_spark_metadata").exists() and not target.place(query).exists():
+            raise DataError(
+                f"{folder} has what another run found, with another checkpoint: go on with that "
+                "checkpoint, or write to another folder"
+            )
+
+
+def _sinks(target: StreamTarget) -> dict[str, Path]:
+    found = {"matches": target.output, "rejected": target.rejected / LINES}
+    return found if target.timeouts is None else {**found, "timeouts": target.timeouts}
+
+
+def _run(
+    spark: SparkSession,
+    query: Query,
+    sources: Sequence[Input],
+    options: Options,
+    target: StreamTarget,
+    stopped: threading.Event,
+) -> Totals:
+    folders = open_folders(
+        spark, sources, target.input_format, target.schemas, target.checkpoint / "inputs.json"
+    )
+    data = _events(spark, folders, options.time, target)
+    matches: DataFrame = query.match(data, options)
+    refuse_nested(arrow_schema(matches.schema), Target(target.output, target.format, None, 0))
+    found = {"matches": matches}
+    if target.timeouts is not None:
+        again = _events(spark, folders, options.time, target)
+        found["timeouts"] = cep.timeouts(again, query, options)
+        refuse_nested(
+            arrow_schema(found["timeouts"].schema), Target(target.timeouts, target.format, None, 0)
+        )
+    found["rejected"] = read_rejected(spark, folders, options.time, target.max_files)
+    running: dict[str, StreamingQuery] = {}
+    try:
+        for name, frame in found.items():
+            format = Format.JSON if name == "rejected" else target.format
+            running[name] = _start(frame, name, format, target)
+        with screen() as show:
+            return _watch(running, folders, options.time, target, stopped, show)
+    finally:
+        for one in running.values():
+            one.stop()
+
+
+def _events(spark: SparkSession, folders: Sequence[Folder], time: str, target: StreamTarget) -> Any:
+    frames = {
+        f.name: read_folder(spark, f, time, target.watermark, target.max_files) for f in folders
+    }
+    return frames.get("", frames)
+
+
+def _start(frame: DataFrame, name: str, format: Format, target: StreamTarget) -> StreamingQuery:
+    writer = frame.writeStream.format(format.value).option("header", True).queryName(name)
+    writer = writer.option("checkpointLocation", str(target.place(name)))
+    match target.trigger:
+        case None:
+            pass
+        case "once":
+            writer = writer.trigger(availableNow=True)
+        case interval:
+            writer = writer.trigger(processingTime=interval)
+    return writer.start(str(_sinks(target)[name]))
+
+
+def _watch(
+    running: Mapping[str, StreamingQuery],
+    folders: Sequence[Folder],
+    time: str,
+    target: StreamTarget,
+    stopped: threading.Event,
+    show: Show,
+) -> Totals:
+    """Show how it goes, until all are done, one fails, or it is told to stop."""
+    totals = Totals(isinstance(folders[0].schema[time].dataType, t.IntegralType))
+    unreadable = None
+    if any(f.is_local and f.format is Format.PARQUET for f in folders):
+        log, listed = target.place("matches") / "sources", target.rejected / FILES
+        unreadable = Unreadable(log, listed, target.checkpoint / "checked.json")
+    reports = {name: Reports(one) for name, one in running.items()}
+    ended = False
+    while not ended:
+        ended = stopped.wait(_POLL_SECONDS) or not any(q.isActive for q in running.values())
+        for report in reports["matches"].new():
+            totals.add(status(report))
+            if unreadable is not None:
+                totals.files += unreadable.look(report)
+        if "timeouts" in reports:
+            totals.timeouts += sum(status(r).matches for r in reports["timeouts"].new())
+        if totals.batches:
+            show(totals.line(clock.time()), totals.batches)
+        for one in running.values():
+            if (error := one.exception()) is not None:
+                raise error
+    return totals
+
+
+class Reports:
+    """Spark's reports on the batches of a query, each once."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._seen = ""
+
+    def new(self) -> list[Mapping[str, Any]]:
+        last = self._query.lastProgress
+        if last is None or last["timestamp"] <= self._seen:
+            return []
+        found = [json.loads(p.json) for p in self._query.recentProgress]
+        found = [p for p in found if p["timestamp"] > self._seen]
+        self._seen = found[-1]["timestamp"] if found else self._seen
+        # Spark also reports that nothing has happened.
+        return [p for p in found if "addBatch" in p["durationMs"]]
+
+
+@contextmanager
+def errors_to(log: Path) -> Iterator[None]:
+    """What is started in the block writes its stderr to a file: a JVM and its workers talk, and log
+    every failure with its stack, which a person at a terminal shouldn't have to read."""
+    if os.environ.get("CEPHEID_DEBUG"):
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    own = os.dup(STDERR)
+    try:
+        with log.open("wb") as file:
+            os.dup2(file.fileno(), STDERR)
+        yield
+    finally:
+        os.dup2(own, STDERR)
+        os.close(own)
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM ask for a stop. After the first, the next one ends the process at once."""
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

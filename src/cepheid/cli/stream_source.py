@@ -1,0 +1,195 @@
+"""Folders of files as streams of events.
+
+What can't be read as an event is rejected, and never stops the stream: a line that isn't what the
+columns say has no time, and so counts as an event without one. The columns are those of the files
+that are there at the first start, and are kept with the checkpoint: files that come later don't
+change them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, assert_never
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.cli.arguments import Input
+from cepheid.cli.files import Format, known_format
+from cepheid.errors import DataError
+from cepheid.spark.expressions import named
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LINE, _FILE, _MALFORMED, _PARSED = "__line", "__file", "__malformed", "__parsed"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder whose files are a stream; `name` is empty if there is only this one."""
+
+    name: str
+    path: str
+    format: Format
+    schema: t.StructType
+
+    @property
+    def is_local(self) -> bool:
+        return is_local(self.path)
+
+
+def is_local(path: str) -> bool:
+    return "://" not in path
+
+
+def open_folders(
+    spark: SparkSession,
+    sources: Sequence[Input],
+    format: Format | None,
+    schemas: Mapping[str, str],
+    kept: Path,
+) -> tuple[Folder, ...]:
+    """The folders with their columns: those given, or else those of the first start, kept in a
+    file, or else those of the files."""
+    known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    folders = []
+    for source in sources:
+        name = source.name or ""
+        before = known.get(name)
+        found = format or (Format(before["format"]) if before else folder_format(source.path))
+        if name in schemas:
+            schema = _parsed(spark, schemas[name])
+        elif before:
+            schema = t.StructType.fromJson(before["schema"])
+        else:
+            schema = _columns(spark, replace(source, format=found))
+        folders.append(Folder(name, source.path, found, schema))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    written = {f.name: {"format": f.format.value, "schema": f.schema.jsonValue()} for f in folders}
+    kept.write_text(json.dumps(written, indent=1))
+    return tuple(folders)
+
+
+def folder_format(path: str) -> Format:
+    """What the names of a folder's files end with; Parquet if they say nothing."""
+    names = sorted(Path(path).glob("*")) if is_local(path) else []
+    return next((f for name in names if (f := known_format(name)) is not None), Format.PARQUET)
+
+
+def _parsed(spark: SparkSession, text: str) -> t.StructType:
+    try:
+        return spark.createDataFrame([], text).schema
+    except PySparkException as error:
+        reason = str(error).strip().splitlines()[0]
+        raise DataError(
+            f"--schema '{text}' isn't like 'ts timestamp, user long': {reason}"
+        ) from None
+
+
+def _columns(spark: SparkSession, source: Input) -> t.StructType:
+    reader = spark.read.option("ignoreCorruptFiles", "true")
+    try:
+        match source.format:
+            case Format.PARQUET:
+                return reader.parquet(source.path).schema
+            case Format.CSV:
+                found = reader.csv(source.path, header=True, inferSchema=True).schema
+            case Format.JSON:
+                found = reader.option("inferTimestamp", "true").json(source.path).schema
+            case _:
+                assert_never(source.format)
+    except PySparkException as error:
+        if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
+            raise _no_files(source) from None
+        raise
+    columns = [field for field in found.fields if field.name != "_corrupt_record"]
+    if not columns:
+        raise _no_files(source)
+    return t.StructType(columns)
+
+
+def _no_files(source: Input) -> DataError:
+    return DataError(
+        f"{source.path}: there is no {source.format.value} file yet that tells the columns; name "
+        "them: --schema 'ts timestamp, user long, amount double'"
+    )
+
+
+def read_folder(
+    spark: SparkSession, folder: Folder, time: str, watermark: str | None, max_files: int | None
+) -> DataFrame:
+    """The events as a streaming DataFrame. Those that must be rejected have no time."""
+    rows = _rows(spark, folder, time, max_files)
+    events = rows.select(*(named(f.name) for f in folder.schema.fields))
+    if watermark is None or time not in events.columns:
+        return events
+    match events.schema[time].dataType:
+        case t.TimestampType():
+            return events.withWatermark(time, watermark)
+        case t.TimestampNTZType() | t.DateType():
+            moment = named(time).cast("timestamp")
+            return events.withColumn(time, moment).withWatermark(time, watermark)
+        case kind:
+            raise DataError(
+                f"--watermark is a duration, and the time column `{time}` is "
+                f"{kind.simpleString()}: only timestamps can be late by a duration"
+            )
+
+
+def read_rejected(
+    spark: SparkSession, folders: Sequence[Folder], time: str, max_files: int | None
+) -> DataFrame:
+    """What is rejected as a streaming DataFrame: each line as it is in its file (rows of Parquet as
+    JSON), the file, and the stream if there are several."""
+    streams = []
+    for folder in folders:
+        rows = _rows(spark, folder, time, max_files).filter(named(time).isNull())
+        name = F.lit(folder.name or None).cast("string")
+        line, file = named(_LINE).alias("line"), named(_FILE).alias("file")
+        streams.append(rows.select(name.alias("stream"), file, line))
+    return reduce(lambda one, other: one.union(other), streams)
+
+
+def _rows(spark: SparkSession, folder: Folder, time: str, max_files: int | None) -> DataFrame:
+    """The rows with their columns, their lines and their files. Where a line is malformed, there is
+    no time."""
+    reader = spark.readStream
+    if max_files is not None:
+        reader = reader.option("maxFilesPerTrigger", max_files)
+    fields = folder.schema.fields
+    columns = [named(f.name) for f in fields]
+    noted = t.StructType([*fields, t.StructField(_MALFORMED, t.StringType())])
+    source = F.col("_metadata.file_path").alias(_FILE)
+    match folder.format:
+        case Format.PARQUET:
+            # A file that is cut off is left out here, and found afterwards (`unreadable`).
+            reader = reader.option("ignoreCorruptFiles", folder.is_local)
+            rows = reader.schema(folder.schema).parquet(folder.path)
+            line = F.to_json(F.struct(*columns))
+            rows = rows.select(*columns, source, line.alias(_LINE), F.lit(None).alias(_MALFORMED))
+        case Format.CSV:
+            reader = reader.option("columnNameOfCorruptRecord", _MALFORMED)
+            rows = reader.schema(noted).csv(folder.path, header=True, enforceSchema=False)
+            line = F.coalesce(named(_MALFORMED), F.to_csv(F.struct(*columns)))
+            rows = rows.select(*columns, source, line.alias(_LINE), _MALFORMED)
+        case Format.JSON:
+            # As text, since whether a line is malformed must not depend on the columns that are
+            # read, and what is rejected should be seen as it came.
+            lines = reader.text(folder.path).select(F.col("value").alias(_LINE), source)
+            value = F.from_json(named(_LINE), noted, {"columnNameOfCorruptRecord": _MALFORMED})
+            lines = lines.filter(F.trim(named(_LINE)) != "").withColumn(_PARSED, value)
+            rows = lines.select(f"{_PARSED}.*", _FILE, _LINE)
+        case _:
+            assert_never(folder.format)
+    if time not in folder.schema.names:
+        return rows
+    moment = named(time)
+    if isinstance(folder.schema[time].dataType, t.StringType):
+        moment = moment.try_cast("timestamp")
+    return rows.withColumn(time, F.when(named(_MALFORMED).isNull(), moment))

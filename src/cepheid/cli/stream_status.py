@@ -1,0 +1,123 @@
+"""What a stream has done so far, in one line."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from rich.console import Console
+
+from cepheid.spark.streaming.reports import Status
+from cepheid.spark.streaming.time import Watermark
+
+PLAIN_SECONDS = 10.0
+"""How often a line is printed where it can't be replaced by the next one."""
+
+_LIVE_SECONDS = 24 * 3600
+"""A watermark farther from now than this is that of events of another time, not one behind."""
+
+
+@dataclass
+class Totals:
+    """What the batches of this run amount to, and how it stands after the last one. `integers`
+    says that the time column has those."""
+
+    integers: bool = False
+    batches: int = 0
+    events: int = 0
+    matches: int = 0
+    late: int = 0
+    rejected: int = 0
+    files: int = 0
+    timeouts: int = 0
+    rate: float = 0.0
+    seconds: float = 0.0
+    watermark: int | None = None
+    held: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, done: Status) -> None:
+        self.batches += 1
+        self.events += done.events
+        self.matches += done.matches
+        self.late += done.late
+        self.rejected += done.rejected
+        # A bucket that takes no part in a batch stays as it is.
+        self.held |= {b["bucket"]: (b["rows"], b["size"]) for b in done.buckets}
+        self.watermark = _milliseconds(done.watermark)
+        if done.events and done.seconds:
+            self.rate, self.seconds = done.events / done.seconds, done.seconds
+
+    def counts(self) -> str:
+        """The figures that only grow."""
+        parts = [f"{self.events:,} events", f"{self.matches:,} matches"]
+        parts += [f"{self.timeouts:,} timeouts"] if self.timeouts else []
+        parts += [f"{self.late:,} late", f"{self.rejected:,} rejected"]
+        if self.files:
+            parts += [f"{self.files:,} unreadable file{'s' if self.files > 1 else ''}"]
+        return ", ".join(parts)
+
+    def line(self, now: float) -> str:
+        """How it stands at a time in seconds since 1970."""
+        rows = sum(rows for rows, _ in self.held.values())
+        size = sum(size for _, size in self.held.values())
+        parts = [f"batch {self.batches:,}", self.counts(), f"{self.rate:,.0f} events/s"]
+        parts += self._watermark_texts(now)
+        parts += [f"state {rows:,} events, {size_text(size)}", f"batch took {self.seconds:.1f} s"]
+        return " · ".join(parts)
+
+    def _watermark_texts(self, now: float) -> list[str]:
+        if self.watermark is None:
+            return []
+        if self.integers:
+            return [f"watermark {Watermark(True, False).ticks(self.watermark)}"]
+        text = str(np.datetime64(self.watermark, "ms")).replace("T", " ")
+        lag = now - self.watermark / 1000
+        return [f"watermark {text}", *([f"lag {lag:,.0f} s"] if abs(lag) < _LIVE_SECONDS else [])]
+
+
+def _milliseconds(watermark: str | None) -> int | None:
+    """A watermark as Spark writes it, also one of a year beyond 9999; none before the first."""
+    value = 0 if watermark is None else int(np.datetime64(watermark.rstrip("Z"), "ms").astype(int))
+    return value if value > 0 else None
+
+
+def size_text(size: int) -> str:
+    """
+    >>> size_text(999), size_text(12_345), size_text(7_500_000)
+    ('999 B', '12.3 kB', '7.5 MB')
+    """
+    units = ("B", "kB", "MB", "GB", "TB")
+    power = min((len(str(size)) - 1) // 3, len(units) - 1)
+    return f"{size / 1000**power:.{1 if power else 0}f} {units[power]}"
+
+
+Show = Callable[[str, int], None]
+"""Shows a line, and is told after how many batches it holds."""
+
+
+@contextmanager
+def screen() -> Iterator[Show]:
+    """Stderr: on a terminal a line that changes, elsewhere a line now and then."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Plain().show
+        return
+    with console.status("starting") as spinner:
+        yield lambda text, batches: spinner.update(text)
+
+
+class Plain:
+    """A new line after a new batch, but not more often than every so many seconds."""
+
+    def __init__(self) -> None:
+        self._batches, self._last = 0, -PLAIN_SECONDS
+
+    def show(self, text: str, batches: int) -> None:
+        now = clock.monotonic()
+        if batches > self._batches and now - self._last >= PLAIN_SECONDS:
+            self._batches, self._last = batches, now
+            print(text, file=sys.stderr, flush=True)

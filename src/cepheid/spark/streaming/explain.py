@@ -1,0 +1,58 @@
+"""How a query over a stream is spread: buckets, watermark, state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepheid.options import Options
+from cepheid.planner.bounds import uncut
+from cepheid.spark.arrange import Source
+from cepheid.spark.layout import ByKey, Layout, Rows, Single, layout_reason, layout_text
+from cepheid.spark.streaming.buckets import bucket_count, by_single_key, stream_layout
+
+Labeled = tuple[tuple[str, str], ...]
+
+
+def explain_stream(source: Source, options: Options, delays: Sequence[int | None]) -> Labeled:
+    """As labels and texts. `delays` are those of the streams' watermarks, in milliseconds."""
+    layout = stream_layout(source, options)
+    return (
+        ("partitioning", _layout_text(source, layout, options)),
+        ("why", _reason(source, layout, options)),
+        ("watermark", _watermark_text(delays)),
+        ("state", _state_text(layout)),
+    )
+
+
+def _layout_text(source: Source, layout: Layout, options: Options) -> str:
+    if isinstance(layout, ByKey) and by_single_key(source, layout):
+        return f"key {', '.join(layout.columns[0])} (a bucket for each value)"
+    if isinstance(layout, Single):
+        return "one bucket"
+    return layout_text(layout, bucket_count(layout, options), "buckets")
+
+
+def _reason(source: Source, layout: Layout, options: Options) -> str:
+    query = source.prepared.query
+    chosen = options.partitioning == "auto"
+    if chosen and isinstance(layout, Single) and uncut(query) is None:
+        return "no key parts all events, and a stream can't be cut in time"
+    return layout_reason(layout, source.plan, query, options)
+
+
+def _watermark_text(delays: Sequence[int | None]) -> str:
+    waits = [delay for delay in delays if delay]
+    if not waits:
+        return "no delay: events are matched in their batch, and those out of order are late"
+    longest = max(waits)
+    text = f"{longest // 1000} s" if longest % 1000 == 0 else f"{longest} ms"
+    return f"{text} behind the newest event: events wait until it passes them, in order"
+
+
+def _state_text(layout: Layout) -> str:
+    if isinstance(layout, Rows):
+        return "none"
+    return (
+        "in Spark's state store, by bucket: a segment of events for each batch, dropped when no "
+        "match can need it any more"
+    )
