@@ -241,6 +241,13 @@ def _matches(
             f"out; cepheid.rejected(data, {how}) shows them",
             stacklevel=2,
         )
+    if engine.counts.shed:
+        warnings.warn(
+            f"{engine.counts.shed} of {engine.counts.events} events were forgotten because of the "
+            "limit, though matches might have needed them: matches that begin with them, or "
+            "before them, are missing",
+            stacklevel=2,
+        )
 
 
 def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -33,13 +33,21 @@ class Adaptation:
 @dataclass(frozen=True)
 class Limit:
     """How many events may be held at most, because a match may still need them: of one class and
-    key, and altogether. A run that would need more stops with a `StateLimitError`; None is no
-    limit. Automata hold what they wait for, trees and stacks all events of the window."""
+    key, and altogether. None is no limit. Automata hold what they wait for, trees and stacks all
+    events of the window.
+
+    `policy` says what becomes of a run that would need more: with `fail` it stops with a
+    `StateLimitError`; with `drop-oldest` it forgets the oldest events and gives up the matches
+    that would begin with them or before them. Those that are found are right, and the number of
+    events that were forgotten is told.
+    """
 
     per_key: int | None = None
     total: int | None = None
+    policy: Literal["fail", "drop-oldest"] = "fail"
 
     def __post_init__(self) -> None:
+        _one_of("policy", self.policy, ("fail", "drop-oldest"))
         for name, value in (("per_key", self.per_key), ("total", self.total)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}")

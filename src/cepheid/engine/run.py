@@ -24,10 +24,10 @@ from cepheid.algebra.query import Clock
 from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
-from cepheid.engine.limits import Window, enforce
+from cepheid.engine.limits import Window, no_floors, within
 from cepheid.engine.operators import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.output import output_schema, returned_columns
-from cepheid.engine.state import EngineState, Loaded, codes, recoded
+from cepheid.engine.state import EngineState, Loaded, codes, recoded, recoded_floors
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
 from cepheid.language.ast import Exactly
@@ -54,6 +54,7 @@ class Counts:
     matches: int = 0
     rounds: int = 0
     idle: int = 0
+    shed: int = 0
 
 
 class Advisor(Protocol):
@@ -110,6 +111,7 @@ class Engine:
         )
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         self._window = None if plan.limit is None else Window(plan, self.context, self.leaves)
+        self._floors = no_floors(plan)  # of keys whose past was forgotten, while it is in the store
         self.tree = self._plant(plan)
         self._past: dict[Node, NodeProfile] = {}  # of plans that were given up
         self._compiled = 0.0  # seconds, for those plans
@@ -144,19 +146,54 @@ class Engine:
         elif (kept := self.spare()) is not None:
             self.compact(kept)
 
-    def _limit(self) -> None:
+    def _limit(self) -> Iterator[pa.RecordBatch]:
         """No more may be held than the caller allows. An automaton knows what it needs; all else
         holds the window."""
-        held = self.tree.held()
-        if held is not None:
-            enforce(self.plan.limit, *held)
-        elif self._window is not None:
-            self._window.check()
+        window, limit = self._window, self.plan.limit
+        if window is None or limit is None:
+            return
+        known = None if self._at_once else self.tree.held()
+        held = window.held(self._row) if known is None else known[1]
+        counts = window.counts(held) if known is None else known[0]
+        if not within(limit, *counts):
+            yield from self._shed(window, held)
+
+    def _shed(self, window: Window, held: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+        """Forget the oldest events. No match that starts at or before one of them, in its key or
+        in any, is looked for any more: so none can be found that they would have ruled out."""
+        context, store = self.context, self.context.store
+        cut, floors = window.excess(held)
+        floors = self._floors.plus(floors).after(int(store.position[0]))
+        yield from self.tree.flush()
+        if cut:
+            last = cut - 1
+            clock = int(store.clock[last])
+            context.floor = Horizon(int(store.position[last]), int(store.time[last]), clock)
+            context.eat = max(context.eat, clock)
+        self._floors = floors
+        lost = self._forget(window)
+        if len(lost):
+            self.counts.shed += int(np.count_nonzero(held[lost[lost >= store.base] - store.base]))
+            self._replant(self.plan)
+
+    def _forget(self, window: Window) -> NDArray[np.int64]:
+        """Take from the leaves what lies below a floor; the rows that were there."""
+        floor = self.context.floor
+        lost = window.drop(-FOREVER if floor is None else floor.position, self._floors)
+        for leaf in self.leaves.values():
+            leaf.show(self._row)
+        return lost
 
     def spare(self) -> NDArray[np.int64] | None:
-        """Without a window, an automaton knows which events may still matter: their places in the
-        store, once the others are the most."""
+        """Places in the store of the events that may still matter, once the others are the most:
+        without a window, an automaton knows, and where the past of keys was forgotten, the
+        leaves."""
         needed, store = self.tree.needed(), self.context.store
+        if needed is None and len(self._floors) and not self.tree.notes_rows:
+            needed = np.zeros(store.n, np.bool_)
+            for leaf in self.leaves.values():
+                rows = leaf.out.records.slots[0, : leaf.out.n] - store.base
+                needed[rows[rows >= 0]] = True
         if needed is None or not store.n:
             return None
         needed = needed[len(needed) - store.n :]  # some may have expired since
@@ -169,7 +206,10 @@ class Engine:
         store.keep(kept)
         for leaf in self.leaves.values():
             leaf.out.renumber(rows, store.base)
-        self.tree.renumber(kept, store.base)
+        if not self.tree.renumber(kept, store.base):
+            for leaf in self.leaves.values():
+                leaf.out.chains.clear()
+            self._replant(self.plan)
 
     def advance(self, time: int) -> Iterator[pa.RecordBatch]:
         """Time passes, with or without events (a heartbeat): every event at or before this time,
@@ -286,7 +326,7 @@ class Engine:
             else:
                 self.counts.idle += 1
             self._expire()
-            self._limit()
+            yield from self._limit()
             yield from self._adapt()
             if last:
                 return
@@ -329,6 +369,7 @@ class Engine:
         """What must be known, besides the rows, to go on elsewhere; between batches."""
         context, store = self.context, self.context.store
         choice = self.tree.sink.save()
+        floors = self._floors.after(int(store.position[0]) if store.n else FOREVER)
         return EngineState(
             base=store.base,
             end=store.base + store.n,
@@ -338,7 +379,9 @@ class Engine:
             eat=context.eat,
             numbering=self._ticker.save(),
             choice=choice,
-            strings={} if choice is None else store.interner.strings(codes(self.plan, choice)),
+            strings=store.interner.strings(codes(self.plan, choice, floors)),
+            floor=context.floor,
+            floors=floors,
         )
 
     def resume(self, state: EngineState, loaded: Iterable[Loaded]) -> None:
@@ -350,13 +393,17 @@ class Engine:
         for rows in loaded:
             self._put(rows)
         context.frontier, context.horizon, context.eat = state.frontier, state.horizon, state.eat
+        context.floor = state.floor
         self._ticker.resume(state.numbering)
         self._started = state.started
         self._row = store.base + store.n
         for leaf in self.leaves.values():
             leaf.show(self._row)
+        known = {code: store.interner.code(text) for code, text in state.strings.items()}
+        self._floors = no_floors(self.plan).plus(recoded_floors(self.plan, state.floors, known))
+        if self._window is not None and len(self._forget(self._window)):
+            self.tree = self._plant(self.plan)
         if state.choice is not None:
-            known = {code: store.interner.code(text) for code, text in state.strings.items()}
             self.tree.sink.resume(recoded(self.plan, state.choice, known))
         if self._started:
             self.tree.catch_up()
@@ -374,6 +421,10 @@ class Engine:
         if set(leaves(plan)) != set(self.leaves):
             raise ValueError("a plan can be replaced only by one over the same classes")
         yield from self.tree.flush()
+        self._replant(plan)
+
+    def _replant(self, plan: Plan) -> None:
+        """Make the operators anew, over what the leaves hold."""
         self._past = self._profiles()
         self._compiled += self.tree.compiling
         tree = self._plant(plan)
@@ -411,6 +462,7 @@ class Engine:
             compiling=self._compiled + self.tree.compiling,
             nodes=self._profiles(),
             replans=advisor.replans if advisor else (),
+            shed=counts.shed,
         )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.types import Type
 from cepheid.engine.classes import Mask
 from cepheid.engine.clock import Numbering, Ticks
+from cepheid.engine.limits import Floors
 from cepheid.engine.operators import Horizon
 from cepheid.engine.sink import Choice
 from cepheid.plan.nodes import Plan
@@ -42,7 +43,8 @@ class Loaded:
 @dataclass(frozen=True)
 class EngineState:
     """`base` and `end` are the numbers of the first row that is retained and of the next one to
-    come. `strings` are those whose codes are in the keys of the choice."""
+    come. `strings` are those whose codes are in the keys of the choice and of the floors, up to
+    which events have been forgotten: in single keys, and altogether."""
 
     base: int
     end: int
@@ -53,6 +55,8 @@ class EngineState:
     numbering: Numbering
     choice: Choice | None
     strings: Mapping[int, str | bytes]
+    floor: Horizon | None
+    floors: Floors
 
 
 def as_table(loaded: Loaded, names: Sequence[str]) -> pa.Table:
@@ -98,25 +102,32 @@ def _plain(array: pa.Array) -> pa.Array:
 # ── codes of strings, which every process gives anew ──
 
 
-def codes(plan: Plan, choice: Choice) -> set[int]:
-    """Those in the keys of what AFTER MATCH remembers."""
-    parts = (choice.keys, *(held.matches.keys for held in choice.held))
+def codes(plan: Plan, choice: Choice | None, floors: Floors) -> set[int]:
+    """Those in the keys of the floors, and of what AFTER MATCH remembers."""
+    parts = [floors.keys]
+    if choice is not None:
+        parts += [choice.keys, *(held.matches.keys for held in choice.held)]
     return {code for keys in parts for n in _textual(plan, keys) for code in keys[:, n].tolist()}
 
 
 def recoded(plan: Plan, choice: Choice, known: Mapping[int, int]) -> Choice:
     """The choice with the codes that strings have here."""
-
-    def recode(keys: Ints) -> Ints:
-        keys = keys.copy()
-        for n in _textual(plan, keys):
-            keys[:, n] = [known.get(code, -1) for code in keys[:, n].tolist()]
-        return keys
-
     held = (
-        replace(h, matches=replace(h.matches, keys=recode(h.matches.keys))) for h in choice.held
+        replace(h, matches=replace(h.matches, keys=_recoded(plan, h.matches.keys, known)))
+        for h in choice.held
     )
-    return Choice(recode(choice.keys), choice.bounds, tuple(held))
+    return Choice(_recoded(plan, choice.keys, known), choice.bounds, tuple(held))
+
+
+def recoded_floors(plan: Plan, floors: Floors, known: Mapping[int, int]) -> Floors:
+    return replace(floors, keys=_recoded(plan, floors.keys, known))
+
+
+def _recoded(plan: Plan, keys: Ints, known: Mapping[int, int]) -> Ints:
+    keys = keys.copy()
+    for n in _textual(plan, keys):
+        keys[:, n] = [known.get(code, -1) for code in keys[:, n].tolist()]
+    return keys
 
 
 def _textual(plan: Plan, keys: Ints) -> Iterator[int]:

@@ -15,9 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.engine.automaton.operator import AutomatonOperator
+from cepheid.engine.limits import looks_back
 from cepheid.engine.lowering import Inputs, NotLowered
-from cepheid.engine.operators import Context, LeafOperator, Operator, build_operators
+from cepheid.engine.operators import Context, Horizon, LeafOperator, Operator, build_operators
 from cepheid.engine.sink import make_sink
+from cepheid.engine.skipping import moves_ends
 from cepheid.kernels.compile import is_cold
 from cepheid.plan.nodes import (
     Automaton,
@@ -89,10 +91,15 @@ class Tree:
         self._retained = {id(o) for operator in self.operators for o in operator.searched()}
         self._meters = {id(o): Meter() for o in self.operators}
         self._finals = None if self.waits or plan.eager else _finals(leaves, plan.alternatives)
+        self._back = looks_back(plan)
+        self._moved = moves_ends(plan)
+        sheds = plan.limit is not None and plan.limit.policy == "drop-oldest"
+        self._judges = sheds and (self._back or context.store.lasting)
 
     def fuse(self) -> None:
         """Look, after rows have come, whether the roots' kernels may write the result."""
-        self.sink.fuse(self._capacity)
+        if not self._judges:
+            self.sink.fuse(self._capacity)
 
     def wakes(self, fresh: list[LeafOperator]) -> bool:
         """Whether a round with new events of these leaves is not an idle one."""
@@ -115,7 +122,22 @@ class Tree:
 
     def _step(self, root: Operator) -> bool:
         with self._meters[id(root)].reading(root):
-            return root.step()
+            done = root.step()
+        if self._judges and self.context.floor is not None:
+            self._give_up(root, self.context.floor)
+        return done
+
+    def _give_up(self, root: Operator, floor: Horizon) -> None:
+        """Of matches that were forgotten events away from being judged, nothing is known: those
+        that began before the floor, though their events ended after it, and those whose window,
+        counted from the end, reaches behind it."""
+        records, n = root.out.records, root.out.n
+        place = floor.time if self._moved else floor.position
+        sure = records.first[:n] > place
+        if self._back and floor.clock is not None:
+            sure &= records.end[:n] - self.context.window >= floor.clock
+        if not sure.all():
+            root.out.choose(np.flatnonzero(sure))
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """What the roots have collected, as far as no record that waits can come before it."""
@@ -140,28 +162,35 @@ class Tree:
             if isinstance(root, AutomatonOperator):
                 root.settle()
 
-    def held(self) -> tuple[int, int] | None:
-        """How many events matches may still need, altogether and of one key, if an automaton
-        alone knows."""
+    def held(self) -> tuple[tuple[int, int], NDArray[np.bool_]] | None:
+        """How many events matches may still need, altogether and of one key, and which, if an
+        automaton alone knows."""
         root = self.roots[0]
-        alone = len(self.roots) == 1 and isinstance(root, AutomatonOperator)
-        return root.held if alone and isinstance(root, AutomatonOperator) else None
+        if len(self.roots) > 1 or not isinstance(root, AutomatonOperator):
+            return None
+        return root.held, root.held_rows
 
     def needed(self) -> NDArray[np.bool_] | None:
         """Which rows of the store may still matter, if only some do and nobody else has noted the
         numbers of rows."""
         root = self.roots[0]
-        alone = len(self.roots) == 1 and isinstance(root, AutomatonOperator)
-        if not alone or root.out.n or self.sink.notes_rows:
+        if len(self.roots) > 1 or not isinstance(root, AutomatonOperator) or self.notes_rows:
             return None
-        assert isinstance(root, AutomatonOperator)
         return root.needed
 
-    def renumber(self, kept: NDArray[np.int64], base: int) -> None:
-        """Only these rows are left in the store, and begin with this number."""
-        for root in self.roots:
-            if isinstance(root, AutomatonOperator):
-                root.renumber(kept, base)
+    @property
+    def notes_rows(self) -> bool:
+        """Whether matches that are not out yet remember the numbers of rows."""
+        return self.sink.notes_rows or any(root.out.n for root in self.roots)
+
+    def renumber(self, kept: NDArray[np.int64], base: int) -> bool:
+        """Only these rows are left in the store, and begin with this number. False if records know
+        the old numbers: all but an automaton has to be made anew."""
+        root = self.roots[0]
+        if len(self.roots) > 1 or not isinstance(root, AutomatonOperator):
+            return False
+        root.renumber(kept, base)
+        return True
 
     def take_over(self, other: Tree) -> None:
         """Go on where the other plan's tree has stopped: records are made from what the leaves

@@ -76,6 +76,7 @@ def _run(profile: Profile) -> dict[str, Any]:
     return {
         "events": profile.events,
         "rejected": profile.rejected,
+        "shed": profile.shed,
         "matches": profile.matches,
         "rounds": profile.rounds,
         "idle": profile.idle,

@@ -92,8 +92,9 @@ def _figures(figures: Mapping[str, float]) -> str:
 def run_lines(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
     """What the run amounts to."""
     rejected = f", {count(profile.rejected)} rejected" if profile.rejected else ""
+    shed = f", {count(profile.shed)} forgotten because of the limit" if profile.shed else ""
     lines = [
-        ("events", f"{count(profile.events)}{rejected}"),
+        ("events", f"{count(profile.events)}{rejected}{shed}"),
         ("matches", count(profile.matches)),
         ("rounds", f"{count(profile.rounds)}, {count(profile.idle)} of them idle"),
         ("engine time", duration(profile.seconds * 1e9)),

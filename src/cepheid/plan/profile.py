@@ -43,8 +43,9 @@ class Replan:
 
 @dataclass(frozen=True)
 class Profile:
-    """Of one engine; `plus` adds up those of several partitions. `seconds` is all the time spent
-    in the engine; of it, `sampling` gathered statistics, and `compiling` made kernels ready."""
+    """Of one engine; `plus` adds up those of several partitions. `shed` events were forgotten
+    because of the limit. `seconds` is all the time spent in the engine; of it, `sampling` gathered
+    statistics, and `compiling` made kernels ready."""
 
     events: int = 0
     rejected: int = 0
@@ -57,6 +58,7 @@ class Profile:
     nodes: Mapping[Node, NodeProfile] = field(default_factory=dict)
     replans: tuple[Replan, ...] = ()
     partitions: int = 1
+    shed: int = 0
 
     def plus(self, other: Profile) -> Profile:
         none = NodeProfile()
@@ -76,6 +78,7 @@ class Profile:
             nodes,
             self.replans + other.replans,
             self.partitions + other.partitions,
+            self.shed + other.shed,
         )
 
 

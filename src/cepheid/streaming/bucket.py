@@ -55,10 +55,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Report:
-    """What a batch did, and what is held behind it. `replans` are those since the stream began."""
+    """What a batch did, and what is held behind it. `shed` events were forgotten because of the
+    limit. `replans` are those since the stream began."""
 
     events: int
     late: int
+    shed: int
     matches: int
     rows: int
     size: int
@@ -118,6 +120,7 @@ class Bucket:
         self._header = 0  # bytes
         self._events = self._late = 0
         self._matches = 0
+        self._shed = 0  # by this engine, before this batch
 
     # ── a batch ──
 
@@ -126,6 +129,7 @@ class Bucket:
         at or before the watermark have come. Only then can the bucket be saved."""
         self.token = None
         self._events = self._late = self._matches = 0
+        self._shed = self._engine.counts.shed
         rows = self._arrived(batches, watermark)
         if self.job.delayed:
             rows = self._due(rows, watermark)
@@ -191,6 +195,7 @@ class Bucket:
         return Report(
             self._events,
             self._late,
+            self._engine.counts.shed - self._shed,
             self._matches,
             rows=self._engine.context.store.n + self._pending.num_rows,
             size=self._rows.size + self._waiting.size + self._header,

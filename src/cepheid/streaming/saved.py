@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.clock import Numbering
+from cepheid.engine.limits import Floors
 from cepheid.engine.operators import Horizon
 from cepheid.engine.sink import Choice, Held
 from cepheid.engine.skipping import Considered, together
@@ -122,6 +123,7 @@ def _numbers(state: EngineState) -> dict[str, Any]:
         "frontier": state.frontier,
         "horizon": [state.horizon.position, state.horizon.time, state.horizon.clock],
         "eat": state.eat,
+        "floor": None if state.floor is None else list(astuple(state.floor)),
         "numbering": {
             name: getattr(numbering, name)
             for name in ("reached", "latest", "position", "ordinal", "clock", "offset")
@@ -133,18 +135,23 @@ def _parts(state: EngineState) -> dict[str, pa.Table]:
     found: dict[str, pa.Table] = {}
     if state.numbering.last is not None:
         found["last"] = pa.Table.from_batches([state.numbering.last])
+    if len(state.floors):
+        found["floors"] = _bounds_table(state.floors.keys, state.floors.positions)
     choice = state.choice
-    if choice is None:
-        return found
-    keys = {f"key {n}": choice.keys[:, n] for n in range(choice.keys.shape[1])}
-    found["bounds"] = pa.table({**keys, "bound": choice.bounds})
-    if choice.held:
+    if choice is not None:
+        found["bounds"] = _bounds_table(choice.keys, choice.bounds)
+    if choice is not None and choice.held:
         matches = together([held.matches for held in choice.held])
         found["considered"] = _considered_table(matches)
         found["held"] = pa.Table.from_batches([held.batch for held in choice.held])
     if state.strings:
         found["strings"] = _strings_table(state.strings)
     return found
+
+
+def _bounds_table(keys: Any, bounds: Any) -> pa.Table:
+    columns = {f"key {n}": keys[:, n] for n in range(keys.shape[1])}
+    return pa.table({**columns, "bound": bounds})
 
 
 def _engine(meta: Mapping[str, Any], parts: Mapping[str, pa.Table]) -> EngineState:
@@ -157,6 +164,7 @@ def _engine(meta: Mapping[str, Any], parts: Mapping[str, pa.Table]) -> EngineSta
             (batch,) = parts["held"].combine_chunks().to_batches()
             held = (Held(_considered(parts["considered"]), batch),)
         choice = Choice(_keys(table), _column(table, "bound"), held)
+    floors = parts.get("floors", pa.table({"bound": pa.array([], pa.int64())}))
     return EngineState(
         base=meta["base"],
         end=meta["end"],
@@ -167,6 +175,8 @@ def _engine(meta: Mapping[str, Any], parts: Mapping[str, pa.Table]) -> EngineSta
         numbering=Numbering(last=last, **meta["numbering"]),
         choice=choice,
         strings=_strings(parts["strings"]) if "strings" in parts else {},
+        floor=None if meta["floor"] is None else Horizon(*meta["floor"]),
+        floors=Floors(_keys(floors), _column(floors, "bound")),
     )
 
 

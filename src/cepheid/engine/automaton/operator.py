@@ -88,6 +88,7 @@ class AutomatonOperator(Operator):
         )
         self._undecided = FOREVER
         self.held = (0, 0)  # events that matches may still need: altogether, and of one key
+        self.held_rows: NDArray[np.bool_] = np.zeros(0, np.bool_)  # which these are, in the store
         self.needed: NDArray[np.bool_] | None = None  # rows, if only some are
 
     def source(self, inputs: Inputs) -> str:
@@ -262,7 +263,7 @@ class AutomatonOperator(Operator):
             needed[np.searchsorted(position, floors.min()) :] = True
         needed[np.searchsorted(position, round_.horizon) :] = True
         self.needed = None if back else needed
-        self.held = (int(needed.sum()), most)
+        self.held, self.held_rows = (int(needed.sum()), most), needed
 
     def _earliest(self, round_: Round) -> int:
         """Where the first start lies of which a match may still come."""

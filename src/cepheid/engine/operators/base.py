@@ -46,7 +46,8 @@ class Context:
     the same time, `limit` bounds what is held. Below `compile_at` rows, kernels that take long to
     compile are run as they are. `frontier` is the clock that has been reached:
     every event before it is known, and so is every one before the horizon. `eat` is the clock at
-    or before which nothing counts any more."""
+    or before which nothing counts any more. `floor` is where events were forgotten up to, because
+    there were more than the limit allows."""
 
     store: EventStore
     window: int
@@ -58,6 +59,7 @@ class Context:
     frontier: int = -FOREVER
     horizon: Horizon = Horizon(-FOREVER, -FOREVER)
     eat: int = -FOREVER
+    floor: Horizon | None = None
 
 
 @dataclass(frozen=True, eq=False)

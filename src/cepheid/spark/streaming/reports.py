@@ -57,6 +57,7 @@ class Status:
     rejected   of those, the ones without a time (or that end before they start)
     relevant   of those, the ones that some variable can take: only they are shuffled and matched
     late       of the relevant, the ones that the watermark had passed before they came
+    shed       events that were forgotten because of `Limit(..., policy="drop-oldest")`
     matches    matches found
     rows       events held, since a match may need them or the watermark has not passed them, in
                the buckets that took part in the batch
@@ -72,6 +73,7 @@ class Status:
     rejected: int
     relevant: int
     late: int
+    shed: int
     matches: int
     rows: int
     size: int
@@ -96,6 +98,7 @@ def status(progress: Any) -> Status:
         rejected=_sum(read, "rejected"),
         relevant=_sum(found, "events"),
         late=_sum(found, "late"),
+        shed=_sum(found, "shed"),
         matches=_sum(found, "matches"),
         rows=_sum(found, "rows"),
         size=_sum(found, "size"),
@@ -107,8 +110,11 @@ def status(progress: Any) -> Status:
 
 
 def _plain(row: Any) -> Mapping[str, Any]:
-    """A dict, a Row of a classic session, or JSON under Connect."""
+    """A dict, or a Row; under Connect one of values and of a schema that names them."""
     found: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(True)
+    if found.keys() == {"values", "schema"}:
+        names = (field["name"] for field in found["schema"]["fields"])
+        return dict(zip(names, found["values"], strict=True))
     return found
 
 
