@@ -306,8 +306,9 @@ class Bucket:
         classes = len(self._engine.leaves)
         loaded = [from_table(table, classes) for table in self._rows.read(cells, begin)]
         self._engine.resume(saved.engine, loaded)
-        waiting = [self.job.schema.empty_table(), *self._waiting.read(cells)]
-        pending = pa.concat_tables(waiting)
+        schema = self.job.schema  # a new RETURN may read fewer columns
+        waiting = (table.select(schema.names) for table in self._waiting.read(cells))
+        pending = pa.concat_tables([schema.empty_table(), *waiting])
         self._pending = pending.filter(pa.array(self._times(pending) > saved.released))
         self._history, self._epoch = saved.history, saved.history[-1].epoch
         self._released, self._reached = saved.released, saved.reached
