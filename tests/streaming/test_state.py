@@ -1,0 +1,293 @@
+"""What a bucket saves: states of every version open, damage is noticed, other queries are refused,
+plans survive, and what is written follows the batch."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.errors import StateError
+from cepheid.options import Options
+from cepheid.planner import prepare
+from cepheid.planner.adapt import Adapter, Adaptive
+from cepheid.streaming import Bucket, Job, open_bucket, signature
+from cepheid.streaming.cells import FORMAT
+from cepheid.streaming.saved import decode
+from cepheid.workloads import stocks
+from tests.engine.harness import match_of, multiset
+from tests.oracle.match import matches
+from tests.streaming.keep_state import BEGINNING, SCENARIOS, Scenario, kept, versions
+from tests.streaming.simulation import MemoryCells
+
+# ── states that are kept ──
+
+
+@pytest.mark.parametrize("version", versions())
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+def test_a_state_of_any_version_goes_on(scenario: Scenario, version: int) -> None:
+    cells = kept(scenario, version)
+    before = scenario.run(MemoryCells(), 0, scenario.saved)[1]
+    bucket, after = scenario.run(cells, scenario.saved, len(scenario.batches))
+    query = scenario.bound
+    want = multiset(query, matches(query, scenario.case.events))
+    assert after
+    assert multiset(query, [match_of(query, row) for row in before + after]) == want
+    assert bucket.report().late == 0
+
+
+def test_states_of_todays_format_are_kept() -> None:
+    assert FORMAT in versions()
+    join, automaton, counted = (decode(kept(s, FORMAT).value or b"") for s in SCENARIOS)
+    assert join.pending and join.rows
+    choice = automaton.engine.choice
+    assert choice is not None and choice.held and automaton.engine.strings
+    assert counted.engine.numbering.ordinal
+
+
+# ── damage ──
+
+
+def damaged(how: str, data: bytes) -> bytes:
+    middle = len(data) // 2
+    match how:
+        case "flipped":
+            return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        case "cut":
+            return data[:middle]
+        case "longer":
+            return data + b"\0"
+        case "foreign":
+            return b"another query's state"
+        case "empty":
+            return b""
+        case "newer":
+            return data[:4] + bytes([FORMAT + 1]) + data[5:]
+        case _:
+            raise AssertionError(how)
+
+
+DAMAGE = {
+    "flipped": "is damaged: its checksum is wrong",
+    "cut": "is damaged: its checksum is wrong",
+    "longer": "is damaged: its checksum is wrong",
+    "foreign": "is not one of Cepheid's",
+    "empty": "is not one of Cepheid's",
+    "newer": f"has format {FORMAT + 1}, and this version of Cepheid reads format {FORMAT}",
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_header(how: str) -> None:
+    scenario = SCENARIOS[0]
+    cells = kept(scenario, FORMAT)
+    cells.value = damaged(how, cells.value or b"")
+    with pytest.raises(StateError, match=f"the saved state {DAMAGE[how]}"):
+        open_bucket(scenario.job(), cells)
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_damaged_segment(how: str, number: int) -> None:
+    """Of the rows that the engine holds, and of those that wait."""
+    scenario = SCENARIOS[0]
+    cells = kept(scenario, FORMAT)
+    segment = [n for n in cells.segments if n % 2 == number][0]
+    cells.segments[segment] = damaged(how, cells.segments[segment])
+    with pytest.raises(StateError, match=f"segment {segment} of the saved state {DAMAGE[how]}"):
+        open_bucket(scenario.job(), cells)
+
+
+def test_a_missing_segment() -> None:
+    scenario = SCENARIOS[0]
+    cells = kept(scenario, FORMAT)
+    cells.segments.clear()
+    with pytest.raises(StateError, match="segment 0 of the saved state is missing"):
+        open_bucket(scenario.job(), cells)
+
+
+def test_a_segment_of_another_time() -> None:
+    scenario = SCENARIOS[0]
+    cells = kept(scenario, FORMAT)
+    (own,) = (n for n in cells.segments if n % 2 == 0)
+    cells.segments[own] = next(data for n, data in cells.segments.items() if n != own)
+    with pytest.raises(StateError, match=f"segment {own} of the saved state has 7 rows, not 2"):
+        open_bucket(scenario.job(), cells)
+
+
+# ── queries that change ──
+
+QUERY = "PATTERN A a ; B b WHERE [id] AND b.x > :least WITHIN 10 RETURN a.x, b.y"
+EVENTS = pa.table(
+    {
+        "ts": [1, 2, 3, 4, 5],
+        "at": [1, 2, 3, 4, 5],
+        "name": ["A", "A", "B", "A", "B"],
+        "id": [1, 2, 1, 1, 2],
+        "x": [1.0, 2.0, 3.0, 4.0, 5.0],
+        "y": [10, 20, 30, 40, 50],
+        "z": [0, 0, 0, 0, 0],
+    }
+)
+LATER = EVENTS.set_column(0, "ts", pa.array([6, 7, 8, 9, 10]))
+
+
+def job(text: str, delayed: bool, buckets: int = 8, **named: Any) -> Job:
+    """As the runtime makes it: buckets get the columns that the query reads."""
+    options = Options(**{"time": "ts", "type": "name", "params": {"least": 2.5}, **named})
+    prepared = prepare(cep.Query(text).bind(EVENTS.schema, options), options)
+    schema = pa.schema([EVENTS.schema.field(n) for n in prepared.plan.required])
+    return Job(prepared, schema, signature(prepared), buckets, delayed=delayed, jit=False)
+
+
+def step(job: Job, bucket: Bucket, table: pa.Table, watermark: int) -> list[dict[str, Any]]:
+    rows = table.select(job.schema.names).to_batches()
+    return [row for found in bucket.step(rows, watermark) for row in found.to_pylist()]
+
+
+def saved(delayed: bool) -> MemoryCells:
+    """With rows that the engine holds and, if they wait for the watermark, such ones, too."""
+    cells, own = MemoryCells(), job(QUERY, delayed)
+    bucket = open_bucket(own, cells)
+    step(own, bucket, EVENTS, BEGINNING)
+    bucket.save(cells)
+    step(own, bucket, EVENTS.slice(0, 0), 2)
+    bucket.save(cells)
+    return cells
+
+
+# Of A@1 and A@4 with key 1, A@2 with key 2; then the same again, 5 later. The pairs (3, 1) and
+# (5, 2) are known before the state is saved, unless rows wait.
+PAIRS = [(1, 3), (2, 5), (1, 8), (4, 8), (6, 8), (2, 10), (7, 10)]
+X = dict(zip([*range(1, 11)], [1.0, 2.0, 3.0, 4.0, 5.0] * 2, strict=True))
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("RETURN a.x, b.y", {}),
+        ("RETURN b.y - a.x AS far, b.y, a.x", {}),
+        ("RETURN b.x AS only", {}),
+        ("RETURN a.x, b.y", {"plan": "right-deep"}),
+        ("RETURN a.x, b.y", {"adapt": None}),
+    ],
+)
+def test_changes_that_are_safe(text: str, named: dict[str, Any], delayed: bool) -> None:
+    """The matches are those of the query as it was, and have the new columns."""
+    cells = saved(delayed)
+    own = job(QUERY.partition("RETURN")[0] + text, delayed, **named)
+    bucket = open_bucket(own, cells)
+    found = step(own, bucket, LATER, 5 if delayed else 4)
+    found += step(own, bucket, LATER.slice(0, 0), 100)
+    pairs = PAIRS if delayed else PAIRS[2:]
+    assert sorted((row["match_start"], row["match_end"]) for row in found) == sorted(pairs)
+    outputs = [o.name for o in own.prepared.plan.outputs]
+    assert all([*row][: len(outputs)] == outputs for row in found)
+    if "only" in outputs:
+        assert all(row["only"] == X[row["match_end"]] for row in found)
+    else:
+        assert all(row["a.x" if "a.x" in row else "x"] == X[row["match_start"]] for row in found)
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+def test_a_return_that_reads_what_was_not_saved(delayed: bool) -> None:
+    own = job(QUERY.replace("b.y", "b.z"), delayed)
+    with pytest.raises(StateError, match="the query now reads `z`, which the events in the check"):
+        open_bucket(own, saved(delayed))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "named", "message"),
+    [
+        ("b.x >", "b.x >=", {}, r"WHERE was `.*b.x > 2.5` and is `.*b.x >= 2.5`"),
+        ("WITHIN 10", "WITHIN 11", {}, "WITHIN was `10 units` and is `11 units`"),
+        ("A a ; B b", "B b ; A a", {}, "PATTERN was `A a ; B b` and is `B b ; A a`"),
+        ("A a", "C a", {}, "PATTERN was `A a ; B b` and is `C a ; B b`"),
+        ("", "", {"params": {"least": 3.5}}, r"WHERE was `.*2.5` and is `.*3.5`"),
+        ("", "", {"time": "at"}, "time= was `ts` and is `at`"),
+        ("", "", {"tie": "y"}, "tie= was not there and is `y`"),
+        ("RETURN", "AFTER MATCH SKIP PAST LAST EVENT RETURN", {}, "(?i)after match was not there"),
+        ("", "", {"buckets": 4}, "written with 8 buckets, and now there are 4: pass buckets=8"),
+    ],
+)  # fmt: skip
+def test_other_changes_are_refused(
+    before: str, now: str, named: dict[str, Any], message: str
+) -> None:
+    own = job(QUERY.replace(before, now, 1) if before else QUERY, False, **named)
+    with pytest.raises(StateError, match=message):
+        open_bucket(own, saved(False))
+
+
+# ── plans ──
+
+
+def eager(adaptive: Adaptive) -> Adapter:
+    """Looks after every round, whatever it costs."""
+    return Adapter(adaptive, sampling=float("inf"), searching=float("inf"))
+
+
+def test_a_plan_that_was_changed_to_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["cepheid.planner.prepare"], "Adapter", eager)
+    rare = {"IBM": 100, "Sun": 100, "Oracle": 1}
+    table = stocks.generate(3000, seed=4, rates=rare)
+    text = "PATTERN IBM ; Sun ; Oracle WHERE IBM.price > Sun.price WITHIN 12 units RETURN IBM.ts"
+    options = Options(time="ts", type="name")
+    prepared = prepare(cep.Query(text).bind(table.schema, options), options)
+    own = Job(prepared, table.schema, signature(prepared), jit=False)
+    cells = MemoryCells()
+    bucket = open_bucket(own, cells)
+    list(bucket.step(table.slice(0, 2000).to_batches(), BEGINNING))
+    bucket.save(cells)
+    replans, plan = bucket.report().replans, bucket._engine.plan
+    assert replans
+    assert plan != prepared.plan
+    elsewhere = open_bucket(own, cells)
+    assert elsewhere is not bucket
+    assert elsewhere._engine.plan == plan
+    assert elsewhere.report().replans == replans
+
+
+# ── what is written ──
+
+
+def written(window: int, batches: int = 300, rows: int = 40) -> tuple[float, int]:
+    """Bytes that a batch writes once the window is full, and bytes of the whole state. The window
+    is as many batches."""
+    random = np.random.default_rng(1)
+    text = f"PATTERN A a ; B b WHERE [id] AND a.x > b.x + 1 WITHIN {window * rows}"
+    options = Options(time="ts", type="name")
+    count = batches * rows
+    table = pa.table(
+        {
+            "ts": np.arange(count),
+            "name": random.choice(["A", "B"], count),
+            "id": random.integers(0, 1000, count),
+            "x": random.random(count),
+        }
+    )
+    prepared = prepare(cep.Query(text).bind(table.schema, options), options)
+    own = Job(prepared, table.schema, signature(prepared), jit=False)
+    cells, sizes = MemoryCells(), []
+    bucket = open_bucket(own, cells)
+    for begin in range(0, count, rows):
+        list(bucket.step(table.slice(begin, rows).to_batches(), begin - 2))
+        before = cells.written
+        bucket.save(cells)
+        sizes.append(cells.written - before)
+    whole = sum(len(data) for data in cells.segments.values())
+    return float(np.mean(sizes[-100:])), whole
+
+
+def test_what_is_written_follows_the_batch() -> None:
+    """A row is written again only when segments of a size are merged: as often as a window of so
+    many batches can be halved."""
+    short, small = written(window=10)
+    long, large = written(window=100)
+    assert large > 5 * small
+    assert long < 2.2 * short
+    assert long < large / 4
