@@ -1,0 +1,120 @@
+"""Folders as streams: what is an event, and what is rejected."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from cepheid.cli.arguments import Input
+from cepheid.cli.files import Format
+from cepheid.cli.stream_source import folder_format, open_folders, read_folder, read_rejected
+from cepheid.errors import DataError
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+GOOD = [{"ts": "2026-01-31T12:00:00Z", "id": 1, "x": 2.5}, {"ts": "2026-01-31T12:00:01Z", "id": 2}]
+SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.int64(), "x": pa.float64()})
+
+
+def write_parquet(folder: Path) -> None:
+    rows = [{**row, "ts": datetime.fromisoformat(str(row["ts"]))} for row in GOOD]
+    rows.append({"ts": None, "id": 3, "x": 0.5})
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), folder / "1.parquet")
+    whole = (folder / "1.parquet").read_bytes()
+    (folder / "2.parquet").write_bytes(whole[: len(whole) // 2])
+
+
+def write_json(folder: Path) -> None:
+    lines = [*map(json.dumps, GOOD), "", '{"ts": null, "id": 3, "x": 0.5}']
+    lines += ['{"ts": "2026-01-31T12:00:02Z", "id": "three"}', '{"ts": "2026-', '{"ts": "soon"}']
+    (folder / "1.jsonl").write_text("\n".join(lines))
+
+
+def write_csv(folder: Path) -> None:
+    lines = ["ts,id,x", "2026-01-31T12:00:00Z,1,2.5", "2026-01-31T12:00:01Z,2,", ",3,0.5"]
+    lines += ["2026-01-31T12:00:02Z,three,0.5", "soon,4,0.5"]
+    (folder / "1.csv").write_text("\n".join(lines))
+
+
+FORMATS = {
+    Format.PARQUET: (write_parquet, ['{"id":3,"x":0.5}']),
+    Format.JSON: (
+        write_json,
+        [
+            '{"ts": null, "id": 3, "x": 0.5}',
+            '{"ts": "2026-01-31T12:00:02Z", "id": "three"}',
+            '{"ts": "2026-',
+            '{"ts": "soon"}',
+        ],
+    ),
+    Format.CSV: (write_csv, [",3,0.5", "2026-01-31T12:00:02Z,three,0.5", "soon,4,0.5"]),
+}
+COLUMNS = {"": "ts timestamp, id long, x double"}
+
+
+def collected(stream: DataFrame, place: Path) -> list[Row]:
+    """All rows that a stream has now."""
+    checkpoint = str(place / "checkpoint")
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    writer.trigger(availableNow=True).start(str(place / "rows")).awaitTermination()
+    return stream.sparkSession.read.parquet(str(place / "rows")).collect()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_events_and_what_is_rejected(format: Format, spark: SparkSession, tmp_path: Path) -> None:
+    write, lines = FORMATS[format]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write(folder)
+    source = Input(None, str(folder), Format.PARQUET)
+    opened = open_folders(spark, [source], None, COLUMNS, tmp_path / "inputs.json")
+    assert [f.format for f in opened] == [format]
+    events = collected(read_folder(spark, opened[0], "ts", None, 1), tmp_path / "events")
+    placed = sorted((r.id, r.x) for r in events if r.ts is not None)
+    assert events[0].asDict().keys() == {"ts", "id", "x"}
+    assert [i for i, _ in placed] == [1, 2] and placed[0][1] == 2.5 and placed[1][1] is None
+    assert len(events) - len(placed) == len(lines)
+    rejected = collected(read_rejected(spark, opened, "ts", 1), tmp_path / "rejected")
+    assert sorted(r.line for r in rejected) == sorted(lines)
+    assert {Path(r.file).name for r in rejected} == {min(p.name for p in folder.iterdir())}
+
+
+def test_the_columns_are_those_of_the_first_start(spark: SparkSession, tmp_path: Path) -> None:
+    folder, kept = tmp_path / "in", tmp_path / "inputs.json"
+    folder.mkdir()
+    source = Input(None, str(folder), Format.PARQUET)
+    with pytest.raises(DataError, match=r"no parquet file yet .* --schema 'ts timestamp"):
+        open_folders(spark, [source], None, {}, kept)
+    write_json(folder)
+    (first,) = open_folders(spark, [source], None, {}, kept)
+    assert first.schema["ts"].dataType.simpleString() == "string"  # "soon" is no time
+    (folder / "1.jsonl").unlink()
+    assert open_folders(spark, [source], None, {}, kept) == (first,)
+    (given,) = open_folders(spark, [source], None, COLUMNS, kept)
+    assert given.schema.simpleString() == "struct<ts:timestamp,id:bigint,x:double>"
+    with pytest.raises(DataError, match="--schema 'ts time stamp' isn't like"):
+        open_folders(spark, [source], None, {"": "ts time stamp"}, kept)
+
+
+def test_only_timestamps_have_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    source = Input(None, str(tmp_path), Format.PARQUET)
+    kept = tmp_path / "kept" / "inputs.json"
+    (folder,) = open_folders(spark, [source], None, {"": "n long"}, kept)
+    with pytest.raises(DataError, match="the time column `n` is bigint"):
+        read_folder(spark, folder, "n", "10 seconds", None)
+    (folder,) = open_folders(spark, [source], None, {"": "day date"}, kept)
+    late = read_folder(spark, folder, "day", "10 seconds", None)
+    assert late.schema["day"].metadata == {"spark.watermarkDelayMs": 10_000}
+
+
+def test_the_format_is_what_the_names_say(tmp_path: Path) -> None:
+    assert folder_format(str(tmp_path)) is Format.PARQUET
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "a.csv").touch()
+    assert folder_format(str(tmp_path)) is Format.CSV
+    assert folder_format("s3a://bank/cards") is Format.PARQUET
