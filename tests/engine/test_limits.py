@@ -147,6 +147,81 @@ def test_what_was_found_before_comes_out() -> None:
         list(found)
 
 
+# ── forgetting ───────────────────────────────────────────────────────────────
+
+
+def found_by(query: str, limit: Limit, rows: Sequence[tuple[int, str, int]]) -> tuple[Any, int]:
+    """Events one by one: start and end of the matches, and how many events were forgotten."""
+    engine = engine_for(query, limit)
+    found: list[dict[str, Any]] = []
+    for time, kind, key in rows:
+        for matches in engine.push(batch(time, [kind], [key])):
+            found += matches.to_pylist()
+    for matches in engine.finish():
+        found += matches.to_pylist()
+    spans = sorted((match["match_start"], match["match_end"]) for match in found)
+    return spans, engine.counts.shed
+
+
+JOINED = "PATTERN A a ; B b WHERE [id] WITHIN 100"
+ARROW = "PATTERN A a -> B b WHERE [id]"
+
+
+@pytest.mark.parametrize("query", [JOINED, ARROW])
+def test_the_oldest_are_forgotten(query: str) -> None:
+    """The ninth event is one too many: seven are kept, and with the B there are eight."""
+    rows = [(n, "A", 1) for n in range(9)]
+    limit = Limit(total=8, policy="drop-oldest")
+    assert found_by(query, limit, [*rows, (9, "B", 1)]) == ([(n, 9) for n in range(2, 9)], 2)
+
+
+@pytest.mark.parametrize("query", [JOINED, ARROW])
+def test_other_keys_lose_nothing(query: str) -> None:
+    """Three of key 1 are one too many, and one of two is kept; the event of key 2 is older."""
+    rows = [(0, "A", 2), (1, "A", 1), (2, "A", 1), (3, "A", 1), (4, "B", 1), (5, "B", 2)]
+    limit = Limit(per_key=2, policy="drop-oldest")
+    assert found_by(query, limit, rows) == ([(0, 5), (3, 4)], 2)
+
+
+def test_what_was_forgotten_still_forbids() -> None:
+    """The B is forgotten with the first A, when the third comes. Whether there was one less than
+    10 before an A is known again from 11 on; nothing is said of those before."""
+    rows = [(0, "B", 1), (1, "A", 1), (2, "A", 1), (3, "A", 1), (5, "A", 1), (12, "A", 1)]
+    limit = Limit(total=3, policy="drop-oldest")
+    assert found_by("PATTERN !B b ; A a WITHIN 10", limit, rows) == ([(12, 12)], 2)
+
+
+@pytest.mark.parametrize("query", [JOINED, ARROW])
+def test_the_latest_instant_is_kept_until_it_has_passed(query: str) -> None:
+    rows = [(0, "A", 1)] * 4
+    limit = Limit(total=3, policy="drop-oldest")
+    assert found_by(query, limit, rows)[1] == 0
+    assert found_by(query, limit, [*rows, (1, "A", 1)])[1] == 4
+
+
+def test_memory_follows_the_limit() -> None:
+    """Also that of events of which only their own keys are forgotten."""
+    query = "PATTERN A a ; B b WHERE [id] WITHIN 1000000"
+    engine = engine_for(query, Limit(per_key=16, policy="drop-oldest"))
+    sizes = held(engine, random_stream(40))
+    assert max(sizes) <= 2 * (2 * KEYS * 16 + BATCH)
+    assert engine.profile().shed == engine.counts.shed > 20 * BATCH
+
+
+def test_a_run_tells_how_many_were_forgotten() -> None:
+    events = batch(0, ["A"] * 9 + ["B"], [1] * 10)
+    limit = Limit(total=8, policy="drop-oldest")
+    with pytest.warns(UserWarning, match="3 of 10 events were forgotten because of the limit"):
+        found = cep.match(pa.Table.from_batches([events]), ARROW, limit=limit, **NAMED)
+    assert found["match_start"].to_pylist() == [3, 4, 5, 6, 7, 8]
+
+
+def test_other_policies_are_unknown() -> None:
+    policy: Any = "drop-newest"
+    with pytest.raises(ValueError, match="policy must be one of fail, drop-oldest"):
+        Limit(total=1, policy=policy)
+
+
 # ── data that may never end ──────────────────────────────────────────────────
 
 

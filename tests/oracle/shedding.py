@@ -95,7 +95,8 @@ def own_key(query: BoundQuery, events: Sequence[Event], match: Match) -> object:
 
 
 def keys_apart(query: BoundQuery) -> bool:
-    """ "Where matches are judged only by what comes after their start, other keys lose nothing"."""
+    """ "Past `per_key`, only that key gives up matches; all keys do if matches are judged by what
+    lies before their start, [or] if events have a duration"."""
     return bool(query.key) and query.schema.start is None and not looks_back(query.pattern)
 
 

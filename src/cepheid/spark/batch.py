@@ -46,6 +46,10 @@ CHAINED = (
     "queries over a stream can't read each other's matches: write those to a table, and read that "
     "as a stream"
 )
+SHEDDING = (
+    'Limit(..., policy="drop-oldest") is for streams and for data in this process: a batch query '
+    "on Spark couldn't tell how many events it has forgotten; leave the policy out"
+)
 Runner = Callable[[worker.Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -73,6 +77,8 @@ def match_inputs(
 
 
 def _matches(source: Source, schema: pa.Schema, options: Options, runner: Runner) -> DataFrame:
+    if options.limit is not None and options.limit.policy != "fail":
+        raise UnsupportedError(SHEDDING)
     source.prepared.warn()
     result = spark_schema(output_schema(source.plan, schema))
     return _mapped(source, options, runner, result)
