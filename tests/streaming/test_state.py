@@ -96,7 +96,7 @@ def test_a_damaged_segment(how: str, number: int) -> None:
     """Of the rows that the engine holds, and of those that wait."""
     scenario = SCENARIOS[0]
     cells = kept(scenario, FORMAT)
-    segment = [n for n in cells.segments if n % 2 == number][0]
+    segment = next(n for n in cells.segments if n % 2 == number)
     cells.segments[segment] = damaged(how, cells.segments[segment])
     with pytest.raises(StateError, match=f"segment {segment} of the saved state {DAMAGE[how]}"):
         open_bucket(scenario.job(), cells)
@@ -136,11 +136,17 @@ EVENTS = pa.table(
 LATER = EVENTS.set_column(0, "ts", pa.array([6, 7, 8, 9, 10]))
 
 
-def job(text: str, delayed: bool, buckets: int = 8, **named: Any) -> Job:
+def job(
+    text: str,
+    delayed: bool,
+    events: pa.Schema = EVENTS.schema,
+    buckets: int = 8,
+    **named: Any,
+) -> Job:
     """As the runtime makes it: buckets get the columns that the query reads."""
     options = Options(**{"time": "ts", "type": "name", "params": {"least": 2.5}, **named})
-    prepared = prepare(cep.Query(text).bind(EVENTS.schema, options), options)
-    schema = pa.schema([EVENTS.schema.field(n) for n in prepared.plan.required])
+    prepared = prepare(cep.Query(text).bind(events, options), options)
+    schema = pa.schema([events.field(n) for n in prepared.plan.required])
     return Job(prepared, schema, signature(prepared), buckets, delayed=delayed, jit=False)
 
 
@@ -221,6 +227,26 @@ def test_other_changes_are_refused(
     own = job(QUERY.replace(before, now, 1) if before else QUERY, False, **named)
     with pytest.raises(StateError, match=message):
         open_bucket(own, saved(False))
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+@pytest.mark.parametrize(
+    ("column", "kind", "message"),
+    [
+        ("y", pa.float64(), "column `y` was int64 .* and is double: cast it to what it was"),
+        ("y", pa.int32(), "column `y` was int64 .* and is int32"),
+        ("x", pa.int64(), "column x was `float` and is `integer`|`x` was double .* and is int64"),
+    ],
+)
+def test_columns_that_have_another_type(
+    column: str, kind: pa.DataType, message: str, delayed: bool
+) -> None:
+    """Also if nothing but RETURN reads them."""
+    number = EVENTS.column_names.index(column)
+    table = EVENTS.set_column(number, column, EVENTS[column].cast(kind))
+    own = job(QUERY, delayed, table.schema)
+    with pytest.raises(StateError, match=message):
+        open_bucket(own, saved(delayed))
 
 
 # ── plans ──

@@ -28,7 +28,7 @@ from cepheid.statistics import Statistics
 from cepheid.streaming.cells import Cells
 from cepheid.streaming.log import Log
 from cepheid.streaming.saved import TOKEN, Saved, Version, decode, encode, token_of
-from cepheid.streaming.signature import Signature, require_same
+from cepheid.streaming.signature import Signature, require_same, require_types
 
 ROWS = 1 << 17
 """Rows that go to the engine at once."""
@@ -304,11 +304,15 @@ class Bucket:
         self._rows = Log(saved.rows, saved.numbers[0])
         self._waiting = Log(saved.pending, saved.numbers[1])
         classes = len(self._engine.leaves)
-        loaded = [from_table(table, classes) for table in self._rows.read(cells, begin)]
-        self._engine.resume(saved.engine, loaded)
-        schema = self.job.schema  # a new RETURN may read fewer columns
-        waiting = (table.select(schema.names) for table in self._waiting.read(cells))
-        pending = pa.concat_tables([schema.empty_table(), *waiting])
+        schema = self.job.schema
+        rows, waiting = [*self._rows.read(cells, begin)], [*self._waiting.read(cells)]
+        for table in (*rows, *waiting):
+            require_types(table.schema, schema)
+        for held in saved.engine.choice.held if saved.engine.choice is not None else ():
+            require_types(held.batch.schema, self._engine.schema)
+        self._engine.resume(saved.engine, [from_table(table, classes) for table in rows])
+        read = (table.select(schema.names) for table in waiting)  # a new RETURN may need fewer
+        pending = pa.concat_tables([schema.empty_table(), *read])
         self._pending = pending.filter(pa.array(self._times(pending) > saved.released))
         self._history, self._epoch = saved.history, saved.history[-1].epoch
         self._released, self._reached = saved.released, saved.reached

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from cepheid.algebra.text import expression_text, query_text
 from cepheid.errors import StateError
 from cepheid.language.ast import Skip
@@ -69,6 +71,22 @@ def require_same(saved: Signature, own: Signature) -> None:
             f"{_quoted(before)} and is {_quoted(now)}. Only RETURN and the plan may change; go on "
             "with the query as it was, or start with a new checkpoint"
         )
+
+
+def require_types(saved: pa.Schema, own: pa.Schema) -> None:
+    """Refuse to read what was saved as values of another type."""
+    types = {field.name: _plain(field.type) for field in own}
+    for field in saved:
+        kind, now = _plain(field.type), types.get(field.name)
+        if now is not None and now != kind:
+            raise StateError(
+                f"column `{field.name}` was {kind} when the checkpoint was written, and is {now}: "
+                "cast it to what it was, or start with a new checkpoint"
+            )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _quoted(text: str | None) -> str:
