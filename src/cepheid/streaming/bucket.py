@@ -157,7 +157,7 @@ class Bucket:
         if tie is None or last is None or not last.column(tie)[0].is_valid:
             return np.zeros(table.num_rows, np.bool_)
         earlier = pc.fill_null(pc.less(table[tie], last.column(tie)[0]), True)
-        own = np.asarray(earlier.combine_chunks().to_numpy(zero_copy_only=False))
+        own: NDArray[np.bool_] = earlier.combine_chunks().to_numpy(zero_copy_only=False)
         return own & (at == times(last.column(self._time))[0])
 
     def _due(self, rows: pa.Table, watermark: int) -> pa.Table:
