@@ -178,7 +178,15 @@ StateLimit = Annotated[
     int | None,
     typer.Option(
         "--state-limit", min=1, rich_help_panel="Streams",
-        help="Fail if more events than this must be held: needed without WITHIN.",
+        help="Fail if more events than this must be held in a bucket. Queries without WITHIN "
+        "need it.",
+    ),
+]  # fmt: skip
+Shed = Annotated[
+    bool | None,
+    typer.Option(
+        "--shed", rich_help_panel="Streams",
+        help="Beyond --state-limit forget the oldest events, and go on.",
     ),
 ]  # fmt: skip
 

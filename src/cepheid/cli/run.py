@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -75,6 +75,7 @@ def run(
     max_files: arguments.MaxFiles = None,
     schema: arguments.Schemas = None,
     state_limit: arguments.StateLimit = None,
+    shed: arguments.Shed = None,
     timeouts: Annotated[
         Path | None,
         typer.Option(
@@ -127,6 +128,7 @@ def run(
         "--max-files": max_files,
         "--schema": schema,
         "--state-limit": state_limit,
+        "--shed": shed,
         "--timeouts": timeouts,
     }
     if not stream and (given := [name for name, value in streaming.items() if value is not None]):
@@ -134,6 +136,8 @@ def run(
     if stream and (output is None or checkpoint is None):
         missing = "--output" if output is None else "--checkpoint"
         raise typer.BadParameter(f"--stream needs {missing}, a folder to write to")
+    if shed and state_limit is None:
+        raise typer.BadParameter("--shed needs --state-limit")
     if stream and (engine is EngineName.LOCAL or len(queries) > 1):
         reason = "is for Spark" if engine is EngineName.LOCAL else "runs one query"
         raise typer.BadParameter(f"--stream {reason}")
@@ -158,7 +162,8 @@ def run(
             input_format,
             arguments.parse_schemas(schema or (), sources),
         )
-        limited = None if state_limit is None else Limit(total=state_limit)
+        policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
+        limited = None if state_limit is None else Limit(total=state_limit, policy=policy)
         options = replace(options, buckets=buckets, limit=limited)
         (query,) = map(read_query, queries)
         typer.echo(run_stream(query, sources, options, endless, master or "local[*]"))

@@ -33,7 +33,7 @@ from cepheid.cli.stream_source import (
     read_folder,
     read_rejected,
 )
-from cepheid.cli.stream_status import Show, Totals, screen
+from cepheid.cli.stream_status import Show, Totals, many, screen
 from cepheid.cli.target import Target, refuse_nested
 from cepheid.cli.unreadable import Unreadable
 from cepheid.errors import DataError
@@ -100,7 +100,7 @@ def run_stream(
 
 
 def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
-    batches = f"{totals.batches:,} batch{'' if totals.batches == 1 else 'es'}"
+    batches = many(totals.batches, "batch", "es")
     lines = [f"{'stopped' if stopped else 'done'} after {batches}: {totals.counts()}"]
     lines += [f"matches in {target.output} ({target.format.value})"]
     if target.timeouts is not None:

@@ -32,6 +32,7 @@ class Totals:
     matches: int = 0
     late: int = 0
     rejected: int = 0
+    shed: int = 0
     files: int = 0
     timeouts: int = 0
     rate: float = 0.0
@@ -45,6 +46,7 @@ class Totals:
         self.matches += done.matches
         self.late += done.late
         self.rejected += done.rejected
+        self.shed += done.shed
         # A bucket that takes no part in a batch stays as it is.
         self.held |= {b["bucket"]: (b["rows"], b["size"]) for b in done.buckets}
         self.watermark = _milliseconds(done.watermark)
@@ -53,11 +55,11 @@ class Totals:
 
     def counts(self) -> str:
         """The figures that only grow."""
-        parts = [f"{self.events:,} events", f"{self.matches:,} matches"]
-        parts += [f"{self.timeouts:,} timeouts"] if self.timeouts else []
+        parts = [many(self.events, "event"), many(self.matches, "match", "es")]
+        parts += [many(self.timeouts, "timeout")] if self.timeouts else []
         parts += [f"{self.late:,} late", f"{self.rejected:,} rejected"]
-        if self.files:
-            parts += [f"{self.files:,} unreadable file{'s' if self.files > 1 else ''}"]
+        parts += [f"{self.shed:,} shed"] if self.shed else []
+        parts += [many(self.files, "unreadable file")] if self.files else []
         return ", ".join(parts)
 
     def line(self, now: float) -> str:
@@ -66,7 +68,8 @@ class Totals:
         size = sum(size for _, size in self.held.values())
         parts = [f"batch {self.batches:,}", self.counts(), f"{self.rate:,.0f} events/s"]
         parts += self._watermark_texts(now)
-        parts += [f"state {rows:,} events, {size_text(size)}", f"batch took {self.seconds:.1f} s"]
+        parts += [f"state {many(rows, 'event')}, {size_text(size)}"]
+        parts += [f"batch took {self.seconds:.1f} s"]
         return " · ".join(parts)
 
     def _watermark_texts(self, now: float) -> list[str]:
@@ -83,6 +86,14 @@ def _milliseconds(watermark: str | None) -> int | None:
     """A watermark as Spark writes it, also one of a year beyond 9999; none before the first."""
     value = 0 if watermark is None else int(np.datetime64(watermark.rstrip("Z"), "ms").astype(int))
     return value if value > 0 else None
+
+
+def many(count: int, name: str, ending: str = "s") -> str:
+    """
+    >>> many(1, "match", "es"), many(1000, "match", "es")
+    ('1 match', '1,000 matches')
+    """
+    return f"{count:,} {name}{'' if count == 1 else ending}"
 
 
 def size_text(size: int) -> str:

@@ -36,7 +36,7 @@ from cepheid.spark.streaming.buckets import (
 )
 from cepheid.spark.streaming.packing import BUCKET, DATA, Mapped, packing, unpack
 from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
+from cepheid.spark.streaming.reports import RESULT, observe_each, observe_found, observe_read
 from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import Task, gather
 from cepheid.streaming import Job, signature
@@ -59,7 +59,8 @@ def match_stream(
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         if isinstance(layout, Rows) or source.prepared.query.nothing is not None:
             task = task_of(source, options.jit)
-            return relevant_rows(source, layout).mapInArrow(_each(task), result)
+            found = relevant_rows(source, layout).mapInArrow(_each(task), result)
+            return observe_each(found, run)
         return _stateful(source, layout, options, watermark, run).mapInArrow(unpack, result)
 
 

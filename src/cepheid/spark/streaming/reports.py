@@ -48,6 +48,11 @@ def observe_found(rows: DataFrame, run: str) -> DataFrame:
     )
 
 
+def observe_each(matches: DataFrame, run: str) -> DataFrame:
+    """Count matches that no bucket reports on."""
+    return matches.observe(_FOUND + run, F.count(F.lit(1)).alias("matches"))
+
+
 @dataclass(frozen=True)
 class Status:
     """What a batch of a streaming query did, by all of Cepheid's operators in it.

@@ -1,0 +1,330 @@
+"""`cepheid run --stream`, on matches that were worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cepheid.cli import main
+from cepheid.cli.failure import message
+from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
+from cepheid.cli.unreadable import Unreadable
+from cepheid.spark.streaming.reports import Status
+
+RISE = """\
+PATTERN A a ; B b WHERE [id] AND b.x > a.x WITHIN 10 seconds
+RETURN a.id, a.x AS low, b.x AS high
+"""
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+SCHEMA = pa.schema(
+    {"ts": pa.timestamp("us", "UTC"), "type": pa.string(), "id": pa.int64(), "x": pa.int64()}
+)
+Event = tuple[int, str, int, int]
+
+
+def table(*events: Event) -> pa.Table:
+    """Events of which each has its second after noon, its type, id and x."""
+    rows = [
+        {"ts": NOON + timedelta(seconds=second), "type": kind, "id": id_, "x": x}
+        for second, kind, id_, x in events
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def add_parquet(folder: Path, name: str, *events: Event) -> Path:
+    """In one piece, as files must come to a folder that is read."""
+    hidden = folder / f".{name}"
+    pq.write_table(table(*events), hidden)
+    return hidden.rename(folder / name)
+
+
+def cut(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rise.cep").write_text(RISE)
+    (tmp_path / "in").mkdir()
+    return tmp_path
+
+
+COMMON = ("--stream", "--input", "in", "--time", "ts", "--type", "type")
+PLACES = ("--output", "out", "--checkpoint", "state")
+COMMAND = (sys.executable, "-m", "cepheid.cli", "run", "rise.cep", *COMMON, *PLACES)
+ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    return int(exit.value.code or 0)
+
+
+# ── used wrongly ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("--output", "out"), 2, "--stream needs --checkpoint, a folder to write to"),
+        (("--checkpoint", "state"), 2, "--stream needs --output, a folder to write to"),
+        ((*PLACES, "--engine", "local"), 2, "--stream is for Spark"),
+        ((*PLACES, "--trigger", "soon"), 2, "--trigger is like '10 seconds' or once, not 'soon'"),
+        ((*PLACES, "--watermark", "once"), 2, "--watermark is like '10 seconds', not 'once'"),
+        ((*PLACES, "--shed"), 2, "--shed needs --state-limit"),
+        ((*PLACES, "--schema", "a=x long"), 2, "--schema a=... is for no --input of that name"),
+        ((*PLACES, "--rejected", "in/bad"), 1, "error: in/bad is in in, where the events are read"),
+    ],
+)
+def test_what_makes_no_sense(
+    arguments: tuple[str, ...],
+    code: int,
+    text: str,
+    place: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("run", "rise.cep", *COMMON, *arguments) == code
+    error = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert text in error and "Traceback" not in error
+    assert not (place / "out").exists()
+
+
+def test_one_query_at_a_time(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "rise.cep", "rise.cep", *COMMON, *PLACES) == 2
+    assert "--stream runs one query" in capsys.readouterr().err
+
+
+def test_a_stream_is_a_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = add_parquet(place, "e.parquet", (0, "A", 1, 1))
+    common = ("run", "rise.cep", "--stream", "--time", "ts", *PLACES)
+    assert run(*common, "--input", str(file)) == 1
+    assert "a stream is a folder to which files are added" in capsys.readouterr().err
+    assert run(*common, "--input", "missing") == 1
+    assert capsys.readouterr().err == "error: missing: No such folder\n"
+
+
+def test_options_of_streams_need_a_stream(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = add_parquet(place, "e.parquet", (0, "A", 1, 1))
+    assert run("run", "rise.cep", "-i", str(file), "--time", "ts", "--trigger", "once") == 2
+    assert "--trigger is for --stream" in capsys.readouterr().err
+
+
+def test_matches_of_another_run_are_not_added_to(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark would skip as many batches as the folder has had."""
+    (place / "out" / "_spark_metadata").mkdir(parents=True)
+    assert run("run", "rise.cep", *COMMON, *PLACES) == 1
+    assert "out has what another run found, with another checkpoint" in capsys.readouterr().err
+
+
+# ── on Spark ─────────────────────────────────────────────────────────────────
+
+
+def until(text: str, log: Path, running: subprocess.Popen[bytes], seconds: float = 300) -> None:
+    begin = time.monotonic()
+    while text not in log.read_text():
+        assert running.poll() is None and time.monotonic() - begin < seconds, log.read_text()
+        time.sleep(0.2)
+
+
+def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
+    add_parquet(place / "in", "1.parquet", (0, "A", 1, 1), (1, "B", 1, 6), (2, "A", 2, 3))
+    cut(add_parquet(place / "in", "2.parquet", (3, "B", 2, 9)))
+    with (place / "log").open("wb") as log:
+        running = subprocess.Popen(
+            [*COMMAND, *ON_ONE_CORE], stdout=log, stderr=log, start_new_session=True
+        )
+    until("batch 1 ", place / "log", running)
+    # As Ctrl-C does: to the JVM and its workers, too.
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.wait(120) == 0
+    told = (place / "log").read_text()
+    assert ": 3 events, 1 match, 0 late, 0 rejected, 1 unreadable file\n" in told
+    assert "stopped after " in told and told.endswith("\ngo on with the same command\n")
+    (listed,) = (place / "state/rejected/files.jsonl").read_text().splitlines()
+    assert json.loads(listed)["file"].endswith("/in/2.parquet")
+
+    add_parquet(place / "in", "3.parquet", (4, "B", 2, 7), (5, "B", 1, 4), (1, "A", 3, 1))
+    done = subprocess.run(
+        [*COMMAND, *ON_ONE_CORE, "--trigger", "once"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert ": 3 events, 2 matches, 1 late, 0 rejected\n" in done.stdout
+    assert "\tat " not in done.stderr
+    found = pq.read_table(place / "out").to_pylist()
+    assert sorted((r["id"], r["low"], r["high"]) for r in found) == [
+        (1, 1, 4),
+        (1, 1, 6),
+        (2, 3, 7),
+    ]
+
+    (place / "rise.cep").write_text(RISE.replace("10 seconds", "20 seconds"))
+    add_parquet(place / "in", "4.parquet", (9, "B", 2, 7))
+    refused = subprocess.run(
+        [*COMMAND, *ON_ONE_CORE, "--trigger", "once"], capture_output=True, text=True
+    )
+    assert refused.returncode == 1
+    sentence = refused.stderr.splitlines()[-1]
+    assert sentence.startswith("error: the query is not the one that the checkpoint was written")
+    assert "20 seconds" in sentence and "Traceback" not in refused.stderr
+
+
+def test_bad_lines_and_timeouts(place: Path) -> None:
+    lines = [
+        {"ts": "2026-01-31T12:00:00Z", "type": "A", "id": 1, "x": 1},
+        {"ts": "2026-01-31T12:00:01Z", "type": "A", "id": 2, "x": 1},
+        {"ts": "2026-01-31T12:00:01Z", "type": "B", "id": 1, "x": "much"},
+        {"ts": None, "type": "B", "id": 1, "x": 5},
+        {"ts": "2026-01-31T12:00:02Z", "type": "B", "id": 1, "x": 2},
+        {"ts": "2026-01-31T12:01:00Z", "type": "Z", "id": 9, "x": 0},
+    ]
+    texts = [*map(json.dumps, lines), '{"ts": "2026-']
+    (place / "in" / "1.jsonl").write_text("\n".join(texts))
+    columns = ("--schema", "ts timestamp, type string, id long, x long")
+    done = subprocess.run(
+        [*COMMAND, *ON_ONE_CORE, *columns, "--trigger", "once", "--format", "json",
+         "--timeouts", "expired"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert ": 7 events, 1 match, 1 timeout, 0 late, 3 rejected\n" in done.stdout
+    (row,) = json_rows(place / "out")
+    assert (row["id"], row["low"], row["high"]) == (1, 1, 2)
+    (row,) = json_rows(place / "expired")
+    assert (row["id"], row["step"], row["missing"]) == (2, 1, "B b")
+    rejected = json_rows(place / "state/rejected/lines")
+    assert sorted(str(row["line"]) for row in rejected) == sorted(texts[n] for n in (2, 3, 6))
+
+
+def json_rows(folder: Path) -> Iterator[dict[str, object]]:
+    for part in folder.glob("part-*"):
+        yield from map(json.loads, part.read_text().splitlines())
+
+
+# ── what is shown ────────────────────────────────────────────────────────────
+
+
+def batch(number: int, events: int, watermark: str | None, *buckets: tuple[str, int]) -> Status:
+    held = tuple({"bucket": name, "rows": rows, "size": 1000 * rows} for name, rows in buckets)
+    return Status(
+        batch=number, events=events, rejected=1, relevant=events, late=2, shed=0, matches=3,
+        rows=0, size=0, replans=0, buckets=held, watermark=watermark, seconds=2.0,
+    )  # fmt: skip
+
+
+def test_the_line_tells_how_it_stands() -> None:
+    totals = Totals()
+    totals.add(batch(0, 1000, None, ("a", 5), ("b", 7)))
+    assert "watermark" not in totals.line(0)
+    totals.add(batch(1, 0, "2026-01-31T12:00:00.000Z", ("b", 1)))
+    now = (NOON + timedelta(seconds=90)).timestamp()
+    assert totals.line(now) == (
+        "batch 2 · 1,000 events, 6 matches, 4 late, 2 rejected · 500 events/s · "
+        "watermark 2026-01-31 12:00:00.000 · lag 90 s · state 6 events, 6.0 kB · batch took 2.0 s"
+    )
+    assert "lag" not in totals.line(now + 3 * 24 * 3600)
+
+
+def test_the_watermark_of_integers_is_one() -> None:
+    totals = Totals(integers=True)
+    # Integers are milliseconds, moved by 2 ** 52.
+    totals.add(batch(0, 1, "+144683-05-23T16:29:30.501Z"))
+    assert "watermark 5 ·" in totals.line(0)
+
+
+def test_lines_that_stay_are_few(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter((0.0, PLAIN_SECONDS / 2, PLAIN_SECONDS, 3 * PLAIN_SECONDS))
+    monkeypatch.setattr("cepheid.cli.stream_status.clock.monotonic", lambda: next(moments))
+    plain = Plain()
+    for text, batches in (("one", 1), ("too soon", 2), ("two", 2), ("nothing new", 2)):
+        plain.show(text, batches)
+    assert capsys.readouterr().err == "one\ntwo\n"
+
+
+def test_an_error_of_a_worker_is_told_in_its_own_words() -> None:
+    error = RuntimeError(
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted\n"
+        'Traceback (most recent call last):\n  File "x.py", line 1\n'
+        "cepheid.errors.StateLimitError: too many events\n\n\tat org.apache.spark.Some.thing"
+    )
+    assert message(error) == "error: too many events"
+
+
+# ── files that can't be read ─────────────────────────────────────────────────
+
+
+class Source:
+    """A folder and the log of a stream that reads it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.log = place, place / "sources"
+        self.folder = place / "with space"
+        self.folder.mkdir()
+        (self.log / "0").mkdir(parents=True)
+        self.offset: int | None = None
+
+    def take(self, *files: Path, read: int) -> dict[str, object]:
+        """Spark's report on the batch that reads these files."""
+        before = self.offset
+        self.offset = 0 if before is None else before + 1
+        entries = [{"path": f.as_uri(), "timestamp": 1, "batchId": self.offset} for f in files]
+        lines = "\n".join(["v1", *map(json.dumps, entries)])
+        (self.log / "0" / str(self.offset)).write_text(lines)
+        begin = None if before is None else {"logOffset": before}
+        end = {"logOffset": self.offset}
+        return {"sources": [{"startOffset": begin, "endOffset": end, "numInputRows": read}]}
+
+    def unreadable(self) -> Unreadable:
+        return Unreadable(self.log, self.place / "bad.jsonl", self.place / "checked.json")
+
+    def listed(self) -> list[str]:
+        lines = (self.place / "bad.jsonl").read_text().splitlines()
+        return [Path(json.loads(line)["file"]).name for line in lines]
+
+
+EVENTS: tuple[Event, ...] = tuple((n, "A", n, n) for n in range(1000))
+
+
+def test_unreadable_files_are_listed_once(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    good = add_parquet(source.folder, "good.parquet", *EVENTS)
+    short = add_parquet(source.folder, "short.parquet", *EVENTS)
+    cut(short)
+    found = source.unreadable()
+    first = source.take(good, short, read=1000)
+    assert found.look(first) == 1 and found.look(first) == 0
+    gone = source.folder / "gone.parquet"
+    # A run that ended before it could look, and the next one.
+    source.take(gone, read=0)
+    last = source.take(good, read=1000)
+    assert source.unreadable().look(last) == 1
+    assert source.unreadable().look(last) == 0
+    assert source.listed() == ["short.parquet", "gone.parquet"]
+
+
+def test_a_file_that_is_damaged_inside(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    good = add_parquet(source.folder, "good.parquet", *EVENTS)
+    bad = add_parquet(source.folder, "bad.parquet", *EVENTS)
+    data = bytearray(bad.read_bytes())
+    data[4:400] = bytes(396)
+    bad.write_bytes(data)
+    assert source.unreadable().look(source.take(good, bad, read=1000)) == 1
+    assert source.listed() == ["bad.parquet"]
