@@ -4,6 +4,7 @@ plans survive, and what is written follows the batch."""
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -317,3 +318,18 @@ def test_what_is_written_follows_the_batch() -> None:
     assert large > 5 * small
     assert long < 2.2 * short
     assert long < large / 4
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+def test_events_that_wait_need_the_delay_that_they_wait_for(delayed: bool) -> None:
+    query = cep.Query("PATTERN A a ; B b WITHIN 5")
+    table = pa.table({"ts": [1, 2], "type": ["A", "B"]})
+    options = Options("ts", type="type")
+    prepared = prepare(query.bind(table.schema, options), options)
+    job = Job(prepared, table.schema, signature(prepared), delayed=delayed, jit=False)
+    cells = MemoryCells()
+    bucket = open_bucket(job, cells)
+    assert [m.num_rows for m in bucket.step(table.to_batches(), 0)] == ([] if delayed else [1])
+    bucket.save(cells)
+    with pytest.raises(StateError, match="delay allowed for events"):
+        open_bucket(replace(job, delayed=not delayed), cells)

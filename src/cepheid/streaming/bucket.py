@@ -82,6 +82,12 @@ def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
             f"the checkpoint was written with {saved.buckets} buckets, and now there are "
             f"{job.buckets}: pass buckets={saved.buckets}, or start with a new checkpoint"
         )
+    if job.delayed != (saved.released > NEVER):
+        before, now = ("no delay", "one") if job.delayed else ("a delay", "none")
+        raise StateError(
+            f"the checkpoint was written with {before} allowed for events, and now there is {now}: "
+            "call withWatermark as before, or start with a new checkpoint"
+        )
     if warm is not None and warm.is_before(saved):
         warm.catch_up(saved, cells)
         return warm
@@ -158,7 +164,8 @@ class Bucket:
             return np.zeros(table.num_rows, np.bool_)
         earlier = pc.fill_null(pc.less(table[tie], last.column(tie)[0]), True)
         own: NDArray[np.bool_] = earlier.combine_chunks().to_numpy(zero_copy_only=False)
-        return own & (at == times(last.column(self._time))[0])
+        own &= at == times(last.column(self._time))[0]
+        return own
 
     def _due(self, rows: pa.Table, watermark: int) -> pa.Table:
         """Of these and of the rows that wait, those that the watermark has passed."""
