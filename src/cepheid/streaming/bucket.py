@@ -164,8 +164,8 @@ class Bucket:
             return np.zeros(table.num_rows, np.bool_)
         earlier = pc.fill_null(pc.less(table[tie], last.column(tie)[0]), True)
         own: NDArray[np.bool_] = earlier.combine_chunks().to_numpy(zero_copy_only=False)
-        own &= at == times(last.column(self._time))[0]
-        return own
+        same: NDArray[np.bool_] = at == times(last.column(self._time))[0]
+        return own & same
 
     def _due(self, rows: pa.Table, watermark: int) -> pa.Table:
         """Of these and of the rows that wait, those that the watermark has passed."""
