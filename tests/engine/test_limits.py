@@ -191,6 +191,32 @@ def test_what_was_forgotten_still_forbids() -> None:
     assert found_by("PATTERN !B b ; A a WITHIN 10", limit, rows) == ([(12, 12)], 2)
 
 
+def test_what_was_forgotten_of_a_key_still_forbids() -> None:
+    """The fourth A is one too many: two go, and with them the B before them."""
+    rows = [(0, "B", 1), *((time, "A", 1) for time in (1, 2, 3, 4, 5, 13))]
+    limit = Limit(per_key=3, policy="drop-oldest")
+    query = "PATTERN !B b ; A a WHERE [id] WITHIN 10"
+    assert found_by(query, limit, rows) == ([(13, 13)], 3)
+
+
+def test_what_began_before_the_forgotten_is_given_up() -> None:
+    """Of two that may be held one is kept: the second A, which began before the C that is forgotten
+    with the first. Nobody knows any more that the C lies between its start and the B."""
+    query = "PATTERN (A a ; B b) \\ C c WITHIN 50"
+    schema = pa.schema([("from", pa.int64()), ("ts", pa.int64()), ("type", pa.string())])
+    limit = Limit(total=2, policy="drop-oldest")
+    options = Options(time="ts", type="type", start="from", limit=limit)
+    engine = prepare(Query(query).bind(schema, options), options).engine(schema, jit=False)
+    found = 0
+    ahead = [(1, 2, "A"), (4, 5, "C"), (3, 7, "A")]
+    for rows in (*([row] for row in ahead), [(10, 10, "B"), (11, 11, "X")]):
+        columns = [pa.array(column) for column in zip(*rows, strict=True)]
+        events = pa.RecordBatch.from_arrays(columns, schema=schema)
+        found += sum(matches.num_rows for matches in engine.push(events))
+    assert engine.counts.shed > 0
+    assert found == 0
+
+
 @pytest.mark.parametrize("query", [JOINED, ARROW])
 def test_the_latest_instant_is_kept_until_it_has_passed(query: str) -> None:
     rows = [(0, "A", 1)] * 4
