@@ -1,0 +1,1 @@
+"""Structured Streaming: what matching costs beside storing, and runs without an end."""

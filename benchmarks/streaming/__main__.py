@@ -1,0 +1,66 @@
+"""`python -m benchmarks.streaming speed [PARTS…] [--quick]` and `… soak [--minutes] [--events]`"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+
+from benchmarks.experiments.writing import claim_lines, failed, rich_tables
+from benchmarks.measure import WrongAnswer
+from benchmarks.report import Record
+from benchmarks.streaming import soak, speed, writing
+from benchmarks.streaming.running import session
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.streaming",
+        description="Measure queries over streams: the cost of a batch, and a run without an end.",
+        epilog="Runs at full size are kept in results/streaming, and shown in README.md.",
+    )
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    fast = kinds.add_parser("speed", help="what a batch costs")
+    fast.add_argument("parts", nargs="*", choices=[*speed.PARTS, []], help="by default, all")
+    fast.add_argument("--quick", action="store_true", help="a tenth of the events, a few batches")
+    long = kinds.add_parser("soak", help="whether memory and batch time stay flat")
+    long.add_argument("--minutes", type=float, default=30)
+    long.add_argument("--events", type=int, default=50_000_000)
+    return parser.parse_args()
+
+
+def show(console: Console, figures: Record) -> None:
+    for table in rich_tables(figures):
+        console.print(table)
+    for line in claim_lines(figures):
+        console.print(line, highlight=False)
+
+
+def main() -> int:
+    given = arguments()
+    console = Console(emoji=False, width=None if sys.stdout.isatty() else 160)
+    shown: list[Record] = []
+    try:
+        with console.status("starting") as status, session() as spark:
+            if given.kind == "speed":
+                for figures in speed.measure(given.parts, spark, given.quick, status.update):
+                    shown.append(figures)
+                    show(console, figures)
+                    if not given.quick:
+                        writing.keep(figures)
+            else:
+                samples = soak.soak(spark, given.minutes, given.events, status.update)
+                shown.append(soak.record(samples))
+                show(console, shown[-1])
+                writing.keep_soak(shown[-1], samples)
+    except WrongAnswer as wrong:
+        console.print(f"[bold red]WRONG ANSWER[/]: {wrong}", highlight=False)
+        return 1
+    if not getattr(given, "quick", False):
+        writing.update_readme()
+    return int(any(map(failed, shown)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The floor that matching is measured from: the same stateful pipeline, storing without matching.
+
+Reading, filtering, packing, shuffling and the state store are as for a query: rows are written as
+one segment for each batch and bucket, and dropped when the window has passed them. `Forwarding`
+also hands every row on, as what has the place of an engine in an endless stream does; `Storing`
+returns nothing, and is the least that any stateful operator can cost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+from unittest.mock import patch
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import cepheid as cep
+from cepheid.plan.nodes import Plan
+from cepheid.plan.reading import columns_of
+from cepheid.spark.streaming import pipeline
+from cepheid.spark.streaming.packing import DATA, to_bytes
+from cepheid.spark.streaming.processor import Processor
+from cepheid.spark.streaming.reports import REPORT, report_row
+from cepheid.streaming import Report
+from cepheid.streaming.cells import framed, unframed
+from cepheid.streaming.log import Log, Segment
+
+
+class Storing(Processor):
+    """Writes the rows of a window."""
+
+    def _step(
+        self, number: object, batches: Iterable[pa.RecordBatch], reached: int
+    ) -> Iterator[pd.DataFrame]:
+        self._done.add(number)
+        table = pa.Table.from_batches([b.cast(self.job.schema) for b in batches], self.job.schema)
+        log = self._log()
+        if table.num_rows:
+            yield from self._passed_on(table)
+            plan = self.job.prepared.plan
+            assert plan.window is not None
+            last = pc.max(table[plan.schema.time]).value
+            log.drop(self._cells, last - plan.window.size)
+            log.append(self._cells, table, 0, last, 0)
+        header = {"next": log.next_number, "rows": [asdict(s) for s in log.segments]}
+        self._cells.set_header(framed(json.dumps(header).encode()))
+        held = sum(segment.rows for segment in log.segments)
+        yield report_row(number, Report(table.num_rows, 0, 0, held, log.size, 0))
+
+    def _log(self) -> Log:
+        header = self._cells.header()
+        if header is None:
+            return Log()
+        saved = json.loads(bytes(unframed(header, "the header")))
+        return Log([Segment(**segment) for segment in saved["rows"]], saved["next"])
+
+    def _passed_on(self, table: pa.Table) -> Iterator[pd.DataFrame]:
+        return iter(())
+
+
+class Forwarding(Storing):
+    """Also hands them on."""
+
+    def _passed_on(self, table: pa.Table) -> Iterator[pd.DataFrame]:
+        rows = table.select(_returned(self.job.prepared.plan))
+        for batch in rows.combine_chunks().to_batches():
+            yield pd.DataFrame({DATA: [to_bytes(batch)], **REPORT})
+
+
+def stored(processor: type[Processor], events: Any, query: str, **options: Any) -> Any:
+    """In place of a query's matches, what such a processor makes of its events."""
+    with patch.multiple(pipeline, Processor=processor, output_schema=_rows):
+        return cep.match(events, query, **options)
+
+
+def _rows(plan: Plan, schema: pa.Schema) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in _returned(plan)])
+
+
+def _returned(plan: Plan) -> list[str]:
+    """The columns that matches are made of."""
+    return sorted(columns_of(*(output.expression for output in plan.outputs)))

@@ -1,0 +1,236 @@
+"""What a batch costs: beside storing, by its size, after many others, by window and buckets.
+
+All ways of an experiment take turns in one session, and each has to find all matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import cepheid as cep
+from benchmarks.measure import Timing, WrongAnswer
+from benchmarks.report import Record, provenance, short
+from benchmarks.streaming.cases import PAIRS, Stream
+from benchmarks.streaming.floor import Forwarding, Storing, stored
+from benchmarks.streaming.running import WARM_UP, Batch, read, run, typical
+from cepheid.cli.demo import QUERY
+
+RATIO = 1.5
+FLAT = 1.25
+SIZES = (10_000, 100_000, 1_000_000)
+BUCKETS = (2, 4, 8, 16, 32)
+TURNS = 2
+COLUMNS = {"time": "ts", "tie": "id"}
+
+Way = Callable[[DataFrame], DataFrame]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A session, a fraction of the batches' sizes and numbers, and whom to tell of progress."""
+
+    spark: SparkSession
+    quick: bool
+    tell: Tell
+
+    def stream(self, batch: int, batches: int, **sizes: int) -> Stream:
+        if self.quick:
+            batch, batches = batch // 10, min(batches, WARM_UP + 2)
+            sizes = {name: size // 10 for name, size in sizes.items()}
+        return Stream(batch, batches, **sizes)
+
+    def batches(self, name: str, stream: Stream, way: Way, answer: int | None) -> list[Batch]:
+        """A whole run; `answer` is how many rows have to come out."""
+        self.tell(f"{name}, {stream.batches} batches of {short(stream.batch)} events")
+        found = run(way(read(self.spark, stream)))
+        output = sum(batch.output for batch in found)
+        if answer is not None and output != answer:
+            raise WrongAnswer(f"{name}: {output:,} rows came out where there are {answer:,}")
+        if len(found) != stream.batches:
+            raise WrongAnswer(f"{name}: {len(found)} batches of {stream.batches} were seen")
+        return found
+
+    def take_turns(
+        self, stream: Stream, ways: Mapping[str, tuple[Way, int | None]], turns: int = TURNS
+    ) -> dict[str, Timing]:
+        """What a batch takes in each of these ways, of which all have the same stream."""
+        found: dict[str, list[Batch]] = {name: [] for name in ways}
+        for _ in range(1 if self.quick else turns):
+            for name, (way, answer) in ways.items():
+                found[name] += self.batches(name, stream, way, answer)[WARM_UP:]
+        return {name: typical(batches) for name, batches in found.items()}
+
+
+def cepheid(query: str = QUERY, **options: Any) -> Way:
+    return partial(cep.match, query=query, **COLUMNS, **options)
+
+
+def matching(setup: Setup) -> Record:
+    """Against the same pipeline that only stores, by size of the batch."""
+    rows, claims, rates = [], [], []
+    for size in SIZES:
+        stream = setup.stream(size, WARM_UP + (8 if size < 1_000_000 else 3))
+        ways = {
+            "store": (partial(stored, Storing, query=QUERY, **COLUMNS), 0),
+            "store and forward": (partial(stored, Forwarding, query=QUERY, **COLUMNS), None),
+            "cepheid": (cepheid(), stream.matches()),
+        }
+        costs = setup.take_turns(stream, ways)
+        own, floor = costs["cepheid"], costs["store and forward"]
+        cpu, wall = own.cpu / floor.cpu, own.wall / floor.wall
+        rates.append(stream.batch / own.cpu)
+        rows.append(
+            [
+                short(stream.batch),
+                *(_seconds(costs[name]) for name in ways),
+                f"{cpu:.2f} ({wall:.2f})",
+                f"{own.cpu / costs['store'].cpu:.2f} ({own.wall / costs['store'].wall:.2f})",
+                short(rates[-1]),
+            ]
+        )
+        if size >= 100_000:
+            text = f"{short(stream.batch)} events a batch cost at most {RATIO} × store and forward"
+            claims.append(_claim(text, cpu <= RATIO, f"CPU {cpu:.2f} ×, wall {wall:.2f} ×"))
+    grows = all(a < b for a, b in pairwise(rates))
+    claims.append(_claim("the rate grows with the batch", grows, ", ".join(map(short, rates))))
+    head = [
+        "events a batch",
+        "store",
+        "store and forward",
+        "cepheid",
+        "cepheid × store and forward",
+        "cepheid × store",
+        "events/s of CPU",
+    ]
+    return _part("matching", "The fraud query and its floor", head, rows, claims)
+
+
+def flat(setup: Setup) -> Record:
+    """The 10th batch and the 100th."""
+    stream = setup.stream(20_000, 100)
+    found = setup.batches("100 batches", stream, cepheid(), stream.matches())
+    length = min(10, len(found) // 2)
+    early, late = found[length : 2 * length + 1], found[-length - 1 :]
+    first, last = typical(early), typical(late)
+    rows = [_spell(early), _spell(late)]
+    times = last.cpu / first.cpu, last.wall / first.wall
+    detail = f"CPU {times[0]:.2f} ×, wall {times[1]:.2f} ×"
+    claims = [_claim("later batches take as long", times[0] <= FLAT, detail)]
+    head = ["batches", "CPU (wall) s", "rows held", "bytes in the state store"]
+    return _part("flat", "One batch after another", head, rows, claims)
+
+
+def joined(events: DataFrame) -> DataFrame:
+    """The query of pairs as Spark joins two streams."""
+    purchases = events.filter("kind = 'purchase'").withWatermark("ts", "1 millisecond")
+    small = purchases.filter("amount < 100").selectExpr(
+        "id AS small_id", "ts AS tested", "card AS small_card", "amount AS small"
+    )
+    big = purchases.filter("amount > 250").selectExpr(
+        "id", "ts AS spent", "card", "amount AS large"
+    )
+    found = big.join(
+        small,
+        F.expr(
+            "card = small_card AND tested > spent - INTERVAL 12 HOURS AND tested <= spent "
+            "AND (tested < spent OR small_id < id)"
+        ),
+    )
+    return found.select("card", "tested", "small", "spent", "large")
+
+
+def join(setup: Setup) -> Record:
+    """Pairs of a small and a large purchase, by Spark's own join of streams."""
+    rows, claims = [], []
+    for size in SIZES[1:]:
+        stream = setup.stream(size, WARM_UP + (6 if size < 1_000_000 else 2))
+        answer = stream.matches(PAIRS)
+        ways = {"Spark's join": (joined, answer), "cepheid": (cepheid(PAIRS), answer)}
+        costs = setup.take_turns(stream, ways, turns=1)
+        spark, own = costs["Spark's join"], costs["cepheid"]
+        cpu, wall = spark.cpu / own.cpu, spark.wall / own.wall
+        rows.append(
+            [short(stream.batch), _seconds(spark), _seconds(own), f"{cpu:.2f} ({wall:.2f})"]
+        )
+        text = f"at {short(stream.batch)} events a batch, Spark's join is beaten"
+        claims.append(_claim(text, cpu > 1, f"CPU {cpu:.2f} ×, wall {wall:.2f} ×"))
+    head = ["events a batch", "Spark's join", "cepheid", "factor"]
+    return _part("join", "Two purchases, and Spark's join of two streams", head, rows, claims)
+
+
+def window(setup: Setup) -> Record:
+    """A window of one batch and of a hundred, with as many events of each card in a window, so
+    that a batch has as many matches."""
+    size = 20_000
+    rows, costs = [], []
+    for length in (1, 100):
+        events = size * length
+        stream = setup.stream(size, length + 20, window=events, cards=events)
+        found = setup.batches(f"window of {length}", stream, cepheid(), stream.matches())
+        last = found[-min(15, len(found) - WARM_UP) :]
+        costs.append(typical(last))
+        rows.append([f"{length} × batch", *_spell(last)[1:]])
+    times = costs[1].cpu / costs[0].cpu, costs[1].wall / costs[0].wall
+    detail = f"CPU {times[0]:.2f} ×, wall {times[1]:.2f} ×"
+    claims = [_claim("a batch costs at most twice as much", times[0] <= 2, detail)]
+    head = ["window", "CPU (wall) s", "rows held", "bytes in the state store"]
+    return _part("window", "A window 100 times the batch", head, rows, claims)
+
+
+def buckets(setup: Setup) -> Record:
+    """How many buckets are best where two tasks run at once."""
+    stream = setup.stream(100_000, WARM_UP + 6)
+    answer = stream.matches()
+    ways = {str(count): (cepheid(buckets=count), answer) for count in BUCKETS}
+    costs = setup.take_turns(stream, ways)
+    rows = [[name, _seconds(cost)] for name, cost in costs.items()]
+    return _part("buckets", "Buckets, on two cores", ["buckets", "CPU (wall) s"], rows, [])
+
+
+def warm_up(setup: Setup) -> None:
+    """Java compiles what runs often; the first to run would pay for all others."""
+    stream = setup.stream(50_000, WARM_UP + 10)
+    for processor in (Storing, Forwarding):
+        way = partial(stored, processor, query=QUERY, **COLUMNS)
+        setup.batches("warming up", stream, way, None)
+    setup.batches("warming up", stream, cepheid(), stream.matches())
+
+
+PARTS = {part.__name__: part for part in (matching, flat, join, window, buckets)}
+
+
+def measure(names: Sequence[str], spark: SparkSession, quick: bool, tell: Tell) -> Iterator[Record]:
+    setup = Setup(spark, quick, tell)
+    warm_up(setup)
+    for name in names or PARTS:
+        yield {**provenance(quick), **PARTS[name](setup)}
+
+
+def _part(
+    name: str, title: str, head: list[str], rows: list[list[str]], claims: list[Record]
+) -> Record:
+    table = {"title": "seconds of a batch, processor time (wall)", "head": head, "rows": rows}
+    return {"name": name, "title": title, "tables": [table], "claims": claims}
+
+
+def _claim(text: str, holds: bool, detail: str) -> Record:
+    return {"text": text, "must": True, "holds": holds, "detail": detail}
+
+
+def _seconds(cost: Timing) -> str:
+    return f"{cost.cpu:.2f} ({cost.wall:.2f})"
+
+
+def _spell(batches: list[Batch]) -> list[str]:
+    """Some batches in a row: which, what one takes, and what is held in the end."""
+    first, last = batches[0], batches[-1]
+    numbers = f"{first.number + 1} to {last.number + 1}"
+    return [numbers, _seconds(typical(batches)), short(last.rows), short(last.size)]
