@@ -47,7 +47,11 @@ def run(
         typer.Option(help="Of the output: by default what its name ends with, or else Parquet."),
     ] = None,
     rejected: Annotated[
-        Path | None, typer.Option(help="Where rows without a time go; they are always counted.")
+        Path | None,
+        typer.Option(
+            help="Where rows without a time go; they are always counted. Of a stream, also what "
+            "can't be read: by default CHECKPOINT/rejected."
+        ),
     ] = None,
     input_format: arguments.InputFormat = None,
     engine: Annotated[
