@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint bench experiments clean
+.PHONY: help demo test lint bench bench-stream experiments clean
 
 help:
 	@echo "make demo    detect card fraud in 1 million events with Spark"
 	@echo "make test    run the tests (PYTEST='--slow' adds the long ones)"
 	@echo "make lint    style, types and import rules"
 	@echo "make bench   measure the workloads of the papers"
+	@echo "make bench-stream  measure queries over streams"
 	@echo "make experiments   repeat the papers' experiments, with plots"
 	@echo "make clean   remove what these commands made"
 
@@ -28,6 +29,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+bench-stream: $(INSTALLED)
+	$(BIN)/python -m benchmarks.streaming speed
 
 experiments: $(INSTALLED)
 	$(BIN)/python -m benchmarks.experiments all

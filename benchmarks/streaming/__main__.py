@@ -24,6 +24,7 @@ def arguments() -> argparse.Namespace:
     fast = kinds.add_parser("speed", help="what a batch costs")
     fast.add_argument("parts", nargs="*", choices=[*speed.PARTS, []], help="by default, all")
     fast.add_argument("--quick", action="store_true", help="a tenth of the events, a few batches")
+    fast.add_argument("--turns", type=int, default=speed.TURNS, help="runs of each way, in turns")
     long = kinds.add_parser("soak", help="whether memory and batch time stay flat")
     long.add_argument("--minutes", type=float, default=30)
     long.add_argument("--events", type=int, default=50_000_000)
@@ -44,7 +45,8 @@ def main() -> int:
     try:
         with console.status("starting") as status, session() as spark:
             if given.kind == "speed":
-                for figures in speed.measure(given.parts, spark, given.quick, status.update):
+                setup = speed.Setup(spark, status.update, given.turns, given.quick)
+                for figures in speed.measure(given.parts, setup):
                     shown.append(figures)
                     show(console, figures)
                     if not given.quick:

@@ -35,11 +35,13 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Setup:
-    """A session, a fraction of the batches' sizes and numbers, and whom to tell of progress."""
+    """A session, how often ways take turns, whether a tenth of the events is enough, and whom to
+    tell of progress."""
 
     spark: SparkSession
-    quick: bool
-    tell: Tell
+    tell: Tell = lambda _: None
+    turns: int = TURNS
+    quick: bool = False
 
     def stream(self, batch: int, batches: int, **sizes: int) -> Stream:
         if self.quick:
@@ -59,11 +61,11 @@ class Setup:
         return found
 
     def take_turns(
-        self, stream: Stream, ways: Mapping[str, tuple[Way, int | None]], turns: int = TURNS
+        self, stream: Stream, ways: Mapping[str, tuple[Way, int | None]]
     ) -> dict[str, Timing]:
         """What a batch takes in each of these ways, of which all have the same stream."""
         found: dict[str, list[Batch]] = {name: [] for name in ways}
-        for _ in range(1 if self.quick else turns):
+        for _ in range(self.turns):
             for name, (way, answer) in ways.items():
                 found[name] += self.batches(name, stream, way, answer)[WARM_UP:]
         return {name: typical(batches) for name, batches in found.items()}
@@ -77,7 +79,7 @@ def matching(setup: Setup) -> Record:
     """Against the same pipeline that only stores, by size of the batch."""
     rows, claims, rates = [], [], []
     for size in SIZES:
-        stream = setup.stream(size, WARM_UP + (8 if size < 1_000_000 else 3))
+        stream = setup.stream(size, WARM_UP + (6 if size < 1_000_000 else 3))
         ways = {
             "store": (partial(stored, Storing, query=QUERY, **COLUMNS), 0),
             "store and forward": (partial(stored, Forwarding, query=QUERY, **COLUMNS), None),
@@ -154,7 +156,7 @@ def join(setup: Setup) -> Record:
         stream = setup.stream(size, WARM_UP + (6 if size < 1_000_000 else 2))
         answer = stream.matches(PAIRS)
         ways = {"Spark's join": (joined, answer), "cepheid": (cepheid(PAIRS), answer)}
-        costs = setup.take_turns(stream, ways, turns=1)
+        costs = setup.take_turns(stream, ways)
         spark, own = costs["Spark's join"], costs["cepheid"]
         cpu, wall = spark.cpu / own.cpu, spark.wall / own.wall
         rows.append(
@@ -197,21 +199,19 @@ def buckets(setup: Setup) -> Record:
 
 def warm_up(setup: Setup) -> None:
     """Java compiles what runs often; the first to run would pay for all others."""
-    stream = setup.stream(50_000, WARM_UP + 10)
-    for processor in (Storing, Forwarding):
-        way = partial(stored, processor, query=QUERY, **COLUMNS)
-        setup.batches("warming up", stream, way, None)
+    stream = setup.stream(50_000, WARM_UP + 6)
+    way = partial(stored, Forwarding, query=QUERY, **COLUMNS)
+    setup.batches("warming up", stream, way, None)
     setup.batches("warming up", stream, cepheid(), stream.matches())
 
 
 PARTS = {part.__name__: part for part in (matching, flat, join, window, buckets)}
 
 
-def measure(names: Sequence[str], spark: SparkSession, quick: bool, tell: Tell) -> Iterator[Record]:
-    setup = Setup(spark, quick, tell)
+def measure(names: Sequence[str], setup: Setup) -> Iterator[Record]:
     warm_up(setup)
     for name in names or PARTS:
-        yield {**provenance(quick), **PARTS[name](setup)}
+        yield {**provenance(setup.quick), **PARTS[name](setup)}
 
 
 def _part(

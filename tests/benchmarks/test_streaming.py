@@ -59,7 +59,7 @@ def test_every_way_gets_all_events(stream: Stream) -> None:
         "cepheid": (cepheid(PAIRS, jit=False), stream.matches(PAIRS)),
     }
     with session() as spark:
-        setup = Setup(spark, quick=False, tell=lambda _: None)
+        setup = Setup(spark)
         found = {name: setup.batches(name, stream, *way) for name, way in ways.items()}
         with pytest.raises(WrongAnswer, match="where there are 1"):
             setup.batches("store", stream, ways["store"][0], 1)
