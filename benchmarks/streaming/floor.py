@@ -24,7 +24,7 @@ from cepheid.plan.reading import columns_of
 from cepheid.spark.streaming import pipeline
 from cepheid.spark.streaming.packing import DATA, to_bytes
 from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import REPORT, report_row
+from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.streaming import Report
 from cepheid.streaming.cells import framed, unframed
 from cepheid.streaming.log import Log, Segment
@@ -68,7 +68,7 @@ class Forwarding(Storing):
     def _passed_on(self, table: pa.Table) -> Iterator[pd.DataFrame]:
         rows = table.select(_returned(self.job.prepared.plan))
         for batch in rows.combine_chunks().to_batches():
-            yield pd.DataFrame({DATA: [to_bytes(batch)], **REPORT})
+            yield pd.DataFrame({DATA: [to_bytes(batch)], **NO_REPORT})
 
 
 def stored(processor: type[Processor], events: Any, query: str, **options: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from cepheid.engine.buffers import Pool
 from cepheid.engine.run import Engine
 from cepheid.options import Options
-from cepheid.planner import make_plan
+from cepheid.planner import make_plan, prepare
 from cepheid.query import Query
 
 BATCH = 500
@@ -107,3 +107,26 @@ def test_pool_keeps_absolute_numbers() -> None:
     pool.expire(1)
     assert (pool.base, pool.n) == (4, 2)
     assert pool.rows[:2].tolist() == [20, 21]
+
+
+def test_what_waits_for_the_next_event_of_its_key_outlives_its_window() -> None:
+    """And nothing else does: an A of key 1 waits for a long time, those of key 2 don't."""
+    query = Query("PATTERN A a => !B b WHERE [id] WITHIN 10 RETURN a.id")
+    ticks = np.arange(2000)
+    table = pa.table(
+        {
+            "ts": ticks,
+            "type": np.where(ticks % 2 == 0, "A", "Z"),
+            "id": np.where((ticks == 0) | (ticks > 1997), 1, 2),
+        }
+    )
+    options = Options("ts", type="type")
+    prepared = prepare(query.bind(table.schema, options), options)
+    engine = prepared.engine(table.schema, jit=False)
+    found: list[int] = []
+    for begin in range(0, 2000, 50):
+        for batch in table.slice(begin, 50).to_batches():
+            found += [row for m in engine.push(batch) for row in m["id"].to_pylist()]
+        assert engine.context.store.n <= 200
+    assert found.count(2) == 998
+    assert found.count(1) == 1  # event 0, known with event 1998

@@ -357,7 +357,7 @@ class Engine:
         context = self.context
         # A record may wait for its window behind one that began a window later, and look back
         # a window from its end.
-        if self._at_once:
+        if self._at_once or self.tree.looks_ahead:
             return
         horizon = context.window * (3 if self.tree.waits else 1)
         context.eat = max(context.eat, self._passed() - horizon)

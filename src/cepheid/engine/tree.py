@@ -170,6 +170,12 @@ class Tree:
             return None
         return root.held, root.held_rows
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether events may be needed although their window has passed."""
+        root, *others = self.roots
+        return not others and isinstance(root, AutomatonOperator) and root.looks_ahead
+
     def needed(self) -> NDArray[np.bool_] | None:
         """Which rows of the store may still matter, if only some do and nobody else has noted the
         numbers of rows."""

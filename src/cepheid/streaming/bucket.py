@@ -273,7 +273,9 @@ class Bucket:
         if kept is None:
             return
         store = self._engine.context.store
-        rows = pa.concat_tables(self._rows.read(cells, store.base)).take(pa.array(kept))
+        tables = list(self._rows.read(cells, store.base))
+        names = tables[-1].column_names  # a query that goes on may read fewer than before
+        rows = pa.concat_tables([t.select(names) for t in tables]).take(pa.array(kept))
         self._engine.compact(kept)
         self._epoch += 1
         self._rows.drop(cells, store.base + store.n)

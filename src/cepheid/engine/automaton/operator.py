@@ -19,7 +19,7 @@ from cepheid.algebra.patterns import Delay, Disjunction, positive, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.automaton.conditions import grouped
 from cepheid.engine.automaton.layout import Key, Listed, lay_out
-from cepheid.engine.automaton.program import Program, write
+from cepheid.engine.automaton.program import Program, next_negations, write
 from cepheid.engine.buffers import Pool
 from cepheid.engine.columns import Column
 from cepheid.engine.lowering import Inputs
@@ -293,6 +293,12 @@ class AutomatonOperator(Operator):
     def begins_with_start(self) -> bool:
         """Whether a match's first event is the one that it was found from."""
         return not self._program.looks_back and not self.context.store.lasting
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether `P => !Q` may wait for the next event beyond its window; what is needed tells
+        then what can be dropped."""
+        return next_negations(self.node.pattern) and not self._program.looks_back
 
     def free(self, entry: int, rows: Ints) -> None:
         """No match that starts with these rows counts any more."""

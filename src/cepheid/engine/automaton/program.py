@@ -105,7 +105,7 @@ class _Writer(Checks):
         waits = any(e.upper is None for e in env.edges) or _open_after(
             self, self.node.pattern, (), env, False
         )
-        self.waits = self.waits or waits or _next_negations(self.node.pattern)
+        self.waits = self.waits or waits or next_negations(self.node.pattern)
         if any(e.upper is None for e in env.edges):
             span = self._whole(env)
             with self.code.block(f"if {span.clock_start} + window > frontier:"):
@@ -207,7 +207,7 @@ class _Writer(Checks):
             else:
                 head = "if True:"
             with code.block(head):
-                strict = _next_negations(self.node.pattern)
+                strict = next_negations(self.node.pattern)
                 if strict:
                     code.line("unknown = 0")
                     code.line("fresh = 0")
@@ -322,7 +322,7 @@ def _open_after(writer: _Writer, pattern: Pattern, path: Path, env: Env, after: 
             return _open_after(writer, pattern.item, (*path, 0), env, after)
 
 
-def _next_negations(pattern: Pattern) -> bool:
+def next_negations(pattern: Pattern) -> bool:
     """Whether there is a strict negation, `P => !Q`."""
     return any(
         isinstance(p, Sequence)

@@ -16,20 +16,27 @@ from cepheid.spark.worker import ROWS, gather
 
 BUCKET, DATA = "bucket", "data"
 
+FIRST = 0
+"""A bucket that there is whatever their number (see `cepheid.spark.salts`)."""
+
 Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def packing(bucket: pa.DataType) -> Mapped:
-    """One row for each bucket that has rows, for every so many rows."""
+    """One row for each bucket that has rows, for every so many rows.
+
+    The first bucket always has one: in its header stands what query the state belongs to, and how
+    many buckets there are. If those have changed, others may look like new ones.
+    """
     schema = pa.schema({BUCKET: bucket, DATA: pa.binary()})
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in gather(batches, ROWS):
-            keys, data = [], []
-            for key, part in _by_bucket(batch):
-                keys.append(key)
-                data.append(to_bytes(part))
-            yield pa.record_batch([pa.array(keys, bucket), pa.array(data, pa.binary())], schema)
+            parts = dict(_by_bucket(batch))
+            if pa.types.is_integer(bucket):
+                parts.setdefault(FIRST, batch.slice(0, 0).drop_columns([BUCKET]))
+            data = pa.array([to_bytes(part) for part in parts.values()], pa.binary())
+            yield pa.record_batch([pa.array(list(parts), bucket), data], schema)
 
     return pack
 

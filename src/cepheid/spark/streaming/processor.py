@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from cepheid.spark.streaming.packing import DATA, from_bytes, to_bytes
-from cepheid.spark.streaming.reports import REPORT, report_row
+from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming import Bucket, Job, open_bucket
 
@@ -81,14 +81,11 @@ class Processor(StatefulProcessor):
         schema = self.job.schema
         rows = (batch.cast(schema) for batch in batches)
         for matches in bucket.step(rows, self.watermark.ticks(reached)):
-            yield pd.DataFrame({DATA: [to_bytes(matches)], **REPORT})
+            yield pd.DataFrame({DATA: [to_bytes(matches)], **NO_REPORT})
         bucket.save(self._cells)
         if bucket.waits:
             self._handle.registerTimer(reached + 1)
         yield report_row(number, bucket.report())
-
-    def close(self) -> None:
-        pass
 
 
 def _keep(place: tuple[str, object], bucket: Bucket) -> None:

@@ -19,8 +19,8 @@ from cepheid.spark.streaming.packing import BUCKET, DATA
 from cepheid.streaming import Report
 
 COUNTS = tuple(f.name for f in fields(Report))
-REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}
-"""The report of a row that carries matches."""
+NO_REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}
+"""What stands beside matches in the rows that carry them."""
 
 RESULT = f"{DATA} binary, {BUCKET} string, " + ", ".join(f"{name} long" for name in COUNTS)
 """The rows that leave the stateful operator."""
