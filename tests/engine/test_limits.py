@@ -12,6 +12,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.engine.run import Engine
+from cepheid.engine.state import Loaded, as_table, from_table
 from cepheid.options import Limit, Options
 from cepheid.planner import prepare
 from cepheid.query import Query
@@ -40,10 +41,12 @@ def visits(keys: int) -> Iterator[pa.RecordBatch]:
         yield batch(3 * n, ["A"] * 4 + ["B"] * 4 + ["C"] * 4, ids * 3)
 
 
-def engine_for(query: str, limit: Limit | None = None) -> Engine:
+def engine_for(
+    query: str, limit: Limit | None = None, journal: list[Loaded] | None = None
+) -> Engine:
     schema = batch(0, ["A"], [0]).schema
     options = Options(time="ts", type="type", limit=limit)
-    return prepare(Query(query).bind(schema, options), options).engine(schema, jit=False)
+    return prepare(Query(query).bind(schema, options), options).engine(schema, False, journal)
 
 
 def held(engine: Engine, batches: Iterable[pa.RecordBatch]) -> list[int]:
@@ -151,16 +154,35 @@ def test_what_was_found_before_comes_out() -> None:
 
 
 def found_by(query: str, limit: Limit, rows: Sequence[tuple[int, str, int]]) -> tuple[Any, int]:
-    """Events one by one: start and end of the matches, and how many events were forgotten."""
-    engine = engine_for(query, limit)
+    """Events one by one: start and end of the matches, and how many events were forgotten. It is
+    the same if every event meets a new engine, made of what the one before has saved."""
+    staying, changing = (spans_of(query, limit, rows, anew) for anew in (False, True))
+    assert staying == changing
+    return staying
+
+
+def spans_of(
+    query: str, limit: Limit, rows: Sequence[tuple[int, str, int]], anew: bool
+) -> tuple[Any, int]:
+    journal: list[Loaded] = []
+    engine = engine_for(query, limit, journal)
     found: list[dict[str, Any]] = []
+    saved, shed = pa.table({}), 0
     for time, kind, key in rows:
         for matches in engine.push(batch(time, [kind], [key])):
             found += matches.to_pylist()
+        if anew:
+            state, shed = engine.save(), shed + engine.counts.shed
+            parts = [as_table(loaded, engine.context.store.names) for loaded in journal]
+            saved = pa.concat_tables([saved, *parts], promote_options="default")
+            journal = []
+            engine = engine_for(query, limit, journal)
+            kept = saved.slice(state.base)
+            engine.resume(state, [from_table(kept, len(engine.leaves))] if kept.num_rows else [])
     for matches in engine.finish():
         found += matches.to_pylist()
     spans = sorted((match["match_start"], match["match_end"]) for match in found)
-    return spans, engine.counts.shed
+    return spans, shed + engine.counts.shed
 
 
 JOINED = "PATTERN A a ; B b WHERE [id] WITHIN 100"
