@@ -296,7 +296,8 @@ class Source:
         return {"sources": [{"startOffset": begin, "endOffset": end, "numInputRows": read}]}
 
     def unreadable(self) -> Unreadable:
-        return Unreadable(self.log, self.place / "bad.jsonl", self.place / "checked.json")
+        listed, checked = self.place / "bad.jsonl", self.place / "checked.json"
+        return Unreadable([self.folder], self.log, listed, checked)
 
     def listed(self) -> list[str]:
         lines = (self.place / "bad.jsonl").read_text().splitlines()
@@ -321,6 +322,16 @@ def test_unreadable_files_are_listed_once(tmp_path: Path) -> None:
     assert source.unreadable().look(last) == 1
     assert source.unreadable().look(last) == 0
     assert source.listed() == ["short.parquet", "gone.parquet"]
+
+
+def test_files_of_other_formats_are_not_its_concern(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    text = tmp_path / "news.jsonl"
+    text.write_text("{}")
+    assert source.unreadable().look(source.take(text, read=1)) == 0
+    text = source.folder / "news.parquet"
+    text.write_text("{}")
+    assert source.unreadable().look(source.take(text, read=1)) == 1
 
 
 def test_a_file_that_is_damaged_inside(tmp_path: Path) -> None:

@@ -91,12 +91,15 @@ def run_stream(
     _refuse_places(sources, target)
     with errors_to(target.checkpoint / "spark.log"):
         spark = local_session(master, app="cepheid run --stream")
-    try:
-        with stop_signals() as stopped:
-            totals = _run(spark, query, sources, options, target, stopped)
-            return _summary(totals, target, stopped.is_set())
-    finally:
-        spark.stop()
+    totals = Totals()
+    with stop_signals() as stopped:
+        try:
+            with ends_with(stopped):
+                _run(spark, query, sources, options, target, stopped, totals)
+        finally:
+            with ends_with(stopped):
+                spark.stop()
+    return _summary(totals, target, stopped.is_set())
 
 
 def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
@@ -145,9 +148,15 @@ def _run(
     options: Options,
     target: StreamTarget,
     stopped: threading.Event,
-) -> Totals:
+    totals: Totals,
+) -> None:
     folders = open_folders(
         spark, sources, target.input_format, target.schemas, target.checkpoint / "inputs.json"
+    )
+    totals.integers = any(
+        isinstance(f.schema[options.time].dataType, t.IntegralType)
+        for f in folders
+        if options.time in f.schema.names
     )
     data = _events(spark, folders, options.time, target)
     matches: DataFrame = query.match(data, options)
@@ -166,7 +175,7 @@ def _run(
             format = Format.JSON if name == "rejected" else target.format
             running[name] = _start(frame, name, format, target)
         with screen() as show:
-            return _watch(running, folders, options.time, target, stopped, show)
+            _watch(running, _unreadable(folders, target), stopped, totals, show)
     finally:
         for one in running.values():
             one.stop()
@@ -192,28 +201,27 @@ def _start(frame: DataFrame, name: str, format: Format, target: StreamTarget) ->
     return writer.start(str(_sinks(target)[name]))
 
 
+def _unreadable(folders: Sequence[Folder], target: StreamTarget) -> Unreadable:
+    checked = [Path(f.path) for f in folders if f.is_local and f.format is Format.PARQUET]
+    log, listed = target.place("matches") / "sources", target.rejected / FILES
+    return Unreadable(checked, log, listed, target.checkpoint / "checked.json")
+
+
 def _watch(
     running: Mapping[str, StreamingQuery],
-    folders: Sequence[Folder],
-    time: str,
-    target: StreamTarget,
+    unreadable: Unreadable,
     stopped: threading.Event,
+    totals: Totals,
     show: Show,
-) -> Totals:
+) -> None:
     """Show how it goes, until all are done, one fails, or it is told to stop."""
-    totals = Totals(isinstance(folders[0].schema[time].dataType, t.IntegralType))
-    unreadable = None
-    if any(f.is_local and f.format is Format.PARQUET for f in folders):
-        log, listed = target.place("matches") / "sources", target.rejected / FILES
-        unreadable = Unreadable(log, listed, target.checkpoint / "checked.json")
     reports = {name: Reports(one) for name, one in running.items()}
     ended = False
     while not ended:
         ended = stopped.wait(_POLL_SECONDS) or not any(q.isActive for q in running.values())
         for report in reports["matches"].new():
             totals.add(status(report))
-            if unreadable is not None:
-                totals.files += unreadable.look(report)
+            totals.files += unreadable.look(report)
         if "timeouts" in reports:
             totals.timeouts += sum(status(r).matches for r in reports["timeouts"].new())
         if totals.batches:
@@ -221,7 +229,6 @@ def _watch(
         for one in running.values():
             if (error := one.exception()) is not None:
                 raise error
-    return totals
 
 
 class Reports:
@@ -258,6 +265,17 @@ def errors_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(own, STDERR)
         os.close(own)
+
+
+@contextmanager
+def ends_with(stopped: threading.Event) -> Iterator[None]:
+    """A signal often goes to all processes at once, and Spark's may end first. What fails after it
+    has come is no failure."""
+    try:
+        yield
+    except Exception:
+        if not stopped.is_set():
+            raise
 
 
 @contextmanager

@@ -19,10 +19,11 @@ import pyarrow.parquet
 
 
 class Unreadable:
-    """The files found so far, listed in a file. `checked` keeps how far that has come, by source:
-    after a crash it goes on from there."""
+    """The files found so far in the folders, listed in a file. `checked` keeps how far that has
+    come, by source: after a crash it goes on from there."""
 
-    def __init__(self, log: Path, listed: Path, checked: Path) -> None:
+    def __init__(self, folders: Sequence[Path], log: Path, listed: Path, checked: Path) -> None:
+        self._folders = [folder.resolve() for folder in folders]
         self._log, self._listed, self._checked = log, listed, checked
         self._done: dict[str, int] = json.loads(checked.read_text()) if checked.exists() else {}
         lines = listed.read_text().splitlines() if listed.exists() else []
@@ -36,7 +37,11 @@ class Unreadable:
             done = self._done.get(str(number), -1)
             if end <= done:
                 continue
-            taken = dict(entries(self._log / str(number), done, end))
+            taken = {
+                path: batch
+                for path, batch in entries(self._log / str(number), done, end)
+                if any(Path(local_path(path)).is_relative_to(f) for f in self._folders)
+            }
             begin = _offset(source["startOffset"])
             now = [path for path, batch in taken.items() if batch > begin]
             before = [path for path, batch in taken.items() if batch <= begin]
