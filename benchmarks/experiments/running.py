@@ -34,7 +34,7 @@ from benchmarks.experiments.planning import (
     planned,
 )
 from benchmarks.measure import BATCH, PREFIX, WrongAnswer
-from cepheid.engine.run import ROUND
+from cepheid.engine.needs import ROUND
 from cepheid.planner import adapt
 
 Progress = Callable[[str], None]

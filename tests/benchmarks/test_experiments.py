@@ -41,7 +41,7 @@ from benchmarks.experiments.writing import (
 )
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import write_json
-from cepheid.engine.run import ROUND
+from cepheid.engine.needs import ROUND
 
 ALL = (
     *zstream.EXPERIMENTS,

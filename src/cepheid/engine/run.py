@@ -17,10 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.patterns import Delay
-from cepheid.algebra.patterns import walk as walk_pattern
-from cepheid.algebra.query import Clock
+from cepheid.engine import needs
 from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
@@ -30,15 +27,9 @@ from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.state import EngineState, Loaded, codes, recoded, recoded_floors
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree
-from cepheid.language.ast import Exactly
-from cepheid.plan.nodes import Automaton, Filter, Kseq, Leaf, Node, Plan, Run, Stacks, walk
+from cepheid.plan.nodes import Leaf, Node, Plan
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reading import leaves
-
-ROUND = 4096
-"""Rows of a round: small enough for intermediate results to stay in the processor's caches,
-large enough for a round's fixed cost not to count."""
-
 
 COMPILE_AT = 200
 """Rows for which a kernel that isn't known on this machine is not compiled: plain Python is through
@@ -100,14 +91,20 @@ class Engine:
         self._began: float | None = None
         self._started = False  # whether operators have made anything yet
         self._input = schema
-        self._round_size = round_size or _round_size(plan)
+        self._round_size = round_size or needs.round_size(plan)
         self._ticker = Ticker(plan)
-        self._longest = _longest(plan)
+        self._longest = needs.longest(plan)
         # Where ends are moved among tie-breaks, positions are ranks among all there are.
-        self._at_once = _tie(plan) is not None
+        self._at_once = needs.tie(plan) is not None
         store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
         self.context = Context(
-            store, _reach(plan), jit, _in_time(plan), _tie(plan), plan.limit, compile_at
+            store,
+            needs.reach(plan),
+            jit,
+            needs.in_time(plan),
+            needs.tie(plan),
+            plan.limit,
+            compile_at,
         )
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         self._window = None if plan.limit is None else Window(plan, self.context, self.leaves)
@@ -464,57 +461,3 @@ class Engine:
             replans=advisor.replans if advisor else (),
             shed=counts.shed,
         )
-
-
-def _longest(plan: Plan) -> int | None:
-    """Events that last as long as this take part in nothing. Joins would find that out by
-    themselves, but a match may be a single event. They still stand between the events of a run,
-    and what `=> !Q` forbids may be longer than the window."""
-    if plan.schema.start is None or plan.window is None:
-        return None
-    nodes = (node for root in plan.alternatives for node in walk(root))
-    return None if any(_looks_at_all(node) for node in nodes) else plan.window.size
-
-
-def _looks_at_all(node: Node) -> bool:
-    match node:
-        case Automaton() | Run():
-            return True
-        case Kseq():
-            return isinstance(node.quantifier, Exactly)
-        case _:
-            return False
-
-
-def _round_size(plan: Plan) -> int:
-    """Automata lay their rows out anew for every round: the fewer, the better. Stacks alone have
-    no intermediate results to keep in the caches."""
-    nodes = (node for root in plan.alternatives for node in walk(root))
-    if any(isinstance(node, Automaton) for node in nodes):
-        return FOREVER
-    return 4 * ROUND if all(isinstance(r, Stacks) for r in plan.alternatives) else ROUND
-
-
-def _in_time(plan: Plan) -> bool:
-    return plan.window is None or plan.window.clock is Clock.TIME
-
-
-def _tie(plan: Plan) -> Attribute | None:
-    """The tie-break column, where its values and not only their order count: delays move ends."""
-    tie = plan.schema.tie
-    nodes = (node for root in plan.alternatives for node in walk(root))
-    moved = any(
-        isinstance(pattern, Delay)
-        for node in nodes
-        if isinstance(node, Automaton)
-        for pattern in walk_pattern(node.pattern)
-    )
-    return Attribute("", tie, plan.schema.columns[tie]) if tie is not None and moved else None
-
-
-def _reach(plan: Plan) -> int:
-    """The window; matches of one event need none, and nothing is kept for them."""
-    if plan.window is not None:
-        return plan.window.size
-    nodes = (node for root in plan.alternatives for node in walk(root))
-    return 1 if all(isinstance(node, Leaf | Filter) for node in nodes) else FOREVER

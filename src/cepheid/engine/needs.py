@@ -1,0 +1,69 @@
+"""What a plan asks of the engine that runs it: how far back, by which clock, in what rounds."""
+
+from __future__ import annotations
+
+from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.patterns import Delay
+from cepheid.algebra.patterns import walk as walk_pattern
+from cepheid.algebra.query import Clock
+from cepheid.engine.operators import FOREVER
+from cepheid.language.ast import Exactly
+from cepheid.plan.nodes import Automaton, Filter, Kseq, Leaf, Node, Plan, Run, Stacks, walk
+
+ROUND = 4096
+"""Rows of a round: small enough for intermediate results to stay in the processor's caches,
+large enough for a round's fixed cost not to count."""
+
+
+def longest(plan: Plan) -> int | None:
+    """Events that last as long as this take part in nothing. Joins would find that out by
+    themselves, but a match may be a single event. They still stand between the events of a run,
+    and what `=> !Q` forbids may be longer than the window."""
+    if plan.schema.start is None or plan.window is None:
+        return None
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return None if any(_looks_at_all(node) for node in nodes) else plan.window.size
+
+
+def _looks_at_all(node: Node) -> bool:
+    match node:
+        case Automaton() | Run():
+            return True
+        case Kseq():
+            return isinstance(node.quantifier, Exactly)
+        case _:
+            return False
+
+
+def round_size(plan: Plan) -> int:
+    """Automata lay their rows out anew for every round: the fewer, the better. Stacks alone have
+    no intermediate results to keep in the caches."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    if any(isinstance(node, Automaton) for node in nodes):
+        return FOREVER
+    return 4 * ROUND if all(isinstance(r, Stacks) for r in plan.alternatives) else ROUND
+
+
+def in_time(plan: Plan) -> bool:
+    return plan.window is None or plan.window.clock is Clock.TIME
+
+
+def tie(plan: Plan) -> Attribute | None:
+    """The tie-break column, where its values and not only their order count: delays move ends."""
+    tie = plan.schema.tie
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    moved = any(
+        isinstance(pattern, Delay)
+        for node in nodes
+        if isinstance(node, Automaton)
+        for pattern in walk_pattern(node.pattern)
+    )
+    return Attribute("", tie, plan.schema.columns[tie]) if tie is not None and moved else None
+
+
+def reach(plan: Plan) -> int:
+    """The window; matches of one event need none, and nothing is kept for them."""
+    if plan.window is not None:
+        return plan.window.size
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    return 1 if all(isinstance(node, Leaf | Filter) for node in nodes) else FOREVER
