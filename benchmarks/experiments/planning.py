@@ -11,7 +11,8 @@ import pyarrow as pa
 import cepheid as cep
 from benchmarks.cases import Workload
 from benchmarks.experiments.experiment import Way
-from cepheid.engine.run import ROUND, Engine
+from cepheid.engine.needs import ROUND
+from cepheid.engine.run import Engine
 from cepheid.plan.nodes import Leaf
 from cepheid.planner.planned import Planned
 from cepheid.planner.search import search
