@@ -82,6 +82,7 @@ def test_the_whole_object() -> None:
         "run": {
             "events": 20,
             "rejected": 1,
+            "shed": 0,
             "matches": 9,
             "rounds": 2,
             "idle": 1,
