@@ -140,14 +140,15 @@ BUSY = "Python worker failed to connect back"
 after any failure, the same command goes on."""
 
 
-def finished(*more: str) -> subprocess.CompletedProcess[str]:
+def finished(*more: str, attempts: int = 3) -> subprocess.CompletedProcess[str]:
     """The command with the files that are there."""
     command = [*COMMAND, *ON_ONE_CORE, "--trigger", "once", *more]
     done = subprocess.run(command, capture_output=True, text=True)
-    return finished(*more) if BUSY in done.stderr else done
+    again = BUSY in done.stderr and attempts > 1
+    return finished(*more, attempts=attempts - 1) if again else done
 
 
-def stopped_after_a_batch(log: Path) -> str:
+def stopped_after_a_batch(log: Path, attempts: int = 3) -> str:
     """What the command prints if Ctrl-C is pressed after its first batch."""
     with log.open("wb") as file:
         running = subprocess.Popen(
@@ -155,8 +156,8 @@ def stopped_after_a_batch(log: Path) -> str:
         )
     while running.poll() is None and "batch 1 " not in log.read_text():
         time.sleep(0.2)
-    if BUSY in log.read_text():
-        return stopped_after_a_batch(log)
+    if BUSY in log.read_text() and attempts > 1:
+        return stopped_after_a_batch(log, attempts - 1)
     os.killpg(running.pid, signal.SIGINT)  # as the terminal does: to the JVM and its workers, too
     assert running.wait(120) == 0, log.read_text()
     return log.read_text()
