@@ -30,7 +30,7 @@ from tests.properties.strategies import cases as random_cases
 from tests.properties.test_durations import lasting
 from tests.properties.test_engine import setups
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "150"))
 
 SETUPS = [
     Setup(),

@@ -30,7 +30,7 @@ from tests.oracle.match import matches
 from tests.properties.strategies import cases as random_cases
 from tests.properties.test_engine import setups, text, trees
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "120"))
 MODES: tuple[Propagation, ...] = ("push", "lazy", "pull", "pass-down")
 ASKING: tuple[Propagation, ...] = ("pull", "pass-down")
 ROUNDS = (1, 3, 7, 4096)

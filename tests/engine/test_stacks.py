@@ -33,7 +33,7 @@ from tests.oracle.match import matches
 from tests.properties.full_strategies import durations
 from tests.properties.strategies import COLUMNS, Queries, streams
 
-EXAMPLES = max(1, int(os.environ.get("CEPHEID_EXAMPLES", "2000")) // 10)
+EXAMPLES = max(1, int(os.environ.get("CEPHEID_EXAMPLES", "1000")) // 10)
 
 SETUPS = [
     Setup(),

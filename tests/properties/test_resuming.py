@@ -34,7 +34,7 @@ from tests.properties.strategies import cases
 from tests.properties.test_engine import setups as tree_setups
 from tests.properties.test_full import setups as full_setups
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "120"))
 
 TURNS = st.lists(st.sampled_from(("stay", "anew", "stale")), min_size=1, max_size=4)
 """After a batch: go on with the same engine, with a new one, or with the one before the last."""

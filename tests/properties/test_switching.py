@@ -22,7 +22,7 @@ from tests.oracle.match import matches
 from tests.properties.strategies import cases
 from tests.properties.test_engine import setups
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "125"))
 
 
 @settings(

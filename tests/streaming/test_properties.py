@@ -22,7 +22,7 @@ from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
 from tests.streaming.simulation import Weather, matches_of, run
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "120"))
 
 relaxed = settings(
     max_examples=EXAMPLES,
