@@ -42,8 +42,9 @@ def main() -> int:
     given = arguments()
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 160)
     shown: list[Record] = []
+    config = soak.CONFIG if given.kind == "soak" else None
     try:
-        with console.status("starting") as status, session() as spark:
+        with console.status("starting") as status, session(config) as spark:
             if given.kind == "speed":
                 setup = speed.Setup(spark, status.update, given.turns, given.quick)
                 for figures in speed.measure(given.parts, setup):

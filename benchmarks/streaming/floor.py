@@ -24,7 +24,7 @@ from cepheid.plan.reading import columns_of
 from cepheid.spark.streaming import pipeline
 from cepheid.spark.streaming.packing import DATA, to_bytes
 from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import NO_REPORT, report_row
+from cepheid.spark.streaming.reports import COUNTS, NO_REPORT, report_row
 from cepheid.streaming import Report
 from cepheid.streaming.cells import framed, unframed
 from cepheid.streaming.log import Log, Segment
@@ -49,7 +49,9 @@ class Storing(Processor):
         header = {"next": log.next_number, "rows": [asdict(s) for s in log.segments]}
         self._cells.set_header(framed(json.dumps(header).encode()))
         held = sum(segment.rows for segment in log.segments)
-        yield report_row(number, Report(table.num_rows, 0, 0, held, log.size, 0))
+        nothing = dict.fromkeys(COUNTS, 0)
+        report = Report(**nothing | {"events": table.num_rows, "rows": held, "size": log.size})
+        yield report_row(number, report)
 
     def _log(self) -> Log:
         header = self._cells.header()

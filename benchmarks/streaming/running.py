@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -83,9 +83,9 @@ class Progress(StreamingQueryListener):
 
 
 @contextmanager
-def session() -> Iterator[SparkSession]:
+def session(config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-    spark = local_session(f"local[{CORES}]", app="cepheid benchmarks")
+    spark = local_session(f"local[{CORES}]", app="cepheid benchmarks", config=config)
     try:
         yield spark
     finally:

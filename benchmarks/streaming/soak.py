@@ -33,6 +33,8 @@ WINDOW = 500_000
 
 CARDS = 100_000
 FLAT = 1.2
+CONFIG = {"spark.driver.defaultJavaOptions": "-Xms1g -XX:+AlwaysPreTouch"}
+"""Java takes its heap when it starts: what it takes later isn't heap that was only unused."""
 
 _HOURS_12 = 12 * 3_600_000_000
 _STEP = _HOURS_12 // WINDOW
@@ -101,7 +103,7 @@ def count(total: int, part: int = 5_000_000) -> int:
 @dataclass(frozen=True)
 class Sample:
     """After a batch: seconds since the start, events and matches so far, what the batch took, what
-    is held, and the megabytes of each kind of process."""
+    is held, the megabytes of each kind of process, and how many workers there are."""
 
     seconds: float
     batch: int
@@ -111,33 +113,34 @@ class Sample:
     cpu: float
     rows: int
     size: int
-    java: float
-    driver: float
-    workers: float
+    java: int
+    driver: int
+    workers: int
+    processes: int
 
 
-def memory() -> tuple[float, float, float]:
-    """Resident megabytes of Spark's Java, of this process, and of the Python workers, of which
-    those that share pages share their count, too."""
-    java = workers = 0.0
+def memory() -> dict[str, int]:
+    """Megabytes of Spark's Java, of this process, and of the Python workers. Pages that several
+    processes share are counted once; those of files, which the system may drop, not at all."""
+    java = workers = processes = 0
     for process in _descendants(os.getpid()):
         try:
             name = Path(f"/proc/{process}/comm").read_text().strip()
-            size = _proportional(process)
+            size = _anonymous(process)
         except OSError:
             continue  # it has just ended
         if name == "java":
             java += size
         elif "python" in name:
-            workers += size
-    return java, _proportional(os.getpid()), workers
+            workers, processes = workers + size, processes + 1
+    driver = _anonymous(os.getpid())
+    return {"java": java, "driver": driver, "workers": workers, "processes": processes}
 
 
-def _proportional(process: int) -> float:
-    for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) / 1024
-    raise OSError(process)
+def _anonymous(process: int) -> int:
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    sizes = dict(line.split(":", 1) for line in lines[1:])
+    return int(sizes["Pss_Anon"].split()[0]) >> 10
 
 
 def _descendants(process: int) -> Iterator[int]:
@@ -169,7 +172,7 @@ def soak(
             cpu=round(batch.time.cpu, 2),
             rows=batch.rows,
             size=batch.size,
-            **dict(zip(("java", "driver", "workers"), map(round, memory()), strict=True)),
+            **memory(),
         )
         samples.append(sample)
         tell(f"{sample.seconds / 60:.1f} minutes, {short(sample.events)} events")

@@ -98,14 +98,14 @@ def test_matches_without_an_end_are_counted_by_definition(monkeypatch: pytest.Mo
 
 def samples(growth: float) -> list[Sample]:
     """A run in which the workers' memory grows so much per batch."""
-    first = Sample(0, 0, 0, 0, 1.0, 1.5, 100, 1_000, 900, 150, 300)
+    first = Sample(0, 0, 0, 0, 1.0, 1.5, 100, 1_000, 900, 150, 300, 4)
     return [
         replace(
             first,
             seconds=2.0 * n,
             batch=n,
             events=soak.BATCH * (n + 1),
-            workers=300 + growth * n,
+            workers=300 + round(growth * n),
         )
         for n in range(120)
     ]
