@@ -1,7 +1,8 @@
 """The floor that matching is measured from: the same stateful pipeline, storing without matching.
 
 Reading, filtering, packing, shuffling and the state store are as for a query: rows are written as
-one segment for each batch and bucket, and dropped when the window has passed them. `Forwarding`
+one segment for each batch and bucket, of a long batch only those that the window hasn't passed,
+and dropped when it has passed them. `Forwarding`
 also hands every row on, as what has the place of an engine in an endless stream does; `Storing`
 returns nothing, and is the least that any stateful operator can cost.
 """
@@ -43,9 +44,11 @@ class Storing(Processor):
             yield from self._passed_on(table)
             plan = self.job.prepared.plan
             assert plan.window is not None
-            last = pc.max(table[plan.schema.time]).value
-            log.drop(self._cells, last - plan.window.size)
-            log.append(self._cells, table, 0, last, 0)
+            at = pc.cast(table[plan.schema.time], pa.int64())
+            last, size = pc.max(at).as_py(), plan.window.size
+            log.drop(self._cells, last - size)
+            # Of a batch that is longer than the window, no engine has to keep all.
+            log.append(self._cells, table.filter(pc.greater(at, last - size)), 0, last, 0)
         header = {"next": log.next_number, "rows": [asdict(s) for s in log.segments]}
         self._cells.set_header(framed(json.dumps(header).encode()))
         held = sum(segment.rows for segment in log.segments)

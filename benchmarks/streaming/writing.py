@@ -79,7 +79,8 @@ def markdown(figures: Record) -> str:
             "is full, against the last one:"
         )
     else:
-        parts.append(f"`python -m benchmarks.streaming speed {figures['name']}`")
+        turns = f" --turns {figures['turns']}"
+        parts.append(f"`python -m benchmarks.streaming speed {figures['name']}{turns}`")
     for table in figures["tables"]:
         lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
         parts.append(f"{table['title'].capitalize()}:")
