@@ -29,7 +29,7 @@ from tests.properties.test_full import setups as full_setups
 from tests.streaming.simulation import Weather, matches_of, run
 from tests.streaming.test_properties import ENGINES, WEATHER
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "60"))
 
 relaxed = settings(
     max_examples=EXAMPLES,
