@@ -46,6 +46,7 @@ def test_plain_sql_and_the_engine_find_as_many(stream: Stream, query: str) -> No
     assert stream.matches(query) == found
 
 
+@pytest.mark.slow
 def test_every_way_gets_all_events(stream: Stream) -> None:
     relevant = duckdb.sql(
         f"SELECT count(*) FROM '{stream.files()}/*.parquet' "

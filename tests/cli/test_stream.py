@@ -193,6 +193,7 @@ def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
     assert "20 seconds" in sentence and "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow
 def test_bad_lines_and_timeouts(place: Path) -> None:
     lines = [
         {"ts": "2026-01-31T12:00:00Z", "type": "A", "id": 1, "x": 1},

@@ -39,6 +39,7 @@ def test_keys_that_are_buckets_have_no_first_one() -> None:
     assert packed[BUCKET].to_pylist() == ["a"]
 
 
+@pytest.mark.classic
 def test_another_number_of_buckets_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """Also by events of a bucket that there was none of before."""
     schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "id": pa.int64()})

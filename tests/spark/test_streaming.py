@@ -152,6 +152,7 @@ def test_streams_released_by_others_and_single_events(spark: SparkSession, tmp_p
     assert sorted(row["n"] for row in outcome.matches["single"]) == [2, 3, 4]
 
 
+@pytest.mark.classic
 def test_all_in_one_bucket_is_said(spark: SparkSession, tmp_path: Path) -> None:
     write([pa.table({"ts": [1], "id": [1]})], tmp_path)
     stream = spark.readStream.schema("ts long, id long").parquet(str(tmp_path))

@@ -55,6 +55,7 @@ def test_every_streaming_example_is_tested() -> None:
     assert [p.name for p in EXAMPLES.glob("*.py")] == ["fraud_stream.py"]
 
 
+@pytest.mark.classic
 def test_fraud_stream(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +89,7 @@ def write_readings(folder: Path) -> None:
         os.utime(path, (number, number))
 
 
+@pytest.mark.classic
 def test_the_page_prints_what_it_says(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
