@@ -16,6 +16,8 @@ from cepheid.cli.files import Format
 from cepheid.cli.stream_source import folder_format, open_folders, read_folder, read_rejected
 from cepheid.errors import DataError
 
+pytestmark = pytest.mark.classic
+
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 GOOD = [{"ts": "2026-01-31T12:00:00Z", "id": 1, "x": 2.5}, {"ts": "2026-01-31T12:00:01Z", "id": 2}]
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.int64(), "x": pa.float64()})

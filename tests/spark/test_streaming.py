@@ -124,6 +124,7 @@ def at(*seconds: int | None) -> pa.Array:
     return pa.array([None if s is None else s * 10**6 for s in seconds], pa.int64()).cast(SECOND)
 
 
+@pytest.mark.classic
 def test_streams_released_by_others_and_single_events(spark: SparkSession, tmp_path: Path) -> None:
     """Several streams as a dict, in which time goes on by the events of one, even of no class; and
     queries in which a match is one event."""

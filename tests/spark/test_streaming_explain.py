@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import cepheid as cep
 
+pytestmark = pytest.mark.classic
+
 KEYED = "PATTERN A a ; B b WHERE [user] WITHIN 10 seconds"
 
 
