@@ -50,7 +50,7 @@ CONSTRUCTS = (
 
 
 def test_full_cases_match_often_and_with_every_construct() -> None:
-    """What is drawn also depends on the modules that are loaded: rare constructs get some rounds."""
+    """What is drawn also depends on which modules are loaded: rare constructs get more rounds."""
     found: list[str] = []
 
     def search(case: Case) -> None:
