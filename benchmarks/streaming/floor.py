@@ -23,11 +23,11 @@ import cepheid as cep
 from cepheid.plan.nodes import Plan
 from cepheid.plan.reading import columns_of
 from cepheid.spark.streaming import pipeline
-from cepheid.spark.streaming.packing import DATA, to_bytes
+from cepheid.spark.streaming.packing import DATA
 from cepheid.spark.streaming.processor import Processor
 from cepheid.spark.streaming.reports import COUNTS, NO_REPORT, report_row
 from cepheid.streaming import Report
-from cepheid.streaming.cells import framed, unframed
+from cepheid.streaming.cells import arrow_bytes, framed, unframed
 from cepheid.streaming.log import Log, Segment
 
 
@@ -73,7 +73,7 @@ class Forwarding(Storing):
     def _passed_on(self, table: pa.Table) -> Iterator[pd.DataFrame]:
         rows = table.select(_returned(self.job.prepared.plan))
         for batch in rows.combine_chunks().to_batches():
-            yield pd.DataFrame({DATA: [to_bytes(batch)], **NO_REPORT})
+            yield pd.DataFrame({DATA: [arrow_bytes(batch)], **NO_REPORT})
 
 
 def stored(processor: type[Processor], events: Any, query: str, **options: Any) -> Any:

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 import cepheid as cep
 from cepheid.spark.salts import salts
-from cepheid.spark.streaming.packing import BUCKET, DATA, FIRST, from_bytes, packing
+from cepheid.spark.streaming.packing import BUCKET, DATA, FIRST, packing
+from cepheid.streaming.cells import table_of
 from tests.spark.streaming_harness import one_partition, read, write
 
 QUERY = "PATTERN A a ; B b WHERE [id] WITHIN 100 RETURN a.id"
@@ -20,10 +21,8 @@ QUERY = "PATTERN A a ; B b WHERE [id] WITHIN 100 RETURN a.id"
 def test_rows_are_packed_by_bucket_in_their_order() -> None:
     batch = pa.record_batch({"ts": [1, 2, 3, 4], BUCKET: pa.array([7, 0, 7, 0], pa.int32())})
     (packed,) = packing(pa.int32())(iter([batch]))
-    rows = {
-        row[BUCKET]: [b.to_pydict() for b in from_bytes(row[DATA])] for row in packed.to_pylist()
-    }
-    assert rows == {7: [{"ts": [1, 3]}], 0: [{"ts": [2, 4]}]}
+    rows = {row[BUCKET]: table_of(row[DATA]).to_pydict() for row in packed.to_pylist()}
+    assert rows == {7: {"ts": [1, 3]}, 0: {"ts": [2, 4]}}
 
 
 def test_the_first_bucket_hears_of_every_batch() -> None:

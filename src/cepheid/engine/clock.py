@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock
-from cepheid.engine.columns import microseconds
+from cepheid.engine.columns import decoded, microseconds
 from cepheid.errors import DataError
 from cepheid.plan.nodes import Plan
 
@@ -66,11 +66,7 @@ def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> p
         return pc.is_null(ends) if ends.null_count else None
     starts = rows.column(start)
     missing = pc.or_(pc.is_null(ends), pc.is_null(starts))
-    return pc.or_(missing, pc.fill_null(pc.greater(_plain(starts), _plain(ends)), False))
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return pc.or_(missing, pc.fill_null(pc.greater(decoded(starts), decoded(ends)), False))
 
 
 @dataclass(frozen=True)
@@ -240,8 +236,7 @@ class Ticker:
 
 def _differs(column: pa.Array, before: pa.Array) -> NDArray[np.bool_]:
     """Where two columns differ; NULL is like NULL, and NaN like NaN."""
-    if pa.types.is_dictionary(column.type):
-        column, before = (a.cast(column.type.value_type) for a in (column, before))
+    column, before = decoded(column), decoded(before)
     unequal = pc.fill_null(pc.not_equal(column, before), False)
     if pa.types.is_floating(column.type):
         both = pc.and_(pc.is_nan(column), pc.is_nan(before))

@@ -145,6 +145,11 @@ class Interner:
         self._strings = None
 
 
+def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The values of a dictionary array, one by one; others as they are."""
+    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+
+
 def without_dictionary_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A dictionary may hold NULL as one of its values; then the array is encoded anew, so that
     NULL looks the same everywhere."""

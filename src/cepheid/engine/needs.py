@@ -8,7 +8,18 @@ from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import Clock
 from cepheid.engine.operators import FOREVER
 from cepheid.language.ast import Exactly
-from cepheid.plan.nodes import Automaton, Filter, Kseq, Leaf, Node, Plan, Run, Stacks, walk
+from cepheid.plan.nodes import (
+    Automaton,
+    Filter,
+    Kseq,
+    Leaf,
+    Node,
+    Plan,
+    Run,
+    Stacks,
+    has_automaton,
+    walk,
+)
 
 ROUND = 4096
 """Rows of a round: small enough for intermediate results to stay in the processor's caches,
@@ -38,8 +49,7 @@ def _looks_at_all(node: Node) -> bool:
 def round_size(plan: Plan) -> int:
     """Automata lay their rows out anew for every round: the fewer, the better. Stacks alone have
     no intermediate results to keep in the caches."""
-    nodes = (node for root in plan.alternatives for node in walk(root))
-    if any(isinstance(node, Automaton) for node in nodes):
+    if has_automaton(plan):
         return FOREVER
     return 4 * ROUND if all(isinstance(r, Stacks) for r in plan.alternatives) else ROUND
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.query import Clock
+from cepheid.engine.columns import decoded
 from cepheid.plan.nodes import Plan
 
 
@@ -27,17 +28,11 @@ def in_order(plan: Plan, table: pa.Table) -> pa.Table:
         columns = {}
         for n in names:
             columns[f"{n} is there"] = pc.is_valid(table[n])
-            columns[n] = _sortable(table[n])
+            columns[n] = decoded(table[n])
         columns[""] = pa.array(np.arange(table.num_rows))
         order = pc.sort_indices(pa.table(columns), sort_keys=[(n, "ascending") for n in columns])
         table = table.take(order)
     return table
-
-
-def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
 
 
 def _sorted(table: pa.Table, names: list[str]) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.types import Type
 from cepheid.engine.classes import Mask
 from cepheid.engine.clock import Numbering, Ticks
+from cepheid.engine.columns import decoded
 from cepheid.engine.limits import Floors
 from cepheid.engine.operators import Horizon
 from cepheid.engine.sink import Choice
@@ -61,7 +62,7 @@ class EngineState:
 
 def as_table(loaded: Loaded, names: Sequence[str]) -> pa.Table:
     """The rows with these columns only, and everything else that is known of them."""
-    columns: dict[str, pa.Array] = {n: _plain(loaded.batch.column(n)) for n in names}
+    columns: dict[str, pa.Array] = {n: decoded(loaded.batch.column(n)) for n in names}
     ticks = loaded.ticks
     columns[_TIME], columns[_POSITION] = pa.array(ticks.time), pa.array(ticks.position)
     if ticks.clock is not ticks.time:
@@ -93,10 +94,6 @@ def from_table(table: pa.Table, classes: int) -> Loaded:
     names = [n for n in batch.schema.names if n not in _OWN]
     masks = [bits[:, n] != 0 for n in range(classes)]
     return Loaded(batch.select(names), ticks, masks)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
 # ── codes of strings, which every process gives anew ──

@@ -24,6 +24,7 @@ from cepheid.engine.columns import (
     Hash,
     Interner,
     Stored,
+    decoded,
     hashes,
     kernel_values,
 )
@@ -124,7 +125,7 @@ class EventStore:
         for held, values in zip(self._ticks, new, strict=False):  # the starts only if they differ
             held.append(values)
         for name, column in self.returned.items():
-            array = _plain(batch.column(name))
+            array = decoded(batch.column(name))
             if column is None:
                 self.returned[name] = Returned(array)
             else:
@@ -223,12 +224,6 @@ class EventStore:
     def _known(self, column: Column, begin: int) -> Valid | None:
         valid = self.valid[column]
         return None if valid is None else valid[begin:]
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
 def _evaluated(column: Column, batch: pa.RecordBatch) -> pa.Array:

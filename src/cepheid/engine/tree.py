@@ -34,6 +34,7 @@ from cepheid.plan.nodes import (
     Run,
     Seq,
     Stacks,
+    has_automaton,
     waits,
     walk,
 )
@@ -77,9 +78,7 @@ class Tree:
         self.plan = plan
         self.context = context
         # Automata hold the last position back, wherever they stand.
-        nodes = [node for root in plan.alternatives for node in walk(root)]
-        automata = any(isinstance(node, Automaton) for node in nodes)
-        self.waits = automata or any(waits(root) for root in plan.alternatives)
+        self.waits = has_automaton(plan) or any(waits(root) for root in plan.alternatives)
         roots = _standalone(plan.alternatives)
         self.operators, self.roots = build_operators(context, roots, leaves)
         self._capacity = max(1, CAPACITY // len(self.roots))

@@ -281,6 +281,11 @@ def bound(node: Node) -> tuple[str, ...]:
             assert_never(node)
 
 
+def has_automaton(plan: Plan) -> bool:
+    """Whether an automaton runs the query, or a part of it."""
+    return any(isinstance(node, Automaton) for root in plan.alternatives for node in walk(root))
+
+
 def waits(node: Node) -> bool:
     """Whether the node's records are known only when the window has passed."""
     match node:

@@ -11,7 +11,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.engine.run import Engine
 from cepheid.engine.state import Loaded
 from cepheid.options import Options
-from cepheid.plan.nodes import Automaton, Plan, walk
+from cepheid.plan.nodes import Plan, has_automaton
 from cepheid.planner.adapt import Adapter, Adaptive
 from cepheid.planner.cost import cost_of
 from cepheid.planner.figures import check
@@ -76,7 +76,8 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
         limit=options.limit,
     )
     adaptive = None
-    free = options.plan == AUTO and planned.losers and not _has_automaton(planned.plan)
+    # What automata hold can't be handed to another plan.
+    free = options.plan == AUTO and planned.losers and not has_automaton(planned.plan)
     if options.adapt is not None and free:
         adaptive = Adaptive(
             rewritten.query,
@@ -87,12 +88,6 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
             options.engine,
         )
     return Prepared(rewritten, planned, adaptive)
-
-
-def _has_automaton(plan: Plan) -> bool:
-    """What automata hold can't be handed to another plan."""
-    nodes = (node for root in plan.alternatives for node in walk(root))
-    return any(isinstance(node, Automaton) for node in nodes)
 
 
 def analyzed(query: BoundQuery) -> BoundQuery:

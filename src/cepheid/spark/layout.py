@@ -27,7 +27,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
 from cepheid.engine.classes import MOST_CLASSES
 from cepheid.errors import PlanError
 from cepheid.options import Options
-from cepheid.plan.nodes import STREAM, Automaton, Filter, Leaf, Node, Plan, walk
+from cepheid.plan.nodes import STREAM, Filter, Leaf, Node, Plan, has_automaton
 from cepheid.plan.reading import leaves
 from cepheid.planner.bounds import skips, uncut
 from cepheid.spark.expressions import Translator
@@ -210,7 +210,7 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> Parti
     classes = leaves(plan)
     if len(plan.alternatives) > 1 or len(classes) > MOST_CLASSES or _whole_stream(plan):
         return None
-    if not plan.key and (skips(query) or _has_automaton(plan)):
+    if not plan.key and (skips(query) or has_automaton(plan)):
         return None
     if plan.key:
         found = {v: c for v, c in plan.key[0].items() if _hashable(plan, c, translator)}
@@ -224,11 +224,6 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> Parti
     if not chosen:
         return None
     return Partial(tuple(chosen.get(leaf.variable) for leaf in classes))
-
-
-def _has_automaton(plan: Plan) -> bool:
-    nodes = (node for root in plan.alternatives for node in walk(root))
-    return any(isinstance(node, Automaton) for node in nodes)
 
 
 def _places(conjunct: Conjunct) -> tuple[Place, Place] | None:

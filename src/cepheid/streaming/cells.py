@@ -56,13 +56,14 @@ def unframed(data: bytes, what: str) -> memoryview:
     return rest
 
 
-def table_bytes(table: pa.Table) -> bytes:
+def arrow_bytes(rows: pa.Table | pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
 
-def table_of(data: memoryview) -> pa.Table:
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+def table_of(data: pa.Buffer | bytes | memoryview) -> pa.Table:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

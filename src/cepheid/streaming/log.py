@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cepheid.errors import StateError
-from cepheid.streaming.cells import Cells, framed, table_bytes, table_of, unframed
+from cepheid.streaming.cells import Cells, arrow_bytes, framed, table_of, unframed
 
 SMALL = 1 << 14
 """Rows up to which segments are merged."""
@@ -54,7 +54,7 @@ class Log:
             table = pa.concat_tables([rows, table])
             first, last = before.first + past, max(before.last, last)
             cells.remove_segment(before.number)
-        data = framed(table_bytes(table))
+        data = framed(arrow_bytes(table.combine_chunks()))
         cells.set_segment(self.next_number, data)
         own = Segment(self.next_number, first, table.num_rows, last, len(data))
         self.segments.append(own)

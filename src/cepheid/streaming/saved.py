@@ -21,7 +21,7 @@ from cepheid.engine.operators import Horizon
 from cepheid.engine.sink import Choice, Held
 from cepheid.engine.skipping import Considered, together
 from cepheid.engine.state import EngineState
-from cepheid.streaming.cells import framed, table_bytes, table_of, unframed
+from cepheid.streaming.cells import arrow_bytes, framed, table_of, unframed
 from cepheid.streaming.log import Segment
 from cepheid.streaming.signature import Signature
 
@@ -64,7 +64,7 @@ class Saved:
 def encode(saved: Saved, token: bytes) -> bytes:
     """The header."""
     parts = _parts(saved.engine)
-    blobs = {name: table_bytes(table) for name, table in parts.items()}
+    blobs = {name: arrow_bytes(table.combine_chunks()) for name, table in parts.items()}
     meta: dict[str, Any] = {
         **{name: getattr(saved, name) for name in _PLAIN},
         **{name: [asdict(item) for item in getattr(saved, name)] for name in _LISTS},

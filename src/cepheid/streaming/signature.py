@@ -9,7 +9,7 @@ import pyarrow as pa
 from cepheid.algebra.text import expression_text, query_text
 from cepheid.errors import StateError
 from cepheid.language.ast import Skip
-from cepheid.plan.nodes import Automaton, Plan, waits, walk
+from cepheid.plan.nodes import Plan, has_automaton, waits
 from cepheid.plan.reading import columns_of, leaves
 from cepheid.plan.text import plan_text, settings
 from cepheid.planner import Prepared
@@ -22,17 +22,14 @@ def signature(prepared: Prepared) -> Signature:
     """Of a query as it is run. RETURN and the plan may change; but what a waiting negation waits
     for, and what an automaton holds back, are a part of the state."""
     plan, query = prepared.plan, prepared.query
-    found = {
-        name: text for line in query_text(query).splitlines() for name, text in [_clause(line)]
-    }
+    found = dict(map(_clause, query_text(query).splitlines()))
     found |= {name: text for name, text in settings(plan) if name == "after match"}
     found |= _columns(plan)
     for leaf in leaves(plan):
         filters = " AND ".join(expression_text(f) for f in leaf.filters)
         types = " | ".join(plan.variables[leaf.variable].types)
         found[f"class {leaf.variable}"] = f"{types or 'every event'} {filters}".strip()
-    nodes = [node for root in plan.alternatives for node in walk(root)]
-    if any(isinstance(node, Automaton) for node in nodes):
+    if has_automaton(plan):
         found["plan"] = plan_text(plan)
     elif any(waits(root) for root in plan.alternatives):
         top = any(choice.top for choice in prepared.planned.winner.choices)

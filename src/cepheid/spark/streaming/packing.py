@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.spark.worker import ROWS, gather
+from cepheid.streaming.cells import arrow_bytes, table_of
 
 BUCKET, DATA = "bucket", "data"
 
@@ -35,7 +36,7 @@ def packing(bucket: pa.DataType) -> Mapped:
             parts = dict(_by_bucket(batch))
             if pa.types.is_integer(bucket):
                 parts.setdefault(FIRST, batch.slice(0, 0).drop_columns([BUCKET]))
-            data = pa.array([to_bytes(part) for part in parts.values()], pa.binary())
+            data = pa.array([arrow_bytes(part) for part in parts.values()], pa.binary())
             yield pa.record_batch([pa.array(list(parts), bucket), data], schema)
 
     return pack
@@ -60,17 +61,4 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for data in batch.column(DATA):
             if data.is_valid:
-                yield from from_bytes(data.as_buffer())
-
-
-def to_bytes(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def from_bytes(data: pa.Buffer | bytes) -> Iterator[pa.RecordBatch]:
-    with pa.ipc.open_stream(data) as reader:
-        yield from reader
+                yield from table_of(data.as_buffer()).to_batches()

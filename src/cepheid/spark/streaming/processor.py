@@ -11,10 +11,11 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from cepheid.spark.streaming.packing import DATA, from_bytes, to_bytes
+from cepheid.spark.streaming.packing import DATA
 from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming import Bucket, Job, open_bucket
+from cepheid.streaming.cells import arrow_bytes, table_of
 
 WARM = 256
 """Buckets that a worker keeps in memory."""
@@ -62,7 +63,7 @@ class Processor(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
         packed = chain.from_iterable(frame[DATA] for frame in rows)
-        batches = chain.from_iterable(from_bytes(data) for data in packed)
+        batches = chain.from_iterable(table_of(data).to_batches() for data in packed)
         yield from self._step(key[0], batches, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(
@@ -81,7 +82,7 @@ class Processor(StatefulProcessor):
         schema = self.job.schema
         rows = (batch.cast(schema) for batch in batches)
         for matches in bucket.step(rows, self.watermark.ticks(reached)):
-            yield pd.DataFrame({DATA: [to_bytes(matches)], **NO_REPORT})
+            yield pd.DataFrame({DATA: [arrow_bytes(matches)], **NO_REPORT})
         bucket.save(self._cells)
         if bucket.waits:
             self._handle.registerTimer(reached + 1)

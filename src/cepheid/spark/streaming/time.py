@@ -24,6 +24,7 @@ DELAY = "spark.watermarkDelayMs"
 _COLUMN = "__time"
 _MOVED = 1 << 52
 _FIRST = -(1 << 61)
+"""Before all times, but after what a bucket has that has seen none (`cepheid.streaming.bucket`)."""
 
 
 @dataclass(frozen=True)
