@@ -14,7 +14,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
-from cepheid.language import ast, parse, render
+from cepheid.language import ast, parse_source, render
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options
 from cepheid.plan.profile import Profile
@@ -27,7 +27,8 @@ Data = TypeVar("Data")
 
 @dataclass(frozen=True)
 class Query:
-    """A parsed query: immutable, picklable, reusable on any data.
+    """A parsed query: immutable, picklable, reusable on any data. `name`, `line` and `column` are
+    where its text begins, as messages tell it.
 
     >>> query = Query("PATTERN A a ; B b WHERE a.id = b.id WITHIN 10 RETURN a.id")
     >>> print(query)
@@ -39,13 +40,20 @@ class Query:
 
     text: str
     name: str = "query"
+    line: int = field(default=1, repr=False, compare=False)
+    column: int = field(default=1, repr=False, compare=False)
     syntax: ast.Query = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "syntax", parse(self.text, self.name))
+        object.__setattr__(self, "syntax", parse_source(self.source))
 
     def __str__(self) -> str:
         return render(self.syntax)
+
+    @property
+    def source(self) -> Source:
+        """The text and its place, for messages."""
+        return Source(self.text, self.name, self.line, self.column)
 
     def match(self, data: Data, options: Options | None = None, **named: Any) -> Data:
         """The matches of this query in the data, as the same kind of data; see `match`.
@@ -126,12 +134,11 @@ class Query:
             bound = bind_schema(schema, chosen)
         else:
             bound = bind_streams(schema, chosen)[1]
-        return bind(self.syntax, bound, chosen.params, Source(self.text, self.name))
+        return bind(self.syntax, bound, chosen.params, self.source)
 
     def require_bounds(self, bound: BoundQuery, options: Options) -> None:
         """Refuse to run on data that may never end, if ever more of it might have to be held."""
-        place = Source(self.text, self.name)
-        require_bounds(bound, options.limit, self.syntax.pattern.span, place)
+        require_bounds(bound, options.limit, self.syntax.pattern.span, self.source)
 
     def _prepared(self, data: Any, options: Options) -> tuple[Prepared, local.Source]:
         """The query, ready for in-process data, and that data as Arrow."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN, Sche
 from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import nearest
+from cepheid.language.walking import walk
 from cepheid.options import Options
 
 _UNITS = {
@@ -183,10 +184,10 @@ def assumed(query: ast.Query, options: Options) -> pa.Schema:
     """
     attributes, strings = set[str](), set[str]()
     for expression in _expressions(query):
-        names = [n.name for n in _walk(expression) if isinstance(n, ast.Attribute)]
+        names = [n.name for n in walk(expression) if isinstance(n, ast.Attribute)]
         attributes.update(names)
-        attributes.update(n.attribute for n in _walk(expression) if isinstance(n, ast.KeyTest))
-        for node in _walk(expression):
+        attributes.update(n.attribute for n in walk(expression) if isinstance(n, ast.KeyTest))
+        for node in walk(expression):
             strings.update(_compared_with_strings(node))
     window = query.within
     ticks = not isinstance(window, ast.Duration) or window.unit is ast.Unit.UNITS
@@ -220,17 +221,6 @@ def _compared_with_strings(node: object) -> set[str]:
 
 
 def _expressions(query: ast.Query) -> list[object]:
-    untils = [n.until for n in _walk(query.pattern) if isinstance(n, ast.Closure) and n.until]
+    untils = [n.until for n in walk(query.pattern) if isinstance(n, ast.Closure) and n.until]
     returned = [item.expression for item in query.returns]
     return [e for e in (query.where, query.having, *untils, *returned) if e is not None]
-
-
-def _walk(node: object) -> Iterator[object]:
-    """Every node below, whatever its kind: nodes are dataclasses and tuples of them."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _walk(item)
-    elif is_dataclass(node) and not isinstance(node, ast.Span):
-        yield node
-        for part in fields(node):
-            yield from _walk(getattr(node, part.name))

@@ -22,7 +22,6 @@ from cepheid.algebra.scope import leaves, listed, place_of
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
-from cepheid.language.diagnostics import Source
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.query import Query, is_spark
@@ -114,7 +113,7 @@ def arranged(queries: Sequence[Query], base: Collection[str] | None) -> tuple[St
 
 
 def _findings(query: Query) -> Findings:
-    return Findings(Source(query.text, query.name))
+    return Findings(query.source)
 
 
 def _check_label(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> None:
@@ -237,4 +236,4 @@ def _bound(
     merged, schema = bind_inputs(inputs, options)
     query = step.query
     syntax = replace(query.syntax, streams=())  # they are chosen already
-    return inputs, merged, bind(syntax, schema, options.params, Source(query.text, query.name))
+    return inputs, merged, bind(syntax, schema, options.params, query.source)

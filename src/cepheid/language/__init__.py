@@ -9,7 +9,7 @@ from cepheid.language.names import quoted
 from cepheid.language.render import render, render_expression, render_pattern
 
 if TYPE_CHECKING:
-    from cepheid.language.parser import parse, parse_expression, parse_pattern
+    from cepheid.language.parser import parse, parse_expression, parse_pattern, parse_source
 
 __all__ = [
     "Diagnostic",
@@ -18,6 +18,7 @@ __all__ = [
     "parse",
     "parse_expression",
     "parse_pattern",
+    "parse_source",
     "quoted",
     "render",
     "render_expression",

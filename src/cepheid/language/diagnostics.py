@@ -17,15 +17,19 @@ from cepheid.language.ast import Span
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The query text and the name under which it is shown."""
+    """The query text and the name under which it is shown. `line` and `column` are where the text
+    begins in what has that name: a file may hold several queries."""
 
     text: str
     name: str = "query"
+    line: int = 1
+    column: int = 1
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1."""
-        before = self.text[:offset]
-        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+        before = self.text.count("\n", 0, offset)
+        column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
+        return self.line + before, column if before else self.column + column - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,16 @@ class Diagnostic:
 
     def render(self) -> str:
         line, column = self.source.position(self.span.start)
-        text = self.source.text.split("\n")[line - 1].rstrip("\r")
+        whole = self.source.text
+        begin = whole.rfind("\n", 0, self.span.start) + 1
+        text = whole[begin:].partition("\n")[0].rstrip("\r")
+        before = self.span.start - begin
         # A span over several lines is underlined on its first.
-        width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
+        width = max(1, min(self.span.end - self.span.start, len(text) - before))
         number = str(line)
         gutter = " " * len(number)
         # Tabs are kept, so that the caret stays under its text in any terminal.
-        lead = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
+        lead = "".join("\t" if c == "\t" else " " for c in text[:before])
         caret = f"{lead}{'^' * width} {self.hint}".rstrip()
         return (
             f"{self.code}: {self.message}\n"

@@ -14,9 +14,7 @@ may be the one before, taken for an alias), the unit that doesn't exist.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
@@ -26,24 +24,11 @@ from cepheid.language.build_expression import UNIT_WORDS
 from cepheid.language.diagnostics import nearest
 from cepheid.language.names import CLAUSES, RESERVED
 from cepheid.language.reading import Mistake
+from cepheid.language.words import Word, words_of
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _FORGOTTEN_QUOTE = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
 _SURELY = 0.8  # how alike a word must be to be called a misspelling though it could be a name
-
-_WORDS = re.compile(
-    r"""
-    (?P<space>  \s+ | --[^\n]* | /\*(?:.|\n)*?\*/ )
-  | (?P<open>   /\* )
-  | (?P<string> '(?:[^']|'')*' | "(?:[^"]|"")*" )
-  | (?P<quoted> `(?:[^`]|``)+` )
-  | (?P<quote>  ['"`] )
-  | (?P<word>   [^\W\d]\w* )
-  | (?P<number> :[^\W\d]\w* | \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
-  | (?P<symbol> -> | => | =< | <> | != | <= | >= | == | \|\| | && | . )
-    """,
-    re.VERBOSE,
-)
 
 # Words of other languages, and operators from them, with what we write instead.
 _IN_PATTERN = {
@@ -68,24 +53,13 @@ _IN_CONDITION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    kind: str
-    text: str
-    span: Span
-
-    @property
-    def keyword(self) -> str:
-        return self.text.upper() if self.kind == "word" else ""
-
-
 def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) -> Mistake:
     """The first thing to mend.
 
     `accepted` are the terminals that fit there; `what` was to be read: a query, a pattern,
     an expression.
     """
-    words = [w for w in _split(text) if w.kind != "space"]
+    words = [w for w in words_of(text) if w.kind != "space"]
     if not words:
         return Mistake("CEP101", f"this {what} is empty", Span(0, 0), _example(what))
     ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
@@ -104,16 +78,12 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
     )
 
 
-def _split(text: str) -> list[_Word]:
-    return [_Word(m.lastgroup or "", m[0], Span(*m.span())) for m in _WORDS.finditer(text)]
-
-
 def _example(what: str) -> str:
     examples = {"query": "PATTERN A a ; B b WITHIN 10 minutes", "pattern": "A a ; B b"}
     return f"write one, as in `{examples.get(what, 'a.price > 10')}`"
 
 
-def _unclosed_quote(words: list[_Word], before: list[_Word], here: _Word | None) -> Mistake | None:
+def _unclosed_quote(words: list[Word], before: list[Word], here: Word | None) -> Mistake | None:
     seen = words if here is None else [*before, here]
     quote = next((w for w in seen if w.kind in ("open", "quote")), None)
     if quote is None:
@@ -127,8 +97,8 @@ def _unclosed_quote(words: list[_Word], before: list[_Word], here: _Word | None)
     )
 
 
-def _brackets(words: list[_Word], before: list[_Word], here: _Word | None) -> Mistake | None:
-    stack: list[_Word] = []
+def _brackets(words: list[Word], before: list[Word], here: Word | None) -> Mistake | None:
+    stack: list[Word] = []
     if here is not None and here.text == "{" and all(word.text != "}" for word in words):
         return _never_closed(here)
     for word in before:
@@ -147,12 +117,12 @@ def _brackets(words: list[_Word], before: list[_Word], here: _Word | None) -> Mi
     return None
 
 
-def _never_closed(opening: _Word) -> Mistake:
+def _never_closed(opening: Word) -> Mistake:
     hint = f"add `{_BRACKETS[opening.text]}`"
     return Mistake("CEP105", f"this `{opening.text}` is never closed", opening.span, hint)
 
 
-def _window(before: list[_Word], here: _Word | None, accepted: set[str]) -> Mistake | None:
+def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistake | None:
     """`WITHIN -5 secs`, `WITHIN 10 fortnights`."""
     if here is None or not before:
         return None
@@ -171,7 +141,7 @@ def _window(before: list[_Word], here: _Word | None, accepted: set[str]) -> Mist
     return None
 
 
-def _no_pattern(words: list[_Word], here: _Word | None, accepted: set[str]) -> Mistake | None:
+def _no_pattern(words: list[Word], here: Word | None, accepted: set[str]) -> Mistake | None:
     if "PATTERN" not in accepted:
         return None
     if here is None:
@@ -186,7 +156,7 @@ def _no_pattern(words: list[_Word], here: _Word | None, accepted: set[str]) -> M
     return Mistake("CEP102", "a query starts with PATTERN", here.span, hint)
 
 
-def _misspelled(before: list[_Word], here: _Word | None, accepted: set[str]) -> Mistake | None:
+def _misspelled(before: list[Word], here: Word | None, accepted: set[str]) -> Mistake | None:
     """The word here, or the one before it, which was taken for an alias (`B WITHING 10`)."""
     if before and before[-1].kind == "word" and before[-1].keyword not in RESERVED:
         word = before[-1]
@@ -201,7 +171,7 @@ def _misspelled(before: list[_Word], here: _Word | None, accepted: set[str]) -> 
     return None
 
 
-def _unknown_word(word: _Word, meant: str) -> Mistake:
+def _unknown_word(word: Word, meant: str) -> Mistake:
     return Mistake("CEP103", f"unexpected `{word.text}`", word.span, f"did you mean `{meant}`?")
 
 
@@ -213,7 +183,7 @@ def _likeness(word: str, keyword: str) -> float:
     return SequenceMatcher(None, word.upper(), keyword.upper()).ratio()
 
 
-def _strange(here: _Word | None, is_token: bool) -> Mistake | None:
+def _strange(here: Word | None, is_token: bool) -> Mistake | None:
     """A character that no part of the language uses."""
     if here is None or is_token or here.text in _IN_PATTERN or here.text in _IN_CONDITION:
         return None
@@ -221,7 +191,7 @@ def _strange(here: _Word | None, is_token: bool) -> Mistake | None:
 
 
 def _unexpected(
-    words: list[_Word], before: list[_Word], here: _Word | None, accepted: set[str], what: str
+    words: list[Word], before: list[Word], here: Word | None, accepted: set[str], what: str
 ) -> Mistake:
     expected = _expected(accepted)
     hint = f"expected {expected}" if expected else ""

@@ -27,21 +27,26 @@ def parse(text: str, name: str = "query") -> Query:
     >>> parse("PATTERN A a ; B b WITHIN 10 secs").within
     Duration(amount=10, unit=<Unit.SECONDS: 'seconds'>)
     """
-    return _parse(text, name, "query", build_query)
+    return parse_source(Source(text, name))
+
+
+def parse_source(source: Source) -> Query:
+    """The query of a text that may begin anywhere in a file; errors name the place there."""
+    return _parse(source, "query", build_query)
 
 
 def parse_pattern(text: str, name: str = "pattern") -> Pattern:
     """A pattern alone, what stands after PATTERN."""
-    return _parse(text, name, "pattern", build_pattern)
+    return _parse(Source(text, name), "pattern", build_pattern)
 
 
 def parse_expression(text: str, name: str = "expression") -> Expression:
     """A condition or expression alone, what stands after WHERE."""
-    return _parse(text, name, "expression", build_expression)
+    return _parse(Source(text, name), "expression", build_expression)
 
 
-def _parse(text: str, name: str, start: str, build: Callable[[Node], T]) -> T:
-    source = Source(text, name)
+def _parse(source: Source, start: str, build: Callable[[Node], T]) -> T:
+    text = source.text
     try:
         return build(_grammar().parse(text, start=start))
     except UnexpectedInput as error:

@@ -1,0 +1,33 @@
+"""Every node of a query as written, whatever its kind; and the parameters among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from cepheid.language import ast
+
+
+def walk(node: object) -> Iterator[object]:
+    """The node and all below it, from left to right: nodes are dataclasses and tuples of them."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from walk(item)
+    elif is_dataclass(node) and not isinstance(node, ast.Span):
+        yield node
+        for part in fields(node):
+            yield from walk(getattr(node, part.name))
+
+
+def parameters(node: object) -> dict[str, ast.Span]:
+    """The names of the parameters, each with the place where it stands first.
+
+    >>> from cepheid.language import parse
+    >>> list(parameters(parse("PATTERN A a ; B b WHERE b.x > :low WITHIN :long minutes")))
+    ['low', 'long']
+    """
+    found: dict[str, ast.Span] = {}
+    for part in walk(node):
+        if isinstance(part, ast.Parameter):
+            found.setdefault(part.name, part.span)
+    return found

@@ -1,0 +1,45 @@
+"""Text as words: what can be told of a text that may not be a query, or be several.
+
+The grammar's own lexer reads a word by what the grammar can go on with, so it stops at the first
+mistake. Comments, strings and names in backticks are the same to both.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cepheid.language.ast import Span
+
+_WORDS = re.compile(
+    r"""
+    (?P<space>  \s+ | --[^\n]* | /\*(?:.|\n)*?\*/ )
+  | (?P<open>   /\* )
+  | (?P<string> '(?:[^']|'')*' | "(?:[^"]|"")*" )
+  | (?P<quoted> `(?:[^`]|``)+` )
+  | (?P<quote>  ['"`] )
+  | (?P<word>   [^\W\d]\w* )
+  | (?P<number> :[^\W\d]\w* | \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
+  | (?P<symbol> -> | => | =< | <> | != | <= | >= | == | \|\| | && | . )
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """`kind` is a group of the expression above: `space` holds comments, too, and `open` and
+    `quote` are what is never closed."""
+
+    kind: str
+    text: str
+    span: Span
+
+    @property
+    def keyword(self) -> str:
+        return self.text.upper() if self.kind == "word" else ""
+
+
+def words_of(text: str) -> list[Word]:
+    """The whole text, none of it left out."""
+    return [Word(m.lastgroup or "", m[0], Span(*m.span())) for m in _WORDS.finditer(text)]
