@@ -11,6 +11,7 @@ come (NEXT 4.2, Table 1). It needs the rates of all events of the branches.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import assert_never
@@ -58,16 +59,26 @@ def huffman(rates: list[float]) -> list[int]:
     >>> huffman([1.0, 8.0, 2.0])
     [1, 2, 0]
     """
-    depth = [0] * len(rates)
-    heap = [(rate, -n, [n]) for n, rate in enumerate(rates)]
-    heapify(heap)
-    while len(heap) > 1:
-        one, other = heappop(heap), heappop(heap)
-        members = one[2] + other[2]
-        for n in members:
-            depth[n] += 1
-        heappush(heap, (one[0] + other[0], min(one[1], other[1]), members))
+    depth = [0] * (2 * len(rates) - 1)
+    for made, pair in reversed(list(enumerate(merges(rates), len(rates)))):
+        for part in pair:
+            depth[part] = depth[made] + 1
     return sorted(range(len(rates)), key=lambda n: (depth[n], -rates[n], n))
+
+
+def merges(rates: list[float]) -> Iterator[tuple[int, int]]:
+    """The pairs that make Huffman's tree: always the two rarest. What the first pair makes has the
+    number after the last leaf's, and so on. Of equal ones, the later leaf is merged first.
+
+    >>> list(merges([1.0, 8.0, 2.0]))
+    [(0, 2), (3, 1)]
+    """
+    heap = [(rate, -n, n) for n, rate in enumerate(rates)]
+    heapify(heap)
+    for made in range(len(rates), 2 * len(rates) - 1):
+        (one, last, left), (other, last_too, right) = heappop(heap), heappop(heap)
+        heappush(heap, (one + other, min(last, last_too), made))
+        yield left, right
 
 
 def rate(pattern: Pattern, query: BoundQuery, statistics: Statistics) -> float | None:

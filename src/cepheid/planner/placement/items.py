@@ -1,0 +1,25 @@
+"""NEXT's operators as work to be placed."""
+
+from __future__ import annotations
+
+from cepheid.errors import PlanError
+from cepheid.planner.placement.deploy import Feed, Input, Item
+from cepheid.planner.placement.figures import Rates, cpu, figures
+from cepheid.planner.placement.operators import Operator, Source, canonical, inputs
+
+
+def item_of(query: Operator, rates: Rates) -> Item:
+    """Its operators with their CPU cost and their rates; sources are outside. Operators are equal
+    if they are the same but for the order of unions."""
+    found = _input(canonical(query), rates)
+    if isinstance(found, Feed):
+        raise PlanError("a source alone has no operator to place; its events are its result")
+    return found
+
+
+def _input(operator: Operator, rates: Rates) -> Input:
+    rate = figures(operator, rates).rate
+    if isinstance(operator, Source):
+        return Feed(rate)
+    below = tuple(_input(i, rates) for i in inputs(operator))
+    return Item(operator, cpu(operator, rates), rate, below)
