@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
-from cepheid.algebra.expressions import Call, Constant, Expr
+from cepheid.algebra.expressions import Call, Constant, Expr, Varying
 from cepheid.algebra.types import Type
 from cepheid.algebra.values import DAY, parse_moment
 
@@ -36,13 +37,17 @@ def cast(expr: Expr, target: Type) -> Expr:
     """The expression in a type that `common_type` found for it."""
     if expr.type is target:
         return expr
-    if isinstance(expr, Constant):
+    if _fixed(expr):
         return _cast_constant(expr, target)
     if target is Type.FLOAT:
         return Call("to_float", (expr,), Type.FLOAT)
     if target is Type.TIMESTAMP and expr.type is Type.DATE:
         return Call("to_timestamp", (expr,), Type.TIMESTAMP)
     return expr
+
+
+def _fixed(expr: Expr) -> TypeGuard[Constant]:
+    return isinstance(expr, Constant) and not isinstance(expr, Varying)
 
 
 def _cast_constant(constant: Constant, target: Type) -> Constant:
@@ -61,7 +66,7 @@ def read_moments(exprs: Sequence[Expr]) -> list[Expr]:
     if not any(e.type in _CALENDAR for e in exprs):
         return list(exprs)
     return [
-        parse_moment(e.value) if isinstance(e, Constant) and isinstance(e.value, str) else e
+        parse_moment(e.value) if _fixed(e) and isinstance(e.value, str) else e
         for e in exprs
     ]
 
@@ -118,7 +123,7 @@ def _moment(expr: Expr) -> Expr:
 
 
 def negate(expr: Expr) -> Expr | None:
-    if isinstance(expr, Constant) and isinstance(expr.value, int | float):
+    if _fixed(expr) and isinstance(expr.value, int | float):
         return Constant(-expr.value, expr.type) if expr.type is not Type.BOOLEAN else None
     match expr.type:
         case Type.INTEGER | Type.FLOAT | Type.DURATION:

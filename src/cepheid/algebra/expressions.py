@@ -25,6 +25,14 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Varying(Constant):
+    """A parameter of a template that is bound once for all its rules: every rule has a value of
+    its own, of this type; `value` is that of one of them. Nothing may be concluded from it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """`a.x`. Of a closure variable: of the element at hand (filters, `Every`, aggregates)."""
 

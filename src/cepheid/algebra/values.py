@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 
-from cepheid.algebra.expressions import Constant
+from cepheid.algebra.expressions import Constant, Varying
 from cepheid.algebra.types import Schema, Type
 from cepheid.language.ast import Unit
 
@@ -37,6 +37,8 @@ class NoUnit(ValueError):
 def constant(value: object) -> Constant | None:
     """A Python value as predicates see it; None if predicates can't."""
     match value:
+        case Varying():
+            return value
         case None:
             return Constant(None, Type.NULL)
         case bool():

@@ -10,6 +10,7 @@ compared with ends that are long past. Rows are in the order of their ends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.query import Clock
+from cepheid.algebra.query import Clock, Window
+from cepheid.algebra.types import Schema
 from cepheid.engine.columns import decoded, microseconds
 from cepheid.errors import DataError
-from cepheid.plan.nodes import Plan
 
 CLOCK_COLUMN = "__ordinal"
 """The row's ordinal in its partition, from 0, if the runtime has numbered the rows already."""
@@ -85,16 +86,18 @@ class Numbering:
 class Ticker:
     """Numbers the rows of a stream; remembers where the last batch ended."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._time = plan.schema.time
-        self._tie = plan.schema.tie
-        self._start = plan.schema.start
-        self._events = plan.window is not None and plan.window.clock is Clock.EVENTS
-        names = [set(part.values()) for part in plan.key]
+    def __init__(
+        self, schema: Schema, window: Window | None, key: Sequence[Mapping[str, str]]
+    ) -> None:
+        self._time = schema.time
+        self._tie = schema.tie
+        self._start = schema.start
+        self._events = window is not None and window.clock is Clock.EVENTS
+        names = [set(part.values()) for part in key]
         keyed = self._events and all(len(n) == 1 for n in names)
         self._sections = [n.pop() for n in names] if keyed else []
         # Further than any window reaches, also a negation's that is open on both sides.
-        self._jump = 0 if plan.window is None else 3 * plan.window.size + 1
+        self._jump = 0 if window is None else 3 * window.size + 1
         self.resume(Numbering(None, -(1 << 63), None, -(1 << 63) if self._start else 0, -1, -1, 0))
 
     def save(self) -> Numbering:

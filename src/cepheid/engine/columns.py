@@ -97,6 +97,12 @@ class Interner:
     def __len__(self) -> int:
         return len(self._codes)
 
+    def copy(self) -> Interner:
+        """Another one that has given the same codes so far."""
+        other = Interner()
+        other._codes, other._next = dict(self._codes), self._next
+        return other
+
     def code(self, value: str | bytes) -> int:
         code = self._codes.get(value)
         if code is None:

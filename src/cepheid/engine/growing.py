@@ -28,7 +28,8 @@ together than visited one by one."""
 
 
 class Growing(Generic[Scalar]):
-    """A contiguous array that can be written to: kernels are compiled for arrays of one kind.
+    """A contiguous array that can be written to: kernels are compiled for arrays of one kind. It
+    may be of rows of several columns.
 
     An array that was handed out never changes: rows come behind it or move to new memory. Before
     they move, as many must have come as are held, so each row is moved about once.
@@ -53,7 +54,8 @@ class Growing(Generic[Scalar]):
         full = self._end + len(values) > len(self._memory)
         if full or len(self._memory) > WASTED * needed:
             # Behind a batch that is longer than all before, room would be memory never touched.
-            memory = np.empty(needed if held <= len(values) else 2 * needed, self._memory.dtype)
+            room = needed if held <= len(values) else 2 * needed
+            memory = np.empty((room, *self._memory.shape[1:]), self._memory.dtype)
             memory[:held] = self.array
             self._memory, self._begin, self._end = memory, 0, held
         self._memory[self._end : self._end + len(values)] = values

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +29,11 @@ from cepheid.algebra.expressions import (
     transform,
     walk,
 )
-from cepheid.algebra.query import Clock, Kind, Renamed
-from cepheid.algebra.types import Type
+from cepheid.algebra.query import Clock, Kind, Output, Renamed, Variable
+from cepheid.algebra.types import Schema, Type
+from cepheid.engine.buffers import Pool
 from cepheid.engine.operators import Operator
+from cepheid.engine.store import EventStore
 from cepheid.engine.vector import ARROW, Read, evaluate
 from cepheid.plan.nodes import Plan
 
@@ -40,11 +42,28 @@ MATCH_START, MATCH_END = "match_start", "match_end"
 Ints = NDArray[np.int64]
 
 
-def returned_columns(plan: Plan) -> tuple[str, ...]:
+class Returning(Protocol):
+    """What is known of the query: a plan has it, and a bound query."""
+
+    @property
+    def outputs(self) -> tuple[Output, ...]: ...
+
+    @property
+    def variables(self) -> Mapping[str, Variable]: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+
+def returned_columns(query: Returning) -> tuple[str, ...]:
     """Columns that RETURN reads."""
+    return columns_read(output.expression for output in query.outputs)
+
+
+def columns_read(expressions: Iterable[Expr]) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    for output in plan.outputs:
-        for node in walk(output.expression):
+    for expression in expressions:
+        for node in walk(expression):
             match node:
                 case Attribute():
                     names[node.name] = None
@@ -55,10 +74,12 @@ def returned_columns(plan: Plan) -> tuple[str, ...]:
     return tuple(names)
 
 
-def output_schema(plan: Plan, input_schema: pa.Schema) -> pa.Schema:
+def output_schema(query: Returning, input_schema: pa.Schema) -> pa.Schema:
     """The schema of the matches, given that of the events."""
-    time = _value_type(input_schema.field(plan.schema.time).type)
-    fields = [pa.field(o.name, _arrow_type(o.expression, plan, input_schema)) for o in plan.outputs]
+    time = _value_type(input_schema.field(query.schema.time).type)
+    fields = [
+        pa.field(o.name, _arrow_type(o.expression, query, input_schema)) for o in query.outputs
+    ]
     return pa.schema([*fields, pa.field(MATCH_START, time), pa.field(MATCH_END, time)])
 
 
@@ -66,25 +87,25 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
-def _arrow_type(expr: Expr, plan: Plan, schema: pa.Schema) -> pa.DataType:
+def _arrow_type(expr: Expr, query: Returning, schema: pa.Schema) -> pa.DataType:
     match expr:
         case Attribute():
             return _value_type(schema.field(expr.name).type)
         case Whole():
             struct = _struct_type(expr.columns, schema)
-            grouped = plan.variables[expr.variable].kind is Kind.GROUP
+            grouped = query.variables[expr.variable].kind is Kind.GROUP
             return pa.list_(struct) if grouped else struct
         case Aggregate(function="collect" | "first" | "last" | "min" | "max"):
             assert expr.argument is not None
             if isinstance(expr.argument, Whole):
                 element = _struct_type(expr.argument.columns, schema)
             else:
-                element = _arrow_type(expr.argument, plan, schema)
+                element = _arrow_type(expr.argument, query, schema)
             return pa.list_(element) if expr.function == "collect" else element
         case Constant(type=Type.NULL):
             return pa.null()
         case _:
-            return _computed_type(expr.type, schema.field(plan.schema.time).type)
+            return _computed_type(expr.type, schema.field(query.schema.time).type)
 
 
 def _struct_type(columns: Iterable[str], schema: pa.Schema) -> pa.DataType:
@@ -168,7 +189,7 @@ class Projection:
             return self._fused(n)
         records = self.root.out.records.slots[:, :n]
         if not self.root.optional:
-            return self._rows(_View(self, self.root.slots, records))
+            return self._rows(self._view(self.root.slots, records))
         # Matches that took the same branches together: each kind binds its own variables.
         slots = [self.root.slots[v] + (v in self.root.groups) for v in self.root.optional]
         kinds, of = np.unique(records[slots] < 0, axis=1, return_inverse=True)
@@ -176,20 +197,18 @@ class Projection:
         for kind in range(kinds.shape[1]):
             absent = {v for v, gone in zip(self.root.optional, kinds[:, kind], strict=True) if gone}
             bound = {v: s for v, s in self.root.slots.items() if v not in absent}
-            parts.append(self._rows(_View(self, bound, records[:, of == kind])))
+            parts.append(self._rows(self._view(bound, records[:, of == kind])))
         order = np.argsort(np.argsort(of, kind="stable"))
         table = pa.Table.from_batches(parts).combine_chunks().take(pa.array(order))
         return table.combine_chunks().to_batches()[0]
 
-    def _rows(self, view: _View) -> pa.RecordBatch:
-        columns = [
-            view.output(expression, self.schema.field(i).type)
-            for i, expression in enumerate(self.outputs(view.slots.keys()))
-        ]
-        time = self.schema.field(MATCH_START).type
-        start, end = view.times()
-        columns += [_from_ticks(start, time), _from_ticks(end, time)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+    def _view(self, slots: Mapping[str, int], records: Ints) -> View:
+        root = self.root
+        store = root.context.store
+        return View(self.plan, store, self.input_schema, slots, records, root.groups, root.times)
+
+    def _rows(self, view: View) -> pa.RecordBatch:
+        return view.rows_of(self.outputs(view.slots.keys()), self.schema)
 
 
 _ABSENT = ""
@@ -222,20 +241,40 @@ def _from_ticks(values: Ints, type_: pa.DataType) -> pa.Array:
     return array.cast(type_)
 
 
-class _View:
+class View:
     """The records at hand, which all bind the same variables: their rows, and columns gathered
-    once."""
+    once. `times` are slots of their starts and ends, if a delay may have moved them."""
 
-    def __init__(self, projection: Projection, slots: Mapping[str, int], records: Ints) -> None:
-        self.plan = projection.plan
-        self.root = projection.root
-        self.store = projection.root.context.store
-        self.input_schema = projection.input_schema
+    def __init__(
+        self,
+        query: Returning,
+        store: EventStore,
+        input_schema: pa.Schema,
+        slots: Mapping[str, int],
+        records: Ints,
+        groups: Mapping[str, Pool],
+        times: tuple[int, int] | None,
+    ) -> None:
+        self.query = query
+        self.store = store
+        self.input_schema = input_schema
         self.slots = slots
         self.records = records
+        self._pools = groups
+        self._times = times
         self.n = records.shape[1]
         self._rows: dict[str, Ints] = {}
         self._groups: dict[str, tuple[Ints, Ints]] = {}
+
+    def rows_of(self, outputs: Sequence[Expr], schema: pa.Schema) -> pa.RecordBatch:
+        """The values of RETURN, and the times of the matches."""
+        columns = [
+            self.output(expression, schema.field(i).type) for i, expression in enumerate(outputs)
+        ]
+        time = schema.field(MATCH_START).type
+        start, end = self.times()
+        columns += [_from_ticks(start, time), _from_ticks(end, time)]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     # ── rows ──
 
@@ -249,7 +288,7 @@ class _View:
         """Offsets of each record's elements, and the index in the store of every element."""
         if variable not in self._groups:
             slot = self.slots[variable]
-            pool = self.root.groups[variable]
+            pool = self._pools[variable]
             starts, counts = self.records[slot] - pool.base, self.records[slot + 1]
             offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
             within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
@@ -258,17 +297,17 @@ class _View:
         return self._groups[variable]
 
     def times(self) -> tuple[Ints, Ints]:
-        """Start and end of each match, as times: the extremes over its events, unless a delay
-        may have moved them."""
-        if self.root.times is not None:
-            first_slot, last_slot = self.root.times
+        """Start and end of each match, as times: the extremes over its events, unless they are
+        among the records."""
+        if self._times is not None:
+            first_slot, last_slot = self._times
             # Copied: Arrow would hold on to the buffer, which is written to again.
             return self.records[first_slot].copy(), self.records[last_slot].copy()
         start, time = self.store.start, self.store.time
         starts = np.full(self.n, np.iinfo(np.int64).max)
         ends = np.full(self.n, np.iinfo(np.int64).min)
         for variable in self.slots:
-            if variable in self.root.groups:
+            if variable in self._pools:
                 offsets, elements = self.group(variable)
                 some = np.flatnonzero(offsets[1:] > offsets[:-1])
                 if len(some):  # the last element ends last, but any may start first
@@ -305,10 +344,10 @@ class _View:
         return column.take(rows)
 
     def _whole(self, expr: Whole) -> pa.Array:
-        if expr.variable not in self.root.groups:
+        if expr.variable not in self._pools:
             return self._struct(expr.columns, self.rows(expr.variable), None)
         offsets, elements = self.group(expr.variable)
-        if self.plan.variables[expr.variable].kind is Kind.OPTIONAL:
+        if self.query.variables[expr.variable].kind is Kind.OPTIONAL:
             present = offsets[1:] > offsets[:-1]
             rows = np.zeros(self.n, np.int64)
             rows[present] = elements
@@ -417,7 +456,7 @@ class _View:
         earliest = np.full(self.n, np.iinfo(np.int64).max)
         latest = np.full(self.n, np.iinfo(np.int64).min)
         for variable in expr.variables:
-            if variable in self.slots and variable not in self.root.groups:
+            if variable in self.slots and variable not in self._pools:
                 rows = self.rows(variable)
                 earliest = np.minimum(earliest, start[rows])
                 latest = np.maximum(latest, time[rows])

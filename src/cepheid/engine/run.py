@@ -92,7 +92,7 @@ class Engine:
         self._started = False  # whether operators have made anything yet
         self._input = schema
         self._round_size = round_size or needs.round_size(plan)
-        self._ticker = Ticker(plan)
+        self._ticker = Ticker(plan.schema, plan.window, plan.key)
         self._longest = needs.longest(plan)
         # Where ends are moved among tie-breaks, positions are ranks among all there are.
         self._at_once = needs.tie(plan) is not None

@@ -151,7 +151,7 @@ class EventStore:
         self._show()
 
     def _append(self, column: Column, batch: pa.RecordBatch) -> None:
-        values, valid = kernel_values(_evaluated(column, batch), column.type, self.interner)
+        values, valid = kernel_values(evaluated(column, batch), column.type, self.interner)
         held = self._values.get(column)
         if valid is not None and column not in self.nullable:
             self.nullable |= {column}
@@ -226,7 +226,7 @@ class EventStore:
         return None if valid is None else valid[begin:]
 
 
-def _evaluated(column: Column, batch: pa.RecordBatch) -> pa.Array:
+def evaluated(column: Column, batch: pa.RecordBatch) -> pa.Array:
     expression = column.expression
     if isinstance(expression, Attribute):
         return batch.column(expression.name)

@@ -34,6 +34,8 @@ u = np.uint64
 _PLAIN = """\
 import math
 
+import numpy as np
+
 
 def jit(function):
     return function

@@ -52,7 +52,7 @@ class _Stretch:
         plan = targets.plan
         batch = without_dictionary_nulls(batch)
         found = classify(batch, leaves(plan), plan.variables, plan.schema.type, plan.key)
-        ticks = Ticker(plan).read(batch, found.rows)
+        ticks = Ticker(plan.schema, plan.window, plan.key).read(batch, found.rows)
         self.targets, self.random = targets, random
         self.rows = batch.num_rows
         self.batch, self.time = found.batch, ticks.time

@@ -1,0 +1,298 @@
+"""The paths of all rules, merged into one graph (Cayuga 4.2).
+
+A node is a prefix: the node before it, the predicate that its event satisfies, the links of that
+event to earlier ones, and what its instances wait for and are ended by. Rules with equal prefixes
+share their nodes, so the graph is a forest below one root; a node in which rules end has no
+instances. All this is columns: a node is a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.engine.columns import Column
+from cepheid.engine.merged.intervals import Boxes
+from cepheid.engine.merged.paths import Link, Path, common_key
+
+Ints: TypeAlias = NDArray[np.int64]
+
+ROOT = 0
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+NEVER = -1
+
+
+T = TypeVar("T")
+
+
+class Numbers(Generic[T]):
+    """Things by their numbers, each once."""
+
+    def __init__(self, *known: T) -> None:
+        self._of: dict[T, int] = {thing: n for n, thing in enumerate(known)}
+
+    def number(self, thing: T) -> int:
+        return self._of.setdefault(thing, len(self._of))
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._of)
+
+
+Atom: TypeAlias = tuple[int, int, int]
+"""A column, and where it has to be: the lowest value, and the highest."""
+
+
+class Predicates:
+    """Conjunctions of intervals, each once: atoms in the order of columns."""
+
+    def __init__(self) -> None:
+        self.columns: Numbers[Column] = Numbers()
+        self.atoms: Numbers[tuple[Atom, ...]] = Numbers()
+
+    def of(self, boxes: Boxes) -> Ints:
+        """The number of each box."""
+        order = [self.columns.number(column) for column in boxes.columns]
+        width = len(order)
+        whole = np.hstack([boxes.bound, boxes.low, boxes.high]).astype(np.int64)
+        # Rules of a template are often alike: what is left is looked at one by one.
+        kinds, place = distinct(whole)
+        by_column = sorted(range(width), key=lambda j: order[j])
+        known = [
+            self.atoms.number(
+                tuple((order[j], row[width + j], row[2 * width + j]) for j in by_column if row[j])
+            )
+            for row in kinds.tolist()
+        ]
+        numbers: Ints = np.array(known, np.int64)[place]
+        return numbers
+
+
+def distinct(rows: Ints) -> tuple[Ints, Ints]:
+    """The different rows, and for each row its place among them."""
+    if not rows.shape[1]:
+        return rows[:1], np.zeros(len(rows), np.int64)
+    rows = np.ascontiguousarray(rows)
+    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
+    _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+    return rows[first], place.reshape(-1)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Lists of various lengths: those of i are `values[begins[i]:begins[i + 1]]`."""
+
+    begins: Ints
+    values: Ints
+
+    @staticmethod
+    def of(lists: Iterable[Sequence[int]]) -> Ragged:
+        held = list(lists)
+        begins = np.zeros(len(held) + 1, np.int64)
+        np.cumsum([len(own) for own in held], out=begins[1:])
+        return Ragged(begins, np.array([v for own in held for v in own], np.int64))
+
+    @staticmethod
+    def grouped(groups: Ints, values: Ints, count: int) -> Ragged:
+        """The values of each group, in their order."""
+        order = np.argsort(groups, kind="stable")
+        begins = np.zeros(count + 1, np.int64)
+        np.cumsum(np.bincount(groups, minlength=count), out=begins[1:])
+        return Ragged(begins, values[order])
+
+
+@dataclass(frozen=True)
+class Member:
+    """The rules of one template, as paths through the graph: path i is of rule `rule[i]`, and takes
+    predicate `steps[k][i]` at step k. Rules may have several, since a condition may have
+    alternatives. Row i of `ends[k]` are the predicates that end its instances before step k, for
+    each event that is forbidden there; NEVER where there are fewer."""
+
+    path: Path
+    rule: Ints
+    steps: tuple[Ints, ...]
+    ends: tuple[tuple[Ints, ...], ...]
+    window: Ints
+
+
+class _Links:
+    """Sets of links, and what indexes of instances are asked by, as numbers."""
+
+    def __init__(self, columns: Numbers[Column]) -> None:
+        self.columns = columns
+        self.sets: Numbers[tuple[tuple[int, int, int, int], ...]] = Numbers(())
+        self.keys: Numbers[tuple[tuple[int, int], ...]] = Numbers(())
+        self.probes: Numbers[tuple[int, ...]] = Numbers(())
+
+    def links(self, links: Iterable[Link]) -> int:
+        rows = (
+            (
+                self.columns.number(link.column),
+                OPERATORS.index(link.operator),
+                link.step,
+                self.columns.number(link.other),
+            )
+            for link in links
+        )
+        return self.sets.number(tuple(sorted(rows)))
+
+    def key(self, key: Key) -> int:
+        return self.keys.number(tuple((step, self.columns.number(c)) for step, c in key))
+
+    def probe(self, key: Key, links: Sequence[Link]) -> int:
+        """The columns of the event at hand that have to equal the key, in its order."""
+        equal = {(link.step, link.other): link.column for link in links if link.operator == "="}
+        return self.probes.number(tuple(self.columns.number(equal[place]) for place in key))
+
+
+Key: TypeAlias = tuple[tuple[int, Column], ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes by their numbers; the root is 0, and has no event.
+
+    `parent`, `depth`, `predicate` and `links` say how a node is entered, `probe` by which columns
+    of the event its parent's instances are looked up; `key` by what its own instances are.
+    `reach` is the longest window of the rules below it, `restless` is set where only the next
+    position can bring an instance further. `rules` are those that end here. `edges` are the nodes
+    that a predicate enters; `endings` the enders that it is, and `enders` those of each node.
+    """
+
+    parent: Ints
+    depth: Ints
+    predicate: Ints
+    links: Ints
+    probe: Ints
+    key: Ints
+    strict: NDArray[np.bool_]
+    reach: Ints
+    restless: NDArray[np.bool_]
+    rules: Ragged
+    edges: Ragged
+    endings: Ragged
+    enders: Ragged
+    ender_links: Ints
+    ender_probe: Ints
+    link_sets: Ragged
+    keys: Ragged
+    probes: Ragged
+
+    @property
+    def nodes(self) -> int:
+        return len(self.parent)
+
+
+def merged(members: Sequence[Member], predicates: Predicates) -> Graph:
+    """One graph of all paths."""
+    builder = _Builder(members, predicates)
+    for step in range(max(len(member.steps) for member in members)):
+        builder.level(step)
+    return builder.graph()
+
+
+class _Builder:
+    """Level by level: paths that are at the same node and go on alike go to the same node."""
+
+    def __init__(self, members: Sequence[Member], predicates: Predicates) -> None:
+        self.members = members
+        self.predicates = predicates
+        self.links = _Links(predicates.columns)
+        self.enders: Numbers[tuple[int, int, int]] = Numbers()
+        self.width = max(
+            (sum(one.shape[1] for one in ends) for m in members for ends in m.ends if ends),
+            default=0,
+        )
+        self.at = [np.zeros(len(member.rule), np.int64) for member in members]
+        root = np.full((1, 8 + self.width), NEVER)
+        root[0, :8] = (0, NEVER, 0, 0, 0, 0, 0, 0)
+        self.tables = [root]
+        self.count = 1
+        self.finals: list[tuple[Ints, Ints]] = []
+        self.reaches: list[tuple[Ints, Ints]] = []
+
+    def level(self, step: int) -> None:
+        going = [n for n, member in enumerate(self.members) if step < len(member.steps)]
+        rows = [self._rows(n, step) for n in going]
+        kinds, place = distinct(np.concatenate(rows))
+        self.tables.append(kinds)
+        ends = np.cumsum([len(part) for part in rows])
+        for n, part in zip(going, np.split(place + self.count, ends[:-1]), strict=True):
+            member = self.members[n]
+            self.at[n] = part
+            self.reaches.append((part, member.window[member.rule]))
+            if step == len(member.steps) - 1:
+                self.finals.append((part, member.rule))
+        self.count += len(kinds)
+
+    def _rows(self, n: int, step: int) -> Ints:
+        """How each path of a member goes on: parent, predicate, links, probe, key, strict, final,
+        depth, and what ends it there."""
+        member = self.members[n]
+        own = member.path.steps[step]
+        key = common_key(own.forbidden, own) if step else ()
+        rows = np.full((len(member.rule), 8 + self.width), NEVER)
+        rows[:, 0], rows[:, 1] = self.at[n], member.steps[step]
+        rows[:, 2], rows[:, 3] = self.links.links(own.links), self.links.probe(key, own.links)
+        rows[:, 4] = 0
+        rows[:, 5], rows[:, 6], rows[:, 7] = own.strict, True, step
+        if step + 1 < len(member.steps):
+            after = member.path.steps[step + 1]
+            waits = common_key(after.forbidden, after)
+            rows[:, 4], rows[:, 6] = self.links.key(waits), False
+            begin = 8
+            for forbidden, ends in zip(after.forbidden, member.ends[step + 1], strict=True):
+                links = self.links.links(forbidden.links)
+                probe = self.links.probe(waits, forbidden.links)
+                kinds, place = np.unique(ends, return_inverse=True)
+                known = [
+                    NEVER if kind == NEVER else self.enders.number((kind, links, probe))
+                    for kind in kinds.tolist()
+                ]
+                numbers = np.array(known, np.int64)[place.reshape(ends.shape)]
+                rows[:, begin : begin + ends.shape[1]] = numbers
+                begin += ends.shape[1]
+            rows[:, 8:] = np.sort(rows[:, 8:], axis=1)
+        return rows
+
+    def graph(self) -> Graph:
+        table = np.concatenate(self.tables)
+        nodes, predicates = len(table), len(self.predicates.atoms)
+        reach = np.zeros(nodes, np.int64)
+        for node, window in self.reaches:
+            np.maximum.at(reach, node, window)
+        final = np.concatenate([np.column_stack(pair) for pair in self.finals])
+        final = distinct(final)[0]
+        inner = np.arange(1, nodes)
+        restless = np.zeros(nodes, np.bool_)
+        restless[table[inner, 0]] = True
+        restless[table[inner[table[inner, 5] == 0], 0]] = False
+        enders = np.array(list(self.enders), np.int64).reshape(-1, 3)
+        endings = table[:, 8:]
+        at, own = np.nonzero(endings != NEVER)
+        return Graph(
+            parent=table[:, 0].copy(),
+            depth=table[:, 7].copy(),
+            predicate=table[:, 1].copy(),
+            links=table[:, 2].copy(),
+            probe=table[:, 3].copy(),
+            key=table[:, 4].copy(),
+            strict=table[:, 5] == 1,
+            reach=reach,
+            restless=restless,
+            rules=Ragged.grouped(final[:, 0], final[:, 1], nodes),
+            edges=Ragged.grouped(table[inner, 1], inner, predicates),
+            endings=Ragged.grouped(enders[:, 0], np.arange(len(enders)), predicates),
+            enders=Ragged.grouped(at, endings[at, own], nodes),
+            ender_links=enders[:, 1].copy(),
+            ender_probe=enders[:, 2].copy(),
+            link_sets=Ragged.of([v for row in links for v in row] for links in self.links.sets),
+            keys=Ragged.of([v for place in key for v in place] for key in self.links.keys),
+            probes=Ragged.of(self.links.probes),
+        )

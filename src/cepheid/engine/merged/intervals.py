@@ -1,0 +1,275 @@
+"""Conditions on one event as intervals of columns, for all rules of a template at once.
+
+Every value is a 64-bit integer here, in the order of the values: doubles by their bits, strings by
+codes that can only be equal or not. So a comparison with a constant is a closed interval, a
+conjunction is one interval per column, and an arbitrary condition is a disjunction of those
+(Cayuga 4: DNF). What a column is may itself be an expression over the event, as long as it has no
+parameter: `a.url LIKE '%x%'` is a column that has to be true.
+
+A template's constants are columns of its table, so each interval has as many bounds as there are
+rules. `(:p IS NULL OR a.x = :p)` is no condition at all for the rules whose p is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import (
+    Attribute,
+    Call,
+    Constant,
+    Expr,
+    Varying,
+    conjuncts,
+    transform,
+    walk,
+)
+from cepheid.algebra.types import Type
+from cepheid.engine.columns import Column, Interner, kernel_values
+from cepheid.engine.merged.paths import FLIPPED, NoPath
+from cepheid.engine.vector import evaluate
+
+Ints: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+MOST = 16
+"""Alternatives that a rule's condition may have, on average."""
+
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+def ordered(values: NDArray[np.generic]) -> Ints:
+    """Integers in the order of the values: -0.0 is 0.0, and NaN is one value above all others."""
+    if values.dtype != np.float64:
+        return values.astype(np.int64)
+    floats = values.astype(np.float64) + 0.0
+    bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
+    return np.where(bits < 0, bits ^ HIGHEST, bits)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rules of a template: how many, and their parameters."""
+
+    length: int
+    parameters: Mapping[str, pa.Array]
+
+    def evaluate(self, expr: Expr) -> pa.Array:
+        """An expression over parameters alone, for every rule."""
+        return evaluate(as_read(expr), lambda a: self.parameters[a.name], self.length)
+
+
+def as_read(expr: Expr) -> Expr:
+    """The expression with parameters as attributes of nothing."""
+    return transform(
+        expr, lambda e: Attribute("", e.name, e.type) if isinstance(e, Varying) else None
+    )
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A column between two bounds, which every rule has its own of; where `live` is not set, a rule
+    can't be satisfied."""
+
+    column: Column
+    low: Ints
+    high: Ints
+    live: Mask
+
+
+Alternative: TypeAlias = tuple[Interval | Mask, ...]
+"""All of these hold; a mask says for which rules it does, whatever the event."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Conjunctions of intervals: box i belongs to rule `rule[i]`, and `low[i, j]` to `high[i, j]`
+    is where column j has to be. `bound[i, j]`: it has to be there at all, and not be NULL."""
+
+    columns: tuple[Column, ...]
+    rule: Ints
+    low: Ints
+    high: Ints
+    bound: Mask
+
+
+def boxes(conditions: Iterable[Expr], rows: Rows, interner: Interner) -> Boxes:
+    """The events that satisfy all conditions; `NoPath` if that has too many alternatives."""
+    reader = _Reader(rows, interner)
+    clauses = [reader.alternatives(c) for condition in conditions for c in conjuncts(condition)]
+    columns = tuple(
+        dict.fromkeys(
+            part.column
+            for clause in clauses
+            for alternative in clause
+            for part in alternative
+            if isinstance(part, Interval)
+        )
+    )
+    n, width = rows.length, len(columns)
+    found = Boxes(
+        columns,
+        np.arange(n),
+        np.full((n, width), LOWEST),
+        np.full((n, width), HIGHEST),
+        np.zeros((n, width), np.bool_),
+    )
+    for clause in clauses:
+        found = _narrowed(found, clause, n)
+        if len(found.rule) > MOST * n:
+            raise NoPath("a condition has too many alternatives")
+    return found
+
+
+def _narrowed(found: Boxes, clause: tuple[Alternative, ...], rules: int) -> Boxes:
+    """One more condition: each box once for every alternative that its rule has, unless one of them
+    is true of every event."""
+    live = [_live(alternative, rules) for alternative in clause]
+    always = np.zeros(rules, np.bool_)
+    for alternative, alive in zip(clause, live, strict=True):
+        if not any(isinstance(part, Interval) for part in alternative):
+            always |= alive
+    parts = [_taken(found, np.flatnonzero(always[found.rule]))]
+    for alternative, alive in zip(clause, live, strict=True):
+        part = _taken(found, np.flatnonzero((alive & ~always)[found.rule]))
+        for interval in alternative:
+            if isinstance(interval, Interval):
+                part = _cut(part, interval)
+        parts.append(part)
+    return Boxes(
+        found.columns,
+        np.concatenate([part.rule for part in parts]),
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.high for part in parts]),
+        np.concatenate([part.bound for part in parts]),
+    )
+
+
+def _live(alternative: Alternative, rules: int) -> Mask:
+    live = np.ones(rules, np.bool_)
+    for part in alternative:
+        live &= part.live if isinstance(part, Interval) else part
+    return live
+
+
+def _taken(found: Boxes, at: Ints) -> Boxes:
+    return Boxes(found.columns, found.rule[at], found.low[at], found.high[at], found.bound[at])
+
+
+def _cut(part: Boxes, interval: Interval) -> Boxes:
+    """Those boxes that still have something in them."""
+    j = part.columns.index(interval.column)
+    part.low[:, j] = np.maximum(part.low[:, j], interval.low[part.rule])
+    part.high[:, j] = np.minimum(part.high[:, j], interval.high[part.rule])
+    part.bound[:, j] = True
+    return _taken(part, np.flatnonzero(part.low[:, j] <= part.high[:, j]))
+
+
+class _Reader:
+    """Conditions as alternatives. NOT goes down to the comparisons, where unknown stays unknown."""
+
+    def __init__(self, rows: Rows, interner: Interner) -> None:
+        self.rows = rows
+        self.interner = interner
+
+    def alternatives(self, expr: Expr, negated: bool = False) -> tuple[Alternative, ...]:
+        if not _reads(expr):
+            return ((self._true(expr, negated),),)
+        match expr:
+            case Call(("and" | "or") as operator):
+                parts = [self.alternatives(a, negated) for a in expr.arguments]
+                if (operator == "and") != negated:
+                    return _product(parts)
+                return tuple(alternative for part in parts for alternative in part)
+            case Call("not", (inner,)):
+                return self.alternatives(inner, not negated)
+            case Call("in", (value, *options)):
+                equal = [Call("=", (value, option), Type.BOOLEAN) for option in options]
+                some = Call("or", tuple(equal), Type.BOOLEAN)
+                return self.alternatives(some, negated)
+            case Call(operator, (left, right)) if operator in FLIPPED:
+                chosen = _NEGATED[operator] if negated else operator
+                if _reads(right):
+                    left, right, chosen = right, left, FLIPPED[chosen]
+                if not _reads(right):
+                    return self._comparison(left, chosen, right)
+        return self._test(expr, negated)
+
+    def _true(self, expr: Expr, negated: bool) -> Mask:
+        values = pc.fill_null(self.rows.evaluate(expr), negated)
+        found: Mask = values.to_numpy(zero_copy_only=False).astype(np.bool_)
+        return ~found if negated else found
+
+    def _test(self, expr: Expr, negated: bool) -> tuple[Alternative, ...]:
+        """A column of its own, which has to be true or false."""
+        value = np.full(self.rows.length, 0 if negated else 1)
+        return ((Interval(_column(expr), value, value, np.ones(len(value), np.bool_)),),)
+
+    def _comparison(self, left: Expr, operator: str, right: Expr) -> tuple[Alternative, ...]:
+        """A column and a value that each rule has."""
+        column = _column(left)
+        if left.type in (Type.STRING, Type.BINARY) and operator not in ("=", "<>"):
+            if any(isinstance(node, Varying) for node in walk(right)):
+                raise NoPath("texts are compared with a parameter by their order")
+            return self._test(Call(operator, (left, right), Type.BOOLEAN), False)
+        values, live = self._constants(right, left.type)
+
+        def between(low: Ints, high: Ints) -> Alternative:
+            return (Interval(column, low, high, live),)
+
+        lowest, highest = np.full(len(values), LOWEST), np.full(len(values), HIGHEST)
+        # At the ends of the integers nothing is below or above.
+        below = (lowest, values - (values > LOWEST), values > LOWEST)
+        above = (values + (values < HIGHEST), highest, values < HIGHEST)
+
+        def beyond(side: tuple[Ints, Ints, Mask]) -> Alternative:
+            return (Interval(column, side[0], side[1], live & side[2]),)
+
+        match operator:
+            case "=":
+                return (between(values, values),)
+            case "<=":
+                return (between(lowest, values),)
+            case ">=":
+                return (between(values, highest),)
+            case "<":
+                return (beyond(below),)
+            case ">":
+                return (beyond(above),)
+            case _:
+                return (beyond(below), beyond(above))
+
+    def _constants(self, expr: Expr, type_: Type) -> tuple[Ints, Mask]:
+        """The values as the columns have them, and which are not NULL."""
+        if isinstance(expr, Constant) and expr.value is None:
+            return np.zeros(self.rows.length, np.int64), np.zeros(self.rows.length, np.bool_)
+        values, valid = kernel_values(self.rows.evaluate(expr), type_, self.interner)
+        return ordered(values), np.ones(len(values), np.bool_) if valid is None else valid
+
+
+def _product(parts: list[tuple[Alternative, ...]]) -> tuple[Alternative, ...]:
+    found: tuple[Alternative, ...] = ((),)
+    for part in parts:
+        found = tuple((*one, *other) for one in found for other in part)
+        if len(found) > MOST * MOST:
+            raise NoPath("a condition has too many alternatives")
+    return found
+
+
+def _reads(expr: Expr) -> bool:
+    """Whether it reads the event; its variable is left blank."""
+    return any(isinstance(node, Attribute) for node in walk(expr))
+
+
+def _column(expr: Expr) -> Column:
+    if any(isinstance(node, Varying) for node in walk(expr)):
+        raise NoPath("an expression mixes the event and parameters")
+    return Column(expr)

@@ -1,0 +1,386 @@
+"""The merged automaton at work: Cayuga's state machine manager (4.3).
+
+A batch's rows are asked for the predicates that they satisfy; those that satisfy none are of no
+further interest. For all others, the edges of those predicates are tried: the instances that wait
+at their beginning and agree with the row are found by a hash, and go on as new instances, or, at
+the end of a rule, as matches. So a row costs what it meets, not what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute, Expr
+from cepheid.algebra.types import Type
+from cepheid.engine.clock import Ticker, unplaced
+from cepheid.engine.columns import Column, Interner, kernel_values, without_dictionary_nulls
+from cepheid.engine.growing import Growing
+from cepheid.engine.merged.dag import NEVER, Graph, Member, Predicates, merged
+from cepheid.engine.merged.index import Index, index_of
+from cepheid.engine.merged.intervals import Rows, as_read, boxes, ordered
+from cepheid.engine.merged.paths import Path
+from cepheid.engine.output import View, columns_read, output_schema
+from cepheid.engine.store import FORGET_AT, EventStore, evaluated
+from cepheid.engine.vector import evaluate
+from cepheid.kernels import load
+from cepheid.kernels.templates.merged import ADVANCED, COMPACTED
+
+Ints: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+CHUNK = 1 << 14
+"""Rows that are matched at once: as many as their matches may be held."""
+TEXTS = (Type.STRING, Type.BINARY)
+FIRST = 1 << 10
+"""Instances that there is room for in the beginning."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The rules of one template: the path that they share, their parameters and windows."""
+
+    path: Path
+    rows: Rows
+    window: Ints
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The rules of several templates as one automaton. Rules are numbered through all branches;
+    those of branch i begin with `begins[i]`."""
+
+    branches: tuple[Branch, ...]
+    begins: Ints
+    doubtful: Mask
+    graph: Graph
+    index: Index
+    columns: tuple[Column, ...]
+    interner: Interner
+
+    @property
+    def reach(self) -> int:
+        return int(self.graph.reach.max(initial=0))
+
+
+def merge(branches: Sequence[Branch]) -> Merged:
+    """`NoPath` if a condition of one of them is no disjunction of intervals."""
+    interner, predicates = Interner(), Predicates()
+    counts = [branch.rows.length for branch in branches]
+    begins = np.concatenate(([0], np.cumsum(counts)))
+    members = [
+        _member(branch, int(begin), predicates, interner)
+        for branch, begin in zip(branches, begins[:-1], strict=True)
+    ]
+    graph = merged(members, predicates)
+    # A rule with several paths may find the same match on two of them.
+    doubtful = np.array([len(np.unique(m.rule)) < len(m.rule) for m in members], np.bool_)
+    columns = tuple(predicates.columns)
+    index = index_of(predicates)
+    return Merged(tuple(branches), begins, doubtful, graph, index, columns, interner)
+
+
+def _member(branch: Branch, begin: int, predicates: Predicates, interner: Interner) -> Member:
+    rules = np.arange(branch.rows.length)
+    taken: list[Ints] = []
+    ends: list[tuple[Ints, ...]] = []
+    for step in branch.path.steps:
+        found = boxes(step.conditions, branch.rows, interner)
+        rules, again, box = _joined(rules, found.rule)
+        taken = [*(own[again] for own in taken), predicates.of(found)[box]]
+        ends = [tuple(one[again] for one in own) for own in ends]
+        ends.append(
+            tuple(
+                _enders(boxes(f.conditions, branch.rows, interner), predicates, rules)
+                for f in step.forbidden
+            )
+        )
+    return Member(branch.path, begin + rules, tuple(taken), tuple(ends), _windows(branch, begin))
+
+
+def _windows(branch: Branch, begin: int) -> Ints:
+    """By the numbers of rules."""
+    return np.concatenate((np.zeros(begin, np.int64), branch.window))
+
+
+def _joined(rules: Ints, boxes_of: Ints) -> tuple[Ints, Ints, Ints]:
+    """Every path of a rule with every box of it: the rules, the paths, the boxes."""
+    order = np.argsort(boxes_of, kind="stable")
+    first = np.searchsorted(boxes_of[order], rules)
+    count = np.searchsorted(boxes_of[order], rules, "right") - first
+    again = np.repeat(np.arange(len(rules)), count)
+    within = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
+    return rules[again], again, order[first[again] + within]
+
+
+def _enders(found: Any, predicates: Predicates, rules: Ints) -> Ints:
+    """For each path the predicates that end it, as a row."""
+    numbers = predicates.of(found)
+    order = np.argsort(found.rule, kind="stable")
+    first = np.searchsorted(found.rule[order], rules)
+    count = np.searchsorted(found.rule[order], rules, "right") - first
+    width = int(count.max(initial=0))
+    ends = np.full((len(rules), width), NEVER)
+    for k in range(width):
+        has = count > k
+        ends[has, k] = numbers[order[first[has] + k]]
+    return ends
+
+
+@dataclass(frozen=True)
+class Found:
+    """Matches of rules of one branch: their numbers there, and the rows that RETURN makes."""
+
+    branch: int
+    rules: Ints
+    matches: pa.RecordBatch
+
+
+class Machine:
+    """Runs merged rules. Feed it with `push`, in time order; `Found` comes out."""
+
+    def __init__(self, rules: Merged, schema: pa.Schema, *, jit: bool = True) -> None:
+        self.rules = rules
+        self.jit = jit
+        self.events = self.rejected = 0
+        self._input = schema
+        self._query = rules.branches[0].path.query
+        self._ticker = Ticker(self._query.schema, None, ())
+        self._store = EventStore(_returned(rules), Interner())
+        self._interner = rules.interner.copy()
+        self._constants = range(len(self._interner))
+        self._forget_at = FORGET_AT
+        self._schemas = [output_schema(b.path.query, schema) for b in rules.branches]
+        width = len(rules.columns)
+        self._cells = Growing(np.zeros((0, width), np.int64))
+        self._known = Growing(np.zeros((0, width), np.bool_))
+        graph = rules.graph
+        self._pool = np.zeros((FIRST, 8), np.int64)
+        self._count, self._after = 0, 0
+        self._heads = np.full(2 * FIRST, -1, np.int64)
+        self._active = np.zeros(graph.nodes, np.int64)
+        self._ender_heads = np.full(len(graph.ender_links), -1, np.int64)
+        entries = graph.enders
+        self._entry_nodes = np.repeat(np.arange(graph.nodes), np.diff(entries.begins))
+        self._entry_next = np.full(len(entries.values), -1, np.int64)
+        self._entry_on = np.zeros(len(entries.values), np.int64)
+        self._steps = int(graph.depth.max()) + 1
+
+    @property
+    def instances(self) -> int:
+        """How many are held, some of which may be over."""
+        return self._count
+
+    def push(self, batch: pa.RecordBatch) -> Iterator[Found]:
+        """Match the next batch of events, which is not earlier than those before."""
+        batch = self._with_times(without_dictionary_nulls(batch))
+        for begin in range(0, batch.num_rows, CHUNK):
+            yield from self._match(batch.slice(begin, CHUNK))
+
+    def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.events += batch.num_rows
+        rejected = unplaced(batch, self._query.schema.time, None)
+        if rejected is None:
+            return batch
+        self.rejected += rejected.true_count
+        return batch.filter(pc.invert(rejected))
+
+    def _match(self, batch: pa.RecordBatch) -> Iterator[Found]:
+        rules, store = self.rules, self._store
+        ticks = self._ticker.read(batch, np.arange(batch.num_rows))
+        cells, known = self._encoded(batch)
+        begins, predicates = rules.index.satisfied(cells, known, self.jit)
+        rows = np.flatnonzero(np.diff(begins))
+        if not len(rows):
+            return
+        own = ticks.of(rows)
+        eat = int(own.time[0]) - rules.reach
+        before = store.base
+        store.append(batch.take(pa.array(rows)), own, eat)
+        self._cells.drop(store.base - before)
+        self._known.drop(store.base - before)
+        self._cells.append(cells[rows])
+        self._known.append(known[rows])
+        first = store.base + store.n - len(rows)
+        satisfied = np.append(begins[rows], len(predicates))
+        nodes, bound = self._advance(own.position, own.time, satisfied, predicates, first)
+        self._tidy(int(own.position[-1]), int(own.time[-1]))
+        yield from self._found(nodes, bound)
+
+    def _encoded(self, batch: pa.RecordBatch) -> tuple[Ints, Mask]:
+        """The rows as integers, and what of them is not NULL."""
+        columns = self.rules.columns
+        cells = np.empty((batch.num_rows, len(columns)), np.int64)
+        known = np.ones((batch.num_rows, len(columns)), np.bool_)
+        for n, column in enumerate(columns):
+            values, valid = kernel_values(evaluated(column, batch), column.type, self._interner)
+            cells[:, n] = ordered(values)
+            if valid is not None:
+                known[:, n] = valid
+        return cells, known
+
+    def _advance(
+        self, position: Ints, time: Ints, satisfied: Ints, predicates: Ints, first: int
+    ) -> tuple[Ints, Ints]:
+        graph, store = self.rules.graph, self._store
+        kernel: Callable[..., Any] = load(ADVANCED, self.jit)
+        nodes, bound, self._pool, self._count, self._heads = kernel(
+            position,
+            time,
+            satisfied,
+            predicates,
+            self._cells.array,
+            self._known.array,
+            store.base,
+            first,
+            graph.parent,
+            graph.depth,
+            graph.links,
+            graph.probe,
+            graph.key,
+            graph.strict,
+            graph.reach,
+            graph.restless,
+            graph.rules.begins,
+            graph.edges.begins,
+            graph.edges.values,
+            graph.endings.begins,
+            graph.endings.values,
+            graph.enders.begins,
+            graph.enders.values,
+            graph.ender_links,
+            graph.ender_probe,
+            graph.link_sets.begins,
+            graph.link_sets.values,
+            graph.keys.begins,
+            graph.keys.values,
+            graph.probes.begins,
+            graph.probes.values,
+            self._pool,
+            self._count,
+            self._heads,
+            self._active,
+            self._ender_heads,
+            self._entry_nodes,
+            self._entry_next,
+            self._entry_on,
+            self._steps,
+        )
+        return nodes, bound
+
+    def _tidy(self, position: int, time: int) -> None:
+        """Forget the instances that are over, once they may be the most, and texts that no row
+        has."""
+        if self._count >= 2 * self._after + FIRST:
+            self._compact(position, time)
+        if len(self._interner) > self._forget_at:
+            texts = [n for n, c in enumerate(self.rules.columns) if c.type in TEXTS]
+            held = np.unique(self._cells.array[:, texts]).tolist()
+            self._interner.forget({*self._constants, *held})
+            self._forget_at = max(FORGET_AT, 2 * len(self._interner))
+
+    def _compact(self, position: int, time: int) -> None:
+        graph = self.rules.graph
+        kernel: Callable[..., Any] = load(COMPACTED, self.jit)
+        self._count, self._heads = kernel(
+            self._pool,
+            self._count,
+            position,
+            time,
+            graph.reach,
+            graph.restless,
+            self._active,
+            self._entry_on,
+            self._ender_heads,
+            graph.enders.begins,
+            graph.enders.values,
+            self._entry_next,
+        )
+        self._after = self._count
+
+    # ── matches ──
+
+    def _found(self, nodes: Ints, bound: Ints) -> Iterator[Found]:
+        """From the ends of paths to the rules that end there."""
+        if not len(nodes):
+            return
+        ends = self.rules.graph.rules
+        count = ends.begins[nodes + 1] - ends.begins[nodes]
+        again = np.repeat(np.arange(len(nodes)), count)
+        within = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
+        rules = ends.values[ends.begins[nodes[again]] + within]
+        branches = np.searchsorted(self.rules.begins, rules, "right") - 1
+        for n in np.unique(branches).tolist():
+            own = np.flatnonzero(branches == n)
+            found = rules[own] - self.rules.begins[n]
+            yield from self._of_branch(n, found, bound[again[own]])
+
+    def _of_branch(self, n: int, rules: Ints, bound: Ints) -> Iterator[Found]:
+        branch = self.rules.branches[n]
+        path = branch.path
+        records = bound[:, : len(path.steps)]
+        if self.rules.doubtful[n]:
+            both = np.unique(np.column_stack((rules, records)), axis=0)
+            rules, records = both[:, 0], both[:, 1:]
+        if len(path.steps) > 1:
+            time = self._store.time
+            span = time[records[:, -1] - self._store.base] - time[records[:, 0] - self._store.base]
+            short = np.flatnonzero(span < branch.window[rules])
+            rules, records = rules[short], records[short]
+        view = self._view(branch, rules, records)
+        for condition in path.rest:
+            holds = pc.fill_null(view.holds(as_read(condition)), False)
+            kept = np.flatnonzero(holds.to_numpy(zero_copy_only=False))
+            if len(kept) < len(rules):
+                rules, records = rules[kept], records[kept]
+                view = self._view(branch, rules, records)
+        if len(rules):
+            outputs = [as_read(o.expression) for o in path.query.outputs]
+            yield Found(n, rules, view.rows_of(outputs, self._schemas[n]))
+
+    def _view(self, branch: Branch, rules: Ints, records: Ints) -> _RuleView:
+        columns = np.ascontiguousarray(records.T)
+        slots = branch.path.slots
+        query = branch.path.query
+        return _RuleView(branch, rules, query, self._store, self._input, slots, columns, {}, None)
+
+
+class _RuleView(View):
+    """Matches of several rules: what is read of no variable is a parameter of the match's rule."""
+
+    def __init__(self, branch: Branch, rules: Ints, *others: Any) -> None:
+        super().__init__(*others)
+        self._branch, self._rules = branch, rules
+
+    def holds(self, condition: Expr) -> pa.Array:
+        return evaluate(condition, self._read, self.n, self._special)
+
+    def output(self, expr: Expr, type_: pa.DataType) -> pa.Array:
+        match expr:
+            case Attribute(variable=""):
+                return self._read(expr).cast(type_)
+            case _:
+                return super().output(expr, type_)
+
+    def _read(self, attribute: Attribute) -> pa.Array:
+        if attribute.variable:
+            return super()._read(attribute)
+        return self._branch.rows.parameters[attribute.name].take(pa.array(self._rules))
+
+
+def _returned(rules: Merged) -> tuple[str, ...]:
+    """The columns that RETURN and what is left of WHERE read."""
+    return columns_read(
+        expression
+        for branch in rules.branches
+        for expression in (
+            *branch.path.rest,
+            *(output.expression for output in branch.path.query.outputs),
+        )
+    )
