@@ -26,7 +26,7 @@ WHERE   s.card = big.card
 WITHIN  12 hours
 RETURN  big.card AS card, s.ts AS tested, s.amount AS small, big.ts AS spent, big.amount AS large
 """
-"""The fraud query with one small purchase: the longest that two joined streams can say."""
+"""The fraud query with one small purchase: a single join of two streams."""
 
 PAIRS_SQL = """
     WITH purchase AS (SELECT id, ts, card, amount FROM '{path}' WHERE kind = 'purchase'),

@@ -22,6 +22,7 @@ from benchmarks.streaming.soak import Sample
 from benchmarks.streaming.speed import COLUMNS, Setup, cepheid, joined
 from benchmarks.streaming.writing import keep_soak, markdown, update_readme
 from cepheid.cli.demo import QUERY
+from cepheid.spark.streaming.pipeline import ROCKSDB
 
 SMALL = Stream(batch=2_000, batches=3, window=2_000, cards=40)
 
@@ -56,7 +57,8 @@ def test_every_way_gets_all_events(stream: Stream) -> None:
     ways = {
         "store": (partial(stored, Storing, query=QUERY, **options), 0),
         "forward": (partial(stored, Forwarding, query=QUERY, **options), relevant),
-        "join": (joined, stream.matches(PAIRS)),
+        "join": (partial(joined, query=PAIRS, provider=ROCKSDB), stream.matches(PAIRS)),
+        "joins": (partial(joined, query=QUERY, provider=ROCKSDB), stream.matches(QUERY)),
         "cepheid": (cepheid(PAIRS, jit=False), stream.matches(PAIRS)),
     }
     with session() as spark:
