@@ -16,6 +16,7 @@ from cepheid.errors import (
     DataError,
     PlanError,
     QueryError,
+    RuleSetError,
     StateError,
     StateLimitError,
     UnsupportedError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
     from cepheid.rewrites import RULES
+    from cepheid.rules import Rule, RuleSet
     from cepheid.spark.streaming.reports import Status, status
     from cepheid.statistics import Statistics
 
@@ -43,6 +45,9 @@ __all__ = [
     "PlanError",
     "Query",
     "QueryError",
+    "Rule",
+    "RuleSet",
+    "RuleSetError",
     "StateError",
     "StateLimitError",
     "Statistics",
@@ -66,6 +71,8 @@ _HOMES = {
     "Explanation": "cepheid.explain",
     "Limit": "cepheid.options",
     "Options": "cepheid.options",
+    "Rule": "cepheid.rules",
+    "RuleSet": "cepheid.rules",
     "Statistics": "cepheid.statistics",
     "Status": "cepheid.spark.streaming.reports",
     "analyze": "cepheid.analysis",

@@ -2,6 +2,7 @@
 
     CepheidError              everything that Cepheid raises on purpose
     ├── QueryError            the query is wrong; carries its diagnostics
+    ├── RuleSetError          rules are wrong; carries all that was found in all files
     ├── UnsupportedError      the query is right, but this version can't run it yet
     ├── PlanError             a forced plan doesn't fit the query
     ├── StateLimitError       more events would have to be held than the caller allows
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cepheid.language.diagnostics import Diagnostic
+    from cepheid.rules.findings import Finding
 
 
 class CepheidError(Exception):
@@ -53,6 +55,28 @@ class QueryError(CepheidError):
 
     def __reduce__(self) -> tuple[type[QueryError], tuple[tuple[Diagnostic, ...]]]:
         return (QueryError, (self.diagnostics,))
+
+
+class RuleSetError(CepheidError):
+    """Rules are wrong. `findings` holds everything that is, in the order of the files.
+
+    >>> import cepheid as cep
+    >>> try:
+    ...     cep.RuleSet.of({"a": "PATTERN A a ; B b", "b": "PATTERN"})
+    ... except cep.RuleSetError as error:
+    ...     print(error)
+    CEP104: the query ends too early
+      b:1:8
+      1 | PATTERN
+        |        ^ expected a pattern
+    """
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("\n\n".join(finding.render() for finding in self.findings))
+
+    def __reduce__(self) -> tuple[type[RuleSetError], tuple[tuple[Finding, ...]]]:
+        return (RuleSetError, (self.findings,))
 
 
 class UnsupportedError(CepheidError):

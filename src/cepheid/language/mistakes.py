@@ -59,7 +59,7 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
     `accepted` are the terminals that fit there; `what` was to be read: a query, a pattern,
     an expression.
     """
-    words = [w for w in words_of(text) if w.kind != "space"]
+    words = words_of(text)
     if not words:
         return Mistake("CEP101", f"this {what} is empty", Span(0, 0), _example(what))
     ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cepheid.language.diagnostics import Source
-from cepheid.language.words import Word, words_of
+from cepheid.language.words import scan
 
 _LINE = re.compile(r"^[ \t]*(INTO)\b", re.IGNORECASE | re.MULTILINE)
 
@@ -24,12 +24,12 @@ def split_queries(source: Source) -> tuple[Source, ...]:
     >>> [(query.text[:6], query.line) for query in split_queries(Source(text))]
     [('INTO a', 2), ('INTO b', 3)]
     """
-    words = [word for word in words_of(source.text) if word.kind != "space"]
+    words = list(scan(source.text))
     if not words:
         return (source,)
     begins = [i for i in range(len(words)) if i == 0 or _begins(words, i)]
     pieces = [words[begin:end] for begin, end in pairwise([*begins, len(words)])]
-    return _pieces(source, [(piece[0].span.start, piece[-1].span.end) for piece in pieces])
+    return _pieces(source, [(piece[0].start(), piece[-1].end()) for piece in pieces])
 
 
 def split_at_lines(source: Source) -> tuple[Source, ...]:
@@ -37,7 +37,7 @@ def split_at_lines(source: Source) -> tuple[Source, ...]:
     the words, all that follows it is turned inside out."""
     begins = [found.start(1) for found in _LINE.finditer(source.text)]
     leading = source.text[: begins[0]] if begins else source.text
-    if any(word.kind != "space" for word in words_of(leading)) or not begins:
+    if any(scan(leading)) or not begins:
         begins = [0, *begins]
     return _pieces(source, pairwise([*begins, len(source.text)]))
 
@@ -46,19 +46,19 @@ def spans_a_line_with_into(text: str) -> bool:
     """Whether a string or a quoted name goes on over the beginning of what looks like a query: a
     quote is then forgotten, or else somebody writes queries in strings."""
     return any(
-        _LINE.search(word.text) is not None
-        for word in words_of(text)
-        if word.kind in ("string", "quoted")
+        _LINE.search(word[0]) is not None
+        for word in scan(text)
+        if word.lastgroup in ("string", "quoted")
     )
 
 
-def _begins(words: Sequence[Word], i: int) -> bool:
+def _begins(words: Sequence[re.Match[str]], i: int) -> bool:
     """Whether a query begins with the word."""
-    if words[i].keyword != "INTO" or words[i - 1].text in (".", "["):
+    if words[i][0].upper() != "INTO" or words[i - 1][0] in (".", "["):
         return False
     # After AS it is a name, if that isn't one itself: `PATTERN A as INTO b PATTERN …`.
-    follows = [word.keyword for word in words[i + 1 : i + 3]]
-    return words[i - 1].keyword != "AS" or follows[1:] == ["PATTERN"]
+    follows = [word[0].upper() for word in words[i + 1 : i + 3]]
+    return words[i - 1][0].upper() != "AS" or follows[1:] == ["PATTERN"]
 
 
 def _pieces(source: Source, spans: Iterable[tuple[int, int]]) -> tuple[Source, ...]:

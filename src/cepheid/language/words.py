@@ -7,6 +7,7 @@ mistake. Comments, strings and names in backticks are the same to both.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cepheid.language.ast import Span
@@ -28,8 +29,7 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`kind` is a group of the expression above: `space` holds comments, too, and `open` and
-    `quote` are what is never closed."""
+    """`kind` is a group of the expression above: `open` and `quote` are what is never closed."""
 
     kind: str
     text: str
@@ -41,5 +41,10 @@ class Word:
 
 
 def words_of(text: str) -> list[Word]:
-    """The whole text, none of it left out."""
-    return [Word(m.lastgroup or "", m[0], Span(*m.span())) for m in _WORDS.finditer(text)]
+    """All words of the text but space and comments."""
+    return [Word(m.lastgroup or "", m[0], Span(*m.span())) for m in scan(text)]
+
+
+def scan(text: str) -> Iterator[re.Match[str]]:
+    """The same for a long text: a match for each word, its kind the last group."""
+    return (found for found in _WORDS.finditer(text) if found.lastgroup != "space")

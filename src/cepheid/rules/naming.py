@@ -1,0 +1,105 @@
+"""Names of rules are unique in a set, whichever templates they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.findings import Findings, did_you_mean
+from cepheid.algebra.scope import place_of
+from cepheid.language.diagnostics import Diagnostic
+from cepheid.rules.findings import Finding, of_diagnostic
+from cepheid.rules.template import Template
+
+Place = tuple[Template, int]
+"""A template, and a row of it, from 0."""
+
+_FEW = 1000
+"""Names that a misspelled one is compared with, letter by letter."""
+
+
+def all_names(templates: Sequence[Template]) -> pa.ChunkedArray:
+    """Of all rules, one template after another."""
+    chunks = [chunk for template in templates for chunk in template.names.chunks]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def unknown(name: str, names: pa.ChunkedArray) -> str:
+    """What to say of a name that no rule has."""
+    hint = did_you_mean(name, _candidates(name, names))
+    return f"there is no rule `{name}`" + (f"; {hint}" if hint else "")
+
+
+def _candidates(name: str, names: pa.ChunkedArray) -> list[str]:
+    """Of very many names, those that share the longest beginning or end with it: one slip of the
+    pen leaves half of a name as it was."""
+    if len(names) <= _FEW:
+        return [str(known) for known in names]
+    for length in range(len(name), 0, -1):
+        begins = pc.starts_with(names, name[:length], ignore_case=True)
+        alike = names.filter(pc.or_(begins, pc.ends_with(names, name[-length:], ignore_case=True)))
+        if len(alike):
+            return [str(known) for known in alike[:_FEW]]
+    return []
+
+
+def first_of_each_name(
+    templates: Sequence[Template], findings: list[Finding]
+) -> dict[str, Template]:
+    """The queries of files by their names; one whose name is taken is reported, and left out."""
+    found: dict[str, Template] = {}
+    for template in templates:
+        first = found.setdefault(template.name, template)
+        if first is not template:
+            place = first.rule(0).origin
+            findings.append(
+                _of_query(template, f"the name `{template.name}` is taken: {place} has it")
+            )
+    return found
+
+
+def duplicates(templates: Sequence[Template]) -> Iterator[Finding]:
+    """Names that several rules have. A NULL is none, and reported elsewhere."""
+    names = all_names(templates)
+    counted = pc.value_counts(names.drop_null().combine_chunks())
+    twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+    if not len(twice):
+        return
+    starts = np.cumsum([0, *map(len, templates)])
+    places: dict[str, list[Place]] = {}
+    for at in pc.indices_nonzero(pc.is_in(names, twice)).to_pylist():
+        which = int(np.searchsorted(starts, at, side="right")) - 1
+        places.setdefault(str(names[at]), []).append((templates[which], at - int(starts[which])))
+    for name, (first, *others) in places.items():
+        if name.strip():
+            yield from _taken(name, first, others)
+
+
+def _taken(name: str, first: Place, others: Sequence[Place]) -> Iterator[Finding]:
+    by_template: dict[int, list[Place]] = {}
+    for place in others:
+        by_template.setdefault(id(place[0]), []).append(place)
+    for places in by_template.values():
+        template = places[0][0]
+        same = template is first[0] and template.rows is not None
+        whose = f"row {template.number(first[1])}" if same else first[0].rule(first[1]).origin
+        message = f"the name `{name}` is taken: {whose} has it"
+        if template.rows is None:
+            yield _of_query(template, message)
+        else:
+            rows = tuple(template.number(row) for _, row in places)
+            hint = "give every rule a name of its own"
+            yield Finding(template.origin, message, hint, rows, template.name)
+
+
+def _of_query(template: Template, message: str) -> Finding:
+    query, hint = template.query, "give it a name of its own"
+    if query.syntax.into != template.name:
+        hint = "begin it with INTO and a name of its own"
+        return Finding(query.name, message, hint, (), template.name)
+    place = place_of(template.name, query.syntax, Findings(query.source), "INTO")
+    found = Diagnostic("CEP216", message, place, query.source, hint)
+    return of_diagnostic(found, template.name)

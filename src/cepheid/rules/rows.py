@@ -1,0 +1,60 @@
+"""Tables of parameters: from files, and from whatever holds a table in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+
+from cepheid import local
+from cepheid.errors import DataError
+from cepheid.query import is_spark
+from cepheid.rules.template import RULE
+
+TABLES = (".csv", ".parquet")
+"""How the names of tables end. A folder may be a table, as Spark writes them."""
+
+_BLOCK = 1 << 26
+"""Bytes of a CSV file from which the types of its columns are inferred."""
+
+
+def rows_of(data: Any) -> pa.Table:
+    """The rows of a pyarrow Table, a pandas, polars or Spark frame (which is collected), a list of
+    dicts, or a dict of columns.
+
+    >>> rows_of([{"low": 5, "country": "DE"}, {"low": 7, "country": None}]).num_rows
+    2
+    """
+    if isinstance(data, Mapping):
+        return pa.table(dict(data))
+    if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
+        return pa.Table.from_pylist(data)
+    found = data.toArrow() if is_spark(data) else local.to_arrow(data)
+    return found if isinstance(found, pa.Table) else pa.Table.from_batches(found, found.schema)
+
+
+def read_rows(path: Path) -> pa.Table:
+    """The rows of a file. In a CSV file an empty field is NULL, and nothing else is: the country
+    NA is a country. Names of rules are text, also if they are numbers."""
+    try:
+        return pa.dataset.dataset(path, format=_format(path)).to_table()
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"the table can't be read: {str(error).splitlines()[0]}") from None
+
+
+def _format(path: Path) -> Any:
+    if path.suffix.lower() != ".csv":
+        return "parquet"
+    return pa.dataset.CsvFileFormat(
+        read_options=pa.csv.ReadOptions(block_size=_BLOCK),
+        convert_options=pa.csv.ConvertOptions(
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            column_types={RULE: pa.string()},
+        ),
+    )

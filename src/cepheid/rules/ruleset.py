@@ -1,0 +1,217 @@
+"""A set of rules: a mapping from names to rules, kept as templates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.errors import QueryError, RuleSetError
+from cepheid.options import Options
+from cepheid.query import Query, options_of
+from cepheid.rules import reading
+from cepheid.rules.checking import check, columns_of
+from cepheid.rules.findings import Finding, of_query
+from cepheid.rules.naming import all_names, unknown
+from cepheid.rules.rows import rows_of
+from cepheid.rules.template import Rule, Template
+
+_SHOWN = 4
+"""How many templates a set names when it is printed."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RuleSet(Mapping[str, Rule]):
+    """Rules by their names: immutable, picklable, the same if their contents are.
+
+    >>> rules = RuleSet.from_template(
+    ...     "big",
+    ...     "PATTERN A a ; B b WHERE a.x > :low WITHIN 5",
+    ...     {"rule": ["big-de", "big-fr"], "low": [10, 20], "severity": ["high", "low"]},
+    ... )
+    >>> rules
+    RuleSet(2 rules: big × 2)
+    >>> rules["big-fr"].params, rules["big-fr"].carried
+    ({'low': 20}, {'severity': 'low'})
+    """
+
+    templates: tuple[Template, ...] = ()
+
+    def __post_init__(self) -> None:
+        """All that is in a set can be run on the right events."""
+        findings = reading.gathered(self.templates).findings
+        if findings:
+            raise RuleSetError(findings)
+
+    @staticmethod
+    def load(path: str | Path, params: Mapping[str, object] = reading.NO_PARAMETERS) -> RuleSet:
+        """The rules of a folder, or of a file: queries (`*.cep`, each with INTO and its name), and
+        tables of parameters (`*.csv`, `*.parquet`), each for the query that is called as the table
+        is. `params` are values for all rules.
+
+        A `RuleSetError` has all that is wrong with any of the files.
+        """
+        loaded = reading.read(path, params)
+        if loaded.findings:
+            raise RuleSetError(loaded.findings)
+        return RuleSet(loaded.templates)
+
+    @staticmethod
+    def of(
+        queries: Mapping[str, str | Query],
+        params: Mapping[str, object] = reading.NO_PARAMETERS,
+    ) -> RuleSet:
+        """A rule for each query, by their names.
+
+        >>> RuleSet.of({"pair": "PATTERN A a ; B b WITHIN 5"})
+        RuleSet(1 rule: pair)
+        """
+        templates, findings = list[Template](), list[Finding]()
+        for name, query in queries.items():
+            try:
+                templates.append(Template(name, _named(query, name)))
+            except QueryError as error:
+                findings.extend(of_query(error))
+        loaded = reading.gathered(reading.with_params(templates, params), findings)
+        if loaded.findings:
+            raise RuleSetError(loaded.findings)
+        return RuleSet(loaded.templates)
+
+    @staticmethod
+    def from_template(name: str, query: str | Query, rows: Any) -> RuleSet:
+        """A rule for each row: of a pyarrow Table, a pandas, polars or Spark frame, a list of dicts
+        or a dict of columns."""
+        try:
+            parsed = _named(query, name)
+        except QueryError as error:
+            raise RuleSetError(of_query(error)) from None
+        return RuleSet((Template(name, parsed, rows_of(rows)),))
+
+    # ── a mapping ────────────────────────────────────────────────────────────
+
+    def __getitem__(self, name: str) -> Rule:
+        at = self._index.get(name)
+        if at is None:
+            raise KeyError(unknown(name, all_names(self.templates)))
+        for template in self.templates:
+            if at < len(template):
+                return template.rule(at)
+            at -= len(template)
+        raise AssertionError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        for template in self.templates:
+            yield from map(str, template.names)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.templates))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Without looking for what might have been meant."""
+        if name not in self:
+            return default
+        return self[name]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RuleSet) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        sizes = [t.name if t.rows is None else f"{t.name} × {len(t):,}" for t in self.templates]
+        shown = (
+            sizes if len(sizes) <= _SHOWN + 1 else [*sizes[:_SHOWN], f"{len(sizes) - _SHOWN} more"]
+        )
+        count = f"{len(self):,} rule" + ("" if len(self) == 1 else "s")
+        return f"RuleSet({count}{': ' if shown else ''}{', '.join(shown)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be made again."""
+        return {"templates": self.templates}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for sets of the same templates, in whatever order."""
+        parts = sorted(template.fingerprint for template in self.templates)
+        return hashlib.blake2b("".join(parts).encode(), digest_size=16).hexdigest()
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(all_names(self.templates).to_pylist())}
+
+    # ── sets from sets ───────────────────────────────────────────────────────
+
+    def __or__(self, other: RuleSet) -> RuleSet:
+        """The rules of both; of two with the same name, the other's, as with dicts.
+
+        >>> old = RuleSet.of({"a": "PATTERN A ; B WITHIN 5", "b": "PATTERN B ; C WITHIN 5"})
+        >>> new = old | RuleSet.of({"b": "PATTERN B ; D WITHIN 5"})
+        >>> [rule.query.text for rule in new.values()]
+        ['PATTERN A ; B WITHIN 5', 'PATTERN B ; D WITHIN 5']
+        """
+        kept = self._filtered(all_names(other.templates), keep=False)
+        return RuleSet((*kept.templates, *other.templates))
+
+    def without(self, names: str | Iterable[str]) -> RuleSet:
+        """All rules but these; KeyError if one isn't there."""
+        return self._filtered(self._known(names), keep=False)
+
+    def select(self, names: str | Iterable[str]) -> RuleSet:
+        """These rules alone, in the order of the set; KeyError if one isn't there."""
+        return self._filtered(self._known(names), keep=True)
+
+    def _known(self, names: str | Iterable[str]) -> pa.Array:
+        wanted = [names] if isinstance(names, str) else list(names)
+        for name in wanted:
+            if name not in self._index:
+                raise KeyError(unknown(name, all_names(self.templates)))
+        return pa.array(wanted, pa.string())
+
+    def _filtered(self, names: pa.Array | pa.ChunkedArray, *, keep: bool) -> RuleSet:
+        templates = []
+        for template in self.templates:
+            mask = pc.is_in(template.names, names)
+            mask = mask if keep else pc.invert(mask)
+            if pc.all(mask).as_py():
+                templates.append(template)
+            elif pc.any(mask).as_py():
+                templates.append(template.where(mask))
+        return RuleSet(tuple(templates))
+
+    # ── checking ─────────────────────────────────────────────────────────────
+
+    def check(
+        self, data: Any = None, options: Options | None = None, **named: Any
+    ) -> tuple[Finding, ...]:
+        """What is wrong with the rules over these events: a schema, data of any kind, or a dict of
+        either for several streams. Nothing is run. Without data, every attribute is taken to exist.
+
+        >>> columns = pa.schema({"ts": pa.int64(), "type": pa.string(), "amount": pa.int64()})
+        >>> rules = RuleSet.of({"rise": "PATTERN A a ; B b WHERE a.amout < b.amount WITHIN 5"})
+        >>> for finding in rules.check(columns, time="ts", type="type"):
+        ...     print(finding.render())
+        CEP204: A has no attribute `amout`
+          rise:1:25
+          1 | PATTERN A a ; B b WHERE a.amout < b.amount WITHIN 5
+            |                         ^^^^^^^ did you mean `amount`?
+        """
+        assumed = {} if options or data is not None else {"time": "ts", "type": "type"}
+        chosen = options_of(options, {**assumed, **named})
+        return tuple(check(self.templates, columns_of(data), chosen))
+
+
+def _named(query: str | Query, name: str) -> Query:
+    """Messages call a query by its rule's name, if it has none of its own."""
+    if isinstance(query, str):
+        return Query(query, name)
+    return replace(query, name=name) if query.name == Query.name else query

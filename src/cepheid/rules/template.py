@@ -1,0 +1,222 @@
+"""A query and the table of its parameters: as many rules as the table has rows.
+
+Nothing here is per rule: names, parameters and what is carried along stay in the columns of the
+table, so that a rule takes the few bytes that its values take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.findings import did_you_mean
+from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.errors import DataError
+from cepheid.language import ast
+from cepheid.language.diagnostics import Diagnostic
+from cepheid.language.walking import parameters
+from cepheid.query import Query
+from cepheid.rules.findings import Finding, of_diagnostic
+
+RULE = "rule"
+"""The column of the rules' names, in a table of parameters and in what is found."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One query of a set, with the values of its parameters. `carried` are the values that go to
+    the output with its matches; `origin` is where it was written."""
+
+    name: str
+    query: Query
+    params: Mapping[str, object]
+    carried: Mapping[str, object]
+    origin: str
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """The rules of a query.
+
+    name     what the query is called
+    rows     a row for each rule: column `rule` is its name, those called as the query's parameters
+             are their values, all others are carried to the output. Where there is no column
+             `rule`, the rules are called by the template's name and their number. None is a single
+             rule, called as the query is, and without parameters.
+    origin   the file of the rows, or what else they are called
+    numbers  which rows of the table these are, from 1; None are all of them
+    """
+
+    name: str
+    query: Query
+    rows: pa.Table | None = None
+    origin: str = ""
+    numbers: pa.Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None:
+            object.__setattr__(self, "rows", _with_names(self.rows, self.name).combine_chunks())
+        if not self.origin:
+            object.__setattr__(self, "origin", self.name)
+
+    def __len__(self) -> int:
+        return 1 if self.rows is None else int(self.rows.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be made again."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}
+
+    @cached_property
+    def parameters(self) -> Mapping[str, ast.Span]:
+        """The query's parameters, and where they stand."""
+        return parameters(self.query.syntax) if ":" in self.query.text else {}
+
+    @property
+    def names(self) -> pa.ChunkedArray:
+        """The names of the rules, in the order of the rows."""
+        return pa.chunked_array([[self.name]]) if self.rows is None else self.rows[RULE]
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns that go to the output with the matches."""
+        columns = [] if self.rows is None else self.rows.column_names
+        return tuple(name for name in columns if name not in self.parameters and name != RULE)
+
+    def rule(self, row: int) -> Rule:
+        """The rule of a row, from 0."""
+        if self.rows is None:
+            place = f"{self.query.name}:{self.query.line}"
+            return Rule(self.name, self.query, {}, {}, place)
+        return Rule(
+            str(self.names[row]),
+            self.query,
+            self.values(row),
+            {name: self.rows[name][row].as_py() for name in self.carried},
+            f"{self.origin}, row {self.number(row)}",
+        )
+
+    def values(self, row: int) -> dict[str, object]:
+        """The values of the parameters in a row, from 0."""
+        if self.rows is None:
+            return {}
+        return {name: self.rows[name][row].as_py() for name in self.parameters}
+
+    def number(self, row: int) -> int:
+        """Which row of the table it was, from 1."""
+        return row + 1 if self.numbers is None else int(self.numbers[row].as_py())
+
+    def where(self, mask: pa.ChunkedArray) -> Template:
+        """The rules for which the mask is true."""
+        if self.rows is None:
+            raise ValueError("a single rule is taken or left as it is")
+        every = pa.array(range(1, len(self) + 1), pa.int32())
+        numbers = (every if self.numbers is None else self.numbers).filter(mask.combine_chunks())
+        return replace(self, rows=self.rows.filter(mask), numbers=numbers)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for templates with the same name, query and rows, wherever they come from."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.name}\0{self.query}\0".encode())
+        if self.rows is not None:
+            _feed(digest, self.rows)
+        return digest.hexdigest()
+
+
+def _with_names(rows: pa.Table, name: str) -> pa.Table:
+    if RULE not in rows.column_names:
+        numbers = pa.array(range(1, rows.num_rows + 1)).cast(pa.string())
+        names = pc.binary_join_element_wise(name, numbers, "-")
+        return rows.append_column(RULE, names)
+    if rows.column_names.count(RULE) > 1 or pa.types.is_string(rows[RULE].type):
+        return rows
+    try:
+        names = rows[RULE].cast(pa.string())
+    except pa.ArrowException:
+        raise DataError(f"the column `{RULE}` is {rows[RULE].type}: names are text") from None
+    return rows.set_column(rows.column_names.index(RULE), RULE, names)
+
+
+def _feed(digest: Any, rows: pa.Table) -> None:
+    """The table's values. What Arrow holds in the place of a NULL differs between tables that are
+    the same, so NULLs are told apart from values that are all there."""
+    for name in sorted(rows.column_names):
+        column = rows[name].combine_chunks()
+        digest.update(f"{name}\0{column.type}\0".encode())
+        for part in (pc.is_valid(column), pc.drop_null(column)):
+            batch = pa.record_batch([part], ["values"])
+            with pa.ipc.new_stream(_Sink(digest), batch.schema) as writer:
+                writer.write_batch(batch)
+
+
+class _Sink:
+    """A file that is only hashed."""
+
+    closed = False
+
+    def __init__(self, digest: Any) -> None:
+        self._digest = digest
+
+    def write(self, data: Any) -> int:
+        self._digest.update(data)
+        return len(data)
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+# ── what is wrong ────────────────────────────────────────────────────────────
+
+
+def problems(template: Template) -> Iterator[Finding]:
+    """What is wrong with a template by itself, whatever the events are."""
+    if template.rows is None:
+        for name in template.parameters:
+            hint = f"give it a table: `{template.name}.csv`, with a column `{name}`"
+            yield _without_value(template, name, f"the parameter `:{name}` has no value", hint)
+        return
+    columns = template.rows.column_names
+    for name in dict.fromkeys(c for c in columns if columns.count(c) > 1):
+        yield _of_table(template, f"there are several columns called `{name}`", "keep one")
+    for name in template.parameters:
+        if name not in columns:
+            known = did_you_mean(name, template.carried, f"add a column `{name}` to the table")
+            message = f"the parameter `:{name}` has no column in {template.origin}"
+            yield _without_value(template, name, message, known)
+    for name in (MATCH_START, MATCH_END):
+        if name in template.carried:
+            message = f"the column `{name}` can't be carried: what is found has one of its own"
+            yield _of_table(template, message, "call it something else")
+    if columns.count(RULE) == 1:
+        yield from _bad_names(template)
+
+
+def _bad_names(template: Template) -> Iterator[Finding]:
+    empty = pc.equal(pc.fill_null(pc.utf8_trim_whitespace(template.names), ""), "")
+    if pc.any(empty).as_py():
+        rows = tuple(map(template.number, pc.indices_nonzero(empty).to_pylist()))
+        hint = f"write one in column `{RULE}`, or leave the column out to have rules numbered"
+        yield _of_table(template, "the rule has no name", hint, rows)
+
+
+def _of_table(template: Template, message: str, hint: str, rows: tuple[int, ...] = ()) -> Finding:
+    return Finding(template.origin, message, hint, rows, template.name)
+
+
+def _without_value(template: Template, name: str, message: str, hint: str) -> Finding:
+    place = template.parameters[name]
+    found = Diagnostic("CEP206", message, place, template.query.source, hint)
+    return of_diagnostic(found, template.name)
