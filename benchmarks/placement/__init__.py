@@ -1,0 +1,1 @@
+"""NEXT's placement on modeled nodes: figure 11."""
