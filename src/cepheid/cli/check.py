@@ -1,25 +1,32 @@
-"""`cepheid check`: is a query right, and can this version run it?"""
+"""`cepheid check`: are queries and rules right, and can this version run them?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cepheid.cli import arguments
 from cepheid.cli.failure import USED_WRONGLY, message
+from cepheid.cli.files import Format
 from cepheid.errors import CepheidError, UnsupportedError
+
+if TYPE_CHECKING:
+    from cepheid.options import Options
+    from cepheid.query import Query
+    from cepheid.rules.reading import Loaded
 
 
 def check(
     queries: Annotated[
         list[Path],
         typer.Argument(
-            metavar="QUERY.cep...",
+            metavar="RULES...",
             exists=True,
-            dir_okay=False,
-            help="Files with a query each.",
+            help="Files with queries, and folders of rules.",
             show_default=False,
         ),
     ],
@@ -40,25 +47,80 @@ def check(
         cepheid check theft.cep fraud.cep
 
         cepheid check theft.cep --input rfid.parquet --time ts --type type
+
+    Of a folder, all queries are checked, with the tables of their parameters:
+    big.csv and big.parquet are for the query that begins with INTO big.
+
+        cepheid check rules/ --input cards.parquet --time ts
     """
-    from cepheid.cli.inputs import columns_for, make_options, read_query
-    from cepheid.planner import prepare
+    from cepheid.cli.inputs import make_options
+    from cepheid.rules.reading import read
 
     options = make_options(time, type, tie, unit, param)
-    wrong = False
+    right = True
     for path in queries:
+        loaded = read(path, options.params)
         try:
-            query = read_query(path)
-            columns, fitting = columns_for(query, input, input_format, options)
-            prepared = prepare(query.bind(columns, fitting), fitting)
+            alone = _alone(path, loaded)
+            if alone is not None:
+                _check_query(alone, input, input_format, options)
+            else:
+                right &= _check_rules(path, loaded, input, input_format, options)
         except UnsupportedError as error:
             typer.echo(f"{path}: OK, but {error}")
         except CepheidError as error:
-            wrong = True
+            right = False
             typer.echo(message(error), err=True)
-        else:
-            typer.echo(f"{path}: OK")
-            for warning in prepared.query.warnings:
-                typer.echo(f"warning: {path}: {warning}", err=True)
-    if wrong:
+    if not right:
         raise typer.Exit(USED_WRONGLY)
+
+
+def _alone(path: Path, loaded: Loaded) -> Query | None:
+    """The query of a file, if it is the only one and has no table."""
+    if path.is_dir() or len(loaded.templates) != 1:
+        return None
+    (template,) = loaded.templates
+    tabled = template.rows is not None and template.origin != template.query.name
+    elsewhere = any(finding.template != template.name for finding in loaded.findings)
+    return None if tabled or elsewhere else template.query
+
+
+def _check_query(
+    query: Query, input: Sequence[str] | None, format: Format | None, options: Options
+) -> None:
+    from cepheid.cli.inputs import columns_for
+    from cepheid.planner import prepare
+
+    columns, fitting = columns_for(query, input, format, options)
+    prepared = prepare(query.bind(columns, fitting), fitting)
+    typer.echo(f"{query.name}: OK")
+    for warning in prepared.query.warnings:
+        typer.echo(f"warning: {query.name}: {warning}", err=True)
+
+
+def _check_rules(
+    path: Path,
+    loaded: Loaded,
+    input: Sequence[str] | None,
+    format: Format | None,
+    options: Options,
+) -> bool:
+    """Print what is wrong with the rules, and how many are right; whether all are."""
+    from cepheid.cli.inputs import columns_for
+    from cepheid.rules.checking import check as check_templates
+    from cepheid.rules.checking import count_wrong
+
+    templates, columns = loaded.templates, None
+    if input and templates:
+        columns, _ = columns_for(templates[0].query, input, format, options)
+    elif options.type is None:
+        options = replace(options, type="type")
+    findings = (*loaded.findings, *check_templates(templates, columns, options))
+    if findings:
+        typer.echo("\n\n".join(finding.render() for finding in findings), err=True)
+    count = sum(map(len, templates))
+    right = count - count_wrong(templates, findings)
+    if templates:
+        rules = "rule" if count == 1 else "rules"
+        typer.echo(f"{path}: {f'{right:,} of ' if findings else ''}{count:,} {rules} OK")
+    return not findings

@@ -9,36 +9,29 @@ condition after another, and one row of each class is bound.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cepheid import local
 from cepheid.algebra import bind
 from cepheid.algebra.types import Schema, Type
-from cepheid.algebra.values import parse_moment
 from cepheid.errors import DataError, QueryError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
-from cepheid.language.walking import parameters, walk
+from cepheid.language.walking import walk
 from cepheid.options import Options
 from cepheid.query import is_spark
+from cepheid.rules.classes import MOST, Classes, Part, amounts, moments, parts, sizes
 from cepheid.rules.findings import Finding
 from cepheid.rules.template import Template
 from cepheid.schemas import assumed, attribute_type, bind_schema, bind_streams
-
-Classes = npt.NDArray[np.int64]
-"""The class of each row, from 0."""
-
-_MOST = 256
-"""How many classes of rows of one condition are bound, the largest first. Only a condition that
-reads many parameters which may be NULL has more."""
 
 _NO_MOMENT = "?"
 
@@ -56,10 +49,13 @@ def check(templates: Iterable[Template], columns: Columns, options: Options) -> 
 
 
 def count_wrong(templates: Iterable[Template], findings: Collection[Finding]) -> int:
-    """How many rules have a finding."""
+    """How many rules have a finding; one that is about no rows in particular is about all."""
+    by_template: dict[str | None, list[tuple[int, ...]]] = {}
+    for finding in findings:
+        by_template.setdefault(finding.template, []).append(finding.rows)
     wrong = 0
     for template in templates:
-        own = [finding.rows for finding in findings if finding.template == template.name]
+        own = by_template.get(template.name, [])
         wrong += len({row for rows in own for row in rows}) if all(own) else len(template)
     return wrong
 
@@ -73,12 +69,10 @@ def _schema(columns: pa.Schema | Mapping[str, pa.Schema], options: Options) -> S
 def assumed_columns(template: Template, options: Options) -> pa.Schema:
     """Columns that would fit the query and the types of its parameters."""
     columns = assumed(template.query.syntax, options)
-    if template.rows is None:
-        return columns
-    types = {name: template.rows.schema.field(name).type for name in template.parameters}
-    for node in walk(template.query.syntax):
+    types = {name: column.type for name, column in template.columns.items()}
+    for node in walk(template.query.syntax) if types else ():
         names, compared = _compared(node)
-        for type_ in (types[name] for name in compared):
+        for type_ in (types[name] for name in compared & types.keys()):
             for name in names & {*columns.names} - {options.time}:
                 if not attribute_type(type_).numeric and not pa.types.is_null(type_):
                     columns = columns.set(columns.names.index(name), pa.field(name, type_))
@@ -105,17 +99,6 @@ def _compared(node: object) -> tuple[set[str], set[str]]:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A condition or another part of a query that is right or wrong by itself."""
-
-    span: ast.Span
-    names: tuple[str, ...]
-
-    def has(self, span: ast.Span) -> bool:
-        return self.span.start <= span.start and span.end <= self.span.end
-
-
-@dataclass(frozen=True)
 class _Check:
     template: Template
     schema: Schema
@@ -131,7 +114,7 @@ class _Check:
             return
         wrong: dict[Diagnostic, npt.NDArray[np.bool_]] = {}
         for row in self.representatives():
-            for found in self.bound(template.values(row)):
+            for found in map(self.of_column, self.bound(template.values(row))):
                 rows = wrong.setdefault(found, np.zeros(len(template), np.bool_))
                 rows |= self.alike(found, row)
         for found, rows in wrong.items():
@@ -140,12 +123,25 @@ class _Check:
             file = template.origin if about else found.source.name
             yield Finding(file, found.message, found.hint, about, template.name, found)
 
+    def of_column(self, found: Diagnostic) -> Diagnostic:
+        """A type that doesn't fit is that of a column: the hint for a single value is no help."""
+        if found.code != "CEP210":
+            return found
+        text = found.source.text[found.span.start : found.span.end]
+        columns = self.template.columns
+        read = [name for name in re.findall(r":(\w+)", text) if name in columns]
+        if not read:
+            return found
+        types = " and ".join(f"`{name}` is {columns[name].type}" for name in dict.fromkeys(read))
+        return replace(found, hint=f"in {self.template.origin} {types}")
+
     def bound(self, values: Mapping[str, object]) -> tuple[Diagnostic, ...]:
+        """What is wrong with these values; that one has none is found before."""
         query = self.template.query
         try:
             bind(query.syntax, self.schema, values, query.source)
         except QueryError as error:
-            return error.diagnostics
+            return tuple(found for found in error.diagnostics if found.code != "CEP206")
         return ()
 
     def representatives(self) -> list[int]:
@@ -153,7 +149,7 @@ class _Check:
         rows = {0}
         for classes in self.classes.values():
             _, first, size = np.unique(classes, return_index=True, return_counts=True)
-            rows.update(first[np.argsort(-size, kind="stable")[:_MOST]].tolist())
+            rows.update(first[np.argsort(-size, kind="stable")[:MOST]].tolist())
         return sorted(rows)
 
     def alike(self, found: Diagnostic, row: int) -> npt.NDArray[np.bool_]:
@@ -165,39 +161,32 @@ class _Check:
         return np.ones(len(self.template), np.bool_)
 
     @cached_property
-    def classes(self) -> dict[_Part, Classes]:
+    def classes(self) -> dict[Part, Classes]:
         """The class of each row, for every part that has parameters."""
         found = {}
         for part in parts(self.template.query.syntax):
             classes = np.zeros(len(self.template), np.int64)
             for name in part.names:
-                kinds = self.kinds[name]
+                kinds = self.kinds.get(name)
                 if kinds is not None:
                     joined = classes * (kinds.max() + 1) + kinds
                     classes = np.unique(joined, return_inverse=True)[1].astype(np.int64)
             found[part] = classes
         return found
 
-    @property
-    def columns(self) -> dict[str, pa.Array]:
-        """The values of the parameters."""
-        rows = self.template.rows
-        if rows is None:
-            return {}
-        return {name: rows[name].combine_chunks() for name in self.template.parameters}
-
     @cached_property
     def kinds(self) -> dict[str, Classes | None]:
         """For each parameter the class of its value in each row; None, if there is only one."""
-        amounts = _amounts(self.template.query.syntax)
+        amount = amounts(self.template.query.syntax)
         found: dict[str, Classes | None] = {}
-        for name, column in self.columns.items():
+        for name, values in self.template.columns.items():
+            column = values.combine_chunks()
             type_ = attribute_type(column.type)
             kinds = column.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
-            if name in amounts and type_.numeric:
-                kinds = kinds + 2 * _sizes(column)
+            if name in amount and (type_.numeric or type_ is Type.DURATION):
+                kinds = kinds + 2 * sizes(column)
             elif type_ is Type.STRING and self.compares_moments(name):
-                kinds = kinds + 2 * _moments(column)
+                kinds = kinds + 2 * moments(column)
             found[name] = kinds if np.ptp(kinds) else None
         return found
 
@@ -205,70 +194,6 @@ class _Check:
         """Whether a text that is no moment is refused."""
         values = {**self.template.values(0), name: _NO_MOMENT}
         return any(found.code == "CEP214" and name in found.message for found in self.bound(values))
-
-
-def parts(query: ast.Query) -> Iterator[_Part]:
-    """The parts of a query that have parameters."""
-    conditions = [c for clause in (query.where, query.having) for c in _conjuncts(clause)]
-    for part in (query.pattern, *conditions, query.within, *query.returns):
-        names = parameters(part)
-        if part is not None and names:
-            yield _Part(part.span, tuple(names))
-
-
-def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
-    match condition:
-        case None:
-            return
-        case ast.Binary(operator, left, right) if operator.upper() == "AND":
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield condition
-
-
-def _amounts(query: ast.Query) -> set[str]:
-    """The parameters that say how long or how many."""
-    found = set()
-    for node in walk(query):
-        match node:
-            case ast.Duration(amount=ast.Parameter(name=name)):
-                found.add(name)
-            case ast.EventCount(count=ast.Parameter(name=name)):
-                found.add(name)
-    return found
-
-
-def _sizes(column: pa.Array) -> Classes:
-    """Amounts in classes: each by itself, or if they are many, by their sign, their magnitude, and
-    whether they are whole."""
-    values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
-    distinct, each = np.unique(values, return_inverse=True)
-    if len(distinct) <= _MOST:
-        return each.astype(np.int64)
-    finite = np.isfinite(values)
-    tame = np.where(finite, values, 0.0)
-    magnitude = np.frexp(tame)[1].astype(np.int64)
-    whole = (tame == np.floor(tame)).astype(np.int64)
-    kinds = ((magnitude * 2 + whole) * 3 + np.sign(tame).astype(np.int64)) * 2 + finite
-    return np.unique(kinds, return_inverse=True)[1].astype(np.int64)
-
-
-def _moments(column: pa.Array) -> Classes:
-    """1 where the text is a date or a timestamp."""
-    coded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
-    texts = coded.dictionary.to_pylist() or [None]  # all are NULL
-    known = np.array([_is_moment(text) for text in texts], np.int64)
-    codes = pc.fill_null(coded.indices, 0).to_numpy(zero_copy_only=False)
-    return np.asarray(known[codes])
-
-
-def _is_moment(text: str | None) -> bool:
-    try:
-        parse_moment(text or "")
-    except ValueError:
-        return False
-    return True
 
 
 def columns_of(data: Any) -> Columns:

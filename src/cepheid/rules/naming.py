@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -34,16 +34,20 @@ def unknown(name: str, names: pa.ChunkedArray) -> str:
 
 
 def _candidates(name: str, names: pa.ChunkedArray) -> list[str]:
-    """Of very many names, those that share the longest beginning or end with it: one slip of the
-    pen leaves half of a name as it was."""
+    """Of very many names, those that share the longest beginning or the longest end with it: a slip
+    of the pen leaves one of them as it was. What most names share says little, and comes last."""
     if len(names) <= _FEW:
         return [str(known) for known in names]
-    for length in range(len(name), 0, -1):
-        begins = pc.starts_with(names, name[:length], ignore_case=True)
-        alike = names.filter(pc.or_(begins, pc.ends_with(names, name[-length:], ignore_case=True)))
-        if len(alike):
-            return [str(known) for known in alike[:_FEW]]
-    return []
+    begins = _longest(lambda n: pc.starts_with(names, name[:n], ignore_case=True), name)
+    ends = _longest(lambda n: pc.ends_with(names, name[-n:], ignore_case=True), name)
+    found = sorted((names.filter(mask) for mask in (begins, ends) if mask is not None), key=len)
+    return [str(known) for alike in found for known in alike[:_FEW]][:_FEW]
+
+
+def _longest(shared: Callable[[int], pa.ChunkedArray], name: str) -> pa.ChunkedArray | None:
+    """What is true for some names with the most letters."""
+    masks = (shared(length) for length in range(len(name), 0, -1))
+    return next((mask for mask in masks if pc.any(mask).as_py()), None)
 
 
 def first_of_each_name(

@@ -109,9 +109,15 @@ class Template:
 
     def values(self, row: int) -> dict[str, object]:
         """The values of the parameters in a row, from 0."""
+        return {name: column[row].as_py() for name, column in self.columns.items()}
+
+    @cached_property
+    def columns(self) -> Mapping[str, pa.ChunkedArray]:
+        """The values of the parameters; of those that have a column."""
         if self.rows is None:
             return {}
-        return {name: self.rows[name][row].as_py() for name in self.parameters}
+        names = self.rows.column_names
+        return {name: self.rows[name] for name in self.parameters if names.count(name) == 1}
 
     def number(self, row: int) -> int:
         """Which row of the table it was, from 1."""
