@@ -95,6 +95,11 @@ def operators_placed(queries: Iterable[Item], way: Way, count: int) -> int:
     return len(deployment.placed)
 
 
+def total_cost(query: Item) -> float:
+    """Of its operators, without what is received."""
+    return query.cost + sum(total_cost(i) for i in query.inputs if isinstance(i, Item))
+
+
 def too_heavy(query: Item) -> bool:
     """Whether one operator of the query is more than a node can do."""
     below = [i for i in query.inputs if isinstance(i, Item)]
