@@ -20,6 +20,10 @@ from cepheid.spark.java import ensure_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_CHECKPOINTS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
 PANDAS_NOTICE = "PySpark does not yet fully support pandas"
 """How Spark's warning about its pandas API begins; Cepheid doesn't use that API."""
 
@@ -89,6 +93,8 @@ def _local_settings(master: str) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(_cores(master)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        # Of a local disk, the default one starts a process for every file of a checkpoint.
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     }
 
 
