@@ -1,0 +1,78 @@
+"""docs/rules.md is true: its files are written, its code run, and what is printed compared."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cepheid.cli import main
+from tests.docs.blocks import Block, blocks
+
+PAGE = "docs/rules.md"
+BLOCKS = blocks(PAGE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of the page, and events that they are for."""
+    for block in BLOCKS:
+        language, _, name = block.kind.partition(" ")
+        if language in ("cep", "csv"):
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block.text)
+    events = {
+        "ts": pa.array([0], pa.timestamp("us")),
+        "kind": ["Auth"],
+        "card": [1],
+        "amount": [1.0],
+        "merchant": ["shop"],
+    }
+    pa.parquet.write_table(pa.table(events), tmp_path / "cards.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def of_kind(kind: str) -> list[Block]:
+    return [block for block in BLOCKS if block.kind == kind]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_code_prints_what_the_page_says() -> None:
+    shared: dict[str, Any] = {}  # a block goes on where the one before it stopped
+    for code, printed in pairwise(BLOCKS):
+        if code.kind != "python":
+            continue
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(code.text, code.place, "exec"), shared)
+        assert printed.kind == "text"
+        assert output.getvalue() == printed.text, code.place
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("block", of_kind("console"), ids=str)
+def test_the_command_prints_what_the_page_says(
+    block: Block, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command, printed = block.text.split("\n", 1)
+    words = shlex.split(command.removeprefix("$ cepheid "))
+    with pytest.raises(SystemExit) as exit:
+        main(words)
+    captured = capfd.readouterr()
+    assert captured.err + captured.out == printed
+    assert exit.value.code == 2
+
+
+def test_no_block_is_left_out() -> None:
+    kinds = [block.kind.split(" ")[0] for block in BLOCKS]
+    assert {*kinds} == {"cep", "csv", "python", "text", "console"}
+    assert kinds.count("python") == 4
