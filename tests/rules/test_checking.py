@@ -64,6 +64,14 @@ def test_a_mistake_of_the_query_is_about_all_rows() -> None:
     assert "did you mean `x`?" in finding.render()
 
 
+def test_the_query_of_an_empty_table_is_checked() -> None:
+    rows = pa.table({"low": pa.array([], pa.int64()), "w": pa.array([], pa.int64())})
+    query = "PATTERN A a ; B b WHERE a.x > :low WITHIN :w minutes"
+    assert check(query, rows) == ()
+    (finding,) = check(query.replace("a.x", "a.xx"), rows)
+    assert "did you mean `x`?" in finding.render()
+
+
 def test_a_null_where_a_value_is_needed() -> None:
     query = "PATTERN A a ; B b WHERE b.x > :low WITHIN :w minutes"
     (finding,) = check(query, {"low": [None, 1, None, 2], "w": [5, None, 6, None]})

@@ -80,6 +80,10 @@ class TestFiles:
         assert names(tmp_path) == ["pair"]
         assert cep.RuleSet.load(tmp_path).check() == ()
 
+    def test_a_file_may_begin_with_a_byte_order_mark(self, tmp_path: Path) -> None:
+        (tmp_path / "pair.cep").write_bytes(b"\xef\xbb\xbf" + PAIR.replace(" ", "\r\n").encode())
+        assert names(tmp_path) == ["pair"]
+
     def test_of_a_single_file_only_tables_that_it_needs(self, tmp_path: Path) -> None:
         """What has the same name may well be events."""
         write(tmp_path, pair_dot_cep=PAIR, pair_dot_csv="ts,type\n1,A\n2,B")

@@ -188,3 +188,25 @@ class TestRowsOfAnyKind:
         assert first.name == "007"
         assert first.params == {"low": 1, "c": "NA", "d": date(2024, 5, 1)}
         assert second.params == {"low": None, "c": "", "d": None}
+
+    def test_of_codes_in_csv(self, tmp_path: Path) -> None:
+        """Digits are a number, unless that would lose some of them."""
+        (tmp_path / "t.cep").write_text("PATTERN A a WHERE a.x = :a AND a.y = :b AND a.z = :c")
+        (tmp_path / "t.csv").write_text("a,b,c\n5411,0742,0\n,5411,-10\n0,,20")
+        assert [rule.params for rule in cep.RuleSet.load(tmp_path).values()] == [
+            {"a": 5411, "b": "0742", "c": 0},
+            {"a": None, "b": "5411", "c": -10},
+            {"a": 0, "b": None, "c": 20},
+        ]
+
+
+def test_a_rule_takes_what_its_values_take() -> None:
+    """Idle rules are numbers in columns, not objects."""
+    count = 20_000
+    columns = {f"c{i}": pa.array(range(count)) for i in range(30)}
+    names = pa.array([f"rule-{i}" for i in range(count)])
+    rules = cep.RuleSet.from_template(
+        "many", "PATTERN A a WHERE a.x > :c0", {**columns, "rule": names}
+    )
+    assert sum(template.rows.nbytes for template in rules.templates if template.rows) < 300 * count
+    assert len(pickle.dumps(rules)) < 300 * count

@@ -42,7 +42,7 @@ def check(
 
     Without --input every attribute is taken to exist: as text if it is compared
     with text, and else as a number. All findings are printed; the exit code is 2
-    if there are any. A query that is right but can't match is warned of.
+    if there are any. A single query that is right but can't match is warned of.
 
         cepheid check theft.cep fraud.cep
 

@@ -43,9 +43,8 @@ def check(templates: Iterable[Template], columns: Columns, options: Options) -> 
     attribute is taken to exist, as what it is compared with."""
     schema = None if columns is None else _schema(columns, options)
     for template in templates:
-        if len(template):
-            fitting = schema or bind_schema(assumed_columns(template, options), options)
-            yield from _Check(template, fitting).findings()
+        fitting = schema or bind_schema(assumed_columns(template, options), options)
+        yield from _Check(template, fitting).findings()
 
 
 def count_wrong(templates: Iterable[Template], findings: Collection[Finding]) -> int:
@@ -106,7 +105,7 @@ class _Check:
     def findings(self) -> Iterator[Finding]:
         """Each with all the rows that it is about; none, if it is about all of them."""
         template = self.template
-        if template.rows is None:
+        if template.rows is None or not len(template):
             for found in self.bound({}):
                 yield Finding(
                     found.source.name, found.message, found.hint, (), template.name, found

@@ -86,7 +86,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _templates(file: Path, findings: list[Finding]) -> list[Template]:
     """A template for each query of a file that is one."""
     try:
-        source = Source(file.read_text(encoding="utf-8"), str(file))
+        source = Source(file.read_text(encoding="utf-8-sig"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         findings.append(Finding(str(file), f"the file can't be read: {reason}"))

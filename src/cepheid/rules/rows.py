@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
 
@@ -39,22 +40,30 @@ def rows_of(data: Any) -> pa.Table:
 
 def read_rows(path: Path) -> pa.Table:
     """The rows of a file. In a CSV file an empty field is NULL, and nothing else is: the country
-    NA is a country. Names of rules are text, also if they are numbers."""
+    NA is a country. Names of rules are text, and so are numbers that begin with a zero: codes."""
     try:
-        return pa.dataset.dataset(path, format=_format(path)).to_table()
+        if path.suffix.lower() != ".csv":
+            return pa.dataset.dataset(path, format="parquet").to_table()
+        rows = _csv(path, ()).to_table()
+        whole = [field.name for field in rows.schema if pa.types.is_integer(field.type)]
+        texts = _csv(path, whole).to_table(columns=whole)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"the table can't be read: {str(error).splitlines()[0]}") from None
+    for name in whole:
+        if pc.any(pc.match_substring_regex(texts[name], "^[+-]?0[0-9]")).as_py():
+            rows = rows.set_column(rows.column_names.index(name), name, texts[name])
+    return rows
 
 
-def _format(path: Path) -> Any:
-    if path.suffix.lower() != ".csv":
-        return "parquet"
-    return pa.dataset.CsvFileFormat(
+def _csv(path: Path, texts: Iterable[str]) -> Any:
+    """A CSV file in which these columns are text."""
+    format = pa.dataset.CsvFileFormat(
         read_options=pa.csv.ReadOptions(block_size=_BLOCK),
         convert_options=pa.csv.ConvertOptions(
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
-            column_types={RULE: pa.string()},
+            column_types={name: pa.string() for name in (RULE, *texts)},
         ),
     )
+    return pa.dataset.dataset(path, format=format)
