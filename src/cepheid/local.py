@@ -194,7 +194,7 @@ def _start(
         batches: Iterable[pa.RecordBatch] = ()
     elif isinstance(source, pa.Table):
         source = _named(plan, source).select(needed)
-        batches = _slices(in_order(plan, source))
+        batches = slices(in_order(plan, source))
     else:
         batches = (batch.select(needed) for batch in source)
     return prepared.engine(schema, options.jit), batches
@@ -250,7 +250,7 @@ def _matches(
         )
 
 
-def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
+def slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
     for begin in range(0, table.num_rows, BATCH):
         yield from table.slice(begin, BATCH).combine_chunks().to_batches()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,9 +22,12 @@ def key_by_key(plan: Plan) -> bool:
 
 def in_order(plan: Plan, table: pa.Table) -> pa.Table:
     """The table in the order of the stream; simultaneous events stay in input order."""
-    schema = plan.schema
     keys = [next(iter(part.values())) for part in plan.key] if key_by_key(plan) else []
-    names = [*keys, *schema.order]
+    return sorted_by(table, [*keys, *plan.schema.order])
+
+
+def sorted_by(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The table in the order of these columns, and else of the input."""
     if not _sorted(table, names):
         # NULL comes first, as in Spark; the last key keeps simultaneous events in input order.
         columns = {}
@@ -35,7 +40,7 @@ def in_order(plan: Plan, table: pa.Table) -> pa.Table:
     return table
 
 
-def _sorted(table: pa.Table, names: list[str]) -> bool:
+def _sorted(table: pa.Table, names: Sequence[str]) -> bool:
     """Whether a table whose order is that of its time alone needs no sorting."""
     if table.num_rows < 2:
         return True

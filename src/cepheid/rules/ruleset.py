@@ -18,6 +18,7 @@ from cepheid.query import Query, options_of
 from cepheid.rules import reading
 from cepheid.rules.checking import check, columns_of
 from cepheid.rules.findings import Finding, of_query
+from cepheid.rules.matching import match_local
 from cepheid.rules.naming import all_names, unknown
 from cepheid.rules.rows import rows_of
 from cepheid.rules.template import Rule, Template
@@ -187,6 +188,24 @@ class RuleSet(Mapping[str, Rule]):
             elif pc.any(mask).as_py():
                 templates.append(template.where(mask))
         return RuleSet(tuple(templates))
+
+    # ── matching ─────────────────────────────────────────────────────────────
+
+    def match(self, data: Any, options: Options | None = None, **named: Any) -> Any:
+        """The matches of all rules in the data, as one frame of the same kind: `rule`,
+        `match_start`, `match_end`, RETURN's values as JSON in `match`, and what the rules carry.
+        The options are those of `cepheid.match`.
+
+        >>> events = pa.table({"ts": [1, 2, 3], "type": ["A", "B", "B"], "x": [5, 7, 1]})
+        >>> rules = RuleSet.from_template(
+        ...     "rise",
+        ...     "PATTERN A a ; B b WHERE b.x - a.x > :by WITHIN 5 RETURN b.x",
+        ...     {"rule": ["steep", "any"], "by": [4, -9], "severity": ["high", "low"]},
+        ... )
+        >>> rules.match(events, time="ts", type="type").to_pylist()[0]
+        {'rule': 'any', 'match_start': 1, 'match_end': 2, 'match': '{"x":7}', 'severity': 'low'}
+        """
+        return match_local(self.templates, data, options_of(options, named))
 
     # ── checking ─────────────────────────────────────────────────────────────
 

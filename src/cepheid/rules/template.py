@@ -21,7 +21,8 @@ from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.walking import parameters
-from cepheid.query import Query
+from cepheid.options import Options
+from cepheid.query import Query, options_of
 from cepheid.rules.findings import Finding, of_diagnostic
 
 RULE = "rule"
@@ -38,6 +39,12 @@ class Rule:
     params: Mapping[str, object]
     carried: Mapping[str, object]
     origin: str
+
+    def match(self, data: Any, options: Options | None = None, **named: Any) -> Any:
+        """The matches of this rule alone, RETURN's values as columns; see `cepheid.match`."""
+        chosen = options_of(options, named)
+        given = {**chosen.params, **self.params}
+        return self.query.match(data, replace(chosen, params=given))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,8 @@ from cepheid.engine.columns import Column, Interner, kernel_values, without_dict
 from cepheid.engine.growing import Growing
 from cepheid.engine.merged.dag import NEVER, Graph, Member, Predicates, merged
 from cepheid.engine.merged.index import Index, index_of
-from cepheid.engine.merged.intervals import Rows, as_read, boxes, ordered
-from cepheid.engine.merged.paths import Path
+from cepheid.engine.merged.intervals import Boxes, Rows, as_read, boxes, ordered
+from cepheid.engine.merged.paths import NoPath, Path
 from cepheid.engine.output import View, columns_read, output_schema
 from cepheid.engine.store import FORGET_AT, EventStore, evaluated
 from cepheid.engine.vector import evaluate
@@ -69,39 +69,56 @@ class Merged:
         return int(self.graph.reach.max(initial=0))
 
 
-def merge(branches: Sequence[Branch]) -> Merged:
-    """`NoPath` if a condition of one of them is no disjunction of intervals."""
+Taken: TypeAlias = list[tuple[Boxes, list[Boxes]]]
+"""Of each step, the events that it takes, and those that are forbidden before it."""
+
+
+def merge(branches: Sequence[Branch]) -> tuple[Merged | None, dict[int, str]]:
+    """All rules of the branches in one automaton; and why those that are not in it can't be: a
+    condition is no disjunction of intervals, or has too many alternatives."""
     interner, predicates = Interner(), Predicates()
-    counts = [branch.rows.length for branch in branches]
-    begins = np.concatenate(([0], np.cumsum(counts)))
+    taken: dict[int, Taken] = {}
+    refused: dict[int, str] = {}
+    for n, branch in enumerate(branches):
+        try:
+            taken[n] = _taken(branch, interner)
+        except NoPath as reason:
+            refused[n] = str(reason)
+    if not taken:
+        return None, refused
+    fitting = tuple(branches[n] for n in taken)
+    begins = np.concatenate(([0], np.cumsum([branch.rows.length for branch in fitting])))
     members = [
-        _member(branch, int(begin), predicates, interner)
-        for branch, begin in zip(branches, begins[:-1], strict=True)
+        _member(branch, int(begin), steps, predicates)
+        for branch, begin, steps in zip(fitting, begins[:-1], taken.values(), strict=True)
     ]
     graph = merged(members, predicates)
     # A rule with several paths may find the same match on two of them.
     doubtful = np.array([len(np.unique(m.rule)) < len(m.rule) for m in members], np.bool_)
-    columns = tuple(predicates.columns)
-    index = index_of(predicates)
-    return Merged(tuple(branches), begins, doubtful, graph, index, columns, interner)
+    columns, index = tuple(predicates.columns), index_of(predicates)
+    return Merged(fitting, begins, doubtful, graph, index, columns, interner), refused
 
 
-def _member(branch: Branch, begin: int, predicates: Predicates, interner: Interner) -> Member:
-    rules = np.arange(branch.rows.length)
-    taken: list[Ints] = []
-    ends: list[tuple[Ints, ...]] = []
-    for step in branch.path.steps:
-        found = boxes(step.conditions, branch.rows, interner)
-        rules, again, box = _joined(rules, found.rule)
-        taken = [*(own[again] for own in taken), predicates.of(found)[box]]
-        ends = [tuple(one[again] for one in own) for own in ends]
-        ends.append(
-            tuple(
-                _enders(boxes(f.conditions, branch.rows, interner), predicates, rules)
-                for f in step.forbidden
-            )
+def _taken(branch: Branch, interner: Interner) -> Taken:
+    return [
+        (
+            boxes(step.conditions, branch.rows, interner),
+            [boxes(f.conditions, branch.rows, interner) for f in step.forbidden],
         )
-    return Member(branch.path, begin + rules, tuple(taken), tuple(ends), _windows(branch, begin))
+        for step in branch.path.steps
+    ]
+
+
+def _member(branch: Branch, begin: int, taken: Taken, predicates: Predicates) -> Member:
+    rules = np.arange(branch.rows.length)
+    steps: list[Ints] = []
+    ends: list[tuple[Ints, ...]] = []
+    for found, forbidden in taken:
+        rules, again, box = _joined(rules, found.rule)
+        steps = [*(own[again] for own in steps), predicates.of(found)[box]]
+        ends = [tuple(one[again] for one in own) for own in ends]
+        ends.append(tuple(_enders(one, predicates, rules) for one in forbidden))
+    return Member(branch.path, begin + rules, tuple(steps), tuple(ends), _windows(branch, begin))
 
 
 def _windows(branch: Branch, begin: int) -> Ints:
@@ -119,7 +136,7 @@ def _joined(rules: Ints, boxes_of: Ints) -> tuple[Ints, Ints, Ints]:
     return rules[again], again, order[first[again] + within]
 
 
-def _enders(found: Any, predicates: Predicates, rules: Ints) -> Ints:
+def _enders(found: Boxes, predicates: Predicates, rules: Ints) -> Ints:
     """For each path the predicates that end it, as a row."""
     numbers = predicates.of(found)
     order = np.argsort(found.rule, kind="stable")

@@ -159,7 +159,8 @@ def _conditions(
     for conjunct in query.where:
         if _last(conjunct, slots, own.negation is not None) != variable:
             continue
-        if conjunct.role is Role.CLASS and conjunct.variables == (variable,):
+        alone = conjunct.role is Role.CLASS and conjunct.variables == (variable,)
+        if alone and (_separable(conjunct.expression) or variable not in slots):
             static.append(_blank(conjunct.expression))
         elif (link := _link(conjunct.expression, variable, slots, step)) is not None:
             links.append(link)
@@ -208,6 +209,21 @@ def _link(expr: Expr, variable: str, slots: dict[str, int], step: int) -> Link |
     if not (_plain(left) and _plain(right)):
         return None
     return Link(Column(_blank(left)), operator, slots[other], Column(_blank(right)))
+
+
+def _separable(expr: Expr) -> bool:
+    """Whether what is read of the event and what is a rule's own stand on different sides of
+    comparisons: then it can be looked up."""
+    match expr:
+        case Call("and" | "or" | "not"):
+            return all(map(_separable, expr.arguments))
+        case Call(operator, sides) if operator in FLIPPED or operator == "in":
+            texts = sides[0].type in (Type.STRING, Type.BINARY)
+            if texts and operator in ("<", "<=", ">", ">="):
+                return not _varies(sides)
+            return all(not (variables(side) and _varies((side,))) for side in sides)
+        case _:
+            return not (variables(expr) and _varies((expr,)))
 
 
 def _plain(expr: Expr) -> bool:

@@ -1,0 +1,210 @@
+"""Rules bound to the columns of the events: which run together, and which alone.
+
+A template is bound once, with parameters that vary, and becomes a branch of the merged automaton if
+its query is a path. What decides about the shape of a query, such as an amount of time, can't vary:
+rows that differ in it are branches of their own. All other rules run alone, each distinct query
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Varying
+from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.text import query_text
+from cepheid.algebra.values import constant
+from cepheid.engine.merged.intervals import Rows
+from cepheid.engine.merged.machine import Branch, Merged, merge
+from cepheid.engine.merged.paths import NoPath, path_of
+from cepheid.errors import DataError, QueryError
+from cepheid.language import ast
+from cepheid.language.walking import parameters, walk
+from cepheid.options import Options
+from cepheid.planner import Prepared, prepare
+from cepheid.rewrites import rewrite
+from cepheid.rules.template import RULE, Template
+
+Ints: TypeAlias = NDArray[np.int64]
+Columns: TypeAlias = Any  # a schema, or a dict of them
+
+NO_WINDOW = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A query that runs by itself, for the rules with these numbers; and why it does."""
+
+    prepared: Prepared
+    rules: Ints
+    reason: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Rules by their numbers: names, and what is carried to the output. `numbers` are those of the
+    rules of each branch of the merged automaton."""
+
+    rules: pa.Table
+    merged: Merged | None
+    numbers: tuple[Ints, ...]
+    alone: tuple[Alone, ...]
+
+    @property
+    def queries(self) -> Iterator[BoundQuery]:
+        branches = () if self.merged is None else self.merged.branches
+        yield from (branch.path.query for branch in branches)
+        yield from (one.prepared.query for one in self.alone)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns of the events that some rule reads."""
+        return tuple(dict.fromkeys(chain.from_iterable(q.required for q in self.queries)))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Rules that might become a branch; `rows` are their places in the template."""
+
+    template: Template
+    rows: Ints
+    first: int
+    branch: Branch | None
+    reason: str
+
+
+def compile_rules(templates: tuple[Template, ...], columns: Columns, options: Options) -> Compiled:
+    """`QueryError` if a rule doesn't fit the events: `check` tells of all that don't."""
+    candidates: list[_Candidate] = []
+    first = 0
+    for template in templates:
+        candidates += _candidates(template, first, columns, options)
+        first += len(template)
+    branches = [c for c in candidates if c.branch is not None]
+    found, refused = merge([c.branch for c in branches if c.branch is not None])
+    merged = [c for n, c in enumerate(branches) if n not in refused]
+    rest = [replace(branches[n], reason=reason) for n, reason in refused.items()]
+    rest += [c for c in candidates if c.branch is None]
+    return Compiled(
+        rules=_carried(templates),
+        merged=found,
+        numbers=tuple(c.first + c.rows for c in merged),
+        alone=_alone(rest, columns, options),
+    )
+
+
+def _carried(templates: tuple[Template, ...]) -> pa.Table:
+    """A row for each rule: its name, and what some template carries."""
+    parts = [
+        pa.table({RULE: template.names})
+        if template.rows is None
+        else template.rows.select([RULE, *template.carried])
+        for template in templates
+    ]
+    try:
+        return pa.concat_tables(parts, promote_options="default").combine_chunks()
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"tables of parameters carry columns of one name and several types: {error}"
+        ) from None
+
+
+# ── together ─────────────────────────────────────────────────────────────────
+
+
+def _candidates(
+    template: Template, first: int, columns: Columns, options: Options
+) -> Iterator[_Candidate]:
+    for rows, fixed in _groups(template):
+        given = {**options.params, **fixed, **_varying(template, rows, fixed)}
+        try:
+            query = template.query.bind(columns, replace(options, params=given))
+            if not any(isinstance(value, Varying) for value in given.values()):
+                query = rewrite(query, without=options.without).query
+            branch = _branch(template, rows, query)
+        except (NoPath, QueryError) as reason:
+            text = reason.args[0] if isinstance(reason, NoPath) else "its parameters can't vary"
+            yield _Candidate(template, rows, first, None, text)
+        else:
+            yield _Candidate(template, rows, first, branch, "")
+
+
+def _branch(template: Template, rows: Ints, query: BoundQuery) -> Branch:
+    path = path_of(query)
+    values = {
+        name: template.rows[name].take(pa.array(rows)).combine_chunks()
+        for name in template.parameters
+        if template.rows is not None
+    }
+    size = NO_WINDOW if query.window is None else query.window.size
+    return Branch(path, Rows(len(rows), values), np.full(len(rows), size))
+
+
+def _groups(template: Template) -> Iterator[tuple[Ints, Mapping[str, object]]]:
+    """The rows that have the same values where they decide about the query's shape, and those."""
+    every = np.arange(len(template))
+    names = _shaping(template)
+    if template.rows is None or not names:
+        yield every, {}
+        return
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for row, values in enumerate(zip(*(template.rows[n].to_pylist() for n in names), strict=True)):
+        groups.setdefault(values, []).append(row)
+    for values, rows in groups.items():
+        yield np.array(rows), dict(zip(names, values, strict=True))
+
+
+def _shaping(template: Template) -> list[str]:
+    """The parameters that are amounts of time or of events, and lengths of time."""
+    if template.rows is None:
+        return []
+    amounts = (
+        part
+        for part in walk(template.query.syntax)
+        if isinstance(part, ast.Duration | ast.EventCount)
+    )
+    within = {name for amount in amounts for name in parameters(amount)}
+    return [
+        name
+        for name in template.parameters
+        if name in within or pa.types.is_duration(template.rows[name].type)
+    ]
+
+
+def _varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dict[str, object]:
+    """All other parameters, each with a value that one of the rules has; NULL if none has any."""
+    found: dict[str, object] = {}
+    for name in template.parameters:
+        if template.rows is not None and name not in fixed:
+            values = template.rows[name].take(pa.array(rows)).drop_null()
+            example = constant(values[0].as_py()) if len(values) else None
+            if example is None:
+                found[name] = values[0].as_py() if len(values) else None
+            else:
+                found[name] = Varying(example.value, example.type, name)
+    return found
+
+
+# ── alone ────────────────────────────────────────────────────────────────────
+
+
+def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> tuple[Alone, ...]:
+    """Each distinct query once, whatever it is called."""
+    prepared: dict[str, tuple[Prepared, str, list[int]]] = {}
+    for candidate in candidates:
+        template = candidate.template
+        for row in candidate.rows.tolist():
+            given = {**options.params, **template.values(row)}
+            chosen = replace(options, params=given)
+            one = prepare(template.query.bind(columns, chosen), chosen)
+            text = query_text(one.query)
+            _, _, rules = prepared.setdefault(text, (one, candidate.reason, []))
+            rules.append(candidate.first + row)
+    return tuple(Alone(one, np.array(rules), reason) for one, reason, rules in prepared.values())

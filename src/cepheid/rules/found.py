@@ -1,0 +1,113 @@
+"""What is found, for all rules in the same columns: RETURN's values as JSON.
+
+So the columns stay the same whatever the rules are, also when they change while a stream runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.rules.template import RULE
+
+MATCH = "match"
+
+_ESCAPED = r'["\\\x00-\x1f]'
+
+
+def found_schema(rules: pa.Table, time: pa.DataType) -> pa.Schema:
+    """The rule, when the match starts and ends, RETURN, and what the rules carry."""
+    carried = [rules.schema.field(name) for name in rules.column_names if name != RULE]
+    fixed = [
+        pa.field(RULE, pa.string()),
+        pa.field(MATCH_START, time),
+        pa.field(MATCH_END, time),
+        pa.field(MATCH, pa.string()),
+    ]
+    return pa.schema([*fixed, *carried])
+
+
+def found_rows(
+    rules: pa.Table, numbers: NDArray[np.int64], matches: pa.RecordBatch, schema: pa.Schema
+) -> pa.RecordBatch:
+    """Matches of the rules with these numbers."""
+    own = rules.take(pa.array(numbers)).combine_chunks()
+    columns = {
+        **{name: own[name].combine_chunks() for name in own.column_names},
+        MATCH_START: matches.column(MATCH_START),
+        MATCH_END: matches.column(MATCH_END),
+        MATCH: as_json(matches.drop_columns([MATCH_START, MATCH_END])),
+    }
+    arrays = [columns[name].cast(schema.field(name).type) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def as_json(batch: pa.RecordBatch) -> pa.Array:
+    """Each row as an object. Times are ISO 8601, bytes Base64; NaN and infinities, which JSON has
+    no numbers for, are texts.
+
+    >>> as_json(pa.record_batch({"x": [1, None], "s": ['a"b', "c"]})).to_pylist()
+    ['{"x":1,"s":"a\\\\"b"}', '{"x":null,"s":"c"}']
+    """
+    if not batch.num_columns:
+        return pa.repeat("{}", batch.num_rows)
+    parts: list[Any] = []
+    for n, name in enumerate(batch.schema.names):
+        parts += [f"{',' if n else '{'}{json.dumps(name, ensure_ascii=False)}:"]
+        parts += [pc.fill_null(_values(batch.column(n)), "null")]
+    return pc.binary_join_element_wise(*parts, "}", "").cast(pa.string())
+
+
+def _values(array: pa.Array) -> pa.Array:
+    """Each value as JSON; NULL stays NULL."""
+    kind = array.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return array.cast(pa.string())
+    if pa.types.is_floating(kind) and not _some(pc.invert(pc.is_finite(array))):
+        return array.cast(pa.string())
+    if pa.types.is_string(kind) and not _some(pc.match_substring_regex(array, _ESCAPED)):
+        return pc.binary_join_element_wise('"', array, '"', "")
+    encode = json.JSONEncoder(default=_plain, separators=(",", ":"), ensure_ascii=False).encode
+    texts = [None if v is None else encode(_finite(v)) for v in array.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def _some(mask: pa.Array) -> bool:
+    return bool(pc.any(mask).as_py())
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float() if value != value:
+            return "NaN"
+        case float() if value in (float("inf"), float("-inf")):
+            return "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {name: _finite(part) for name, part in value.items()}
+        case list():
+            return [_finite(part) for part in value]
+        case _:
+            return value
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value // timedelta(microseconds=1)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case Decimal():
+            return str(value)
+        case _:
+            raise TypeError(f"JSON has no {type(value).__name__}")
