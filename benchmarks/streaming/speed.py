@@ -146,30 +146,38 @@ def joined(events: DataFrame, query: str, provider: str) -> DataFrame:
     small = purchases.filter("amount < 100").select("id", "ts", "card", "amount")
     big = purchases.filter("amount > 250").drop("kind").alias("b")
     if query == PAIRS:
-        found = small.alias("s").join(big, F.expr(_follows("s", "b", "s")))
+        found = small.alias("s").join(big, F.expr(_follows("s", "b")))
         return found.selectExpr(
             "b.card", "s.ts AS tested", "s.amount AS small", "b.ts AS spent", "b.amount AS large"
         )
-    first, second = small.alias("s1"), small.alias("s2")
-    tests = first.join(second, F.expr(_follows("s1", "s2", "s1")))
-    return tests.join(big, F.expr(_follows("s2", "b", "s1"))).selectExpr(
-        "b.card",
-        "s1.ts AS tested",
-        "s1.amount AS small",
-        "s2.amount AS small_too",
-        "b.ts AS spent",
-        "b.amount AS large",
-        "b.country",
-        "b.id",
+    tests = small.alias("s1").join(small.alias("s2"), F.expr(_follows("s1", "s2")))
+    # A stream has one event time: that of the first purchase becomes a value like any other.
+    tests = tests.selectExpr(
+        "s2.*", "timestamp_micros(unix_micros(s1.ts)) AS first", "s1.amount AS small"
+    )
+    both = f"{_follows('t', 'b')} AND t.first > b.ts - INTERVAL 12 HOURS"
+    return (
+        tests.alias("t")
+        .join(big, F.expr(both))
+        .selectExpr(
+            "b.card",
+            "t.first AS tested",
+            "t.small",
+            "t.amount AS small_too",
+            "b.ts AS spent",
+            "b.amount AS large",
+            "b.country",
+            "b.id",
+        )
     )
 
 
-def _follows(one: str, other: str, first: str) -> str:
-    """That an event follows another of its card, in the window of the first one."""
+def _follows(one: str, other: str) -> str:
+    """That an event follows another of its card, in a window with it."""
     return (
         f"{one}.card = {other}.card AND {one}.ts <= {other}.ts "
         f"AND ({one}.ts < {other}.ts OR {one}.id < {other}.id) "
-        f"AND {first}.ts > {other}.ts - INTERVAL 12 HOURS"
+        f"AND {one}.ts > {other}.ts - INTERVAL 12 HOURS"
     )
 
 
@@ -177,23 +185,28 @@ def join(setup: Setup) -> Record:
     """The fraud query, and pairs of a small and a large purchase, by Spark's joins of streams."""
     rows, claims = [], []
     for size in SIZES[1:]:
+        # The store that is by far slower for joins would take an hour with the larger batches.
+        stores = dict(list(STORES.items())[: 2 if size < 1_000_000 else 1])
         for title, query in {"fraud": QUERY, "pairs": PAIRS}.items():
             stream = setup.stream(size, WARM_UP + (6 if size < 1_000_000 else 2))
             answer = stream.matches(query)
-            ways = {
-                f"Spark's, {store}": (partial(joined, query=query, provider=name), answer)
-                for store, name in STORES.items()
+            ways: dict[str, tuple[Way, int | None]] = {
+                store: (partial(joined, query=query, provider=name), answer)
+                for store, name in stores.items()
             }
             costs = setup.take_turns(stream, {**ways, "cepheid": (cepheid(query), answer)})
             own = costs.pop("cepheid")
             best = min(costs.values(), key=lambda cost: cost.cpu)
             cpu, wall = best.cpu / own.cpu, best.wall / own.wall
-            seconds = [_seconds(cost) for cost in (*costs.values(), own)]
-            rows.append([title, short(stream.batch), *seconds, f"{cpu:.2f} ({wall:.2f})"])
+            seconds = [_seconds(costs[store]) if store in costs else "–" for store in STORES]
+            rows.append(
+                [title, short(stream.batch), *seconds, _seconds(own), f"{cpu:.2f} ({wall:.2f})"]
+            )
             text = f"{title}, {short(stream.batch)} events a batch: Spark's joins are beaten"
-            claims.append(_claim(text, cpu > 1, f"CPU {cpu:.2f} ×, wall {wall:.2f} ×"))
-    stores = [f"Spark's joins, {store}" for store in STORES]
-    head = ["query", "events a batch", *stores, "cepheid", "factor to the better one"]
+            claim = _claim(text, cpu > 1, f"CPU {cpu:.2f} ×, wall {wall:.2f} ×")
+            claims.append({**claim, "must": query == QUERY})
+    titles = [f"Spark's joins, {store}" for store in STORES]
+    head = ["query", "events a batch", *titles, "cepheid", "factor to the better one"]
     return _part("join", "Spark's own joins of streams", head, rows, claims)
 
 
