@@ -65,10 +65,7 @@ def read_moments(exprs: Sequence[Expr]) -> list[Expr]:
     """String constants beside timestamps or dates are moments; ValueError if one isn't."""
     if not any(e.type in _CALENDAR for e in exprs):
         return list(exprs)
-    return [
-        parse_moment(e.value) if _fixed(e) and isinstance(e.value, str) else e
-        for e in exprs
-    ]
+    return [parse_moment(e.value) if _fixed(e) and isinstance(e.value, str) else e for e in exprs]
 
 
 def unify(exprs: Sequence[Expr]) -> list[Expr] | None:

@@ -8,6 +8,7 @@ once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,6 +22,7 @@ from cepheid.algebra.expressions import Varying
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.algebra.values import constant
+from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, Merged, merge
 from cepheid.engine.merged.paths import NoPath, path_of
@@ -30,7 +32,7 @@ from cepheid.language.walking import parameters, walk
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
 from cepheid.rewrites import rewrite
-from cepheid.rules.template import RULE, Template
+from cepheid.rules.template import Template
 
 Ints: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Any  # a schema, or a dict of them
@@ -48,25 +50,28 @@ class Alone:
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """Rules by their numbers: names, and what is carried to the output. `numbers` are those of the
-    rules of each branch of the merged automaton."""
+class Group:
+    """Rules that one pass over the events serves. `numbers` are those of the rules of each branch;
+    `key` is the column that all of them keep apart, if there is one."""
 
-    rules: pa.Table
-    merged: Merged | None
+    merged: Merged
     numbers: tuple[Ints, ...]
-    alone: tuple[Alone, ...]
-
-    @property
-    def queries(self) -> Iterator[BoundQuery]:
-        branches = () if self.merged is None else self.merged.branches
-        yield from (branch.path.query for branch in branches)
-        yield from (one.prepared.query for one in self.alone)
+    key: str | None = None
 
     @property
     def required(self) -> tuple[str, ...]:
         """The columns of the events that some rule reads."""
-        return tuple(dict.fromkeys(chain.from_iterable(q.required for q in self.queries)))
+        queries = (branch.path.query for branch in self.merged.branches)
+        return tuple(dict.fromkeys(chain.from_iterable(q.required for q in queries)))
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Rules by their numbers: names, and what is carried to the output; and how they are run."""
+
+    rules: pa.Table
+    groups: tuple[Group, ...]
+    alone: tuple[Alone, ...]
 
 
 @dataclass(frozen=True)
@@ -80,24 +85,47 @@ class _Candidate:
     reason: str
 
 
-def compile_rules(templates: tuple[Template, ...], columns: Columns, options: Options) -> Compiled:
-    """`QueryError` if a rule doesn't fit the events: `check` tells of all that don't."""
+def compile_rules(
+    templates: tuple[Template, ...], columns: Columns, options: Options, by_key: bool = False
+) -> Compiled:
+    """`QueryError` if a rule doesn't fit the events: `check` tells of all that don't.
+
+    With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
+    """
     candidates: list[_Candidate] = []
     first = 0
     for template in templates:
         candidates += _candidates(template, first, columns, options)
         first += len(template)
-    branches = [c for c in candidates if c.branch is not None]
-    found, refused = merge([c.branch for c in branches if c.branch is not None])
-    merged = [c for n, c in enumerate(branches) if n not in refused]
-    rest = [replace(branches[n], reason=reason) for n, reason in refused.items()]
-    rest += [c for c in candidates if c.branch is None]
-    return Compiled(
-        rules=_carried(templates),
-        merged=found,
-        numbers=tuple(c.first + c.rows for c in merged),
-        alone=_alone(rest, columns, options),
-    )
+    rest = [c for c in candidates if c.branch is None]
+    groups: list[Group] = []
+    for key, members in _by_key(candidates) if by_key else [(None, candidates)]:
+        own = [(c, c.branch) for c in members if c.branch is not None]
+        merged, refused = merge([branch for _, branch in own])
+        if merged is not None:
+            kept = [c for n, (c, _) in enumerate(own) if n not in refused]
+            groups.append(Group(merged, tuple(c.first + c.rows for c in kept), key))
+        rest += [replace(own[n][0], reason=reason) for n, reason in refused.items()]
+    return Compiled(_carried(templates), tuple(groups), _alone(rest, columns, options))
+
+
+def _by_key(candidates: list[_Candidate]) -> Iterator[tuple[str | None, list[_Candidate]]]:
+    """The column that keeps apart most rules, and those; then the next one. Rules without any come
+    last."""
+    left = [c for c in candidates if c.branch is not None]
+    while left:
+        counts: Counter[str] = Counter()
+        for candidate in left:
+            counts.update(dict.fromkeys(_keys(candidate), len(candidate.rows)))
+        key = max(sorted(counts), key=lambda name: counts[name], default=None)
+        yield key, [c for c in left if key is None or key in _keys(c)]
+        left = [c for c in left if key is not None and key not in _keys(c)]
+
+
+def _keys(candidate: _Candidate) -> list[str]:
+    assert candidate.branch is not None
+    parts = candidate.branch.path.query.key
+    return [part.uniform for part in parts if part.uniform is not None]
 
 
 def _carried(templates: tuple[Template, ...]) -> pa.Table:

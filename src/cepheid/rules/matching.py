@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from cepheid import local
 from cepheid.engine.clock import times
-from cepheid.engine.merged.machine import Machine, Merged
+from cepheid.engine.merged.found import found_rows, found_schema
+from cepheid.engine.merged.machine import Machine
 from cepheid.engine.order import sorted_by
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.rules.compiling import Compiled, compile_rules
-from cepheid.rules.found import found_rows, found_schema
+from cepheid.rules.compiling import Compiled, Group, compile_rules
 from cepheid.rules.template import Template
 from cepheid.schemas import bind_streams
 
@@ -62,8 +62,8 @@ def run(
     """The matches of the rules in a table of events."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*have no time")  # said once, for all rules
-        if compiled.merged is not None:
-            yield from _together(compiled, compiled.merged, table, schema, options)
+        for group in compiled.groups:
+            yield from _together(compiled, group, table, schema, options)
         for one in compiled.alone:
             _, batches = local.run(one.prepared, table, options)
             for batch in batches:
@@ -73,12 +73,12 @@ def run(
 
 
 def _together(
-    compiled: Compiled, merged: Merged, table: pa.Table, schema: pa.Schema, options: Options
+    compiled: Compiled, group: Group, table: pa.Table, schema: pa.Schema, options: Options
 ) -> Iterator[pa.RecordBatch]:
-    query = merged.branches[0].path.query
-    rows = sorted_by(table.select(compiled.required), query.schema.order)
-    machine = Machine(merged, rows.schema, jit=options.jit)
+    order = group.merged.branches[0].path.query.schema.order
+    rows = sorted_by(table.select(group.required), order)
+    machine = Machine(group.merged, rows.schema, jit=options.jit)
     for batch in local.slices(rows):
         for found in machine.push(batch):
-            numbers = compiled.numbers[found.branch][found.rules]
+            numbers = group.numbers[found.branch][found.rules]
             yield found_rows(compiled.rules, numbers, found.matches, schema)

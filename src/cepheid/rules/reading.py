@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cepheid.algebra.findings import did_you_mean
+from cepheid.engine.merged.found import RULE
 from cepheid.errors import DataError, QueryError
 from cepheid.language import quoted
 from cepheid.language.diagnostics import Source
@@ -21,7 +22,7 @@ from cepheid.query import Query
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.naming import duplicates, first_of_each_name
 from cepheid.rules.rows import TABLES, read_rows
-from cepheid.rules.template import RULE, Template, problems
+from cepheid.rules.template import Template, problems
 
 QUERIES = ".cep"
 NO_PARAMETERS: Mapping[str, object] = {}

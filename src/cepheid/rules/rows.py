@@ -12,9 +12,9 @@ import pyarrow.csv
 import pyarrow.dataset
 
 from cepheid import local
+from cepheid.engine.merged.found import RULE
 from cepheid.errors import DataError
 from cepheid.query import is_spark
-from cepheid.rules.template import RULE
 
 TABLES = (".csv", ".parquet")
 """How the names of tables end. A folder may be a table, as Spark writes them."""

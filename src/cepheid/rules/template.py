@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.findings import did_you_mean
+from cepheid.engine.merged.found import RULE
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
@@ -24,9 +25,6 @@ from cepheid.language.walking import parameters
 from cepheid.options import Options
 from cepheid.query import Query, options_of
 from cepheid.rules.findings import Finding, of_diagnostic
-
-RULE = "rule"
-"""The column of the rules' names, in a table of parameters and in what is found."""
 
 
 @dataclass(frozen=True)

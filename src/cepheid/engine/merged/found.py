@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.engine.output import MATCH_END, MATCH_START
-from cepheid.rules.template import RULE
 
-MATCH = "match"
+RULE, MATCH = "rule", "match"
+"""The rule's name, and RETURN's values."""
 
 _ESCAPED = r'["\\\x00-\x1f]'
 
