@@ -48,7 +48,8 @@ def analyze(
     sources = arguments.parse_inputs(input, input_format)
     from cepheid.analysis import ROWS
     from cepheid.analysis import analyze as analyzed
-    from cepheid.cli.inputs import make_options, read_events, read_query
+    from cepheid.cli.inputs import make_options, read_events
+    from cepheid.cli.queries import read_query
 
     parsed = read_query(query)
     options = make_options(time, type, tie, unit, param)

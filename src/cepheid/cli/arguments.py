@@ -57,8 +57,9 @@ QueryFile = Annotated[
 QueryFiles = Annotated[
     list[Path],
     typer.Argument(
-        metavar="QUERY.cep...", exists=True, dir_okay=False, show_default=False,
-        help="The file with the query; several, if one reads what another finds.",
+        metavar="QUERY", exists=True, show_default=False,
+        help="The file with the query; several, if one reads what another finds; or a folder of "
+        "rules.",
     ),
 ]  # fmt: skip
 Inputs = Annotated[

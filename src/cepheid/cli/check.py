@@ -54,6 +54,7 @@ def check(
         cepheid check rules/ --input cards.parquet --time ts
     """
     from cepheid.cli.inputs import make_options
+    from cepheid.cli.queries import alone
     from cepheid.rules.reading import read
 
     options = make_options(time, type, tie, unit, param)
@@ -61,9 +62,9 @@ def check(
     for path in queries:
         loaded = read(path, options.params)
         try:
-            alone = _alone(path, loaded)
-            if alone is not None:
-                _check_query(alone, input, input_format, options)
+            query = alone(path, loaded)
+            if query is not None:
+                _check_query(query, input, input_format, options)
             else:
                 right &= _check_rules(path, loaded, input, input_format, options)
         except UnsupportedError as error:
@@ -73,16 +74,6 @@ def check(
             typer.echo(message(error), err=True)
     if not right:
         raise typer.Exit(USED_WRONGLY)
-
-
-def _alone(path: Path, loaded: Loaded) -> Query | None:
-    """The query of a file, if it is the only one and has no table."""
-    if path.is_dir() or len(loaded.templates) != 1:
-        return None
-    (template,) = loaded.templates
-    tabled = template.rows is not None and template.origin != template.query.name
-    elsewhere = any(finding.template != template.name for finding in loaded.findings)
-    return None if tabled or elsewhere else template.query
 
 
 def _check_query(

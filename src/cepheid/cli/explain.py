@@ -74,7 +74,8 @@ def explain(
     form = _form(format, out)
     if analyze and not input:
         raise typer.BadParameter("--analyze runs the query: say over what, --input events.parquet")
-    from cepheid.cli.inputs import make_options, read_query
+    from cepheid.cli.inputs import make_options
+    from cepheid.cli.queries import read_query
 
     parsed = read_query(query)
     options = make_options(

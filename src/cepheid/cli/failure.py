@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cepheid.errors import CepheidError, PlanError, QueryError, UnsupportedError
+from cepheid.errors import CepheidError, PlanError, QueryError, RuleSetError, UnsupportedError
 
 _OURS = re.compile(r"^cepheid\.errors\.\w+: (.+)$", re.MULTILINE)
 """An error of ours that was raised on a worker, in what Spark makes of it."""
@@ -34,12 +34,13 @@ def exit_cleanly() -> Iterator[None]:
 
 def exit_code(error: Exception) -> int:
     """2 if the query can't be run as it was given, 1 if running it failed."""
-    return USED_WRONGLY if isinstance(error, QueryError | PlanError | UnsupportedError) else FAILED
+    wrong = QueryError | RuleSetError | PlanError | UnsupportedError
+    return USED_WRONGLY if isinstance(error, wrong) else FAILED
 
 
 def message(error: Exception) -> str:
     match error:
-        case QueryError():
+        case QueryError() | RuleSetError():
             return str(error)
         case CepheidError():
             return f"error: {error}"

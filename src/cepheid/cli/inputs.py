@@ -36,11 +36,6 @@ _BLOCK = 1 << 25
 """Bytes of a text file from which the types of its columns are inferred."""
 
 
-def read_query(path: Path) -> Query:
-    """The query of a file; its findings will name the file."""
-    return Query(path.read_text(encoding="utf-8"), str(path))
-
-
 def make_options(
     time: str,
     type: str | None,

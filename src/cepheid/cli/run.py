@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cepheid.cli import arguments
 from cepheid.cli.files import Format, format_of
 from cepheid.cli.show import console, sample
-from cepheid.cli.target import Target
+from cepheid.cli.target import Result, Target
+from cepheid.errors import UnsupportedError
 from cepheid.options import Limit, Options
+
+if TYPE_CHECKING:
+    from cepheid.query import Query
+    from cepheid.rules import RuleSet
 
 
 class EngineName(StrEnum):
@@ -89,7 +95,7 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Find a query's matches in files of events.
+    """Find the matches of a query, or of a set of rules, in files of events.
 
     Parquet, CSV (with a header) and lines of JSON are read. Without --output the
     first matches are printed, and always the figures.
@@ -106,6 +112,14 @@ def run(
     whatever order they are given; each then has a file in the --output folder.
 
         cepheid run low.cep high.cep double-top.cep --input stocks.csv --time ts
+
+    A folder is a set of rules, and so is a single file with several queries, or
+    with a table of its parameters beside it (big.csv for INTO big, or for big.cep).
+    The matches of all rules are one table: rule, match_start, match_end, what the
+    rule returns as JSON in match, and the other columns of the parameters' tables.
+    Rules read events, never each other's matches.
+
+        cepheid run rules/ --input cards.parquet --time ts --output found.parquet
 
     The plan is chosen by its estimated cost, and changed during the run if the
     data turn out otherwise. --stats tells what `cepheid analyze` has found out
@@ -146,12 +160,20 @@ def run(
         reason = "is for Spark" if engine is EngineName.LOCAL else "runs one query"
         raise typer.BadParameter(f"--stream {reason}")
     # Imported when needed, so that --help comes at once.
-    from cepheid.cli.inputs import make_options, read_query
+    from cepheid.cli.inputs import make_options
+    from cepheid.cli.queries import read_queries
+    from cepheid.rules import RuleSet
 
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
+    wanted = read_queries(queries, options.params)
     if output is not None and checkpoint is not None:
+        if isinstance(wanted, RuleSet):
+            raise UnsupportedError(
+                "sets of rules don't run on streams yet: leave out --stream and --checkpoint to "
+                "match the files that are there, or stream a file with a single query"
+            )
         from cepheid.cli.run_stream import StreamTarget, run_stream
 
         endless = StreamTarget(
@@ -169,34 +191,54 @@ def run(
         policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
         limited = None if state_limit is None else Limit(total=state_limit, policy=policy)
         options = replace(options, buckets=buckets, limit=limited)
-        (query,) = map(read_query, queries)
-        typer.echo(run_stream(query, sources, options, endless, master or "local[*]"))
+        typer.echo(run_stream(wanted[0], sources, options, endless, master or "local[*]"))
         return
     on_spark = engine is EngineName.SPARK or (engine is None and master is not None)
-    if len(queries) > 1:
-        if on_spark:
-            raise typer.BadParameter("several queries are run here, not on Spark, by this command")
-        from cepheid.cli.run_several import run_several
-
-        results = run_several([read_query(q) for q in queries], sources, options, target)
-    elif on_spark:
+    if master is not None and not on_spark:
+        raise typer.BadParameter("--master is for --engine spark")
+    if len(queries) > 1 and on_spark:
+        raise typer.BadParameter("several queries are run here, not on Spark, by this command")
+    if on_spark:
         from cepheid.cli.run_spark import run_on_spark
 
-        (query,) = map(read_query, queries)
-        results = {"": run_on_spark(query, sources, options, target, master or "local[*]")}
-    elif master is not None:
-        raise typer.BadParameter("--master is for --engine spark")
+        one = wanted if isinstance(wanted, RuleSet) else wanted[0]
+        results = {"": run_on_spark(one, sources, options, target, master or "local[*]")}
     else:
-        from cepheid.cli.run_local import run_here
+        results = _run_here(wanted, sources, options, target)
+    _print(results, target)
 
-        (query,) = map(read_query, queries)
-        results = {"": run_here(query, sources, options, target)}
+
+def _run_here(
+    wanted: tuple[Query, ...] | RuleSet,
+    sources: tuple[arguments.Input, ...],
+    options: Options,
+    target: Target,
+) -> dict[str, Result]:
+    """The results by their names; one alone has none."""
+    from cepheid.cli.run_local import run_here
+    from cepheid.cli.run_rules import run_rules_here
+    from cepheid.cli.run_several import run_several
+
+    match wanted:
+        case (query,):
+            return {"": run_here(query, sources, options, target)}
+        case tuple():
+            return run_several(wanted, sources, options, target)
+        case _:
+            return {"": run_rules_here(wanted, sources, options, target)}
+
+
+def _print(results: Mapping[str, Result], target: Target) -> None:
     screen = console()
-    if output is not None:
-        screen.print(f"matches in {output} ({target.format.value})", highlight=False)
+    if target.output is not None:
+        screen.print(f"matches in {target.output} ({target.format.value})", highlight=False)
     for name, result in results.items():
         if name:
             screen.print(f"{name}:", highlight=False)
-        if output is None and limit:
+        if target.output is None and target.limit:
             screen.print(sample(result.names, result.rows) if result.rows else "no matches")
-        screen.print(result.figures.table())
+        rules = result.rules
+        screen.print(result.figures.table(None if rules is None else rules.figures()))
+        if rules is not None and rules.counts:
+            screen.print()
+            screen.print(rules.table())

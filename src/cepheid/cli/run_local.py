@@ -58,7 +58,7 @@ def run_here(query: Query, sources: tuple[Input, ...], options: Options, target:
         rejected=table[options.time].null_count,
     )
     if target.rejected is not None:
-        _write_rejected(files, target.rejected)
+        write_rejected(files, target.rejected)
     return Result(schema.names, kept.rows, figures)
 
 
@@ -83,7 +83,7 @@ def _merged(tables: dict[str, pa.Table], options: Options) -> pa.Schema:
     return bind_streams({name: table.schema for name, table in tables.items()}, options)[0]
 
 
-def _write_rejected(files: dict[str, EventFile], path: Path) -> None:
+def write_rejected(files: dict[str, EventFile], path: Path) -> None:
     """The dead letters; those of several streams with the columns of all."""
     table = pa.concat_tables([f.rejected() for f in files.values()], promote_options="permissive")
     write_batches(table.to_batches(), table.schema, path, format_of(path, None))

@@ -7,11 +7,10 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import format_of, write_batches
+from cepheid.cli.files import write_batches
 from cepheid.cli.inputs import EventFile
+from cepheid.cli.run_local import write_rejected
 from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.errors import DataError
@@ -40,12 +39,7 @@ def run_several(
             path = target.output / f"{short[name]}.{target.format.value}"
             write_batches(matches.to_batches(), matches.schema, path, target.format)
     if target.rejected is not None:
-        dead = pa.concat_tables(
-            [file.rejected() for file in files.values()], promote_options="permissive"
-        )
-        write_batches(
-            dead.to_batches(), dead.schema, target.rejected, format_of(target.rejected, None)
-        )
+        write_rejected(files, target.rejected)
     seconds = clock.perf_counter() - begin
     events = sum(table.num_rows for table in tables.values())
     rejected = sum(table[options.time].null_count for table in tables.values())

@@ -13,10 +13,13 @@ import cepheid as cep
 from cepheid.cli.arguments import Input
 from cepheid.cli.files import Format, format_of
 from cepheid.cli.progress import spark_tasks
-from cepheid.cli.show import Figures
+from cepheid.cli.run_rules import refuse_wrong
+from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
+from cepheid.engine.merged.found import RULE
 from cepheid.options import Options
 from cepheid.query import Query
+from cepheid.rules import RuleSet
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.session import local_session
 
@@ -25,7 +28,11 @@ if TYPE_CHECKING:
 
 
 def run_on_spark(
-    query: Query, sources: tuple[Input, ...], options: Options, target: Target, master: str
+    query: Query | RuleSet,
+    sources: tuple[Input, ...],
+    options: Options,
+    target: Target,
+    master: str,
 ) -> Result:
     """Match in a Spark session made for it; the output is a folder, as Spark writes."""
     spark = local_session(master, app="cepheid run")
@@ -37,13 +44,15 @@ def run_on_spark(
 
 def _run(
     spark: SparkSession,
-    query: Query,
+    query: Query | RuleSet,
     sources: tuple[Input, ...],
     options: Options,
     target: Target,
 ) -> Result:
     frames = {source.name or "": _read(spark, source, options.time) for source in sources}
     data: Any = frames if all(frames) else frames[""]  # of several streams, one frame comes back
+    if isinstance(query, RuleSet):
+        refuse_wrong(query, data, options, target)
     matches: DataFrame = query.match(data, options)
     refuse_nested(arrow_schema(matches.schema), target)
     begin = clock.perf_counter()
@@ -63,7 +72,11 @@ def _run(
     if target.rejected is not None:
         _write_rejected(frames, options.time, target.rejected)
     rows = [row.asDict(recursive=True) for row in first]
-    return Result(matches.columns, rows, Figures(events, found, seconds, rejected))
+    figures = Figures(events, found, seconds, rejected)
+    if not isinstance(query, RuleSet):
+        return Result(matches.columns, rows, figures)
+    counts = {row[RULE]: row["count"] for row in matches.groupBy(RULE).count().collect()}
+    return Result(matches.columns, rows, figures, PerRule(len(query), counts))
 
 
 def _read(spark: SparkSession, source: Input, time: str) -> DataFrame:

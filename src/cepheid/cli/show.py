@@ -8,11 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 PIPED_WIDTH = 160
 """Columns of a table that isn't printed on a terminal, whose width would be a guess."""
+
+MOST_FREQUENT = 10
+"""Rules whose matches are counted one by one."""
 
 
 def console() -> Console:
@@ -41,6 +44,28 @@ class Figures:
         table.add_row("events/s", f"{self.events / self.seconds:,.0f}" if self.seconds else "–")
         for name, value in (extra or {}).items():
             table.add_row(name, value)
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class PerRule:
+    """How many matches the rules of a set have. In `counts` are those that have some."""
+
+    rules: int
+    counts: Mapping[str, int]
+
+    def figures(self) -> dict[str, str]:
+        return {"rules": f"{self.rules:,}, {len(self.counts):,} of them with matches"}
+
+    def table(self) -> Table:
+        """The rules that match most often, and the sum of the others."""
+        ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        first, others = ordered[:MOST_FREQUENT], ordered[MOST_FREQUENT:]
+        table = Table("rule", Column("matches", justify="right"), box=None)
+        for name, count in first:
+            table.add_row(Text(name), f"{count:,}")
+        if others:
+            table.add_row(f"{len(others):,} others", f"{sum(n for _, n in others):,}")
         return table
 
 

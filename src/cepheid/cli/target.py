@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.cli.files import Format
-from cepheid.cli.show import Figures
+from cepheid.cli.show import Figures, PerRule
 from cepheid.errors import DataError
 
 
@@ -25,18 +25,22 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The columns of the matches, the sample to print, and the figures."""
+    """The columns of the matches, the sample to print, and the figures; of a set of rules, also
+    those of each."""
 
     names: list[str]
     rows: list[dict[str, Any]]
     figures: Figures
+    rules: PerRule | None = None
 
 
-def refuse_nested(schema: pa.Schema, target: Target) -> None:
+def refuse_nested(
+    schema: pa.Schema, target: Target, instead: str = "name plain columns in RETURN"
+) -> None:
     """CSV holds plain values only; say so before the work rather than after."""
     nested = [f.name for f in schema if pa.types.is_nested(f.type)]
     if target.output is not None and target.format is Format.CSV and nested:
         raise DataError(
-            f"CSV can't hold `{nested[0]}`, which is {schema.field(nested[0]).type}: name plain "
-            "columns in RETURN, or write --format parquet or json"
+            f"CSV can't hold `{nested[0]}`, which is {schema.field(nested[0]).type}: {instead}, "
+            "or write --format parquet or json"
         )

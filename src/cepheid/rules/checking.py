@@ -30,6 +30,7 @@ from cepheid.options import Options
 from cepheid.query import is_spark
 from cepheid.rules.classes import MOST, Classes, Part, amounts, moments, parts, sizes
 from cepheid.rules.findings import Finding
+from cepheid.rules.naming import resubscriptions
 from cepheid.rules.template import Template
 from cepheid.schemas import assumed, attribute_type, bind_schema, bind_streams
 
@@ -41,7 +42,10 @@ Columns: TypeAlias = Any  # a schema, a dict of schemas, or None; pyarrow has no
 def check(templates: Iterable[Template], columns: Columns, options: Options) -> Iterator[Finding]:
     """What is wrong with the templates over events of these columns. Without columns, every
     attribute is taken to exist, as what it is compared with."""
+    templates = tuple(templates)
     schema = None if columns is None else _schema(columns, options)
+    if schema is not None:
+        yield from resubscriptions(templates, schema)
     for template in templates:
         fitting = schema or bind_schema(assumed_columns(template, options), options)
         yield from _Check(template, fitting).findings()

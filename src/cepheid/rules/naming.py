@@ -1,4 +1,5 @@
-"""Names of rules are unique in a set, whichever templates they are in."""
+"""Names of rules are unique in a set, whichever templates they are in, and never those of what
+another rule reads."""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.findings import Findings, did_you_mean
-from cepheid.algebra.scope import place_of
-from cepheid.language.diagnostics import Diagnostic
+from cepheid.algebra.scope import leaves, place_of
+from cepheid.algebra.types import Schema
+from cepheid.language import ast
+from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.rules.findings import Finding, of_diagnostic
 from cepheid.rules.template import Template
 
@@ -19,6 +22,11 @@ Place = tuple[Template, int]
 
 _FEW = 1000
 """Names that a misspelled one is compared with, letter by letter."""
+
+_INSTEAD = (
+    "run the two as queries, a file each: `cepheid run`, `cep.match(data, [...])`; "
+    "or rename one, if events have this type"
+)
 
 
 def all_names(templates: Sequence[Template]) -> pa.ChunkedArray:
@@ -97,6 +105,49 @@ def _taken(name: str, first: Place, others: Sequence[Place]) -> Iterator[Finding
             rows = tuple(template.number(row) for _, row in places)
             hint = "give every rule a name of its own"
             yield Finding(template.origin, message, hint, rows, template.name)
+
+
+# ── rules that read rules ────────────────────────────────────────────────────
+
+
+def resubscriptions(
+    templates: Sequence[Template], schema: Schema | None = None
+) -> Iterator[Finding]:
+    """Queries that name what another one finds, by its INTO. Run together as queries they would
+    read its matches (see `cepheid.streams`); in a set they would look for events of that type, and
+    find nothing without a word. If there are such events, streams of matches would have to be told
+    apart from them, too. Its own label is no such name: a rule reads in a set what it reads alone.
+
+    A bare name in a pattern is the type of an event if events have types, and else an alias: those
+    are told if the schema is given, and all others if not.
+    """
+    labels = {t.query.syntax.into: t for t in templates if t.query.syntax.into is not None}
+    if schema is not None:
+        typed = schema.type is not None or schema.streams is not None
+        labels = {n: t for n, t in labels.items() if typed and n not in (schema.streams or ())}
+    for template in templates if labels else ():
+        source = template.query.source
+        for name, place in _read(template.query.syntax, source, bare=schema is not None):
+            if name in labels and name != template.query.syntax.into:
+                other = labels[name].query
+                message = (
+                    f"rules of a set read events only, and `{name}` is what the query at "
+                    f"{other.name}:{other.line} finds"
+                )
+                found = Diagnostic("CEP201", message, place, source, _INSTEAD)
+                yield of_diagnostic(found, template.name)
+
+
+def _read(query: ast.Query, source: Source, bare: bool) -> Iterator[tuple[str, ast.Span]]:
+    """The types that a query names in its pattern, bare or with an alias, and the streams."""
+    for leaf in leaves(query.pattern):
+        match leaf:
+            case ast.Atom(name=name, alias=alias) if (alias is None) is bare:
+                yield name, leaf.span
+            case ast.AnyOf(types=types) if not bare:
+                yield from ((name, leaf.span) for name in types)
+    for name in query.streams if not bare else ():
+        yield name, place_of(name, query, Findings(source))
 
 
 def _of_query(template: Template, message: str) -> Finding:

@@ -20,9 +20,9 @@ from cepheid.language.diagnostics import Source
 from cepheid.language.splitting import spans_a_line_with_into, split_at_lines, split_queries
 from cepheid.query import Query
 from cepheid.rules.findings import Finding, of_query
-from cepheid.rules.naming import duplicates, first_of_each_name
+from cepheid.rules.naming import duplicates, first_of_each_name, resubscriptions
 from cepheid.rules.rows import TABLES, read_rows
-from cepheid.rules.template import Template, problems
+from cepheid.rules.template import Template, clashes, problems
 
 QUERIES = ".cep"
 NO_PARAMETERS: Mapping[str, object] = {}
@@ -67,7 +67,8 @@ def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) ->
     """The templates, and what is wrong with them by themselves and together."""
     found = tuple(templates)
     own = [finding for template in found for finding in problems(template)]
-    return Loaded(found, (*findings, *own, *duplicates(found)))
+    together = (*duplicates(found), *resubscriptions(found), *clashes(found))
+    return Loaded(found, (*findings, *own, *together))
 
 
 def _files(folder: Path) -> Iterator[Path]:

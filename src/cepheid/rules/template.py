@@ -7,7 +7,7 @@ table, so that a rule takes the few bytes that its values take.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.findings import did_you_mean
-from cepheid.engine.merged.found import RULE
+from cepheid.engine.merged.found import MATCH, RULE
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
@@ -98,6 +98,13 @@ class Template:
         """The columns that go to the output with the matches."""
         columns = [] if self.rows is None else self.rows.column_names
         return tuple(name for name in columns if name not in self.parameters and name != RULE)
+
+    @property
+    def carried_schema(self) -> pa.Schema:
+        """The types of those columns."""
+        if self.rows is None:
+            return pa.schema([])
+        return pa.schema([field for field in self.rows.schema if field.name in self.carried])
 
     def rule(self, row: int) -> Rule:
         """The rule of a row, from 0."""
@@ -207,12 +214,28 @@ def problems(template: Template) -> Iterator[Finding]:
             known = did_you_mean(name, template.carried, f"add a column `{name}` to the table")
             message = f"the parameter `:{name}` has no column in {template.origin}"
             yield _without_value(template, name, message, known)
-    for name in (MATCH_START, MATCH_END):
+    for name in (MATCH_START, MATCH_END, MATCH):
         if name in template.carried:
             message = f"the column `{name}` can't be carried: what is found has one of its own"
             yield _of_table(template, message, "call it something else")
     if columns.count(RULE) == 1:
         yield from _bad_names(template)
+
+
+def clashes(templates: Iterable[Template]) -> Iterator[Finding]:
+    """Columns that several tables carry, and of which the types don't fit into one column."""
+    first: dict[str, tuple[pa.DataType, Template]] = {}
+    for template in templates:
+        for field in template.carried_schema:
+            if pa.types.is_null(field.type):
+                continue
+            known, other = first.setdefault(field.name, (field.type, template))
+            if known != field.type:
+                message = (
+                    f"the column `{field.name}` is {field.type}, but {known} in {other.origin}"
+                )
+                hint = "what is carried under one name is of one type in all tables"
+                yield _of_table(template, message, hint)
 
 
 def _bad_names(template: Template) -> Iterator[Finding]:

@@ -1,0 +1,60 @@
+"""What is to be run: a query, several that read each other's matches, or a set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from cepheid.errors import RuleSetError
+from cepheid.language.diagnostics import Source
+from cepheid.language.splitting import split_queries
+from cepheid.query import Query
+from cepheid.rules import RuleSet
+from cepheid.rules.reading import Loaded, read
+
+
+def read_query(path: Path) -> Query:
+    """The query of a file; its findings will name the file."""
+    return Query(path.read_text(encoding="utf-8-sig"), str(path))
+
+
+def read_queries(
+    paths: Sequence[Path], params: Mapping[str, object]
+) -> tuple[Query, ...] | RuleSet:
+    """Several files are queries of their own. A folder is a set of rules, and so is a file that has
+    several queries, or a table beside it for the parameters that have no value."""
+    if len(paths) > 1:
+        for path in paths:
+            _refuse_rules(path)
+        return tuple(map(read_query, paths))
+    (path,) = paths
+    loaded = read(path, params)
+    query = alone(path, loaded)
+    if query is not None:
+        return (query,)
+    if loaded.findings:
+        raise RuleSetError(loaded.findings)
+    return RuleSet(loaded.templates)
+
+
+def alone(path: Path, loaded: Loaded) -> Query | None:
+    """The query of a file, if it is the only one and has no table."""
+    if path.is_dir() or len(loaded.templates) != 1:
+        return None
+    (template,) = loaded.templates
+    tabled = template.rows is not None and template.origin != template.query.name
+    elsewhere = any(finding.template != template.name for finding in loaded.findings)
+    return None if tabled or elsewhere else template.query
+
+
+def _refuse_rules(path: Path) -> None:
+    if path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder of rules, which are run by themselves")
+    source = Source(path.read_text(encoding="utf-8-sig"), str(path))
+    if len(split_queries(source)) > 1:
+        raise typer.BadParameter(
+            f"{path} has several queries: run it by itself, as a set of rules, or give each query "
+            "a file, if they read each other's matches"
+        )
