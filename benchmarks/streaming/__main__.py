@@ -42,7 +42,7 @@ def main() -> int:
     given = arguments()
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 160)
     shown: list[Record] = []
-    config = soak.CONFIG if given.kind == "soak" else None
+    config = soak.CONFIG if given.kind == "soak" else speed.CONFIG
     try:
         with console.status("starting") as status, session(config) as spark:
             if given.kind == "speed":
