@@ -1,0 +1,150 @@
+"""What is wrong between templates: rules that read rules, and columns that don't fit."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.rules.reading import read
+
+PAIR = "INTO Pair PATTERN A a ; B b WITHIN 5"
+COLUMNS = pa.schema({"ts": pa.int64(), "type": pa.string(), "x": pa.int64()})
+
+
+def refused(queries: dict[str, str]) -> list[str]:
+    with pytest.raises(cep.RuleSetError) as error:
+        cep.RuleSet.of(queries)
+    return [finding.render() for finding in error.value.findings]
+
+
+# ── rules that read rules ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN Pair p ; C c WITHIN 5",
+        "PATTERN C c ; !Pair p ; C d WITHIN 5",
+        "PATTERN C c ; (Pair p ; C d)+ ; C e WITHIN 5",
+        "PATTERN C c ; ANY(Pair, C) p WITHIN 5",
+        "PATTERN p ; c FROM Pair WITHIN 5",
+    ],
+)
+def test_a_query_that_reads_what_another_finds(query: str) -> None:
+    (finding,) = refused({"pair": PAIR, "other": query})
+    assert "rules of a set read events only, and `Pair` is what the query at pair:1" in finding
+    assert "run the two as queries" in finding
+    assert "other:1:" in finding
+
+
+def test_the_place_is_that_of_the_name() -> None:
+    (finding,) = refused({"pair": PAIR, "other": "PATTERN C c ; Pair p WITHIN 5"})
+    assert finding.splitlines()[1] == "  other:1:15"
+
+
+def test_the_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "all.cep").write_text(f"{PAIR}\n\nINTO later\nPATTERN Pair p ; C c WITHIN 5\n")
+    (finding,) = read(tmp_path).findings
+    assert f"{tmp_path}/all.cep:1 finds" in finding.message
+    assert finding.template == "later"
+    assert f"{tmp_path}/all.cep:4:9" in finding.render()
+    with pytest.raises(cep.RuleSetError, match="rules of a set read events only"):
+        cep.RuleSet.load(tmp_path)
+
+
+def test_sets_that_are_joined() -> None:
+    pair = cep.RuleSet.of({"pair": PAIR})
+    after = cep.RuleSet.of({"after": "PATTERN Pair p ; C c WITHIN 5"})
+    with pytest.raises(cep.RuleSetError, match="rules of a set read events only"):
+        pair | after
+
+
+def test_a_rule_may_be_called_as_what_it_reads_itself() -> None:
+    """It reads events in a set, as it does alone."""
+    rules = cep.RuleSet.of({"B": "INTO B PATTERN A a ; B b WITHIN 5"})
+    events = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [0, 0]})
+    assert rules.match(events, time="ts", type="type")["rule"].to_pylist() == ["B"]
+
+
+def test_names_that_are_no_labels() -> None:
+    """Of a rule that is called by its file or by a dict, no other query can read the matches."""
+    assert len(cep.RuleSet.of({"A": "PATTERN B b ; C c WITHIN 5", "x": "PATTERN A a"})) == 2
+
+
+# In the pattern of events without a type, these are aliases, and one is called as a rule is.
+BARE = {"large": "INTO large PATTERN a ; b WITHIN 5", "other": "PATTERN small ; large WITHIN 5"}
+
+
+def test_an_alias_may_be_called_as_a_rule_is() -> None:
+    rules = cep.RuleSet.of(BARE)
+    assert rules.check(COLUMNS, time="ts") == ()
+    assert rules.check() == ()
+    events = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [0, 0]})
+    found = rules.match(events, time="ts")["rule"].to_pylist()
+    assert sorted(found) == ["large", "other"]
+
+
+def test_a_bare_name_is_a_type_if_events_have_one() -> None:
+    (finding,) = cep.RuleSet.of(BARE).check(COLUMNS, time="ts", type="type")
+    assert finding.template == "other"
+    assert finding.render().splitlines()[1] == "  other:1:17"
+
+
+def test_a_stream_of_events_may_be_called_as_a_rule_is() -> None:
+    rules = cep.RuleSet.of({**BARE, "large": "INTO large PATTERN small a ; small b WITHIN 5"})
+    columns = pa.schema({"ts": pa.int64()})
+    assert rules.check({"small": columns, "large": columns}, time="ts") == ()
+
+
+# ── columns that are carried ─────────────────────────────────────────────────
+
+
+def template(name: str, **carried: Any) -> cep.RuleSet:
+    rows = {"low": [1], **{column: [value] for column, value in carried.items()}}
+    return cep.RuleSet.from_template(name, "PATTERN A a WHERE a.x > :low", rows)
+
+
+def test_columns_of_one_name_and_several_types() -> None:
+    sets = template("a", severity="high", since=1), template("b", severity=3, since=2)
+    with pytest.raises(cep.RuleSetError) as error:
+        sets[0] | sets[1]
+    (finding,) = error.value.findings
+    assert finding.template == "b"
+    assert finding.render().splitlines() == [
+        "b: the column `severity` is int64, but string in a",
+        "  what is carried under one name is of one type in all tables",
+    ]
+
+
+def test_the_tables_are_named(tmp_path: Path) -> None:
+    for name, day in (("a", "2026-01-31"), ("b", "soon")):
+        (tmp_path / f"{name}.cep").write_text("PATTERN A a WHERE a.x > :low")
+        (tmp_path / f"{name}.csv").write_text(f"low,day\n1,{day}\n")
+    (finding,) = read(tmp_path).findings
+    assert finding.message == f"the column `day` is string, but date32[day] in {tmp_path}/a.csv"
+    assert finding.file == f"{tmp_path}/b.csv"
+
+
+def test_a_column_without_values_fits_all() -> None:
+    rules = template("a", since=None) | template("b", since=date(2026, 1, 31)) | template("c")
+    events = pa.table({"ts": [1], "type": ["A"], "x": [5]})
+    found = rules.match(events, time="ts", type="type").to_pylist()
+    since = {row["rule"]: row["since"] for row in found}
+    assert since == {"a-1": None, "b-1": date(2026, 1, 31), "c-1": None}
+
+
+def test_a_parameter_may_have_another_type_elsewhere() -> None:
+    """Only what is carried goes to one column."""
+    other = cep.RuleSet.from_template("b", "PATTERN A a WHERE a.name = :low", {"low": ["x"]})
+    assert len(template("a") | other) == 2
+
+
+@pytest.mark.parametrize("name", ["match", "match_start", "match_end"])
+def test_columns_that_matches_have(name: str) -> None:
+    with pytest.raises(cep.RuleSetError, match=f"the column `{name}` can't be carried"):
+        template("a", **{name: 1})
