@@ -8,7 +8,12 @@ start. So CEPHEID_SPARK=connect switches a whole run, and `test_connect.py` star
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkstemp
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,12 +24,52 @@ MODE = os.environ.get("CEPHEID_SPARK", "classic")
 OTHER = {"classic": "connect", "connect": "classic"}[MODE]
 
 
+@dataclass(frozen=True)
+class Run:
+    """The tests of this folder in another process, and what they print."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+
+
+CONNECT = pytest.StashKey[Run]()
+_HERE = "tests/spark"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What needs the other kind of session belongs to the other run."""
     elsewhere = [item for item in items if item.get_closest_marker(OTHER)]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start the run under Connect, if a test is going to ask for it."""
+    asked = any(item.name == "test_everything_holds_under_connect" for item in session.items)
+    if asked and not session.config.option.collectonly:
+        options = ["--slow"] if session.config.getoption("--slow") else []
+        # SPARK_TESTING lets the server take any free port, so that two runs don't clash.
+        environ = {**os.environ, "CEPHEID_SPARK": "connect", "SPARK_TESTING": "1"}
+        descriptor, output = mkstemp()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, _HERE],
+            cwd=Path(__file__).parents[2],
+            env=environ,
+            stdout=descriptor,
+            stderr=subprocess.STDOUT,
+        )
+        os.close(descriptor)
+        session.config.stash[CONNECT] = Run(process, Path(output))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Whoever stops this run stops that one, too."""
+    run = config.stash.get(CONNECT, None)
+    if run is not None:
+        run.process.terminate()
+        run.process.wait()
+        run.output.unlink()
 
 
 @pytest.fixture(scope="session")

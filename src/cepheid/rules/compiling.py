@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,14 +22,16 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.algebra.values import constant
 from cepheid.engine.merged.found import RULE
+from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.intervals import Rows
-from cepheid.engine.merged.machine import Branch, Merged, merge
+from cepheid.engine.merged.machine import Branch, merge
 from cepheid.engine.merged.paths import NoPath, path_of
 from cepheid.errors import DataError, QueryError
 from cepheid.language import ast
 from cepheid.language.walking import parameters, walk
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
+from cepheid.query import Query
 from cepheid.rewrites import rewrite
 from cepheid.rules.template import Template
 
@@ -44,25 +45,11 @@ NO_WINDOW = np.iinfo(np.int64).max
 class Alone:
     """A query that runs by itself, for the rules with these numbers; and why it does."""
 
+    query: Query
+    params: Mapping[str, object]
     prepared: Prepared
     rules: Ints
     reason: str
-
-
-@dataclass(frozen=True)
-class Group:
-    """Rules that one pass over the events serves. `numbers` are those of the rules of each branch;
-    `key` is the column that all of them keep apart, if there is one."""
-
-    merged: Merged
-    numbers: tuple[Ints, ...]
-    key: str | None = None
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """The columns of the events that some rule reads."""
-        queries = (branch.path.query for branch in self.merged.branches)
-        return tuple(dict.fromkeys(chain.from_iterable(q.required for q in queries)))
 
 
 @dataclass(frozen=True)
@@ -225,14 +212,15 @@ def _varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dic
 
 def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> tuple[Alone, ...]:
     """Each distinct query once, whatever it is called."""
-    prepared: dict[str, tuple[Prepared, str, list[int]]] = {}
+    found: dict[str, tuple[Alone, list[int]]] = {}
     for candidate in candidates:
-        template = candidate.template
+        query, template = candidate.template.query, candidate.template
         for row in candidate.rows.tolist():
             given = {**options.params, **template.values(row)}
             chosen = replace(options, params=given)
-            one = prepare(template.query.bind(columns, chosen), chosen)
-            text = query_text(one.query)
-            _, _, rules = prepared.setdefault(text, (one, candidate.reason, []))
+            prepared = prepare(query.bind(columns, chosen), chosen)
+            one = Alone(query, given, prepared, candidate.rows, candidate.reason)
+            returned = repr(prepared.query.outputs)
+            _, rules = found.setdefault(f"{query_text(prepared.query)} {returned}", (one, []))
             rules.append(candidate.first + row)
-    return tuple(Alone(one, np.array(rules), reason) for one, reason, rules in prepared.values())
+    return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())

@@ -1,9 +1,10 @@
-"""Rules over events of this process: one pass for all that are merged, one for each other query."""
+"""Rules over events: one pass for all that are merged in a group, one for each other query."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import pyarrow as pa
 from cepheid import local
 from cepheid.engine.clock import times
 from cepheid.engine.merged.found import found_rows, found_schema
-from cepheid.engine.merged.machine import Machine
+from cepheid.engine.merged.group import matches
 from cepheid.engine.order import sorted_by
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.rules.compiling import Compiled, Group, compile_rules
+from cepheid.rules.checking import columns_of
+from cepheid.rules.compiling import Compiled, compile_rules
 from cepheid.rules.template import Template
 from cepheid.schemas import bind_streams
 
@@ -63,7 +65,8 @@ def run(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*have no time")  # said once, for all rules
         for group in compiled.groups:
-            yield from _together(compiled, group, table, schema, options)
+            rows = sorted_by(table.select(group.required), group.query.schema.order)
+            yield from matches(group, compiled.rules, schema, local.slices(rows), options.jit)
         for one in compiled.alone:
             _, batches = local.run(one.prepared, table, options)
             for batch in batches:
@@ -72,13 +75,19 @@ def run(
                 yield found_rows(compiled.rules, numbers, batch.take(pa.array(every)), schema)
 
 
-def _together(
-    compiled: Compiled, group: Group, table: pa.Table, schema: pa.Schema, options: Options
-) -> Iterator[pa.RecordBatch]:
-    order = group.merged.branches[0].path.query.schema.order
-    rows = sorted_by(table.select(group.required), order)
-    machine = Machine(group.merged, rows.schema, jit=options.jit)
-    for batch in local.slices(rows):
-        for found in machine.push(batch):
-            numbers = group.numbers[found.branch][found.rules]
-            yield found_rows(compiled.rules, numbers, found.matches, schema)
+def match_spark(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
+    """The matches of all rules as one DataFrame: a shuffle for all rules of a key."""
+    from cepheid.spark import rules as on_spark
+    from cepheid.spark.batch import match
+
+    frame = on_spark.read(data, options)
+    compiled = compile_rules(templates, columns_of(data), options, by_key=True)
+    schema = found_schema(compiled.rules, frame.schema.field(options.time).type)
+    found = [
+        on_spark.match_group(frame, group, compiled.rules, schema, options)
+        for group in compiled.groups
+    ]
+    for one in compiled.alone:
+        matches = match(one.query, data, replace(options, params=one.params))
+        found.append(on_spark.as_found(matches, one.rules, compiled.rules, schema))
+    return on_spark.union(frame, found, schema)

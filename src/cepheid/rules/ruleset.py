@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from cepheid.errors import QueryError, RuleSetError
 from cepheid.options import Options
-from cepheid.query import Query, options_of
+from cepheid.query import Query, is_spark, options_of
 from cepheid.rules import reading
 from cepheid.rules.checking import check, columns_of
 from cepheid.rules.findings import Finding, of_query
-from cepheid.rules.matching import match_local
+from cepheid.rules.matching import match_local, match_spark
 from cepheid.rules.naming import all_names, unknown
 from cepheid.rules.rows import rows_of
 from cepheid.rules.template import Rule, Template
@@ -205,7 +205,8 @@ class RuleSet(Mapping[str, Rule]):
         >>> rules.match(events, time="ts", type="type").to_pylist()[0]
         {'rule': 'any', 'match_start': 1, 'match_end': 2, 'match': '{"x":7}', 'severity': 'low'}
         """
-        return match_local(self.templates, data, options_of(options, named))
+        run = match_spark if is_spark(data) else match_local
+        return run(self.templates, data, options_of(options, named))
 
     # ── checking ─────────────────────────────────────────────────────────────
 

@@ -6,7 +6,7 @@ the engine keeps the keys of a partition apart itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import and_
 from typing import assert_never
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.types import Type
+from cepheid.algebra.types import Schema, Type
 from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN
 from cepheid.plan.nodes import Leaf, Plan, waits
@@ -76,20 +76,27 @@ class Source:
 
     def key(self, columns: Sequence[str]) -> list[Column]:
         """Columns as values that are equal where the engine takes them as equal."""
-        translator = Translator(self.types)
-        found: list[Column] = []
-        for name in columns:
-            kind = self.plan.schema.columns[name]
-            column = translator.column(Attribute("", name, kind))
-            if column is None:
-                column = named(name).cast("double") if kind is Type.DECIMAL else named(name)
-            found.append(column)
-        return found
+        return key_columns(self.types, self.plan.schema, columns)
 
     def spread(self, frame: DataFrame, *columns: Column) -> DataFrame:
         if self.partitions is None:
             return frame.repartition(*columns)
         return frame.repartition(self.partitions, *columns)
+
+
+def key_columns(
+    types: Mapping[str, t.DataType], schema: Schema, columns: Sequence[str]
+) -> list[Column]:
+    """Columns as values that are equal where the engine takes them as equal."""
+    translator = Translator(types)
+    found: list[Column] = []
+    for name in columns:
+        kind = schema.columns[name]
+        column = translator.column(Attribute("", name, kind))
+        if column is None:
+            column = named(name).cast("double") if kind is Type.DECIMAL else named(name)
+        found.append(column)
+    return found
 
 
 def arrange(
@@ -119,9 +126,9 @@ def arrange(
             cut = _cut(source, rows)
             if cut is None or cut.count < 2:
                 return arrange(source, spare or Single(), None, task)
-            owned = {salt: cut.range(n) for n, salt in enumerate(cut.salts)}
-            sections = _in_sections(source, cut.rows(source, rows))
-            return sections, replace(_sectioned(task), owned=owned)
+            time = source.plan.schema.time
+            sections = _in_sections(source, cut.rows(rows, time, source.types[time]))
+            return sections, replace(_sectioned(task), owned=cut.owned)
         case Single():
             return _sorted(source, rows.repartition(1)), task
         case _:
@@ -316,10 +323,14 @@ class Cut:
         last = number == self.count - 1
         return _BEFORE if number == 0 else begin, _AFTER if last else begin + self.width
 
-    def rows(self, source: Source, rows: DataFrame) -> DataFrame:
+    @property
+    def owned(self) -> dict[int, Range]:
+        """By the numbers of sections, the ends of the matches that are a slice's own."""
+        return {salt: self.range(n) for n, salt in enumerate(self.salts)}
+
+    def rows(self, rows: DataFrame, time: str, type_: t.DataType) -> DataFrame:
         """Each row once for every slice that needs it."""
-        time = source.plan.schema.time
-        clock = microseconds(named(time), source.types[time]) - F.lit(self.first).cast("long")
+        clock = microseconds(named(time), type_) - F.lit(self.first).cast("long")
         rows = rows.withColumn(_SLICE, clock)
         begin = self._slice(-(self.window - 1) if self.waits else 0)
         end = self._slice(self.window - 1)
@@ -336,17 +347,29 @@ class Cut:
 
 
 def _cut(source: Source, rows: DataFrame) -> Cut | None:
-    """Slices not shorter than the window, so that at most as many rows again are copied."""
     plan, time = source.plan, source.plan.schema.time
     assert plan.window is not None
-    clock = microseconds(named(time), source.types[time])
+    waiting = any(waits(root) for root in plan.alternatives)
+    return cut_of(rows, time, source.types[time], plan.window.size, source.shuffled, waiting)
+
+
+def cut_of(
+    rows: DataFrame,
+    time: str,
+    type_: t.DataType,
+    window: int,
+    most: int,
+    waiting: bool = False,
+) -> Cut | None:
+    """Slices not shorter than the window, so that at most as many rows again are copied; None if
+    there are no rows. This runs a job."""
+    clock = microseconds(named(time), type_)
     row = rows.agg(F.min(clock), F.max(clock)).first()
     if row is None or row[0] is None:
         return None
     first, last = int(row[0]), int(row[1])
     length = last - first + 1
-    window = min(plan.window.size, length)
-    count = max(1, min(source.shuffled, length // window))
+    window = min(window, length)
+    count = max(1, min(most, length // window))
     width = -(-length // count)
-    waiting = any(waits(root) for root in plan.alternatives)
-    return Cut(first, width, window, waiting, salts(source.shuffled)[:count])
+    return Cut(first, width, window, waiting, salts(most)[:count])

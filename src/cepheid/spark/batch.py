@@ -60,7 +60,7 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
     """
     source, schema = _source(query, data, options)
     if source.events.isStreaming:
-        return match_stream(source, schema, options, watermark_of(_frames(data), options.time))
+        return match_stream(source, schema, options, watermark_of(frames_of(data), options.time))
     return _matches(source, schema, options, runner)
 
 
@@ -125,7 +125,7 @@ def explain(
 
 def _spread(source: Source, data: Data, options: Options) -> tuple[tuple[str, str], ...]:
     if source.events.isStreaming:
-        delays = [delay_of(frame, options.time) for frame in _frames(data)]
+        delays = [delay_of(frame, options.time) for frame in frames_of(data)]
         return explain_stream(source, options, delays)
     layout, _ = _layout(source, options)
     return (
@@ -177,7 +177,7 @@ def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sche
         if any(part.isStreaming for part in chosen.values()):
             query.require_bounds(bound, options)
             return _merge_streaming(chosen, merged, options.time), merged, bound
-        return _merge(chosen, merged), merged, bound
+        return merge_streams(chosen, merged), merged, bound
     schema = arrow_schema(_frame(data).schema)
     bound = query.bind(schema, options)
     if data.isStreaming:
@@ -186,7 +186,7 @@ def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sche
     return data, schema, bound
 
 
-def _frames(data: Data) -> list[DataFrame]:
+def frames_of(data: Data) -> list[DataFrame]:
     return list(data.values()) if isinstance(data, Mapping) else [data]
 
 
@@ -202,11 +202,11 @@ def _merge_streaming(streams: Mapping[str, DataFrame], merged: pa.Schema, time: 
     if not all(frame.isStreaming for frame in streams.values()):
         raise DataError("several streams must all be streaming DataFrames, or none of them")
     if all(delay_of(frame, time) is None for frame in streams.values()):
-        return with_watermark(_merge(streams, merged), time)
-    return _merge({name: with_watermark(f, time) for name, f in streams.items()}, merged)
+        return with_watermark(merge_streams(streams, merged), time)
+    return merge_streams({name: with_watermark(f, time) for name, f in streams.items()}, merged)
 
 
-def _merge(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
+def merge_streams(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
     """Several streams as one DataFrame: the columns that a stream lacks are NULL."""
     wanted = {f.name: spark_type(f.type) for f in merged if f.type != UNKNOWN}
     parts = [
@@ -235,7 +235,7 @@ def _merge_inputs(
         if own.type is not None:
             roles[STREAM_COLUMN] = type_text(own.type, frame.schema[own.type].dataType)
         widened[name] = frame.withColumns(roles)
-    return _merge(widened, merged)
+    return merge_streams(widened, merged)
 
 
 def _as(field: t.StructField, type_: t.DataType) -> Any:

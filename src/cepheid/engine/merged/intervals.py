@@ -55,6 +55,11 @@ def ordered(values: NDArray[np.generic]) -> Ints:
     return np.where(bits < 0, bits ^ HIGHEST, bits)
 
 
+def disordered(codes: Ints) -> NDArray[np.float64]:
+    """The doubles that these integers stand for."""
+    return np.where(codes < 0, codes ^ HIGHEST, codes).view(np.float64)
+
+
 @dataclass(frozen=True)
 class Rows:
     """The rules of a template: how many, and their parameters."""

@@ -113,6 +113,9 @@ def path_of(query: BoundQuery) -> Path:
 
 
 def _check(query: BoundQuery) -> None:
+    type_ = query.schema.type
+    if type_ is not None and query.schema.columns[type_] is not Type.STRING:
+        raise NoPath("types of events are no texts")
     if query.schema.start is not None:
         raise NoPath("events have a duration")
     if query.window is not None and query.window.clock is not Clock.TIME:

@@ -1,0 +1,103 @@
+"""Sets of rules over DataFrames find what they find in process, however the work is spread."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from cepheid.errors import UnsupportedError
+from cepheid.options import Options
+from cepheid.rules import RuleSet
+from cepheid.rules.compiling import compile_rules
+
+KEYED = RuleSet.from_template(
+    "keyed",
+    "PATTERN a ; !c ; b WHERE [card] AND a.amount < :low AND b.amount > :high "
+    "AND (:country IS NULL OR b.country = :country) AND c.amount = :low WITHIN :window minutes "
+    "RETURN a.id AS first, b.id AS last, b.country",
+    {
+        "low": [10.0, 20.0, 20.0, 5.0],
+        "high": [80.0, 90.0, 60.0, 99.5],
+        "country": ["DE", None, "FR", None],
+        "window": [30, 60, 60, 120],
+        "severity": ["low", "high", "high", None],
+    },
+)
+OTHER_KEY = RuleSet.of(
+    {"travel": "PATTERN a ; b WHERE a.country = b.country AND b.amount > 99 WITHIN 2 minutes"}
+)
+UNKEYED = RuleSet.from_template(
+    "unkeyed",
+    "PATTERN a ; b WHERE a.amount > :high AND b.amount > :high AND a.card <> b.card "
+    "WITHIN 1 minute RETURN a.id AS first, b.id AS last",
+    {"high": [99.0, 99.5]},
+)
+ROW = RuleSet.from_template("row", "PATTERN a WHERE a.amount > :high RETURN a.id", {"high": [99.8]})
+ALONE = RuleSet.of(
+    {
+        "run": "PATTERN a ; b+ ; c WHERE [card] AND a.amount > 95 AND b.amount < 5 "
+        "AND c.amount > 95 WITHIN 30 minutes RETURN a.id, count(b) AS n, c.id AS last",
+        "next": "PATTERN a => b WHERE a.amount > 99 AND b.amount > 90 RETURN a.id, b.id AS last",
+    }
+)
+OPTIONS: dict[str, Any] = {"time": "ts", "tie": "id", "jit": False}
+
+
+@pytest.fixture(scope="module")
+def events() -> pa.Table:
+    random = np.random.default_rng(4)
+    n = 3_000
+    seconds = np.cumsum(random.integers(0, 4, n)) * 1_000_000
+    return pa.table(
+        {
+            "id": np.arange(n),
+            "ts": pa.array(seconds).cast(pa.timestamp("us", "UTC")),
+            "card": pa.array([None if c == 8 else int(c) for c in random.integers(0, 9, n)]),
+            "amount": np.round(random.random(n) * 100, 1),
+            "country": pa.array(random.choice(["DE", "FR", "US"], n)),
+        }
+    )
+
+
+def rows(found: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in found.to_pylist())
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [KEYED | OTHER_KEY, UNKEYED, ROW, ALONE, KEYED | UNKEYED | ROW | ALONE],
+    ids=["two keys", "no key", "one event", "alone", "all"],
+)
+def test_a_frame_and_a_table_give_the_same(
+    spark: SparkSession, events: pa.Table, rules: RuleSet
+) -> None:
+    expected = rules.match(events, **OPTIONS)
+    frame = spark.createDataFrame(events).repartition(3, F.rand(1))
+    found = rules.match(frame, partitions=3, **OPTIONS)
+    assert found.columns == expected.column_names
+    assert set(expected["rule"].to_pylist()) == set(rules)
+    assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
+
+
+def test_rules_with_the_same_key_share_a_pass(events: pa.Table) -> None:
+    rules = KEYED | OTHER_KEY | UNKEYED | ALONE
+    options = Options("ts", tie="id")
+    compiled = compile_rules(rules.templates, events.schema, options, by_key=True)
+    assert [(g.key, sum(map(len, g.numbers))) for g in compiled.groups] == [
+        ("card", 4),
+        ("country", 1),
+        (None, 2),
+    ]
+    assert [one.rules.tolist() for one in compiled.alone] == [[7], [8]]
+
+
+def test_streams_are_refused_in_time(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(UnsupportedError, match="rules over a stream"):
+        ROW.match(stream, time="timestamp")
