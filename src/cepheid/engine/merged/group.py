@@ -1,0 +1,112 @@
+"""Rules that one pass over the events serves, and that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Call, Constant, Expr, Value
+from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.types import Type
+from cepheid.engine.columns import Column
+from cepheid.engine.merged.found import found_rows
+from cepheid.engine.merged.intervals import HIGHEST, LOWEST, disordered
+from cepheid.engine.merged.machine import Machine, Merged
+
+MOST_VALUES = 100
+"""Of a column that has to equal one of more values, only the least and the greatest count."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """`numbers` are those of the rules of each branch, among all rules; `key` is a column that all
+    of them keep apart, if there is one."""
+
+    merged: Merged
+    numbers: tuple[NDArray[np.int64], ...]
+    key: str | None = None
+
+    @property
+    def query(self) -> BoundQuery:
+        """One of them: all have the same time, tie-break and type."""
+        return self.merged.branches[0].path.query
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns of the events that some rule reads."""
+        queries = (branch.path.query for branch in self.merged.branches)
+        return tuple(dict.fromkeys(chain.from_iterable(q.required for q in queries)))
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether events that no rule names matter: they stand between others."""
+        return bool(self.merged.graph.strict.any())
+
+    @property
+    def single(self) -> bool:
+        """Whether every match is one event."""
+        return bool(self.merged.graph.depth.max() == 0)
+
+
+def matches(
+    group: Group,
+    rules: pa.Table,
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    jit: bool = True,
+) -> Iterator[pa.RecordBatch]:
+    """What the rules find in events that come in order. `rules` has the names of all rules, and
+    what they carry."""
+    first = next(batches, None)
+    if first is None:
+        return
+    machine = Machine(group.merged, first.schema, jit=jit)
+    for batch in chain((first,), batches):
+        for found in machine.push(batch):
+            numbers = group.numbers[found.branch][found.rules]
+            yield found_rows(rules, numbers, found.matches, schema)
+
+
+def necessary(group: Group) -> tuple[Expr, ...]:
+    """What holds for every event that some rule can take: the hull of all predicates, column by
+    column. Variables are left blank."""
+    index = group.merged.index
+    every = len(index.atoms) - 1
+    found: list[Expr] = []
+    for n, column in enumerate(group.merged.columns):
+        own = np.flatnonzero(index.columns == n)
+        if len(own) < every or column.type not in (Type.INTEGER, Type.FLOAT, Type.STRING):
+            continue
+        lows, highs = index.lows[own], index.highs[own]
+        values = np.unique(lows)
+        if (lows == highs).all() and len(values) <= MOST_VALUES:
+            options = (Constant(v, column.type) for v in _values(group, column, values))
+            found.append(Call("in", (column.expression, *options), Type.BOOLEAN))
+        elif column.type is not Type.STRING:
+            found += _between(group, column, int(lows.min()), int(highs.max()))
+    return tuple(found)
+
+
+def _between(group: Group, column: Column, low: int, high: int) -> Iterator[Expr]:
+    for bound, none, operator in ((low, LOWEST, ">="), (high, HIGHEST, "<=")):
+        if bound != none:
+            (value,) = _values(group, column, np.array([bound]))
+            constant = Constant(value, column.type)
+            yield Call(operator, (column.expression, constant), Type.BOOLEAN)
+
+
+def _values(group: Group, column: Column, codes: NDArray[np.int64]) -> list[Value]:
+    """The values that these integers stand for."""
+    match column.type:
+        case Type.STRING:
+            strings = group.merged.interner.strings(codes.tolist())
+            return [strings[code] for code in codes.tolist()]
+        case Type.FLOAT:
+            return [float(value) for value in disordered(codes)]
+        case _:
+            return [int(code) for code in codes]
