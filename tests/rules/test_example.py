@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -11,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import cepheid as cep
+from cepheid.cli import main
 from cepheid.options import Options
 from cepheid.rules.compiling import compile_rules
 from cepheid.workloads import fraud
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import ROOT, blocks
 
 FOLDER = ROOT / "examples" / "rules"
 ROWS = 20_000
@@ -162,3 +165,19 @@ def test_only_sprees_run_alone() -> None:
 def test_every_file_is_part_of_the_set() -> None:
     files = {path.relative_to(FOLDER) for path in FOLDER.iterdir()}
     assert files == {Path(f"{name}.{end}") for name in SEARCHES for end in ("cep", "csv")}
+
+
+def test_what_the_readme_says_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    commands, code = (b.text for b in blocks("README.md") if "examples/rules" in b.text)
+    for command in commands.replace("\\\n", " ").replace("100_000", str(ROWS)).splitlines():
+        program, *words = shlex.split(command)
+        assert program == "cepheid"
+        with pytest.raises(SystemExit) as exit:
+            main(words)
+        assert exit.value.code in (0, None)
+    names: dict[str, Any] = {"cep": cep, "data": events()}
+    exec(code, names)
+    written = pq.read_table("found.parquet")["rule"].to_pylist().count("tested-de-soon")
+    assert names["found"].num_rows == written > 0

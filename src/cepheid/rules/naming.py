@@ -23,10 +23,7 @@ Place = tuple[Template, int]
 _FEW = 1000
 """Names that a misspelled one is compared with, letter by letter."""
 
-_INSTEAD = (
-    "run the two as queries, a file each: `cepheid run`, `cep.match(data, [...])`; "
-    "or rename one, if events have this type"
-)
+_INSTEAD = "run the two as queries (a file each, or a list in `cep.match`), or rename one"
 
 
 def all_names(templates: Sequence[Template]) -> pa.ChunkedArray:
