@@ -17,6 +17,8 @@ from cepheid.options import Options
 from cepheid.query import Query, is_spark, options_of
 from cepheid.rules import reading
 from cepheid.rules.checking import check, columns_of
+from cepheid.rules.compiling import compile_rules
+from cepheid.rules.explaining import SetExplanation, explained
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.matching import match_local, match_spark
 from cepheid.rules.naming import all_names, unknown
@@ -207,6 +209,26 @@ class RuleSet(Mapping[str, Rule]):
         """
         run = match_spark if is_spark(data) else match_local
         return run(self.templates, data, options_of(options, named))
+
+    def explain(self, data: Any, options: Options | None = None, **named: Any) -> SetExplanation:
+        """How the rules are run: which share a pass, what they share in it, which run alone and
+        why. Nothing is run.
+
+        >>> columns = pa.table({"ts": [1], "type": ["A"], "x": [5]})
+        >>> rules = RuleSet.from_template(
+        ...     "rise",
+        ...     "PATTERN A a ; B b WHERE a.x < 3 AND b.x > :high WITHIN 5",
+        ...     {"high": [4, 9]},
+        ... )
+        >>> print(rules.explain(columns, time="ts", type="type"))
+        pass 1: 2 rules, no key
+          steps       4 of the rules, 3 when equal ones are merged
+          conditions  4 on events, 3 of them different
+          2 rules share step 1: type = 'A' AND x <= 2
+        """
+        chosen = options_of(options, named)
+        columns = columns_of(data)
+        return explained(compile_rules(self.templates, columns, chosen, by_key=is_spark(data)))
 
     # ── checking ─────────────────────────────────────────────────────────────
 

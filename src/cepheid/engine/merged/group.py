@@ -85,7 +85,7 @@ def necessary(group: Group) -> tuple[Expr, ...]:
         lows, highs = index.lows[own], index.highs[own]
         values = np.unique(lows)
         if (lows == highs).all() and len(values) <= MOST_VALUES:
-            options = (Constant(v, column.type) for v in _values(group, column, values))
+            options = (Constant(v, column.type) for v in values_of(group, column, values))
             found.append(Call("in", (column.expression, *options), Type.BOOLEAN))
         elif column.type is not Type.STRING:
             found += _between(group, column, int(lows.min()), int(highs.max()))
@@ -95,12 +95,12 @@ def necessary(group: Group) -> tuple[Expr, ...]:
 def _between(group: Group, column: Column, low: int, high: int) -> Iterator[Expr]:
     for bound, none, operator in ((low, LOWEST, ">="), (high, HIGHEST, "<=")):
         if bound != none:
-            (value,) = _values(group, column, np.array([bound]))
+            (value,) = values_of(group, column, np.array([bound]))
             constant = Constant(value, column.type)
             yield Call(operator, (column.expression, constant), Type.BOOLEAN)
 
 
-def _values(group: Group, column: Column, codes: NDArray[np.int64]) -> list[Value]:
+def values_of(group: Group, column: Column, codes: NDArray[np.int64]) -> list[Value]:
     """The values that these integers stand for."""
     match column.type:
         case Type.STRING:

@@ -1,0 +1,150 @@
+"""What the rules of a set share, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.algebra.text import expression_text
+from cepheid.engine.merged.dag import ROOT
+from cepheid.engine.merged.group import Group, values_of
+from cepheid.engine.merged.intervals import HIGHEST, LOWEST
+from cepheid.rules.compiling import Compiled
+
+SHOWN = 5
+"""How many steps of a pass are shown, those that most rules share."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A step of several rules: what it takes, which step of theirs it is, and how many they are."""
+
+    step: int
+    takes: str
+    rules: int
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Rules that are evaluated together. `steps` are those of all rules, `nodes` what is left of
+    them when equal prefixes are one; `conditions` the same for what events have to satisfy."""
+
+    key: str | None
+    rules: int
+    steps: int
+    nodes: int
+    conditions: int
+    predicates: int
+    shared: tuple[Shared, ...]
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A query that is evaluated by itself, for how many rules, and why."""
+
+    query: str
+    rules: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class SetExplanation:
+    """How a set of rules is run: print it, or take it as data."""
+
+    passes: tuple[Pass, ...]
+    alone: tuple[Apart, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def explained(compiled: Compiled) -> SetExplanation:
+    return SetExplanation(
+        tuple(map(_pass, compiled.groups)),
+        tuple(Apart(one.query.name, len(one.rules), one.reason) for one in compiled.alone),
+    )
+
+
+def _pass(group: Group) -> Pass:
+    graph, branches = group.merged.graph, group.merged.branches
+    below = _rules_below(group)
+    chosen = [n for n in np.argsort(-below, kind="stable").tolist() if n != ROOT and below[n] > 1]
+    lengths = [(branch.rows.length, len(branch.path.steps)) for branch in branches]
+    negations = [
+        branch.rows.length * sum(len(step.forbidden) for step in branch.path.steps)
+        for branch in branches
+    ]
+    steps = sum(rules * length for rules, length in lengths)
+    return Pass(
+        key=group.key,
+        rules=sum(rules for rules, _ in lengths),
+        steps=steps,
+        nodes=graph.nodes - 1,
+        conditions=steps + sum(negations),
+        predicates=len(group.merged.index.atoms) - 1,
+        shared=tuple(
+            Shared(int(graph.depth[n]) + 1, _takes(group, int(graph.predicate[n])), int(below[n]))
+            for n in chosen[:SHOWN]
+        ),
+    )
+
+
+def _rules_below(group: Group) -> NDArray[np.int64]:
+    """Of each node, how many rules go through it."""
+    graph = group.merged.graph
+    rules: list[set[int]] = [set() for _ in range(graph.nodes)]
+    for node in range(graph.nodes - 1, 0, -1):  # a node's number is above that of its parent
+        own = graph.rules.values[graph.rules.begins[node] : graph.rules.begins[node + 1]]
+        rules[node].update(own.tolist())
+        rules[graph.parent[node]] |= rules[node]
+    return np.array([len(own) for own in rules])
+
+
+def _takes(group: Group, predicate: int) -> str:
+    """The predicate in words."""
+    index = group.merged.index
+    parts: list[str] = []
+    for atom in range(int(index.atoms[predicate]), int(index.atoms[predicate + 1])):
+        column = group.merged.columns[index.columns[atom]]
+        name = expression_text(column.expression).removeprefix(".")
+        low, high = int(index.lows[atom]), int(index.highs[atom])
+        if low == high:
+            parts.append(f"{name} = {_value(group, atom, low)}")
+            continue
+        if low == LOWEST and high == HIGHEST:
+            parts.append(f"{name} IS NOT NULL")
+        if low != LOWEST:
+            parts.append(f"{name} >= {_value(group, atom, low)}")
+        if high != HIGHEST:
+            parts.append(f"{name} <= {_value(group, atom, high)}")
+    return " AND ".join(parts) or "every event"
+
+
+def _value(group: Group, atom: int, code: int) -> str:
+    column = group.merged.columns[group.merged.index.columns[atom]]
+    (value,) = values_of(group, column, np.array([code]))
+    return repr(value)
+
+
+def _lines(explanation: SetExplanation) -> Iterator[str]:
+    for n, one in enumerate(explanation.passes, 1):
+        by = "no key" if one.key is None else f"key {one.key}"
+        yield f"pass {n}: {_count(one.rules, 'rule')}, {by}"
+        yield f"  steps       {one.steps:,} of the rules, {one.nodes:,} when equal ones are merged"
+        yield f"  conditions  {one.conditions:,} on events, {one.predicates:,} of them different"
+        for shared in one.shared:
+            yield f"  {_count(shared.rules, 'rule')} share step {shared.step}: {shared.takes}"
+    for one_alone in explanation.alone:
+        rules = _count(one_alone.rules, "rule")
+        yield f"alone: {one_alone.query} ({rules}), since {one_alone.reason}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
