@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +266,24 @@ def test_columns_of_all_rules_are_read() -> None:
     rules = RuleSet.of({"y": first, "z": first.replace("y", "z")})
     read = columns_read(rules.templates, COLUMNS, Options("ts", tie="tie"))
     assert read == ["ts", "y", "z", "tie"]
+
+
+# ── on Spark ─────────────────────────────────────────────────────────────────
+
+
+def test_spark_gives_the_same(rules: Path, events: Path, tmp_path: Path) -> None:
+    """In a process of its own: a run stops its session, and other tests need theirs."""
+    found = tmp_path / "found"
+    done = subprocess.run(
+        [sys.executable, "-m", "cepheid.cli", "run", str(rules), "-i", str(events), *COMMON,
+         "--master", "local[1]", "-o", str(found)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = matches(found)
+    assert len(rows) == len(FOUND)
+    assert {*rows} == FOUND
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["matches", "8"] in lines and ["rejected", "1", "(no", "time)"] in lines
+    counted = lines[lines.index(["rule", "matches"]) + 1 :]
+    assert counted == [["any", "3"], ["pair", "3"], ["large", "1"], ["soon", "1"]]

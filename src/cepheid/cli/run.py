@@ -114,9 +114,9 @@ def run(
         cepheid run low.cep high.cep double-top.cep --input stocks.csv --time ts
 
     A folder is a set of rules, and so is a single file with several queries, or
-    with a table of its parameters beside it (big.csv for INTO big, or for big.cep).
-    The matches of all rules are one table: rule, match_start, match_end, what the
-    rule returns as JSON in match, and the other columns of the parameters' tables.
+    with a table of its parameters beside it (big.csv for INTO big or big.cep).
+    All rules have one table of matches: rule, match_start, match_end, what the
+    rule returns as JSON in match, and what else the tables of parameters have.
     Rules read events, never each other's matches.
 
         cepheid run rules/ --input cards.parquet --time ts --output found.parquet
