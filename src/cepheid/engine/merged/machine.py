@@ -66,7 +66,10 @@ class Merged:
 
     @property
     def reach(self) -> int:
-        return int(self.graph.reach.max(initial=0))
+        """How long an event may matter: as long as instances wait, which those of rules that end
+        with it don't."""
+        waiting = np.diff(self.graph.rules.begins) == 0
+        return int(self.graph.reach[waiting].max(initial=0))
 
 
 Taken: TypeAlias = list[tuple[Boxes, list[Boxes]]]
@@ -193,6 +196,11 @@ class Machine:
     def instances(self) -> int:
         """How many are held, some of which may be over."""
         return self._count
+
+    @property
+    def rows(self) -> int:
+        """How many events are held."""
+        return self._store.n
 
     def push(self, batch: pa.RecordBatch) -> Iterator[Found]:
         """Match the next batch of events, which is not earlier than those before."""
