@@ -20,6 +20,8 @@ from cepheid.engine.merged.intervals import Boxes
 from cepheid.engine.merged.paths import Link, Path, common_key
 
 Ints: TypeAlias = NDArray[np.int64]
+Short: TypeAlias = NDArray[np.int32]
+"""Numbers of nodes and the like: half as long, so that more of them are at hand."""
 
 ROOT = 0
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
@@ -88,23 +90,23 @@ def distinct(rows: Ints) -> tuple[Ints, Ints]:
 class Ragged:
     """Lists of various lengths: those of i are `values[begins[i]:begins[i + 1]]`."""
 
-    begins: Ints
-    values: Ints
+    begins: Short
+    values: Short
 
     @staticmethod
     def of(lists: Iterable[Sequence[int]]) -> Ragged:
         held = list(lists)
-        begins = np.zeros(len(held) + 1, np.int64)
+        begins = np.zeros(len(held) + 1, np.int32)
         np.cumsum([len(own) for own in held], out=begins[1:])
-        return Ragged(begins, np.array([v for own in held for v in own], np.int64))
+        return Ragged(begins, np.array([v for own in held for v in own], np.int32))
 
     @staticmethod
     def grouped(groups: Ints, values: Ints, count: int) -> Ragged:
         """The values of each group, in their order."""
         order = np.argsort(groups, kind="stable")
-        begins = np.zeros(count + 1, np.int64)
+        begins = np.zeros(count + 1, np.int32)
         np.cumsum(np.bincount(groups, minlength=count), out=begins[1:])
-        return Ragged(begins, values[order])
+        return Ragged(begins, values[order].astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -165,12 +167,12 @@ class Graph:
     that a predicate enters; `endings` the enders that it is, and `enders` those of each node.
     """
 
-    parent: Ints
-    depth: Ints
-    predicate: Ints
-    links: Ints
-    probe: Ints
-    key: Ints
+    parent: Short
+    depth: Short
+    predicate: Short
+    links: Short
+    probe: Short
+    key: Short
     strict: NDArray[np.bool_]
     reach: Ints
     restless: NDArray[np.bool_]
@@ -178,8 +180,8 @@ class Graph:
     edges: Ragged
     endings: Ragged
     enders: Ragged
-    ender_links: Ints
-    ender_probe: Ints
+    ender_links: Short
+    ender_probe: Short
     link_sets: Ragged
     keys: Ragged
     probes: Ragged
@@ -277,12 +279,12 @@ class _Builder:
         endings = table[:, 8:]
         at, own = np.nonzero(endings != NEVER)
         return Graph(
-            parent=table[:, 0].copy(),
-            depth=table[:, 7].copy(),
-            predicate=table[:, 1].copy(),
-            links=table[:, 2].copy(),
-            probe=table[:, 3].copy(),
-            key=table[:, 4].copy(),
+            parent=table[:, 0].astype(np.int32),
+            depth=table[:, 7].astype(np.int32),
+            predicate=table[:, 1].astype(np.int32),
+            links=table[:, 2].astype(np.int32),
+            probe=table[:, 3].astype(np.int32),
+            key=table[:, 4].astype(np.int32),
             strict=table[:, 5] == 1,
             reach=reach,
             restless=restless,
@@ -290,8 +292,8 @@ class _Builder:
             edges=Ragged.grouped(table[inner, 1], inner, predicates),
             endings=Ragged.grouped(enders[:, 0], np.arange(len(enders)), predicates),
             enders=Ragged.grouped(at, endings[at, own], nodes),
-            ender_links=enders[:, 1].copy(),
-            ender_probe=enders[:, 2].copy(),
+            ender_links=enders[:, 1].astype(np.int32),
+            ender_probe=enders[:, 2].astype(np.int32),
             link_sets=Ragged.of([v for row in links for v in row] for links in self.links.sets),
             keys=Ragged.of([v for place in key for v in place] for key in self.links.keys),
             probes=Ragged.of(self.links.probes),

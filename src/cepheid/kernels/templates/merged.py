@@ -46,41 +46,43 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
         for kind in range(kinds.shape[0] - 1):
             h = mixed(0, kind)
             complete = True
-            for k in range(kinds[kind], kinds[kind + 1]):
-                column = kind_columns[k]
-                complete = complete and known[row, column]
-                h = mixed(h, cells[row, column])
+            for k in range(kinds[u(kind)], kinds[u(kind + 1)]):
+                column = kind_columns[u(k)]
+                complete = complete and known[u(row), u(column)]
+                h = mixed(h, cells[u(row), u(column)])
             if not complete:
                 continue
             slot = h & mask
-            while buckets[slot] >= 0 and hashes[slot] != h:
+            while buckets[u(slot)] >= 0 and hashes[u(slot)] != h:
                 slot = (slot + 1) & mask
-            bucket = buckets[slot]
+            bucket = buckets[u(slot)]
             if bucket < 0:
                 continue
-            begin, end = places[bucket, 0], places[bucket, 1]
-            column, upper = places[bucket, 2], places[bucket, 3]
+            begin, end = places[u(bucket), 0], places[u(bucket), 1]
+            column, upper = places[u(bucket), 2], places[u(bucket), 3]
             if column >= 0:
+                value = cells[u(row), u(column)]
                 if upper:
-                    value = cells[row, column] if known[row, column] else HIGHEST
+                    value = value if known[u(row), u(column)] else HIGHEST
                     begin += lower_bound(bounds[begin:end], end - begin, value)
                 else:
-                    value = cells[row, column] if known[row, column] else LOWEST
+                    value = value if known[u(row), u(column)] else LOWEST
                     end = begin + upper_bound(bounds[begin:end], end - begin, value)
             for m in range(begin, end):
-                predicate = members[m]
+                predicate = members[u(m)]
                 holds = True
-                for a in range(atoms[predicate], atoms[predicate + 1]):
-                    value = cells[row, columns[a]]
-                    if not known[row, columns[a]] or value < lows[a] or value > highs[a]:
+                for a in range(atoms[u(predicate)], atoms[u(predicate + 1)]):
+                    column = columns[u(a)]
+                    value = cells[u(row), u(column)]
+                    if value < lows[u(a)] or value > highs[u(a)] or not known[u(row), u(column)]:
                         holds = False
                         break
                 if holds:
                     if n == found.shape[0]:
                         found = longer(found)
-                    found[n] = predicate
+                    found[u(n)] = predicate
                     n += 1
-        begins[row + 1] = n
+        begins[u(row + 1)] = n
     return begins, found[:n]
 """
 )
@@ -128,14 +130,50 @@ def asked(seed, row, cells, known, begin, end, columns):
 
 
 @jit
+def over(pool, i, here, now, reach, restless):
+    # Whether it will never go on.
+    node = pool[u(i), NODE]
+    return (pool[u(i), ENDED] < here or now - pool[u(i), START] >= reach[u(node)]
+            or (restless[u(node)] and pool[u(i), POSITION] < here - 1))
+
+
+@jit
 def relinked(pool, n, size):
     heads = np.full(size, -1, np.int64)
     for i in range(n):
-        if pool[i, HASH] >= 0:
-            slot = pool[i, HASH] & (size - 1)
-            pool[i, LINK] = heads[slot]
-            heads[slot] = i
+        if pool[u(i), HASH] >= 0:
+            slot = pool[u(i), HASH] & (size - 1)
+            pool[u(i), LINK] = heads[u(slot)]
+            heads[u(slot)] = i
     return heads
+
+
+@jit
+def compacted(pool, n, here, now, reach, restless, active):
+    # What can't go on is dropped, unless an instance that can has grown out of it.
+    kept = np.zeros(n, np.int64)
+    for i in range(n):
+        if pool[u(i), HASH] >= 0 and over(pool, i, here, now, reach, restless):
+            pool[u(i), HASH] = -1
+            active[u(pool[u(i), NODE])] -= 1
+        if pool[u(i), HASH] >= 0:
+            j = i
+            while j >= 0 and not kept[u(j)]:
+                kept[u(j)] = 1
+                j = pool[u(j), PARENT]
+    m = 0
+    for i in range(n):
+        if kept[u(i)]:
+            for k in range(WIDTH):
+                pool[u(m), u(k)] = pool[u(i), u(k)]
+            if pool[u(m), PARENT] >= 0:
+                pool[u(m), PARENT] = kept[u(pool[u(m), PARENT])]
+            kept[u(i)] = m
+            m += 1
+    size = 4096
+    while size < 4 * m:
+        size *= 2
+    return m, relinked(pool, m, size)
 """
 
 ADVANCED = (
@@ -154,66 +192,71 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
     m = 0
     h = 0
     slot = 0
+    limit = max(1024, 2 * n)
     for event in range(position.shape[0]):
         row = first + event - base
-        here, now = position[event], time[event]
-        for s in range(satisfied[event], satisfied[event + 1]):
-            predicate = predicates[s]
-            for e in range(edges[predicate], edges[predicate + 1]):
-                node = edge_nodes[e]
-                before = parent[node]
+        here, now = position[u(event)], time[u(event)]
+        if n > limit:
+            # So that the instances stay few, and near.
+            n, heads = compacted(pool, n, here, now, reach, restless, active)
+            limit = max(1024, 2 * n)
+        for s in range(satisfied[u(event)], satisfied[u(event + 1)]):
+            predicate = predicates[u(s)]
+            for e in range(edges[u(predicate)], edges[u(predicate + 1)]):
+                node = np.int64(edge_nodes[u(e)])
+                before = np.int64(parent[u(node)])
                 if before == 0:
                     i = -1
-                elif active[before] == 0:
+                elif active[u(before)] == 0:
                     continue
                 else:
-                    h = asked(before, row, cells, known, probes[node_probe[node]],
-                              probes[node_probe[node] + 1], probe_columns)
+                    probe = node_probe[u(node)]
+                    h = asked(before, row, cells, known, probes[u(probe)], probes[u(probe + 1)],
+                              probe_columns)
                     if h < 0:
                         continue
                     slot = h & (heads.shape[0] - 1)
-                    i = heads[slot]
+                    i = heads[u(slot)]
                     if i < 0:
                         continue
                 previous = -1
                 while True:
                     if i >= 0:
-                        own = pool[i, NODE]
-                        after = pool[i, LINK]
-                        if (pool[i, ENDED] < here or now - pool[i, START] >= reach[own]
-                                or (restless[own] and pool[i, POSITION] < here - 1)):
-                            # It will never go on: out of the chain.
-                            pool[i, HASH] = -1
-                            active[own] -= 1
+                        own = pool[u(i), NODE]
+                        after = pool[u(i), LINK]
+                        if over(pool, i, here, now, reach, restless):
+                            pool[u(i), HASH] = -1
+                            active[u(own)] -= 1
                             if previous < 0:
-                                heads[slot] = after
+                                heads[u(slot)] = after
                             else:
-                                pool[previous, LINK] = after
+                                pool[u(previous), LINK] = after
                             i = after
                             if i < 0:
                                 break
                             continue
-                        usable = (own == before and pool[i, POSITION] < here
-                                  and (not strict[node] or pool[i, POSITION] == here - 1)
-                                  and now - pool[i, START] < reach[node])
+                        usable = (own == before and pool[u(i), POSITION] < here
+                                  and (not strict[u(node)] or pool[u(i), POSITION] == here - 1)
+                                  and now - pool[u(i), START] < reach[u(node)])
                         usable = usable and linked(
-                            pool, i, row, cells, known, base, depth[own],
-                            link_sets[node_links[node]], link_sets[node_links[node] + 1], links)
+                            pool, i, row, cells, known, base, depth[u(own)],
+                            link_sets[u(node_links[u(node)])],
+                            link_sets[u(node_links[u(node)] + 1)], links)
                     else:
                         after = -1
                         usable = True
-                    if usable and rules[node] < rules[node + 1]:
+                    if usable and rules[u(node)] < rules[u(node + 1)]:
                         if m == out_nodes.shape[0]:
                             out_nodes = longer(out_nodes)
                             more = np.empty((2 * m, steps), np.int64)
                             more[:m] = out_rows
                             out_rows = more
-                        out_nodes[m] = node
-                        out_rows[m, depth[node]] = row + base
+                        out_nodes[u(m)] = node
+                        out_rows[u(m), u(depth[u(node)])] = row + base
                         j = i
-                        for d in range(depth[node] - 1, -1, -1):
-                            out_rows[m, d] = pool[j, ROW]
-                            j = pool[j, PARENT]
+                        for d in range(depth[u(node)] - 1, -1, -1):
+                            out_rows[u(m), u(d)] = pool[u(j), ROW]
+                            j = pool[u(j), PARENT]
                         m += 1
                     elif usable:
                         if n == pool.shape[0]:
@@ -223,34 +266,36 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                             heads = relinked(pool, n, 4 * n)
                             if before:
                                 slot = h & (heads.shape[0] - 1)
-                                after = pool[i, LINK]
-                        pool[n, NODE] = node
-                        pool[n, PARENT] = i
-                        pool[n, ROW] = row + base
-                        pool[n, START] = now if i < 0 else pool[i, START]
-                        pool[n, POSITION] = here
-                        pool[n, ENDED] = HIGHEST
+                                after = pool[u(i), LINK]
+                        pool[u(n), NODE] = node
+                        pool[u(n), PARENT] = i
+                        pool[u(n), ROW] = row + base
+                        pool[u(n), START] = now if i < 0 else pool[u(i), START]
+                        pool[u(n), POSITION] = here
+                        pool[u(n), ENDED] = HIGHEST
                         g = mixed(1, node)
-                        for k in range(keys[node_key[node]], keys[node_key[node] + 1], 2):
+                        key = node_key[u(node)]
+                        for k in range(keys[u(key)], keys[u(key + 1)], 2):
                             j = n
-                            for _ in range(depth[node] - key_places[k]):
-                                j = pool[j, PARENT]
-                            other = pool[j, ROW] - base
-                            if not known[other, key_places[k + 1]]:
+                            for _ in range(depth[u(node)] - key_places[u(k)]):
+                                j = pool[u(j), PARENT]
+                            other = pool[u(j), ROW] - base
+                            if not known[u(other), u(key_places[u(k + 1)])]:
                                 g = -1
                                 break
-                            g = mixed(g, cells[other, key_places[k + 1]])
+                            g = mixed(g, cells[u(other), u(key_places[u(k + 1)])])
                         if g >= 0:  # else nothing can ever equal its key
-                            pool[n, HASH] = g
+                            pool[u(n), HASH] = g
                             place = g & (heads.shape[0] - 1)
-                            pool[n, LINK] = heads[place]
-                            heads[place] = n
-                            active[node] += 1
-                            for entry in range(enders[node], enders[node + 1]):
-                                if not entry_on[entry]:
-                                    entry_on[entry] = 1
-                                    entry_next[entry] = ender_heads[ender_list[entry]]
-                                    ender_heads[ender_list[entry]] = entry
+                            pool[u(n), LINK] = heads[u(place)]
+                            heads[u(place)] = n
+                            active[u(node)] += 1
+                            for entry in range(enders[u(node)], enders[u(node + 1)]):
+                                if not entry_on[u(entry)]:
+                                    ender = ender_list[u(entry)]
+                                    entry_on[u(entry)] = 1
+                                    entry_next[u(entry)] = ender_heads[u(ender)]
+                                    ender_heads[u(ender)] = entry
                             n += 1
                     if i < 0:
                         break
@@ -258,32 +303,45 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                     i = after
                     if i < 0:
                         break
-            for e in range(endings[predicate], endings[predicate + 1]):
-                ender = ending_enders[e]
+            for e in range(endings[u(predicate)], endings[u(predicate + 1)]):
+                ender = ending_enders[u(e)]
+                tested, probe = ender_links[u(ender)], ender_probe[u(ender)]
                 last = -1
-                entry = ender_heads[ender]
+                entry = ender_heads[u(ender)]
                 while entry >= 0:
-                    node = entry_nodes[entry]
-                    h = asked(node, row, cells, known, probes[ender_probe[ender]],
-                              probes[ender_probe[ender] + 1], probe_columns)
-                    i = heads[h & (heads.shape[0] - 1)] if h >= 0 else -1
+                    node = entry_nodes[u(entry)]
+                    h = asked(node, row, cells, known, probes[u(probe)], probes[u(probe + 1)],
+                              probe_columns)
+                    slot = h & (heads.shape[0] - 1)
+                    i = heads[u(slot)] if h >= 0 else -1
+                    previous = -1
                     while i >= 0:
-                        if (pool[i, NODE] == node and pool[i, POSITION] < here
-                                and pool[i, ENDED] == HIGHEST
-                                and linked(pool, i, row, cells, known, base, depth[node],
-                                           link_sets[ender_links[ender]],
-                                           link_sets[ender_links[ender] + 1], links)):
-                            pool[i, ENDED] = here
-                        i = pool[i, LINK]
-                    if active[node] == 0:
-                        entry_on[entry] = 0
-                        if last < 0:
-                            ender_heads[ender] = entry_next[entry]
+                        after = pool[u(i), LINK]
+                        if over(pool, i, here, now, reach, restless):
+                            pool[u(i), HASH] = -1
+                            active[u(pool[u(i), NODE])] -= 1
+                            if previous < 0:
+                                heads[u(slot)] = after
+                            else:
+                                pool[u(previous), LINK] = after
                         else:
-                            entry_next[last] = entry_next[entry]
+                            if (pool[u(i), NODE] == node and pool[u(i), POSITION] < here
+                                    and pool[u(i), ENDED] == HIGHEST
+                                    and linked(pool, i, row, cells, known, base, depth[u(node)],
+                                               link_sets[u(tested)], link_sets[u(tested + 1)],
+                                               links)):
+                                pool[u(i), ENDED] = here
+                            previous = i
+                        i = after
+                    if active[u(node)] == 0:
+                        entry_on[u(entry)] = 0
+                        if last < 0:
+                            ender_heads[u(ender)] = entry_next[u(entry)]
+                        else:
+                            entry_next[u(last)] = entry_next[u(entry)]
                     else:
                         last = entry
-                    entry = entry_next[entry]
+                    entry = entry_next[u(entry)]
     return out_nodes[:m], out_rows[:m], pool, n, heads
 """
 )
@@ -298,42 +356,18 @@ COMPACTED = (
 @jit
 def kernel(pool, n, here, now, reach, restless, active, entry_on, ender_heads, enders, ender_list,
            entry_next):
-    # What can't go on is dropped, unless an instance that can has grown out of it.
-    kept = np.zeros(n, np.int64)
-    active[:] = 0
-    for i in range(n):
-        node = pool[i, NODE]
-        over = (pool[i, HASH] < 0 or pool[i, ENDED] < here or now - pool[i, START] >= reach[node]
-                or (restless[node] and pool[i, POSITION] < here - 1))
-        if over:
-            pool[i, HASH] = -1
-        else:
-            active[node] += 1
-            j = i
-            while j >= 0 and not kept[j]:
-                kept[j] = 1
-                j = pool[j, PARENT]
-    m = 0
-    for i in range(n):
-        if kept[i]:
-            for k in range(WIDTH):
-                pool[m, k] = pool[i, k]
-            if pool[m, PARENT] >= 0:
-                pool[m, PARENT] = kept[pool[m, PARENT]]
-            kept[i] = m
-            m += 1
+    # The lists of those that wait for enders have no other nodes then.
+    n, heads = compacted(pool, n, here, now, reach, restless, active)
     entry_on[:] = 0
     ender_heads[:] = -1
     for node in range(active.shape[0]):
-        if active[node]:
-            for entry in range(enders[node], enders[node + 1]):
-                entry_on[entry] = 1
-                entry_next[entry] = ender_heads[ender_list[entry]]
-                ender_heads[ender_list[entry]] = entry
-    size = 64
-    while size < 2 * m:
-        size *= 2
-    return m, relinked(pool, m, size)
+        if active[u(node)]:
+            for entry in range(enders[u(node)], enders[u(node + 1)]):
+                ender = ender_list[u(entry)]
+                entry_on[u(entry)] = 1
+                entry_next[u(entry)] = ender_heads[u(ender)]
+                ender_heads[u(ender)] = entry
+    return n, heads
 """
 )
 """Instances without those that are over; how many are left, and their chains."""
