@@ -47,7 +47,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cepheid.errors import DataError
-from cepheid.workloads.chunks import Ints, chunks, require_share, require_size, tabled
+from cepheid.workloads.chunks import Floats, Ints, chunks, require_share, require_size, tabled
 
 ATTRIBUTES = 4
 DISCRETE = tuple(f"d{n}" for n in range(ATTRIBUTES))
@@ -63,8 +63,6 @@ SCHEMA = pa.schema(
         *((name, pa.float64()) for name in CONTINUOUS),
     ]
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 def batches(rows: int, seed: int = 0) -> Iterator[pa.RecordBatch]:
@@ -112,9 +110,7 @@ _SUMS = ", ".join(f"a.{name} + b.{name} + c.{name} AS {name}" for name in CONTIN
 
 TEMPLATES = {
     "LinearStat": _query("a => b => c", [], 3, _TIMES),
-    "LinearDyn": _query(
-        "a => b => c", ["b.c0 > 1.01 * a.c0", "c.c0 > 1.01 * b.c0"], 3, _TIMES
-    ),
+    "LinearDyn": _query("a => b => c", ["b.c0 > 1.01 * a.c0", "c.c0 > 1.01 * b.c0"], 3, _TIMES),
     "Filter": _query(
         "a ; !x ; b ; !y ; c", [*_primary("x"), *_primary("y"), *_GAPS], _WITHIN, _TIMES
     ),
@@ -176,7 +172,8 @@ def _where(values: npt.NDArray[np.generic], named: npt.NDArray[np.bool_]) -> pa.
 
 def _weights(size: int, exponent: float) -> Floats:
     weights: Floats = np.arange(1, size + 1, dtype=np.float64) ** -exponent
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 def _ranks(random: np.random.Generator, count: int, size: int, exponent: float) -> Ints:

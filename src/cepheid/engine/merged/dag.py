@@ -47,33 +47,56 @@ class Numbers(Generic[T]):
         return iter(self._of)
 
 
-Atom: TypeAlias = tuple[int, int, int]
-"""A column, and where it has to be: the lowest value, and the highest."""
+Shape: TypeAlias = tuple[int, ...]
+"""The columns that a predicate has intervals of, in their order."""
 
 
 class Predicates:
-    """Conjunctions of intervals, each once: atoms in the order of columns."""
+    """Conjunctions of intervals, each once, by their shapes: the bytes of all bounds, lowest and
+    highest by column, lead to a predicate's number."""
 
     def __init__(self) -> None:
         self.columns: Numbers[Column] = Numbers()
-        self.atoms: Numbers[tuple[Atom, ...]] = Numbers()
+        self._shapes: dict[Shape, dict[bytes, int]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
 
     def of(self, boxes: Boxes) -> Ints:
         """The number of each box."""
-        order = [self.columns.number(column) for column in boxes.columns]
-        width = len(order)
-        whole = np.hstack([boxes.bound, boxes.low, boxes.high]).astype(np.int64)
-        # Rules of a template are often alike: what is left is looked at one by one.
-        kinds, place = distinct(whole)
-        by_column = sorted(range(width), key=lambda j: order[j])
-        known = [
-            self.atoms.number(
-                tuple((order[j], row[width + j], row[2 * width + j]) for j in by_column if row[j])
-            )
-            for row in kinds.tolist()
-        ]
-        numbers: Ints = np.array(known, np.int64)[place]
+        order = np.array([self.columns.number(c) for c in boxes.columns], np.int64)
+        sort = np.argsort(order)
+        bounds = np.stack([boxes.low[:, sort], boxes.high[:, sort]], axis=2)
+        shapes, place = distinct(boxes.bound[:, sort].astype(np.int64))
+        groups = Ragged.grouped(place, np.arange(len(place)), len(shapes))
+        numbers = np.zeros(len(place), np.int64)
+        for n, shape in enumerate(shapes):
+            own = groups.values[groups.begins[n] : groups.begins[n + 1]]
+            bound = np.flatnonzero(shape)
+            rows = bounds[np.ix_(own, bound)].reshape(len(own), 2 * len(bound))
+            numbers[own] = self._numbered(tuple(order[sort][bound].tolist()), rows)
         return numbers
+
+    def _numbered(self, shape: Shape, rows: Ints) -> Ints:
+        known = self._shapes.setdefault(shape, {})
+        # Rules of a template are often alike: what is left is looked at one by one.
+        kinds, place = distinct(rows)
+        whole, size = kinds.tobytes(), kinds.itemsize * kinds.shape[1]
+        numbers = []
+        for n in range(len(kinds)):
+            number = known.setdefault(whole[n * size : (n + 1) * size], self._count)
+            self._count += number == self._count
+            numbers.append(number)
+        found: Ints = np.array(numbers, np.int64)[place]
+        return found
+
+    def by_shape(self) -> Iterator[tuple[Shape, Ints, Ints]]:
+        """The numbers of predicates, and of each and each column the lowest and highest value."""
+        for shape, known in self._shapes.items():
+            bounds = np.frombuffer(b"".join(known), np.int64)
+            numbers = np.fromiter(known.values(), np.int64, len(known))
+            yield shape, numbers, bounds.reshape(len(known), len(shape), 2)
 
 
 def distinct(rows: Ints) -> tuple[Ints, Ints]:
@@ -265,7 +288,7 @@ class _Builder:
 
     def graph(self) -> Graph:
         table = np.concatenate(self.tables)
-        nodes, predicates = len(table), len(self.predicates.atoms)
+        nodes, predicates = len(table), len(self.predicates)
         reach = np.zeros(nodes, np.int64)
         for node, window in self.reaches:
             np.maximum.at(reach, node, window)

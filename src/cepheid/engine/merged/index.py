@@ -10,15 +10,14 @@ every event.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cepheid.engine.merged.dag import Atom, Numbers, Predicates, Ragged
+from cepheid.engine.merged.dag import Numbers, Predicates, Ragged, Shape, Short, distinct
 from cepheid.engine.merged.intervals import HIGHEST, LOWEST
 from cepheid.kernels import load
 from cepheid.kernels.templates.merged import MIXED, SATISFIED
@@ -29,6 +28,8 @@ WIDEST = 3
 """Columns of a kind at most: further equalities tell little more apart."""
 SORTED_FROM = 8
 """Predicates of a bucket from which on they are sorted by a bound."""
+NO_SIDE = -2
+"""Where there is no column, its half is below 0."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ class Index:
     kinds: Ragged
     hashes: Ints
     buckets: Ints
-    places: Ints
-    members: Ints
+    places: Short
+    members: Short
     bounds: Ints
-    atoms: Ints
-    columns: Ints
+    atoms: Short
+    columns: Short
     lows: Ints
     highs: Ints
 
@@ -68,86 +69,117 @@ class Index:
 
 
 def index_of(predicates: Predicates) -> Index:
-    every = list(predicates.atoms)
-    begins = np.zeros(len(every) + 1, np.int64)
-    np.cumsum([len(atoms) for atoms in every], out=begins[1:])
-    flat = np.array([atom for atoms in every for atom in atoms], np.int64).reshape(-1, 3)
-    kinds, kind, values = _kinds(every)
-    hashes = _hashes(kinds, kind, values)
-    order = np.argsort(hashes, kind="stable")
-    different, first = np.unique(hashes[order], return_index=True)
-    ends = np.append(first[1:], len(order))
-    members, bounds = order.copy(), np.zeros(len(order), np.int64)
-    places = np.full((len(different), 4), -1)
-    for bucket, (begin, end) in enumerate(zip(first.tolist(), ends.tolist(), strict=True)):
-        places[bucket, :2] = begin, end
-        if end - begin >= SORTED_FROM:
-            own = members[begin:end]
-            column, upper, by = _telling([every[p] for p in own.tolist()])
-            if column >= 0:
-                sort = np.argsort(by, kind="stable")
-                members[begin:end], bounds[begin:end] = own[sort], by[sort]
-                places[bucket, 2:] = column, upper
+    atoms = _atoms(predicates)
+    kinds, hashes = _hashed(predicates)
+    different, bucket, count = np.unique(hashes, return_inverse=True, return_counts=True)
+    side = _telling(atoms, bucket, count)
+    by = _bounds(atoms, side[bucket])
+    members = np.lexsort((by, bucket))
+    ends = np.cumsum(count)
+    places = np.column_stack((ends - count, ends, side >> 1, side & 1))
     slots, slot_buckets = _table(different)
     return Index(
         kinds=Ragged.of(kinds),
         hashes=slots,
         buckets=slot_buckets,
-        places=places,
-        members=members,
-        bounds=bounds,
-        atoms=begins,
-        columns=flat[:, 0].copy(),
-        lows=flat[:, 1].copy(),
-        highs=flat[:, 2].copy(),
+        places=places.astype(np.int32),
+        members=members.astype(np.int32),
+        bounds=by[members],
+        atoms=atoms.begins,
+        columns=atoms.columns,
+        lows=atoms.lows,
+        highs=atoms.highs,
     )
 
 
-def _kinds(every: list[tuple[Atom, ...]]) -> tuple[Numbers[tuple[int, ...]], Ints, Ints]:
-    """The kinds; that of each predicate; and what it has to equal in the kind's columns."""
-    equal = [[(c, low) for c, low, high in atoms if low == high] for atoms in every]
-    telling = Counter(column for column, _ in {pair for pairs in equal for pair in pairs})
-    kinds: Numbers[tuple[int, ...]] = Numbers()
-    kind = np.zeros(len(every), np.int64)
-    values = np.zeros((len(every), WIDEST), np.int64)
-    for n, pairs in enumerate(equal):
-        best = sorted(sorted(pairs, key=lambda pair: -telling[pair[0]])[:WIDEST])
-        kind[n] = kinds.number(tuple(column for column, _ in best))
-        for k, (_, value) in enumerate(best):
-            values[n, k] = value
-    return kinds, kind, values
+@dataclass(frozen=True)
+class _Atoms:
+    """Intervals of columns: those of predicate p are `begins[p]` to `begins[p + 1]`."""
+
+    begins: Short
+    columns: Short
+    lows: Ints
+    highs: Ints
+
+    @property
+    def predicate(self) -> Ints:
+        """The one that each belongs to."""
+        return np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
 
 
-def _hashes(kinds: Numbers[tuple[int, ...]], kind: Ints, values: Ints) -> Ints:
+def _atoms(predicates: Predicates) -> _Atoms:
+    begins = np.zeros(len(predicates) + 1, np.int32)
+    for shape, numbers, _ in predicates.by_shape():
+        begins[numbers + 1] = len(shape)
+    np.cumsum(begins, out=begins)
+    columns = np.zeros(begins[-1], np.int32)
+    lows, highs = np.zeros(len(columns), np.int64), np.zeros(len(columns), np.int64)
+    for shape, numbers, bounds in predicates.by_shape():
+        for k, column in enumerate(shape):
+            at = begins[numbers] + k
+            columns[at], lows[at], highs[at] = column, bounds[:, k, 0], bounds[:, k, 1]
+    return _Atoms(begins, columns, lows, highs)
+
+
+def _hashed(predicates: Predicates) -> tuple[Numbers[Shape], Ints]:
+    """The kinds; and for each predicate the hash of its kind and of what it has to equal."""
     mixed: Callable[..., Any] = load(MIXED, False)
-    hashes: Ints = np.zeros(len(kind), np.int64)
-    for number, columns in enumerate(kinds):
-        own = np.flatnonzero(kind == number)
-        h = np.full(len(own), mixed(0, number))
-        for k in range(len(columns)):
-            h = mixed(h, values[own, k])
-        hashes[own] = h
-    return hashes
+    values = _values(predicates)
+    kinds: Numbers[Shape] = Numbers()
+    hashes = np.zeros(len(predicates), np.int64)
+    for shape, numbers, bounds in predicates.by_shape():
+        patterns, place = distinct((bounds[:, :, 0] == bounds[:, :, 1]).astype(np.int64))
+        for n, pattern in enumerate(patterns):
+            own = np.flatnonzero(place == n)
+            equal = np.flatnonzero(pattern).tolist()
+            best = sorted(sorted(equal, key=lambda k: -values[shape[k]])[:WIDEST])
+            h = np.full(len(own), mixed(0, kinds.number(tuple(shape[k] for k in best))))
+            for k in best:
+                h = mixed(h, bounds[own, k, 0])
+            hashes[numbers[own]] = h
+    return kinds, hashes
 
 
-def _telling(members: list[tuple[Atom, ...]]) -> tuple[int, bool, Ints]:
-    """The column and the side of its interval by which most of these differ, and that bound of
-    each; -1 if there is none. Those that have no such bound are found whatever the event."""
-    sides: dict[tuple[int, bool], set[int]] = {}
-    for atoms in members:
-        for column, low, high in atoms:
-            if low != high:
-                sides.setdefault((column, False), set()).add(low)
-                sides.setdefault((column, True), set()).add(high)
-    if not sides:
-        return -1, False, np.zeros(0, np.int64)
-    column, upper = max(sides, key=lambda side: len(sides[side]))
-    none = HIGHEST if upper else LOWEST
-    bounds = [
-        next((high if upper else low for c, low, high in atoms if c == column), none)
-        for atoms in members
-    ]
-    return column, upper, np.array(bounds, np.int64)
+def _values(predicates: Predicates) -> Mapping[int, int]:
+    """How many values there are that some predicate has to equal, by column: the more, the more
+    they tell predicates apart."""
+    found: dict[int, list[Ints]] = {}
+    for shape, _, bounds in predicates.by_shape():
+        for k, column in enumerate(shape):
+            low, high = bounds[:, k, 0], bounds[:, k, 1]
+            found.setdefault(column, []).append(np.unique(low[low == high]))
+    return {column: len(np.unique(np.concatenate(own))) for column, own in found.items()}
+
+
+def _telling(atoms: _Atoms, bucket: Ints, count: Ints) -> Ints:
+    """For each bucket the column and the side of its interval by which most of its predicates
+    differ: twice the column, one more for upper bounds; below 0 if there is none, or if the bucket
+    is small."""
+    own = bucket[atoms.predicate]
+    ranged = np.flatnonzero((atoms.lows < atoms.highs) & (count[own] >= SORTED_FROM))
+    found = np.full(len(count), NO_SIDE, np.int64)
+    if not len(ranged):
+        return found
+    own, column = np.tile(own[ranged], 2), atoms.columns[ranged].astype(np.int64)
+    side = np.concatenate((2 * column, 2 * column + 1))
+    bounds = np.concatenate((atoms.lows[ranged], atoms.highs[ranged]))
+    values, rank = np.unique(bounds, return_inverse=True)
+    sides = int(side.max()) + 1
+    different = np.unique((own * sides + side) * len(values) + rank)
+    pairs, differ = np.unique(different // len(values), return_counts=True)
+    order = np.argsort(differ, kind="stable")
+    found[pairs[order] // sides] = pairs[order] % sides  # the last is the one that stays
+    return found
+
+
+def _bounds(atoms: _Atoms, side: Ints) -> Ints:
+    """The bound that each predicate is sorted by. Those that have none there are found whatever the
+    event is."""
+    by = np.where(side < 0, 0, np.where(side & 1, HIGHEST, LOWEST))
+    predicate = atoms.predicate
+    own = np.flatnonzero(atoms.columns == side[predicate] >> 1)
+    by[predicate[own]] = np.where(side[predicate[own]] & 1, atoms.highs[own], atoms.lows[own])
+    return by
 
 
 def _table(hashes: Ints) -> tuple[Ints, Ints]:

@@ -142,20 +142,16 @@ def _narrowed(found: Boxes, clause: tuple[Alternative, ...], rules: int) -> Boxe
     for alternative, alive in zip(clause, live, strict=True):
         if not any(isinstance(part, Interval) for part in alternative):
             always |= alive
-    parts = [_taken(found, np.flatnonzero(always[found.rule]))]
-    for alternative, alive in zip(clause, live, strict=True):
-        part = _taken(found, np.flatnonzero((alive & ~always)[found.rule]))
+    chosen = [always, *(alive & ~always for alive in live)]
+    at = [np.flatnonzero(rules_of[found.rule]) for rules_of in chosen]
+    found = _taken(found, np.concatenate(at))
+    ends = np.cumsum([len(own) for own in at]).tolist()
+    left = np.ones(len(found.rule), np.bool_)
+    for alternative, begin, end in zip(clause, ends[:-1], ends[1:], strict=True):
         for interval in alternative:
             if isinstance(interval, Interval):
-                part = _cut(part, interval)
-        parts.append(part)
-    return Boxes(
-        found.columns,
-        np.concatenate([part.rule for part in parts]),
-        np.concatenate([part.low for part in parts]),
-        np.concatenate([part.high for part in parts]),
-        np.concatenate([part.bound for part in parts]),
-    )
+                left[begin:end] &= _cut(found, slice(begin, end), interval)
+    return found if left.all() else _taken(found, np.flatnonzero(left))
 
 
 def _live(alternative: Alternative, rules: int) -> Mask:
@@ -169,13 +165,14 @@ def _taken(found: Boxes, at: Ints) -> Boxes:
     return Boxes(found.columns, found.rule[at], found.low[at], found.high[at], found.bound[at])
 
 
-def _cut(part: Boxes, interval: Interval) -> Boxes:
-    """Those boxes that still have something in them."""
-    j = part.columns.index(interval.column)
-    part.low[:, j] = np.maximum(part.low[:, j], interval.low[part.rule])
-    part.high[:, j] = np.minimum(part.high[:, j], interval.high[part.rule])
-    part.bound[:, j] = True
-    return _taken(part, np.flatnonzero(part.low[:, j] <= part.high[:, j]))
+def _cut(found: Boxes, part: slice, interval: Interval) -> Mask:
+    """Narrows some of the boxes; which of them still have something in them."""
+    j = found.columns.index(interval.column)
+    rule, low, high = found.rule[part], found.low[part, j], found.high[part, j]
+    np.maximum(low, interval.low[rule], out=low)
+    np.minimum(high, interval.high[rule], out=high)
+    found.bound[part, j] = True
+    return low <= high
 
 
 class _Reader:
