@@ -1,0 +1,1 @@
+"""Cayuga's technical benchmark: hundreds of thousands of rules over one stream."""

@@ -1,0 +1,186 @@
+"""Rules compiled and matched in this process, on one thread, and what that takes.
+
+Rates are of processor time, matching alone: the set is compiled before, and a first run on a few
+events has loaded the kernels.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.measure import WrongAnswer
+from benchmarks.rules.answers import EVENTS, FOUND, Answers, planted
+from cepheid.engine.columns import Interner, kernel_values
+from cepheid.engine.merged.dag import ROOT, Graph, Ragged
+from cepheid.engine.merged.intervals import ordered
+from cepheid.engine.merged.machine import Machine, Merged
+from cepheid.engine.store import evaluated
+from cepheid.options import Options
+from cepheid.rules import RuleSet
+from cepheid.rules.compiling import compile_rules
+from cepheid.workloads import cayuga
+from cepheid.workloads.cayuga import Parameters
+
+BATCH = 1 << 14
+WARM_UP = 200
+PLANTED = 1_000
+SEED = 1
+OPTIONS = Options("ts")
+
+
+@dataclass(frozen=True)
+class Point:
+    """`levels` are the nodes of the graph by their depth; `predicates` are those that an event
+    satisfies, on average; `instances` are the most that were held after a batch; `compiling` is in
+    seconds of processor time."""
+
+    rules: int
+    events: int
+    seconds: float
+    matches: int
+    levels: tuple[int, ...]
+    predicates: float
+    instances: int
+    compiling: float
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.seconds
+
+
+@dataclass(frozen=True)
+class Load:
+    """Rules and events, with their answers: for all of the rules, or for the first ones."""
+
+    rules: pa.Table
+    events: pa.Table
+    planted: pa.Table
+    answered: int
+    answers: Answers
+    planted_answers: Answers
+
+
+@contextmanager
+def load(
+    rules: int, events: int, parameters: Parameters, answered: int | None = None
+) -> Iterator[Load]:
+    table, stream = cayuga.rules(rules, SEED, parameters), cayuga.generate(events, SEED)
+    some = rules if answered is None else min(rules, answered)
+    first = table.slice(0, some)
+    seeded = planted(stream, first, max(1, min(PLANTED, events // 50)))
+    with closing(Answers(first, stream)) as answers, closing(Answers(first, seeded)) as other:
+        yield Load(table, stream, seeded, some, answers, other)
+
+
+def compiled(template: str, rules: pa.Table) -> Merged:
+    """All rules in one automaton."""
+    named = RuleSet.from_template(template, cayuga.TEMPLATES[template], rules)
+    found = compile_rules(named.templates, cayuga.SCHEMA, OPTIONS)
+    if found.alone or len(found.groups) != 1:
+        raise AssertionError(f"{template} rules are not merged: {found.alone[0].reason}")
+    return found.groups[0].merged
+
+
+def run(merged: Merged, events: pa.Table) -> tuple[pa.Table, int]:
+    """The matches, as the answers have them; and how many instances were held at most."""
+    machine = Machine(merged, events.schema)
+    none = pa.table({name: pa.array([], pa.int64()) for name in FOUND})
+    parts, instances = [none], 0
+    for batch in events.to_batches(max_chunksize=BATCH):
+        for found in machine.push(batch):
+            times = {name: found.matches.column(name) for name in EVENTS}
+            parts.append(pa.table({"rule": pa.array(found.rules), **times}))
+        instances = max(instances, machine.instances)
+    return pa.concat_tables(parts), instances
+
+
+def measure(template: str, given: Load, repeats: int, apart: bool = False) -> Point:
+    """With `apart`, no nodes are shared."""
+    begin = time.process_time()
+    merged = compiled(template, given.rules)
+    compiling = time.process_time() - begin
+    if apart:
+        merged = replace(merged, graph=unmerged(merged.graph))
+    run(merged, given.events.slice(0, WARM_UP))
+    seconds = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        found, instances = run(merged, given.events)
+        seconds.append(time.process_time() - begin)
+    check(found, given.answers.found(template), given.answered, template)
+    seeded, _ = run(merged, given.planted)
+    check(seeded, given.planted_answers.found(template), given.answered, template)
+    return Point(
+        given.rules.num_rows,
+        given.events.num_rows,
+        min(seconds),
+        found.num_rows,
+        tuple(np.bincount(merged.graph.depth[1:]).tolist()),
+        satisfied(merged, given.events),
+        instances,
+        compiling,
+    )
+
+
+def check(found: pa.Table, expected: pa.Table, answered: int, who: str) -> None:
+    """Whether these are the matches of the rules that have an answer."""
+    rows = sorted(row for row in zip(*_columns(found), strict=True) if row[0] < answered)
+    answer = list(zip(*_columns(expected), strict=True))
+    if rows != answer:
+        raise WrongAnswer(f"{who} finds {len(rows):,} matches where there are {len(answer):,}")
+
+
+def _columns(table: pa.Table) -> list[list[int]]:
+    return [table[name].to_pylist() for name in FOUND]
+
+
+def satisfied(merged: Merged, events: pa.Table) -> float:
+    """How many predicates an event satisfies."""
+    found = 0
+    for batch in events.to_batches(max_chunksize=BATCH):
+        columns = [
+            ordered(kernel_values(evaluated(column, batch), column.type, Interner())[0])
+            for column in merged.columns
+        ]
+        cells = np.ascontiguousarray(np.column_stack(columns))
+        _, predicates = merged.index.satisfied(cells, np.ones(cells.shape, np.bool_), True)
+        found += len(predicates)
+    return found / events.num_rows
+
+
+def unmerged(graph: Graph) -> Graph:
+    """The same paths, each with nodes of its own: Cayuga without state merging. All indexes stay:
+    an event finds the nodes that its predicates enter, and those that are active."""
+    rules, depth = len(graph.rules.values), int(graph.depth.max())
+    path = np.repeat(np.arange(graph.nodes), np.diff(graph.rules.begins))
+    old = [path]
+    for _ in range(depth):
+        old.append(graph.parent[old[-1]].astype(np.int64))
+    own = np.concatenate([[ROOT], *reversed(old)])
+    ends = graph.enders
+    count = np.diff(ends.begins)[own]
+    again = np.repeat(np.arange(len(own)), count)
+    within = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
+    inner = np.arange(1, len(own))
+    before = np.concatenate([np.full(1 + rules, ROOT), inner[: depth * rules]])
+    return replace(
+        graph,
+        parent=before.astype(np.int32),
+        depth=graph.depth[own],
+        predicate=graph.predicate[own],
+        links=graph.links[own],
+        probe=graph.probe[own],
+        key=graph.key[own],
+        strict=graph.strict[own],
+        reach=graph.reach[own],
+        restless=graph.restless[own],
+        rules=Ragged.grouped(1 + depth * rules + np.arange(rules), graph.rules.values, len(own)),
+        edges=Ragged.grouped(graph.predicate[own][1:], inner, len(graph.edges.begins) - 1),
+        enders=Ragged.grouped(again, ends.values[ends.begins[own][again] + within], len(own)),
+    )
