@@ -118,11 +118,15 @@ def verdicts(found: Mapping[str, Record]) -> Iterator[Verdict]:
 
 
 def record(found: Mapping[str, Record], quick: bool) -> Record:
-    rows = [
-        [name, *(_cell(figures, key) for key in ("loading", "compiling", "seconds", "resident"))]
-        for name, figures in found.items()
-    ]
-    head = ["set", "s to load", "s to compile", "s in all", "bytes a rule, resident"]
+    shown = {
+        "loading": "s to load",
+        "compiling": "s to compile",
+        "seconds": "s in all",
+        "resident": "bytes a rule, resident",
+        "pickled": "bytes a rule, pickled",
+    }
+    rows = [[name, *(_cell(own, key) for key in shown)] for name, own in found.items()]
+    head = ["set", *shown.values()]
     return {
         **provenance(quick),
         "name": "size",
@@ -138,4 +142,4 @@ def record(found: Mapping[str, Record], quick: bool) -> Record:
 
 def _cell(figures: Record, key: str) -> str:
     value = figures.get(key)
-    return "" if value is None else f"{value:,.0f}" if key == "resident" else f"{value:.2f}"
+    return "" if value is None else f"{value:,.0f}" if value > 100 else f"{value:.2f}"

@@ -47,8 +47,9 @@ PAPER = {
     "one*: 20 of the rules, each as a query of its own; the time of all is theirs, times as many. "
     "In the paper, sharing is faster by a factor of 100 than a system that only shares the index "
     "over predicates.",
-    "size": "*Written*: each rule is a query with its constants, in one file of text, of which each "
-    "is parsed, bound and rewritten by itself. *Pickled* is what would be sent to another process.",
+    "size": "*Template*: one query and a table in Parquet. *Written*: each rule is a query with "
+    "its constants, in one file of text, and is parsed, bound and rewritten by itself. *Pickled* "
+    "is what would be sent to another process.",
 }
 
 

@@ -1,0 +1,223 @@
+"""Cayuga's technical benchmark: its answers, its ways to run rules, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks.experiments.writing import claim_lines
+from benchmarks.measure import WrongAnswer
+from benchmarks.rules import process, sizes
+from benchmarks.rules.figures import (
+    ALONE,
+    APART,
+    MERGED,
+    Size,
+    Sweep,
+    counted,
+    one_by_one,
+    record,
+    verdicts,
+)
+from benchmarks.rules.running import Load, Point, check, compiled, load, measure, run, unmerged
+from benchmarks.rules.writing import BEGIN, END, draw, keep, kept, markdown, update_readme
+from cepheid.rules import RuleSet
+from cepheid.workloads.cayuga import TEMPLATES, Parameters
+
+TINY = Size(rules=1_000, events=3_000, repeats=1, sample=2, answered=50)
+
+
+@pytest.fixture(scope="module")
+def given() -> Iterator[Load]:
+    with load(300, 4_000, Parameters()) as found:
+        yield found
+
+
+def test_events_are_planted_that_rules_wait_for(given: Load) -> None:
+    for template in TEMPLATES:
+        assert given.planted_answers.found(template).num_rows >= 20, template
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_sql_finds_what_each_rule_finds_alone(given: Load, template: str) -> None:
+    """Of rules that find something, and of some that don't."""
+    expected = given.planted_answers.found(template)
+    rules = RuleSet.from_template("r", TEMPLATES[template], given.rules)
+    numbers = list(dict.fromkeys(expected["rule"].to_pylist()))[:3]
+    for number in [*numbers, next(n for n in range(300) if n not in numbers)]:
+        alone = rules[f"r-{number + 1}"].match(given.planted, time="ts", jit=False)
+        own = expected.filter(pa.compute.equal(expected["rule"], number))
+        assert sorted(alone["c"].to_pylist()) == sorted(own["c"].to_pylist())
+
+
+def test_another_answer_is_noticed(given: Load) -> None:
+    found, _ = run(compiled("Filter", given.rules), given.planted)
+    answer = given.planted_answers.found("Filter")
+    check(found, answer, 300, "Filter")
+    with pytest.raises(WrongAnswer, match="Filter finds"):
+        check(found.slice(1), answer, 300, "Filter")
+    # Rules without an answer don't count.
+    few = answer.filter(pa.compute.less(answer["rule"], 100))
+    check(found, few, 100, "Filter")
+    assert 0 < few.num_rows < answer.num_rows
+
+
+@pytest.mark.parametrize("template", ["LinearStat", "Filter"])
+def test_rules_with_nodes_of_their_own_find_the_same(given: Load, template: str) -> None:
+    twice = pa.concat_tables([given.rules, given.rules.slice(0, 100)])
+    merged = compiled(template, twice)
+    apart = unmerged(merged.graph)
+    assert np.bincount(merged.graph.depth[1:]).tolist()[-1] == 300
+    assert np.bincount(apart.depth[1:]).tolist() == [400] * 3
+    one, _ = run(merged, given.planted)
+    other, _ = run(replace(merged, graph=apart), given.planted)
+    assert one.num_rows > 0
+    order = [(name, "ascending") for name in one.column_names]
+    assert one.sort_by(order) == other.sort_by(order)
+
+
+def test_a_point_has_its_figures(given: Load) -> None:
+    point = measure("Filter", given, 1)
+    assert (point.rules, point.events) == (300, 4_000)
+    assert point.levels[1:] == (300, 300) and 250 < point.levels[0] <= 300
+    assert point.rate == 4_000 / point.seconds
+    # 900 steps of two equalities and two ranges each, and up to four primary values.
+    expected = 900 * 1e-4 * 0.49
+    assert expected < point.predicates < 4 + 2 * expected
+    assert one_by_one(given, 2).levels == (300, 300, 300)
+
+
+def test_a_common_first_step_is_answered_for_some_rules() -> None:
+    sweep = counted(TINY, lambda _: None)
+    assert sweep.settings == [100.0, 200.0, 400.0]
+    assert sweep.curves == ["Filter"]
+    assert sweep.points["Filter", 400.0].predicates > sweep.points["Filter", 100.0].predicates
+
+
+# ── before the first event ──
+
+
+def test_written_queries_find_what_the_template_finds(given: Load) -> None:
+    expected = given.planted_answers.found("Filter")
+    number = expected["rule"][0].as_py()
+    text = sizes.written(given.rules.slice(number, 1).to_pylist()[0])
+    found = RuleSet.of({"one": text})["one"].match(given.planted, time="ts", jit=False)
+    own = expected.filter(pa.compute.equal(expected["rule"], number))
+    assert sorted(found["a"].to_pylist()) == sorted(own["a"].to_pylist())
+
+
+def test_folders_of_rules_are_loaded(tmp_path: Path) -> None:
+    written = process.compiling(sizes.write_queries(tmp_path / "written", 3))
+    assert (written["rules"], written["alone"]) == (3, 0)
+    template = sizes.write_template(tmp_path / "template", 20)
+    assert process.compiling(template)["rules"] == 20
+    memory = process.memory(template)
+    assert memory["rules"] == 20 and memory["pickled"] > 0
+
+
+def test_figures_come_from_a_process_of_their_own(tmp_path: Path) -> None:
+    found = sizes.in_process("compiling", sizes.write_template(tmp_path / "template", 20))
+    assert found["rules"] == 20
+    with pytest.raises(RuntimeError, match="compiling failed"):
+        sizes.in_process("compiling", tmp_path / "nothing")
+
+
+SIZES = {
+    "template": {"rules": 100, "loading": 1.0, "compiling": 58.0},
+    "memory": {"rules": 100, "resident": 2_000.0, "pickled": 900.0},
+    "written, 10": {"rules": 10, "loading": 1.0, "compiling": 1.0},
+    "start": {"matches": 0, "seconds": 9.0},
+}
+
+
+def test_verdicts_on_sizes_by_hand() -> None:
+    assert [v.holds for v in sizes.verdicts(SIZES)] == [True, False, True, True]
+    worse = {
+        **SIZES,
+        "template": {"rules": 100, "loading": 3.0, "compiling": 58.0},
+        "memory": {"rules": 100, "resident": 2_100.0},
+        "start": {"seconds": 11.0},
+    }
+    assert not any(v.holds for v in sizes.verdicts(worse))
+
+
+# ── verdicts and reports ──
+
+
+def point(rate: float, nodes: int = 1) -> Point:
+    return Point(1_000, 1_000, 1_000 / rate, 0, (nodes, 9, 9), 4.0, 10, 1.0)
+
+
+def sweep(name: str, **rates: list[float]) -> Sweep:
+    points = {
+        (curve.replace("_", " "), float(n)): point(rate, nodes=100 - n)
+        for curve, own in rates.items()
+        for n, rate in zip((1, 2, 4), own, strict=True)
+    }
+    return Sweep(name, "title: of it", "rules", points)
+
+
+GOOD = {
+    "LinearStat": [50e3, 40e3, 30e3],
+    "LinearDyn": [49e3, 41e3, 29e3],
+    "Filter": [20e3, 15e3, 6e3],
+    "NonDeterministic": [19e3, 14e3, 6e3],
+    "NonDeterministicAgg": [18e3, 13e3, 5e3],
+}
+
+
+def test_verdicts_on_templates_by_hand() -> None:
+    assert all(v.holds for v in verdicts(sweep("templates", **GOOD)))
+    bad = {
+        "LinearStat": [50e3, 40e3, 900],
+        "LinearDyn": [30e3, 41e3, 800],
+        "Filter": [9e3, 5e3, 2e3],
+        "NonDeterministic": [90e3, 14e3, 6e3],
+        "NonDeterministicAgg": [18e3, 13e3, 4e3],
+    }
+    assert not any(v.holds for v in verdicts(sweep("templates", **bad)))
+
+
+def test_verdicts_on_similarity_selectivity_and_sharing_by_hand() -> None:
+    rising, falling = {"Filter": [1e3, 2e3, 3e3]}, {"Filter": [3e3, 2e3, 1e3]}
+    assert [v.holds for v in verdicts(sweep("zipf", **rising))] == [True, True]
+    assert [v.holds for v in verdicts(sweep("zipf", **falling))] == [False, True]
+    assert [v.holds for v in verdicts(sweep("selectivity", **rising))] == [False]
+    assert [v.holds for v in verdicts(sweep("selectivity", **falling))] == [True]
+
+    def shared(*rates: float) -> list[bool]:
+        ways = zip((MERGED, APART, ALONE), rates, strict=True)
+        points = {(way, 10_000.0): point(rate) for way, rate in ways}
+        return [v.holds for v in verdicts(Sweep("sharing", "t", "rules", points))]
+
+    assert shared(10_000, 9_000, 100) == [True, True]
+    assert shared(9_900, 200, 100) == [False, False]
+
+
+def test_a_report_and_plots_are_written(tmp_path: Path) -> None:
+    figures = record(sweep("templates", **GOOD), quick=False)
+    keep(figures, tmp_path)
+    keep(record(sweep("zipf", Filter=[1.0, 2.0, 3.0]), quick=True), tmp_path)
+    known = kept(tmp_path)
+    assert known == {"templates": figures}
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    update_readme(known, readme)
+    text = readme.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert markdown(figures) in text
+    assert "| 4 | 30 k | 29 k | 6 k | 6 k | 5 k |" in text
+    assert any(
+        line.startswith("✓ must: 1 Filter rules: at least 10,000") for line in claim_lines(figures)
+    )
+    draw(known, tmp_path / "a")
+    draw(known, tmp_path / "b")
+    one, other = ((tmp_path / name / "cayuga16.svg").read_text() for name in "ab")
+    assert one == other and "<svg" in one
+    assert not (tmp_path / "a" / "cayuga17.svg").exists()
+    assert "bytes" in markdown(sizes.record(SIZES, quick=False))
