@@ -74,7 +74,8 @@ def test_a_row_satisfies_what_it_is_inside_of(
     random = np.random.default_rng(5)
     predicates = Predicates()
     parts = [random_boxes(random, 150, names, equal, open_) for names in ("xy", "zyx", "wxyz")]
-    numbers = [predicates.of(part) for part in parts]
+    given = [predicates.of(part) for part in parts]
+    numbers = [predicates.settled[own] for own in given]
     index = index_of(predicates)
     sorted_ = index.places[:, 2] >= 0
     assert sides <= set(index.places[sorted_, 3].tolist())
@@ -126,7 +127,8 @@ def test_a_predicate_without_intervals_is_always_satisfied() -> None:
     none = np.zeros((2, 1), np.int64)
     predicates = Predicates()
     boxes = Boxes(columns("x"), np.arange(2), none, none, np.array([[False], [True]]))
-    always, zero = predicates.of(boxes).tolist()
+    given = predicates.of(boxes)
+    always, zero = predicates.settled[given].tolist()
     index = index_of(predicates)
     rows: list[dict[str, int | None]] = [{"x": 0}, {"x": 1}, {"x": None}]
     assert satisfied(index, predicates, rows, False) == [sorted((always, zero)), [always], [always]]

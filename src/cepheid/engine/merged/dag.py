@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ Short: TypeAlias = NDArray[np.int32]
 ROOT = 0
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 NEVER = -1
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 T = TypeVar("T")
@@ -91,8 +93,28 @@ class Predicates:
         found: Ints = np.array(numbers, np.int64)[place]
         return found
 
+    @cached_property
+    def settled(self) -> Ints:
+        """By the numbers that `of` gave, those that predicates have in the end, when all are known:
+        those that have to equal the same are next to each other. An event that satisfies one of
+        them may well satisfy the others, and finds them where it has just been."""
+        alike = np.zeros(len(self), np.uint64)
+        for shape, numbers, bounds in self._by_shape():
+            for k, column in enumerate(shape):
+                low, high = bounds[:, k, 0], bounds[:, k, 1]
+                mixed = (low.astype(np.uint64) + np.uint64(column << 48)) * _ODD
+                alike[numbers] += np.where(low == high, mixed ^ mixed >> np.uint64(29), 0)
+        settled = np.empty(len(self), np.int64)
+        settled[np.argsort(alike, kind="stable")] = np.arange(len(self))
+        return settled
+
     def by_shape(self) -> Iterator[tuple[Shape, Ints, Ints]]:
-        """The numbers of predicates, and of each and each column the lowest and highest value."""
+        """The settled numbers of predicates, and of each and each column the lowest and highest
+        value."""
+        for shape, numbers, bounds in self._by_shape():
+            yield shape, self.settled[numbers], bounds
+
+    def _by_shape(self) -> Iterator[tuple[Shape, Ints, Ints]]:
         for shape, known in self._shapes.items():
             bounds = np.frombuffer(b"".join(known), np.int64)
             numbers = np.fromiter(known.values(), np.int64, len(known))
@@ -100,11 +122,11 @@ class Predicates:
 
 
 def distinct(rows: Ints) -> tuple[Ints, Ints]:
-    """The different rows, and for each row its place among them."""
+    """The different rows, in their order, and for each row its place among them."""
     if not rows.shape[1]:
         return rows[:1], np.zeros(len(rows), np.int64)
-    rows = np.ascontiguousarray(rows)
-    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
+    bytes_ = np.ascontiguousarray(rows, ">i8")  # so that they compare as numbers do, if not below 0
+    whole = bytes_.view(np.dtype((np.void, bytes_.itemsize * rows.shape[1]))).reshape(-1)
     _, first, place = np.unique(whole, return_index=True, return_inverse=True)
     return rows[first], place.reshape(-1)
 
@@ -236,7 +258,7 @@ class _Builder:
         )
         self.at = [np.zeros(len(member.rule), np.int64) for member in members]
         root = np.full((1, 8 + self.width), NEVER)
-        root[0, :8] = (0, NEVER, 0, 0, 0, 0, 0, 0)
+        root[0, :8] = (NEVER, 0, 0, 0, 0, 0, 0, 0)
         self.tables = [root]
         self.count = 1
         self.finals: list[tuple[Ints, Ints]] = []
@@ -257,13 +279,13 @@ class _Builder:
         self.count += len(kinds)
 
     def _rows(self, n: int, step: int) -> Ints:
-        """How each path of a member goes on: parent, predicate, links, probe, key, strict, final,
+        """How each path of a member goes on: predicate, parent, links, probe, key, strict, final,
         depth, and what ends it there."""
         member = self.members[n]
         own = member.path.steps[step]
         key = common_key(own.forbidden, own) if step else ()
         rows = np.full((len(member.rule), 8 + self.width), NEVER)
-        rows[:, 0], rows[:, 1] = self.at[n], member.steps[step]
+        rows[:, 0], rows[:, 1] = self.predicates.settled[member.steps[step]], self.at[n]
         rows[:, 2], rows[:, 3] = self.links.links(own.links), self.links.probe(key, own.links)
         rows[:, 4] = 0
         rows[:, 5], rows[:, 6], rows[:, 7] = own.strict, True, step
@@ -277,7 +299,9 @@ class _Builder:
                 probe = self.links.probe(waits, forbidden.links)
                 kinds, place = np.unique(ends, return_inverse=True)
                 known = [
-                    NEVER if kind == NEVER else self.enders.number((kind, links, probe))
+                    NEVER
+                    if kind == NEVER
+                    else self.enders.number((int(self.predicates.settled[kind]), links, probe))
                     for kind in kinds.tolist()
                 ]
                 numbers = np.array(known, np.int64)[place.reshape(ends.shape)]
@@ -296,15 +320,15 @@ class _Builder:
         final = distinct(final)[0]
         inner = np.arange(1, nodes)
         restless = np.zeros(nodes, np.bool_)
-        restless[table[inner, 0]] = True
-        restless[table[inner[table[inner, 5] == 0], 0]] = False
+        restless[table[inner, 1]] = True
+        restless[table[inner[table[inner, 5] == 0], 1]] = False
         enders = np.array(list(self.enders), np.int64).reshape(-1, 3)
         endings = table[:, 8:]
         at, own = np.nonzero(endings != NEVER)
         return Graph(
-            parent=table[:, 0].astype(np.int32),
+            parent=table[:, 1].astype(np.int32),
             depth=table[:, 7].astype(np.int32),
-            predicate=table[:, 1].astype(np.int32),
+            predicate=table[:, 0].astype(np.int32),
             links=table[:, 2].astype(np.int32),
             probe=table[:, 3].astype(np.int32),
             key=table[:, 4].astype(np.int32),
@@ -312,7 +336,7 @@ class _Builder:
             reach=reach,
             restless=restless,
             rules=Ragged.grouped(final[:, 0], final[:, 1], nodes),
-            edges=Ragged.grouped(table[inner, 1], inner, predicates),
+            edges=Ragged.grouped(table[inner, 0], inner, predicates),
             endings=Ragged.grouped(enders[:, 0], np.arange(len(enders)), predicates),
             enders=Ragged.grouped(at, endings[at, own], nodes),
             ender_links=enders[:, 1].astype(np.int32),
