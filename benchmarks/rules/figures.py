@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import mean
 
 from benchmarks.report import Record, provenance, short
-from benchmarks.rules.running import OPTIONS, Load, Point, load, measure
+from benchmarks.rules.running import OPTIONS, Load, Point, Run, load, measure
 from cepheid.rules import RuleSet
 from cepheid.workloads.cayuga import TEMPLATES, Parameters
 
@@ -26,7 +27,7 @@ class Size:
 
     rules: int = 1
     events: int = 100_000
-    repeats: int = 3
+    repeats: int = 5
     sample: int = 20
     answered: int = 10_000
 
@@ -107,12 +108,16 @@ def _swept(
     answered: int | None = None,
 ) -> Sweep:
     points: dict[tuple[str, float], Point] = {}
-    for setting, (rules, parameters) in settings.items():
-        say(f"{name} {setting:g}: rules and answers")
-        with load(rules // size.rules, size.events, parameters, answered) as given:
-            for curve in curves:
-                say(f"{name} {setting:g}: {curve}")
-                points[curve, setting] = measure(curve, given, size.repeats)
+    with ExitStack() as stack:
+        loads: dict[float, Load] = {}
+        for setting, (rules, parameters) in settings.items():
+            say(f"{name} {setting:g}: rules and answers")
+            given = load(rules // size.rules, size.events, parameters, answered)
+            loads[setting] = stack.enter_context(given)
+        for curve in curves:
+            say(f"{name}: {curve}")
+            runs = {(curve, setting): Run(curve, given) for setting, given in loads.items()}
+            points |= measure(runs, size.repeats)
     return Sweep(name, title, x, points)
 
 
@@ -123,10 +128,12 @@ def sharing(size: Size, say: Say) -> Sweep:
     points: dict[tuple[str, float], Point] = {}
     for rules in (n // size.rules for n in (10_000, 20_000, 40_000)):
         with load(rules, size.events, Parameters()) as given:
-            for way in (MERGED, APART):
-                say(f"{way}, {rules:,} rules")
-                points[way, rules] = measure("Filter", given, size.repeats, apart=way == APART)
-            say(f"{ALONE}, {rules:,} rules")
+            say(f"{rules:,} rules")
+            ways = {
+                (MERGED, rules): Run("Filter", given),
+                (APART, rules): Run("Filter", given, True),
+            }
+            points |= measure(ways, size.repeats)
             points[ALONE, rules] = one_by_one(given, size.sample)
     title = "Cayuga, figure 17: what sharing and indexes bring"
     return Sweep("sharing", title, "rules", points)

@@ -7,9 +7,11 @@ events has loaded the kernels.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from math import inf
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +34,8 @@ WARM_UP = 200
 PLANTED = 1_000
 SEED = 1
 OPTIONS = Options("ts")
+
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -100,26 +104,45 @@ def run(merged: Merged, events: pa.Table) -> tuple[pa.Table, int]:
     return pa.concat_tables(parts), instances
 
 
-def measure(template: str, given: Load, repeats: int, apart: bool = False) -> Point:
-    """With `apart`, no nodes are shared."""
-    begin = time.process_time()
-    merged = compiled(template, given.rules)
-    compiling = time.process_time() - begin
-    if apart:
-        merged = replace(merged, graph=unmerged(merged.graph))
-    run(merged, given.events.slice(0, WARM_UP))
-    seconds = []
-    for _ in range(repeats):
+@dataclass(frozen=True)
+class Run:
+    """Rules of a template over a load; with `apart`, no nodes are shared."""
+
+    template: str
+    given: Load
+    apart: bool = False
+
+
+def measure(runs: Mapping[T, Run], repeats: int) -> dict[T, Point]:
+    """All runs in turns, since what else the machine does slows down all that run meanwhile; of
+    each, the fastest turn counts."""
+    ready, compiling = {}, {}
+    for key, one in runs.items():
         begin = time.process_time()
-        found, instances = run(merged, given.events)
-        seconds.append(time.process_time() - begin)
-    check(found, given.answers.found(template), given.answered, template)
+        merged = compiled(one.template, one.given.rules)
+        compiling[key] = time.process_time() - begin
+        ready[key] = replace(merged, graph=unmerged(merged.graph)) if one.apart else merged
+        run(ready[key], one.given.events.slice(0, WARM_UP))
+    best = dict.fromkeys(runs, inf)
+    for _ in range(repeats):
+        for key, one in runs.items():
+            begin = time.process_time()
+            run(ready[key], one.given.events)
+            best[key] = min(best[key], time.process_time() - begin)
+    return {key: _point(one, ready[key], best[key], compiling[key]) for key, one in runs.items()}
+
+
+def _point(one: Run, merged: Merged, seconds: float, compiling: float) -> Point:
+    """The figures, of right answers alone."""
+    given = one.given
+    found, instances = run(merged, given.events)
+    check(found, given.answers.found(one.template), given.answered, one.template)
     seeded, _ = run(merged, given.planted)
-    check(seeded, given.planted_answers.found(template), given.answered, template)
+    check(seeded, given.planted_answers.found(one.template), given.answered, one.template)
     return Point(
         given.rules.num_rows,
         given.events.num_rows,
-        min(seconds),
+        seconds,
         found.num_rows,
         tuple(np.bincount(merged.graph.depth[1:]).tolist()),
         satisfied(merged, given.events),

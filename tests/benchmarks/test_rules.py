@@ -24,7 +24,7 @@ from benchmarks.rules.figures import (
     record,
     verdicts,
 )
-from benchmarks.rules.running import Load, Point, check, compiled, load, measure, run, unmerged
+from benchmarks.rules.running import Load, Point, Run, check, compiled, load, measure, run, unmerged
 from benchmarks.rules.writing import BEGIN, END, draw, keep, kept, markdown, update_readme
 from cepheid.rules import RuleSet
 from cepheid.workloads.cayuga import TEMPLATES, Parameters
@@ -82,7 +82,7 @@ def test_rules_with_nodes_of_their_own_find_the_same(given: Load, template: str)
 
 
 def test_a_point_has_its_figures(given: Load) -> None:
-    point = measure("Filter", given, 1)
+    point = measure({"one": Run("Filter", given)}, 1)["one"]
     assert (point.rules, point.events) == (300, 4_000)
     assert point.levels[1:] == (300, 300) and 250 < point.levels[0] <= 300
     assert point.rate == 4_000 / point.seconds
