@@ -18,7 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.report import HERE, Record, provenance
-from benchmarks.rules.figures import Say, Size, Verdict
+from benchmarks.rules.claims import Verdict
+from benchmarks.rules.figures import Say, Size
 from benchmarks.rules.running import SEED
 from cepheid.workloads import cayuga
 

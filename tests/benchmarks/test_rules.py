@@ -13,17 +13,8 @@ import pytest
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.measure import WrongAnswer
 from benchmarks.rules import process, sizes
-from benchmarks.rules.figures import (
-    ALONE,
-    APART,
-    MERGED,
-    Size,
-    Sweep,
-    counted,
-    one_by_one,
-    record,
-    verdicts,
-)
+from benchmarks.rules.claims import ALONE, APART, MERGED, Sweep, verdicts
+from benchmarks.rules.figures import Size, counted, one_by_one, record
 from benchmarks.rules.running import Load, Point, Run, check, compiled, load, measure, run, unmerged
 from benchmarks.rules.writing import BEGIN, END, draw, keep, kept, markdown, update_readme
 from cepheid.rules import RuleSet
@@ -188,6 +179,10 @@ def test_verdicts_on_similarity_selectivity_and_sharing_by_hand() -> None:
     assert [v.holds for v in verdicts(sweep("zipf", **rising))] == [True, True]
     assert [v.holds for v in verdicts(sweep("zipf", **falling))] == [False, True]
     assert [v.holds for v in verdicts(sweep("selectivity", **rising))] == [False]
+    common = {"Filter": [11e3, 6e3, 3.1e3]}
+    assert [v.holds for v in verdicts(sweep("counted", **common))] == [True] * 4
+    common = {"Filter": [9e3, 5e3, 900]}
+    assert [v.holds for v in verdicts(sweep("counted", **common))] == [False] * 4
     assert [v.holds for v in verdicts(sweep("selectivity", **falling))] == [True]
 
     def shared(*rates: float) -> list[bool]:

@@ -30,8 +30,8 @@ The paper leaves open, and chosen here is:
 
 What the paper counted doesn't quite follow from its table. With two equalities a step, 100,000
 Filter rules find 0.4 matches in 100,000 events, and a few dozen nodes are active at a time; the
-paper has 41 matches and 6,000 active nodes. Both come out if the first event has to equal the
-primary value alone. `Parameters(first_equalities=1)` makes such rules, which are far more work.
+paper has 41 matches and 6,000 active nodes. Both come out, nearly, if the first event has to equal
+the primary value alone. `Parameters(first_equalities=1)` makes such rules: far more work.
 
     >>> rules(2, seed=1).select(["p0", "p1", "p2", "p3"]).to_pylist()
     [{'p0': None, 'p1': 3, 'p2': None, 'p3': None}, {'p0': 0, 'p1': None, 'p2': None, 'p3': None}]
