@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint bench bench-stream experiments clean
+.PHONY: help demo test lint bench bench-stream bench-rules experiments clean
 
 help:
 	@echo "make demo    detect card fraud in 1 million events with Spark"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint    style, types and import rules"
 	@echo "make bench   measure the workloads of the papers"
 	@echo "make bench-stream  measure queries over streams"
+	@echo "make bench-rules   measure sets of rules, and their placement"
 	@echo "make experiments   repeat the papers' experiments, with plots"
 	@echo "make clean   remove what these commands made"
 
@@ -32,6 +33,10 @@ bench: $(INSTALLED)
 
 bench-stream: $(INSTALLED)
 	$(BIN)/python -m benchmarks.streaming speed
+
+bench-rules: $(INSTALLED)
+	$(BIN)/python -m benchmarks.rules
+	$(BIN)/python -m benchmarks.placement
 
 experiments: $(INSTALLED)
 	$(BIN)/python -m benchmarks.experiments all
