@@ -17,7 +17,9 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.report import HERE, README, Record, origin, replace_section, write_json
+from benchmarks.rules.claims import WAYS
 from benchmarks.rules.figures import SWEEPS
+from cepheid.workloads.cayuga import TEMPLATES
 
 RESULTS = HERE / "results" / "rules"
 PLOTS = HERE.parent / "docs" / "rules"
@@ -25,12 +27,13 @@ BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"
 PARTS = (*SWEEPS, "size")
 
 FIGURES = {
-    "cayuga16": ("Cayuga, figure 16: events per second", ("templates", "zipf", "selectivity")),
-    "cayuga17": (
-        "Filter rules: a common first step; sharing (figure 17)",
-        ("counted", "sharing"),
+    "cayuga16": (
+        "Cayuga, figure 16: events per second",
+        ("templates", "zipf", "selectivity", "counted"),
     ),
+    "cayuga17": ("Cayuga, figure 17: Filter rules, shared or not", ("sharing",)),
 }
+COLUMNS = 2
 PAPER = {
     "templates": "The paper's graph of 100,000 Filter rules has 48 k + 71 k + 96 k nodes; an event "
     "satisfies about 100 predicates, 6,000 to 16,000 nodes are active, and there are 41 matches "
@@ -77,21 +80,18 @@ def draw(known: Mapping[str, Record], folder: Path = PLOTS) -> None:
 
 
 def _draw(title: str, panels: list[Record], path: Path) -> None:
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
     drawing, grid = pyplot.subplots(
-        1, len(panels), figsize=(4.4 * len(panels), 4.2), squeeze=False, layout="constrained"
+        rows, columns, figsize=(5.6 * columns, 3.6 * rows), squeeze=False, layout="constrained"
     )
-    handles: dict[str, object] = {}
-    for axes, figures in zip(grid.flat, panels, strict=True):
+    for axes, figures in zip(grid.flat, panels, strict=False):
         _panel(axes, figures)
-        drawn, names = axes.get_legend_handles_labels()
-        handles |= dict(zip(names, drawn, strict=True))
+    for unused in list(grid.flat)[len(panels) :]:
+        unused.set_visible(False)
+    handles, names = grid[0, 0].get_legend_handles_labels()
     drawing.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=5,
-        fontsize=9,
-        frameon=False,
+        handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False
     )
     drawing.suptitle(title, fontsize=12)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,9 +102,11 @@ def _draw(title: str, panels: list[Record], path: Path) -> None:
 
 
 def _panel(axes: Axes, figures: Record) -> None:
-    curves = list(dict.fromkeys(point["curve"] for point in figures["points"]))
+    curves = WAYS if figures["name"] == "sharing" else tuple(TEMPLATES)
     for color, marker, curve in zip(COLORS, MARKERS, curves, strict=False):
         own = [point for point in figures["points"] if point["curve"] == curve]
+        if not own:
+            continue
         places, heights = [p["x"] for p in own], [p["rate"] for p in own]
         axes.plot(places, heights, color=color, marker=marker, label=curve)
         axes.set_xticks(places)
@@ -117,7 +119,7 @@ def _panel(axes: Axes, figures: Record) -> None:
     if figures["x"] == "rules":
         axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
     axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
-    axes.set_title(figures["title"].partition(": ")[2] or figures["title"], fontsize=9)
+    axes.set_title(figures["title"].removeprefix("Cayuga, "), fontsize=9)
     axes.set_xlabel(figures["x"], fontsize=9)
     axes.set_ylabel("events per second", fontsize=9)
     axes.tick_params(labelsize=8)
