@@ -74,7 +74,7 @@ def timeouts(data: Data, query: str | Query, options: Options | None = None, **n
     chosen = replace(
         options_of(options, named), plan="auto", negation="auto", propagation="auto", stats=None
     )
-    partial = [Partial(parsed.text, parsed.name, step) for step in steps(parsed.syntax)]
+    partial = [Partial(parsed.text, parsed.name, length=step) for step in steps(parsed.syntax)]
     if is_spark(data):
         frames: list[Any] = [one.match(data, chosen) for one in partial]
         on_spark: Any = reduce(lambda one, other: one.union(other), frames)

@@ -40,8 +40,8 @@ class Query:
 
     text: str
     name: str = "query"
-    line: int = field(default=1, repr=False, compare=False)
-    column: int = field(default=1, repr=False, compare=False)
+    line: int = field(default=1, repr=False, compare=False, kw_only=True)
+    column: int = field(default=1, repr=False, compare=False, kw_only=True)
     syntax: ast.Query = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

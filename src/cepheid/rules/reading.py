@@ -114,7 +114,7 @@ def _parsed(pieces: Sequence[Source]) -> tuple[list[Query], list[Finding]]:
     queries, findings = list[Query](), list[Finding]()
     for piece in pieces:
         try:
-            queries.append(Query(piece.text, piece.name, piece.line, piece.column))
+            queries.append(Query(piece.text, piece.name, line=piece.line, column=piece.column))
         except QueryError as error:
             findings.extend(of_query(error))
     return queries, findings
