@@ -1,4 +1,4 @@
-"""States of buckets, kept as files: those of every version of the format must open for ever.
+"""States of buckets, kept as files, of every version of the format: they must open, or be refused.
 
 `python -m tests.streaming.keep_state` writes the states of today's format. It refuses to write
 those of a version again: what a version has written is what it is.

@@ -1,10 +1,11 @@
-"""Random queries over random streams, cut, shuffled and interrupted at random: the matches are the
-oracle's."""
+"""The corpus, and random queries over random streams, cut, shuffled and interrupted at random: the
+matches are the oracle's."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -13,8 +14,9 @@ from cepheid.errors import PlanError, QueryError, UnsupportedError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
 from cepheid.options import Limit, Options
-from cepheid.planner import prepare
+from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import require_bounds, uncut
+from tests.corpus import reader
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import indexed, multiset
 from tests.oracle.match import matches
@@ -43,23 +45,34 @@ WEATHER = st.builds(
 ENGINES = st.sampled_from(("auto", "tree", "nfa"))
 
 
-def check(case: Case, weather: Weather, engine: str) -> None:
+def runnable(case: Case, engine: str) -> Prepared | None:
+    """The case's query, if it can run on a stream."""
     query = bound(case)
     try:
         require_bounds(query, Limit(total=1000), Span(0, 0), Source("", ""))
         if query.window is None or (uncut(query) is not None and "strict" in str(uncut(query))):
-            reject()
+            return None
         if (
             not all(v.types for v in query.variables.values())
             and query.window.clock is Clock.EVENTS
         ):
-            reject()  # nothing could fill its window
+            return None  # nothing could fill its window
         options = Options(query.schema.time, engine=engine)
         prepared = prepare(indexed(query), options)
     except (PlanError, QueryError, UnsupportedError):
+        return None
+    return None if prepared.query.nothing is not None else prepared
+
+
+def check(case: Case, weather: Weather, engine: str) -> None:
+    prepared = runnable(case, engine)
+    if prepared is None:
         reject()
-    if prepared.query.nothing is not None:
-        reject()
+    compare(case, prepared, weather)
+
+
+def compare(case: Case, prepared: Prepared, weather: Weather) -> None:
+    query = bound(case)
     cluster = run(query, prepared, case.events, weather)
     found = multiset(query, matches_of(query, cluster))
     assert found == multiset(query, matches(query, case.events))
@@ -82,3 +95,26 @@ def test_events_with_a_duration(case: Case, weather: Weather, engine: str) -> No
 @given(cases(), WEATHER, ENGINES)
 def test_joins_and_stacks(case: Case, weather: Weather, engine: str) -> None:
     check(case, weather, engine)
+
+
+RUNS = {
+    "tree": Weather(seed=1, most=1, delay=None, buckets=2, workers=2, failing=0.3),
+    "auto": Weather(seed=2, most=4, delay=5, buckets=2, workers=2, failing=0.3),
+}
+
+CORPUS = {
+    f"{case.name}, {engine}": (case, prepared, weather)
+    for case in reader.cases()
+    for engine, weather in RUNS.items()
+    if (prepared := runnable(case, engine)) is not None
+    and all(event.values[case.schema.time] is not None for event in case.events)
+}
+
+
+def test_most_of_the_corpus_runs_on_streams() -> None:
+    assert len(CORPUS) > 600
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_the_corpus(name: str) -> None:
+    compare(*CORPUS[name])

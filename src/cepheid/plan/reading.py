@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr, Previous, Whole
 from cepheid.algebra.expressions import walk as walk_expression
 from cepheid.algebra.patterns import Closure
 from cepheid.algebra.patterns import walk as walk_pattern
+from cepheid.algebra.text import expression_text
 from cepheid.plan.nodes import (
     Automaton,
     Conj,
@@ -29,9 +30,16 @@ from cepheid.plan.nodes import (
 
 def leaves(plan: Plan) -> tuple[Leaf, ...]:
     """The plan's classes, in the order in which the engine numbers them: bit i of a row's class
-    mask stands for the i-th."""
+    mask stands for the i-th. It is the same for all plans of a query, since rows that were saved
+    with one plan are opened with another."""
+    places = {variable: place for place, variable in enumerate(plan.variables)}
     nodes = (node for root in plan.alternatives for node in walk(root))
-    return tuple(dict.fromkeys(node for node in nodes if isinstance(node, Leaf)))
+    found = {node for node in nodes if isinstance(node, Leaf)}
+    return tuple(sorted(found, key=lambda leaf: (places[leaf.variable], *_texts(leaf.filters))))
+
+
+def _texts(expressions: Iterable[Expr]) -> Iterator[str]:
+    return map(expression_text, expressions)
 
 
 def joined_columns(plan: Plan) -> frozenset[str]:
