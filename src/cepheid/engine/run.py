@@ -232,6 +232,16 @@ class Engine:
         self.tree.forget_groups(context.eat - context.window)
 
     @property
+    def store(self) -> EventStore:
+        """The events that are held."""
+        return self.context.store
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return len(self.leaves)
+
+    @property
     def last(self) -> pa.RecordBatch | None:
         """The last row, where more than its time tells where the next one belongs."""
         return self._ticker.save().last

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.types import Schema
+from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import Loaded
 from cepheid.options import Options
@@ -39,6 +41,10 @@ class Prepared:
     def plan(self) -> Plan:
         return self.planned.plan
 
+    @property
+    def schema(self) -> Schema:
+        return self.plan.schema
+
     def warn(self) -> None:
         """Say what the writer of the query should know: that it can match nothing, for one."""
         for text in self.query.warnings:
@@ -51,6 +57,17 @@ class Prepared:
         saved."""
         advisor = None if self.adaptive is None else Adapter(self.adaptive)
         return Engine(self.plan, schema, jit=jit, advisor=advisor, journal=journal)
+
+    def in_order(self, table: pa.Table) -> pa.Table:
+        """The events as an engine must get them."""
+        return in_order(self.plan, table)
+
+    def replanned(self, statistics: str) -> Prepared:
+        """With the plan that had been changed to because of these statistics."""
+        if self.adaptive is None:
+            return self
+        planned = self.adaptive.search(Statistics.from_json(statistics))
+        return replace(self, planned=planned, adaptive=replace(self.adaptive, planned=planned))
 
 
 def prepare(query: BoundQuery, options: Options) -> Prepared:

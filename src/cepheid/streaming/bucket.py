@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 
 from cepheid.engine.classes import narrowed
 from cepheid.engine.clock import times
-from cepheid.engine.order import in_order
 from cepheid.engine.state import EngineState, Loaded, as_table, from_table
 from cepheid.errors import StateError
 from cepheid.plan.nodes import Leaf
-from cepheid.planner import Prepared
 from cepheid.planner.adapt import Adapter
-from cepheid.statistics import Statistics
 from cepheid.streaming.cells import Cells
+from cepheid.streaming.evaluation import Runnable
 from cepheid.streaming.log import Log
 from cepheid.streaming.saved import TOKEN, Saved, Version, decode, encode, token_of
 from cepheid.streaming.signature import Signature, require_same, require_types
@@ -44,7 +42,7 @@ class Job:
     """What all buckets of a run have in common. `schema` is that of the rows; `left` are the
     classes that still have to be narrowed. `delayed`: rows wait for the watermark."""
 
-    prepared: Prepared
+    prepared: Runnable
     schema: pa.Schema
     signature: Signature
     buckets: int = 1
@@ -91,19 +89,11 @@ def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
     if warm is not None and warm.is_before(saved):
         warm.catch_up(saved, cells)
         return warm
-    bucket = Bucket(_replanned(job, saved.statistics))
+    if saved.statistics is not None:
+        job = replace(job, prepared=job.prepared.replanned(saved.statistics))
+    bucket = Bucket(job)
     bucket.load(saved, cells)
     return bucket
-
-
-def _replanned(job: Job, statistics: str | None) -> Job:
-    """With the plan that had been changed to."""
-    if statistics is None or job.prepared.adaptive is None:
-        return job
-    adaptive = job.prepared.adaptive
-    planned = adaptive.search(Statistics.from_json(statistics))
-    prepared = replace(job.prepared, planned=planned, adaptive=replace(adaptive, planned=planned))
-    return replace(job, prepared=prepared)
 
 
 class Bucket:
@@ -114,7 +104,7 @@ class Bucket:
         self.token: bytes | None = None
         self._journal: list[Loaded] = []
         self._engine = job.prepared.engine(job.schema, job.jit, self._journal)
-        self._time = job.prepared.plan.schema.time
+        self._time = job.prepared.schema.time
         self._history: tuple[Version, ...] = ()
         self._epoch = 0
         self._rows = Log()
@@ -133,12 +123,21 @@ class Bucket:
     def step(self, batches: Iterable[pa.RecordBatch], watermark: int) -> Iterator[pa.RecordBatch]:
         """The matches that are known with these rows, and with the time that has passed: all rows
         at or before the watermark have come. Only then can the bucket be saved."""
-        self.token = None
-        self._events = self._late = self._matches = 0
-        self._shed = self._engine.counts.shed
+        yield from self.match(self.arrive(batches, watermark), watermark)
+
+    def arrive(self, batches: Iterable[pa.RecordBatch], watermark: int) -> pa.Table:
+        """Those rows that can be matched now, in order: of these, and of the ones that waited."""
+        self._events = self._late = 0
         rows = self._arrived(batches, watermark)
         if self.job.delayed:
             rows = self._due(rows, watermark)
+        return self.job.prepared.in_order(rows)
+
+    def match(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The matches that are known with these rows, and with the time that has passed."""
+        self.token = None
+        self._matches = 0
+        self._shed = self._engine.counts.shed
         for matches in self._matched(rows, watermark):
             self._matches += matches.num_rows
             yield matches
@@ -159,7 +158,7 @@ class Bucket:
 
     def _before_tie(self, table: pa.Table, at: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows are of the time of the last one, and belong before it."""
-        tie, last = self._engine.plan.schema.tie, self._engine.last
+        tie, last = self.job.prepared.schema.tie, self._engine.last
         if tie is None or last is None or not last.column(tie)[0].is_valid:
             return np.zeros(table.num_rows, np.bool_)
         earlier = pc.fill_null(pc.less(table[tie], last.column(tie)[0]), True)
@@ -178,7 +177,6 @@ class Bucket:
 
     def _matched(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
         engine = self._engine
-        rows = in_order(engine.plan, rows)
         for begin in range(0, rows.num_rows, ROWS):
             for batch in rows.slice(begin, ROWS).combine_chunks().to_batches():
                 yield from engine.push(batch)
@@ -198,13 +196,18 @@ class Bucket:
         """Whether something may be known when time has passed, also without further rows."""
         return self._pending.num_rows > 0 or self._engine.waits
 
+    @property
+    def end(self) -> int:
+        """The number of the next row that is held."""
+        return self._engine.store.base + self._engine.store.n
+
     def report(self) -> Report:
         return Report(
             self._events,
             self._late,
             self._engine.counts.shed - self._shed,
             self._matches,
-            rows=self._engine.context.store.n + self._pending.num_rows,
+            rows=self._engine.store.n + self._pending.num_rows,
             size=self._rows.size + self._waiting.size + self._header,
             replans=self._total_replans,
         )
@@ -220,7 +223,7 @@ class Bucket:
     def save(self, cells: Cells) -> None:
         """Write what has changed."""
         engine = self._engine
-        store = engine.context.store
+        store = engine.store
         end = store.base + store.n
         names = store.names
         tables = [as_table(loaded, names) for loaded in self._journal]
@@ -253,7 +256,7 @@ class Bucket:
             statistics = advisor.planned.statistics.to_json()
         return Saved(
             signature=self.job.signature,
-            columns=self._engine.context.store.names,
+            columns=self._engine.store.names,
             buckets=self.job.buckets,
             history=self._history,
             rows=tuple(self._rows.segments),
@@ -272,7 +275,7 @@ class Bucket:
         kept = self._engine.spare()
         if kept is None:
             return
-        store = self._engine.context.store
+        store = self._engine.store
         tables = list(self._rows.read(cells, store.base))
         names = tables[-1].column_names  # a query that goes on may read fewer than before
         rows = pa.concat_tables([t.select(names) for t in tables]).take(pa.array(kept))
@@ -282,11 +285,17 @@ class Bucket:
         if rows.num_rows:
             self._rows.append(cells, rows, store.base, store.base + store.n - 1, store.base)
 
+    def remove(self, cells: Cells) -> None:
+        """Forget all rows that have been written."""
+        for log in (self._rows, self._waiting):
+            for segment in log.segments:
+                cells.remove_segment(segment.number)
+
     # ── opening ──
 
     def load(self, saved: Saved, cells: Cells) -> None:
         """Go on, with nothing in memory."""
-        missing = set(self._engine.context.store.names) - set(saved.columns)
+        missing = set(self._engine.store.names) - set(saved.columns)
         if missing:
             raise StateError(
                 f"the query now reads `{min(missing)}`, which the events in the checkpoint were "
@@ -305,14 +314,14 @@ class Bucket:
 
     def catch_up(self, saved: Saved, cells: Cells) -> None:
         """Go on from an earlier version, with what has come since."""
-        store = self._engine.context.store
+        store = self._engine.store
         self.token = None
         self._take(saved, cells, store.base + store.n)
 
     def _take(self, saved: Saved, cells: Cells, begin: int) -> None:
         self._rows = Log(saved.rows, saved.numbers[0])
         self._waiting = Log(saved.pending, saved.numbers[1])
-        classes = len(self._engine.leaves)
+        classes = self._engine.classes
         schema = self.job.schema
         rows, waiting = [*self._rows.read(cells, begin)], [*self._waiting.read(cells)]
         for table in (*rows, *waiting):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.clock import Ticker, unplaced
+from cepheid.engine.clock import Ticker, Ticks, unplaced
 from cepheid.engine.columns import Column, Interner, kernel_values, without_dictionary_nulls
 from cepheid.engine.growing import Growing
 from cepheid.engine.merged.dag import NEVER, Graph, Member, Predicates, merged
@@ -27,6 +27,7 @@ from cepheid.engine.merged.index import Index, index_of
 from cepheid.engine.merged.intervals import Boxes, Rows, as_read, boxes, ordered
 from cepheid.engine.merged.paths import NoPath, Path
 from cepheid.engine.output import View, columns_read, output_schema
+from cepheid.engine.state import Loaded
 from cepheid.engine.store import FORGET_AT, EventStore, evaluated
 from cepheid.engine.vector import evaluate
 from cepheid.kernels import load
@@ -38,6 +39,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 CHUNK = 1 << 14
 """Rows that are matched at once: as many as their matches may be held."""
 TEXTS = (Type.STRING, Type.BINARY)
+NOTHING = -(1 << 63)
+"""The time up to which rows are forgotten when none are."""
 FIRST = 1 << 10
 """Instances that there is room for in the beginning."""
 
@@ -163,11 +166,25 @@ class Found:
 
 
 class Machine:
-    """Runs merged rules. Feed it with `push`, in time order; `Found` comes out."""
+    """Runs merged rules. Feed it with `push`, in time order; `Found` comes out.
 
-    def __init__(self, rules: Merged, schema: pa.Schema, *, jit: bool = True) -> None:
+    `since` has, for each rule, the number of the first row that it may take: rules that come while
+    others run don't see the past. With a `journal`, which the caller empties, the rows that are
+    held are noted there, so that another machine can `replay` them.
+    """
+
+    def __init__(
+        self,
+        rules: Merged,
+        schema: pa.Schema,
+        *,
+        jit: bool = True,
+        since: Ints | None = None,
+        journal: list[Loaded] | None = None,
+    ) -> None:
         self.rules = rules
         self.jit = jit
+        self._since, self._journal = since, journal
         self.events = self.rejected = 0
         self._input = schema
         self._query = rules.branches[0].path.query
@@ -202,11 +219,53 @@ class Machine:
         """How many events are held."""
         return self._store.n
 
+    @property
+    def base(self) -> int:
+        """The number of the first of them."""
+        return self._store.base
+
     def push(self, batch: pa.RecordBatch) -> Iterator[Found]:
         """Match the next batch of events, which is not earlier than those before."""
         batch = self._with_times(without_dictionary_nulls(batch))
         for begin in range(0, batch.num_rows, CHUNK):
-            yield from self._match(batch.slice(begin, CHUNK))
+            chunk = batch.slice(begin, CHUNK)
+            yield from self.match(chunk, self._ticker.read(chunk, np.arange(chunk.num_rows)))
+
+    def match(self, batch: pa.RecordBatch, ticks: Ticks) -> Iterator[Found]:
+        """Match rows that have been placed in time; not too many at once."""
+        cells, known = self._encoded(batch)
+        begins, predicates = self.rules.index.satisfied(cells, known, self.jit)
+        rows = np.flatnonzero(np.diff(begins))
+        if not len(rows):
+            return
+        taken, own = batch.take(pa.array(rows)), ticks.of(rows)
+        if self._journal is not None:
+            self._journal.append(Loaded(taken, own, [np.ones(len(rows), np.bool_)]))
+        satisfied = np.append(begins[rows], len(predicates))
+        yield from self._found(
+            *self._take(taken, own, cells[rows], known[rows], satisfied, predicates)
+        )
+
+    def begin(self, base: int) -> None:
+        """The next row has this number, if there is none yet."""
+        if not self._store.n:
+            self._store.base = base
+
+    def replay(self, loaded: Loaded) -> None:
+        """Go through rows again that another machine has held: what they match is known."""
+        for begin in range(0, loaded.batch.num_rows, CHUNK):
+            chunk = loaded.batch.slice(begin, CHUNK)
+            cells, known = self._encoded(chunk)
+            begins, predicates = self.rules.index.satisfied(cells, known, self.jit)
+            ticks = loaded.ticks.of(np.arange(begin, begin + chunk.num_rows))
+            self._take(chunk, ticks, cells, known, begins, predicates)
+
+    def expire(self, time: int) -> None:
+        """Forget the rows that no event at this time or later can need."""
+        before = self._store.base
+        self._store.expire(time - self.rules.reach)
+        self._cells.drop(self._store.base - before)
+        self._known.drop(self._store.base - before)
 
     def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         self.events += batch.num_rows
@@ -216,27 +275,26 @@ class Machine:
         self.rejected += rejected.true_count
         return batch.filter(pc.invert(rejected))
 
-    def _match(self, batch: pa.RecordBatch) -> Iterator[Found]:
-        rules, store = self.rules, self._store
-        ticks = self._ticker.read(batch, np.arange(batch.num_rows))
-        cells, known = self._encoded(batch)
-        begins, predicates = rules.index.satisfied(cells, known, self.jit)
-        rows = np.flatnonzero(np.diff(begins))
-        if not len(rows):
-            return
-        own = ticks.of(rows)
-        eat = int(own.time[0]) - rules.reach
-        before = store.base
-        store.append(batch.take(pa.array(rows)), own, eat)
-        self._cells.drop(store.base - before)
-        self._known.drop(store.base - before)
-        self._cells.append(cells[rows])
-        self._known.append(known[rows])
-        first = store.base + store.n - len(rows)
-        satisfied = np.append(begins[rows], len(predicates))
-        nodes, bound = self._advance(own.position, own.time, satisfied, predicates, first)
-        self._tidy(int(own.position[-1]), int(own.time[-1]))
-        yield from self._found(nodes, bound)
+    def _take(
+        self,
+        batch: pa.RecordBatch,
+        ticks: Ticks,
+        cells: Ints,
+        known: Mask,
+        satisfied: Ints,
+        predicates: Ints,
+    ) -> tuple[Ints, Ints]:
+        """Hold these rows, and let instances go on with them: the ends of paths that were reached,
+        and the rows on those paths. Of row i, `satisfied` has where its predicates begin."""
+        self.expire(int(ticks.time[0]))
+        store = self._store
+        store.append(batch, ticks, NOTHING)
+        self._cells.append(cells)
+        self._known.append(known)
+        first = store.base + store.n - batch.num_rows
+        found = self._advance(ticks.position, ticks.time, satisfied, predicates, first)
+        self._tidy(int(ticks.position[-1]), int(ticks.time[-1]))
+        return found
 
     def _encoded(self, batch: pa.RecordBatch) -> tuple[Ints, Mask]:
         """The rows as integers, and what of them is not NULL."""
@@ -353,6 +411,9 @@ class Machine:
         if self.rules.doubtful[n]:
             both = np.unique(np.column_stack((rules, records)), axis=0)
             rules, records = both[:, 0], both[:, 1:]
+        if self._since is not None:
+            seen = np.flatnonzero(records[:, 0] >= self._since[self.rules.begins[n] + rules])
+            rules, records = rules[seen], records[seen]
         if len(path.steps) > 1:
             time = self._store.time
             span = time[records[:, -1] - self._store.base] - time[records[:, 0] - self._store.base]

@@ -1,0 +1,70 @@
+"""What a bucket asks of what it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.types import Schema
+from cepheid.engine.run import Advisor, Counts
+from cepheid.engine.state import EngineState, Loaded
+
+
+class Held(Protocol):
+    """The events that an engine holds: how many, the number of the first one, and the columns."""
+
+    n: int
+    base: int
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+class Evaluation(Protocol):
+    """What a bucket runs: an engine of one query, or of merged rules (see
+    `cepheid.engine.run.Engine`)."""
+
+    counts: Counts
+    advisor: Advisor | None
+    schema: pa.Schema
+
+    @property
+    def store(self) -> Held: ...
+
+    @property
+    def classes(self) -> int: ...
+
+    @property
+    def last(self) -> pa.RecordBatch | None: ...
+
+    @property
+    def waits(self) -> bool: ...
+
+    def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]: ...
+
+    def advance(self, time: int) -> Iterator[pa.RecordBatch]: ...
+
+    def spare(self) -> NDArray[np.int64] | None: ...
+
+    def compact(self, kept: NDArray[np.int64]) -> None: ...
+
+    def save(self) -> EngineState: ...
+
+    def resume(self, state: EngineState, loaded: Iterable[Loaded]) -> None: ...
+
+
+class Runnable(Protocol):
+    """What is ready to run in buckets."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def engine(self, schema: pa.Schema, jit: bool, journal: list[Loaded]) -> Evaluation: ...
+
+    def in_order(self, table: pa.Table) -> pa.Table: ...
+
+    def replanned(self, statistics: str) -> Runnable: ...

@@ -1,0 +1,290 @@
+"""A bucket of a stream that many rules run over, and rules that come and go.
+
+Merged rules run as one evaluation, every other query as one of its own, and all get the same rows.
+Rules that come together are a generation: they see the events that are matched from then on. When
+rules come or go, the merged ones are made anew from the events that are held, so that those that
+stay go on as if nothing had happened; the other queries of rules that stay aren't touched, and what
+was held for queries that no rule needs any more is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from cepheid.errors import StateError
+from cepheid.streaming.bucket import Bucket, Job, Report, open_bucket
+from cepheid.streaming.cells import Cells, framed, unframed
+from cepheid.streaming.saved import TOKEN, token_of
+from cepheid.streaming.signature import Signature, require_same
+
+_MERGED = 0
+"""The region of the merged rules."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Rules that came together, as bytes. `since` is the number of the first row that merged ones
+    among them may take; `gone` are the names of those that have been taken away."""
+
+    number: int
+    since: int
+    rules: bytes
+    gone: frozenset[str] = frozenset()
+
+
+Generations = tuple[Generation, ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A query that runs by itself, what it is called among all others, and how its matches become
+    those of rules."""
+
+    name: str
+    job: Job
+    found: Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Program:
+    """How rules are run: the merged ones, and all others."""
+
+    merged: Job
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Version:
+    """All rules at some time, as bytes."""
+
+    name: str
+    rules: bytes
+
+
+class Compiler(Protocol):
+    """What knows of rules."""
+
+    def compiled(self, generations: Generations) -> Program: ...
+
+    def changed(
+        self, generations: Generations, rules: bytes
+    ) -> tuple[bytes | None, Mapping[int, frozenset[str]]]:
+        """The rules that are new, or not as they were, if there are any; and by the numbers of
+        generations those that have gone. Generations that are gone altogether are left out."""
+
+
+@dataclass(frozen=True)
+class RulesJob:
+    """What all buckets of a run have in common. `rules` are those to begin with, unless they come
+    with the events."""
+
+    compiler: Compiler
+    signature: Signature
+    buckets: int
+    rules: Version | None = None
+
+
+class Region:
+    """Cells for a part of a bucket, in cells that it shares with others."""
+
+    def __init__(self, cells: Cells, number: int) -> None:
+        self._cells, self._first = cells, (number + 1) << 32
+
+    def header(self) -> bytes | None:
+        return self._cells.segment(self._first)
+
+    def set_header(self, data: bytes) -> None:
+        self._cells.set_segment(self._first, data)
+
+    def remove_header(self) -> None:
+        self._cells.remove_segment(self._first)
+
+    def segment(self, number: int) -> bytes | None:
+        return self._cells.segment(self._first + 1 + number)
+
+    def set_segment(self, number: int, data: bytes) -> None:
+        self._cells.set_segment(self._first + 1 + number, data)
+
+    def remove_segment(self, number: int) -> None:
+        self._cells.remove_segment(self._first + 1 + number)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What is saved of a bucket, besides the generations and its parts."""
+
+    signature: Signature
+    buckets: int
+    version: str
+    generations: tuple[tuple[int, int, tuple[str, ...]], ...]
+    regions: Mapping[str, int]
+    next_generation: int
+    next_region: int
+
+
+def open_rules(job: RulesJob, cells: Cells, warm: RuleBucket | None = None) -> RuleBucket:
+    """The bucket as it was saved; what is still in memory of it is used."""
+    header = cells.header()
+    if header is None:
+        return RuleBucket(job)
+    if warm is not None and warm.token == token_of(header):
+        return warm
+    bucket = RuleBucket(job)
+    bucket.load(cells, header, warm)
+    return bucket
+
+
+class RuleBucket:
+    """The state of a bucket in memory. `token` names the version that it is, if it is one."""
+
+    def __init__(self, job: RulesJob) -> None:
+        self.job = job
+        self.token: bytes | None = None
+        self._version = ""
+        self._generations: Generations = ()
+        self._regions: dict[str, int] = {}
+        self._next_generation, self._next_region = 0, _MERGED + 1
+        self._program = job.compiler.compiled(())
+        self._merged = Bucket(self._program.merged)
+        self._members: dict[str, Bucket] = {}
+        self._matches = 0
+
+    # ── a batch ──
+
+    def step(
+        self,
+        cells: Cells,
+        batches: Iterable[pa.RecordBatch],
+        watermark: int,
+        rules: Version | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """What is known with these rows, and with the time that has passed, by the rules of this
+        batch: those that came with it, or those before."""
+        rules = rules or self.job.rules
+        if rules is not None and rules.name != self._version:
+            self._change(cells, rules)
+        self.token = None
+        self._matches = 0
+        rows = self._merged.arrive(batches, watermark)
+        for found in self._merged.match(rows, watermark):
+            self._matches += found.num_rows
+            yield found
+        for member in self._program.members:
+            own = rows.select(member.job.schema.names)
+            for matches in self._members[member.name].match(own, watermark):
+                found = member.found(matches)
+                self._matches += found.num_rows
+                yield found
+
+    def _change(self, cells: Cells, rules: Version) -> None:
+        """Go on with these rules. The cells have the bucket as it is."""
+        new, gone = self.job.compiler.changed(self._generations, rules.rules)
+        for generation in self._generations:
+            if generation.number not in gone:
+                cells.remove_segment(generation.number)
+        kept = [
+            replace(g, gone=g.gone | gone[g.number]) for g in self._generations if g.number in gone
+        ]
+        if new is not None:
+            generation = Generation(self._next_generation, self._merged.end, new)
+            cells.set_segment(generation.number, framed(new))
+            kept.append(generation)
+            self._next_generation += 1
+        self._generations, self._version = tuple(kept), rules.name
+        self._program = self.job.compiler.compiled(self._generations)
+        self._merged = open_bucket(self._program.merged, Region(cells, _MERGED))
+        members = {m.name: m for m in self._program.members}
+        for name in [name for name in self._members if name not in members]:
+            region = Region(cells, self._regions.pop(name))
+            self._members.pop(name).remove(region)
+            region.remove_header()
+        for name, member in members.items():
+            if name not in self._members:
+                self._members[name] = Bucket(member.job)
+                self._regions[name] = self._next_region
+                self._next_region += 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether something may be known when time has passed, also without further rows."""
+        return self._merged.waits or any(bucket.waits for bucket in self._members.values())
+
+    def report(self) -> Report:
+        own = self._merged.report()
+        others = [bucket.report() for bucket in self._members.values()]
+        return replace(
+            own,
+            matches=self._matches,
+            shed=own.shed + sum(report.shed for report in others),
+            rows=own.rows + sum(report.rows for report in others),
+            size=own.size + sum(report.size for report in others),
+            replans=sum(report.replans for report in others),
+        )
+
+    # ── saving and opening ──
+
+    def save(self, cells: Cells) -> None:
+        """Write what has changed."""
+        self._merged.save(Region(cells, _MERGED))
+        for name, bucket in self._members.items():
+            bucket.save(Region(cells, self._regions[name]))
+        token = os.urandom(TOKEN)
+        header = {
+            "signature": dict(self.job.signature),
+            "buckets": self.job.buckets,
+            "version": self._version,
+            "generations": [(g.number, g.since, sorted(g.gone)) for g in self._generations],
+            "regions": self._regions,
+            "next_generation": self._next_generation,
+            "next_region": self._next_region,
+        }
+        cells.set_header(framed(token + json.dumps(header).encode()))
+        self.token = token
+
+    def load(self, cells: Cells, header: bytes, warm: RuleBucket | None) -> None:
+        """Go on with what is saved; parts that are in memory may be of use."""
+        body = unframed(header, "the saved state")
+        saved = _Header(**json.loads(bytes(body[TOKEN:])))
+        require_same(saved.signature, self.job.signature)
+        if saved.buckets != self.job.buckets:
+            raise StateError(
+                f"the checkpoint was written with {saved.buckets} buckets, and now there are "
+                f"{self.job.buckets}: pass buckets={saved.buckets}, or start with a new checkpoint"
+            )
+        self._version = saved.version
+        self._generations = tuple(_generations(cells, saved, warm))
+        self._regions = dict(saved.regions)
+        self._next_generation, self._next_region = saved.next_generation, saved.next_region
+        self._program = self.job.compiler.compiled(self._generations)
+        same = warm is not None and warm._generations == self._generations
+        merged = warm._merged if warm is not None and same else None
+        self._merged = _opened(self._program.merged, Region(cells, _MERGED), merged)
+        for member in self._program.members:
+            own = None if warm is None else warm._members.get(member.name)
+            region = Region(cells, self._regions[member.name])
+            self._members[member.name] = _opened(member.job, region, own)
+        self.token = bytes(body[:TOKEN])
+
+
+def _generations(cells: Cells, saved: _Header, warm: RuleBucket | None) -> Iterator[Generation]:
+    known = {} if warm is None else {g.number: g.rules for g in warm._generations}
+    for number, since, gone in saved.generations:
+        rules = known.get(number)
+        if rules is None:
+            data = cells.segment(number)
+            if data is None:
+                raise StateError("the rules of the saved state are missing. Restore the checkpoint")
+            rules = bytes(unframed(data, "the rules of the saved state"))
+        yield Generation(number, since, rules, frozenset(gone))
+
+
+def _opened(job: Job, region: Region, warm: Bucket | None) -> Bucket:
+    if region.header() is None:
+        raise StateError("a part of the saved state is missing. Restore the checkpoint")
+    return open_bucket(job, region, warm)
