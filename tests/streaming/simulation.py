@@ -106,7 +106,7 @@ class Cluster:
             return {0: table} if table.num_rows else {}
         found: dict[Any, list[int]] = {}
         for index, row in enumerate(table.to_pylist()):
-            key = tuple(_same(row[name]) for (name,) in map(tuple, names))
+            key = tuple(same(row[name]) for (name,) in map(tuple, names))
             if None not in key:
                 own = key if key_by_key(self.plan) else hash(str(key)) % self.weather.buckets
                 found.setdefault(own, []).append(index)
@@ -143,7 +143,7 @@ class Cluster:
         self.batch(empty)
 
 
-def _same(value: Any) -> Any:
+def same(value: Any) -> Any:
     """Values that are equal as keys are written alike."""
     return 0.0 if isinstance(value, float) and value == 0 else value
 

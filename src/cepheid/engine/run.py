@@ -412,7 +412,7 @@ class Engine:
             self.tree = self._plant(self.plan)
         if state.choice is not None:
             self.tree.sink.resume(recoded(self.plan, state.choice, known))
-        if self._started:
+        if self._started and store.n:
             self.tree.catch_up()
 
     # ── changing plans ──

@@ -17,8 +17,11 @@ from cepheid.engine.state import EngineState, Loaded
 class Held(Protocol):
     """The events that an engine holds: how many, the number of the first one, and the columns."""
 
-    n: int
-    base: int
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def base(self) -> int: ...
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -29,8 +32,10 @@ class Evaluation(Protocol):
     `cepheid.engine.run.Engine`)."""
 
     counts: Counts
-    advisor: Advisor | None
     schema: pa.Schema
+
+    @property
+    def advisor(self) -> Advisor | None: ...
 
     @property
     def store(self) -> Held: ...

@@ -24,7 +24,7 @@ from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.machine import CHUNK, Found, Machine
 from cepheid.engine.operators import Horizon
 from cepheid.engine.order import sorted_by
-from cepheid.engine.run import Counts
+from cepheid.engine.run import Advisor, Counts
 from cepheid.engine.state import EngineState, Loaded
 
 Ints = NDArray[np.int64]
@@ -63,7 +63,7 @@ class MergedRules:
 class MergedEngine:
     """Runs merged rules; see `cepheid.engine.run.Engine`."""
 
-    advisor = None
+    advisor: Advisor | None = None
     classes = 1
     waits = False
 

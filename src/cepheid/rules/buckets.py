@@ -1,0 +1,317 @@
+"""Rules for the buckets of a stream: which pass over the events each belongs to, and how those of a
+pass are run, also when rules come and go."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.query import BoundQuery, Clock
+from cepheid.algebra.types import Schema
+from cepheid.engine.merged.engine import MergedRules
+from cepheid.engine.merged.found import RULE, found_rows
+from cepheid.engine.merged.group import Group
+from cepheid.engine.merged.intervals import Rows
+from cepheid.engine.merged.machine import Branch, merge
+from cepheid.errors import CepheidError, PlanError, UnsupportedError
+from cepheid.options import Options
+from cepheid.rules.compiling import Alone, Columns, Compiled, compile_rules
+from cepheid.rules.portable import decoded, encoded
+from cepheid.rules.template import Template
+from cepheid.spark.layout import uniform_key
+from cepheid.streaming import Job, signature
+from cepheid.streaming.rules import Generation, Generations, Member, Program
+
+Ints = NDArray[np.int64]
+
+KEPT = 8
+"""Programs that a worker keeps: those of the passes of a few streams."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a template needs of a pass: one of these columns as its key, or events of all keys, or
+    only single events, whatever the key is."""
+
+    keys: frozenset[str]
+    single: bool
+
+    def fits(self, key: str | None) -> bool:
+        return key is None or self.single or key in self.keys
+
+
+def needs(template: Template, columns: Columns, options: Options) -> Needs:
+    """CepheidError if the template's rules can't run on a stream with these columns."""
+    query = _example(template, columns, options)
+    template.query.require_bounds(query, options)
+    keys = frozenset(part.uniform for part in query.key if part.uniform is not None)
+    if query.window is not None and query.window.clock is Clock.EVENTS and query.key:
+        raise UnsupportedError(
+            f"`{template.name}` counts the events of each key, which rules over a stream can't: "
+            "give it a window of time, or run it by itself with cepheid.match"
+        )
+    return Needs(keys, len(query.variables) == 1 and query.window is None)
+
+
+def _example(template: Template, columns: Columns, options: Options) -> BoundQuery:
+    params = {**options.params, **(template.values(0) if len(template) else {})}
+    return template.query.bind(columns, replace(options, params=params))
+
+
+def passes(
+    templates: Sequence[Template], columns: Columns, options: Options
+) -> tuple[str | None, ...]:
+    """The keys of the passes that these rules need: the column that keeps apart most rules, then
+    that of most others; None for those without any."""
+    left = [(needs(template, columns, options), len(template)) for template in templates]
+    chosen: list[str | None] = []
+    while left:
+        counts: Counter[str] = Counter()
+        for own, rules in left:
+            counts.update(dict.fromkeys(own.keys, rules))
+        key = max(sorted(counts), key=lambda name: counts[name], default=None)
+        waiting = [own for own, _ in left if not own.single]
+        if key is None and not waiting:
+            return tuple(chosen) or (options.time,)  # any column spreads single events
+        chosen.append(key)
+        left = [(own, rules) for own, rules in left if not own.fits(key)]
+    return tuple(chosen)
+
+
+def own_pass(template: Template, keys: Sequence[str | None], needs: Needs) -> str | None:
+    """The first pass that serves the template's rules; PlanError if none does."""
+    for key in keys:
+        if needs.fits(key):
+            return key
+    named = ", ".join(f"`{key}`" for key in keys)
+    raise PlanError(
+        f"`{template.name}` has none of the keys that this stream is parted by ({named}): connect "
+        "its variables by one of them, or start the stream again with a new checkpoint"
+    )
+
+
+@dataclass(frozen=True)
+class StreamCompiler:
+    """Compiles the rules of one pass.
+
+    run      names the run: what was compiled for it is kept
+    columns  those of the events, as rules see them
+    key      of this pass, among the `keys` of all
+    schema   of the rows that buckets get
+    events   their roles: time, type and tie-break
+    found    the columns of what is found
+    """
+
+    run: str
+    columns: Columns
+    options: Options
+    key: str | None
+    keys: tuple[str | None, ...]
+    schema: pa.Schema
+    events: Schema
+    found: pa.Schema
+    delayed: bool
+
+    def changed(
+        self, generations: Generations, rules: bytes
+    ) -> tuple[bytes | None, Mapping[int, frozenset[str]]]:
+        wanted = {t: _identities(t) for t in self._own(decoded(rules))}
+        now = {name: rule for rules in wanted.values() for name, rule in rules.items()}
+        kept: set[str] = set()
+        gone: dict[int, frozenset[str]] = {}
+        for generation in generations:
+            before = _alive(generation)
+            staying = {name for name, rule in before.items() if now.get(name) == rule}
+            kept |= staying
+            if staying:
+                gone[generation.number] = frozenset(before.keys() - staying)
+        new = [_without(template, kept) for template in wanted]
+        fresh = [template for template in new if template is not None]
+        return (encoded(fresh) if fresh else None), gone
+
+    def _own(self, templates: Sequence[Template]) -> Iterator[Template]:
+        """The rules of this pass that can be run."""
+        for template in templates:
+            try:
+                own = needs(template, self.columns, self.options)
+                if own_pass(template, self.keys, own) == self.key:
+                    _require_members(self._compile([template]), self.key)
+                    yield template
+            except CepheidError:
+                continue  # whoever published the rules has been told
+
+    def compiled(self, generations: Generations) -> Program:
+        return _program(self, generations, self._parts(generations))
+
+    def _parts(self, generations: Generations) -> _Parts:
+        """The same for all buckets, whenever their rules have begun."""
+        digest = hashlib.blake2b()
+        for generation in generations:
+            digest.update(hashlib.blake2b(generation.rules).digest())
+            digest.update(repr(sorted(generation.gone)).encode())
+        place = (self.run, self.key, digest.digest())
+        if place not in _kept:
+            _kept[place] = _parts(self, generations)
+            while len(_kept) > KEPT:
+                _kept.popitem(last=False)
+        _kept.move_to_end(place)
+        return _kept[place]
+
+    def _compile(self, templates: Sequence[Template]) -> Compiled:
+        return compile_rules(tuple(templates), self.columns, self.options)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """`rules` are those that are there, `generation` the place of each one's generation; the others
+    are by the place of their generation, and by their place in it."""
+
+    rules: pa.Table
+    generation: Ints
+    group: Group | None
+    alone: Mapping[tuple[int, int], tuple[Alone, Ints]]
+
+
+_kept: OrderedDict[tuple[str, str | None, bytes], _Parts] = OrderedDict()
+
+
+def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
+    tables: list[pa.Table] = []
+    branches: list[Branch] = []
+    numbers: list[Ints] = []
+    alone: dict[tuple[int, int], tuple[Alone, Ints]] = {}
+    places: list[Ints] = []
+    first = 0
+    for place, generation in enumerate(generations):
+        compiled = compiler._compile(decoded(generation.rules))
+        there = pc.invert(pc.is_in(compiled.rules[RULE], pa.array(generation.gone, pa.string())))
+        alive = there.combine_chunks().to_numpy(zero_copy_only=False)
+        number = np.where(alive, first + np.cumsum(alive) - 1, -1)
+        tables.append(_carrying(compiled.rules.filter(there), compiler.found))
+        places.append(np.full(int(alive.sum()), place))
+        first += int(alive.sum())
+        for found in compiled.groups:
+            for branch, own in zip(found.merged.branches, found.numbers, strict=True):
+                kept = np.flatnonzero(alive[own])
+                if len(kept):
+                    branches.append(_taken(branch, kept))
+                    numbers.append(number[own[kept]])
+        for n, one in enumerate(compiled.alone):
+            if alive[one.rules].any():
+                alone[place, n] = one, number[one.rules]
+    merged, refused = merge(branches)
+    assert not refused, refused  # each of them has been merged in its generation
+    group = None if merged is None else Group(merged, tuple(numbers), compiler.key)
+    rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.found), *tables])
+    every = np.concatenate(places) if places else np.zeros(0, np.int64)
+    return _Parts(rules.combine_chunks(), every, group, alone)
+
+
+def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) -> Program:
+    begins = np.array([generation.since for generation in generations], np.int64)
+    rules = MergedRules(
+        parts.group, parts.rules, begins[parts.generation], compiler.events, compiler.found
+    )
+    jit = compiler.options.jit
+    merged = Job(rules, compiler.schema, {}, delayed=compiler.delayed, jit=jit)
+    members = [
+        Member(
+            f"{generations[place].number}.{n}",
+            _job(compiler, one),
+            _finder(parts.rules, numbers[numbers >= 0], compiler.found),
+        )
+        for (place, n), (one, numbers) in parts.alone.items()
+    ]
+    return Program(merged, tuple(members))
+
+
+def _job(compiler: StreamCompiler, one: Alone) -> Job:
+    names = [name for name in compiler.schema.names if name in one.prepared.plan.required]
+    schema = pa.schema([compiler.schema.field(name) for name in names])
+    return Job(one.prepared, schema, signature(one.prepared), jit=compiler.options.jit)
+
+
+def _finder(
+    rules: pa.Table, numbers: Ints, schema: pa.Schema
+) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    return partial(_found, rules, numbers, schema)
+
+
+def _found(
+    rules: pa.Table, numbers: Ints, schema: pa.Schema, matches: pa.RecordBatch
+) -> pa.RecordBatch:
+    every = np.repeat(np.arange(matches.num_rows), len(numbers))
+    own = np.tile(numbers, matches.num_rows)
+    return found_rows(rules, own, matches.take(pa.array(every)), schema)
+
+
+def _require_members(compiled: Compiled, key: str | None) -> None:
+    """Queries that run by themselves keep the events of different keys apart as a whole."""
+    for one in compiled.alone:
+        if key is not None and key not in uniform_key(one.prepared.plan):
+            raise PlanError(f"`{one.query.name}` can't be parted by `{key}`")
+
+
+def _taken(branch: Branch, kept: Ints) -> Branch:
+    """The rules of a branch with these places."""
+    rows = pa.array(kept)
+    parameters = {name: values.take(rows) for name, values in branch.rows.parameters.items()}
+    return Branch(branch.path, Rows(len(kept), parameters), branch.window[kept])
+
+
+def _carrying(rules: pa.Table, found: pa.Schema) -> pa.Table:
+    """The rules with what they carry of the columns of what is found."""
+    fields = [pa.field(RULE, pa.string()), *list(found)[_FIXED:]]
+    columns = [
+        rules[f.name].cast(f.type)
+        if f.name in rules.column_names
+        else pa.nulls(rules.num_rows, f.type)
+        for f in fields
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+_FIXED = 4
+"""How many columns what is found has before those that are carried."""
+
+
+# ── which rules are the same ─────────────────────────────────────────────────
+
+
+def _identities(template: Template) -> dict[str, tuple[Any, ...]]:
+    """By the names of rules all that makes them what they are."""
+    text = template.query.text
+    if template.rows is None:
+        return {template.name: (text,)}
+    names = [name for name in template.rows.column_names if name != RULE]
+    columns = [template.rows[name].to_pylist() for name in names]
+    rows = zip(*columns, strict=True) if columns else iter([()] * len(template))
+    return {
+        str(rule): (text, *zip(names, map(repr, row), strict=True))
+        for rule, row in zip(template.names.to_pylist(), rows, strict=True)
+    }
+
+
+def _alive(generation: Generation) -> dict[str, tuple[Any, ...]]:
+    found: dict[str, tuple[Any, ...]] = {}
+    for template in decoded(generation.rules):
+        found |= _identities(template)
+    return {name: rule for name, rule in found.items() if name not in generation.gone}
+
+
+def _without(template: Template, names: set[str]) -> Template | None:
+    if template.rows is None:
+        return None if template.name in names else template
+    mask = pc.invert(pc.is_in(template.names, pa.array(sorted(names), pa.string())))
+    if pc.all(mask).as_py():
+        return template
+    return template.where(mask) if pc.any(mask).as_py() else None

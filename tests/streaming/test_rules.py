@@ -1,0 +1,234 @@
+"""Rules over a stream that is cut, shuffled and interrupted at random: every rule finds what it
+finds alone in the events that are matched while it is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cepheid.algebra.types import Schema
+from cepheid.engine.merged.found import found_schema
+from cepheid.errors import CepheidError
+from cepheid.options import Options
+from cepheid.rules import RuleSet
+from cepheid.rules.buckets import StreamCompiler, needs, passes
+from cepheid.rules.compiling import compile_rules
+from cepheid.rules.portable import encoded
+from cepheid.streaming.rules import RuleBucket, RulesJob, Version, open_rules
+from tests.corpus.reader import table
+from tests.oracle.events import Event
+from tests.properties.strategies import COLUMNS
+from tests.rules.strategies import Set, sets
+from tests.rules.test_matching import expected, rule_set
+from tests.streaming.simulation import MemoryCells, Weather, same
+
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "60"))
+
+WEATHER = st.builds(
+    Weather,
+    seed=st.integers(0, 1 << 16),
+    most=st.sampled_from((1, 3, 7, 30)),
+    delay=st.sampled_from((None, None, 3, 8)),
+    buckets=st.sampled_from((1, 2)),
+    workers=st.sampled_from((1, 2)),
+    failing=st.sampled_from((0.0, 0.2)),
+)
+
+Found = dict[str, Counter[str]]
+
+
+@dataclass
+class Life:
+    """A rule as long as it is there and the same: the events that were matched meanwhile."""
+
+    rule: Any
+    events: list[Event] = field(default_factory=list)
+    found: Counter[str] = field(default_factory=Counter)
+    ended: bool = False
+
+
+class Cells(MemoryCells):
+    """Headers of regions are written again and again; all other segments once."""
+
+    def set_segment(self, number: int, data: bytes) -> None:
+        if number >= 1 << 32 and number % (1 << 32) == 0:
+            self.segments.pop(number, None)
+        super().set_segment(number, data)
+
+    def copy(self) -> Cells:
+        return Cells(self.value, dict(self.segments), self.written)
+
+
+class RulesCluster:
+    """Runs rules over batches, each pass by itself, bucket by bucket, on some worker."""
+
+    def __init__(self, keys: Sequence[str | None], options: Options, weather: Weather) -> None:
+        self.weather, self.options = weather, options
+        self.random = random.Random(weather.seed)
+        self.schema = Schema(COLUMNS, time="ts", type="type", tie=options.tie)
+        self.columns = table(self.schema, ()).schema
+        self.found = found_schema(pa.table({"rule": pa.array([], pa.string())}), pa.int64())
+        self.jobs = {key: self.job(key, tuple(keys)) for key in keys}
+        self.cells: dict[Any, Cells] = {}
+        self.workers: list[dict[Any, RuleBucket]] = [{} for _ in range(weather.workers)]
+        self.highest: int | None = None
+        self.watermark = -(1 << 61)
+
+    def job(self, key: str | None, keys: tuple[str | None, ...]) -> RulesJob:
+        compiler = StreamCompiler(
+            run=str(id(self)),
+            columns=self.columns,
+            options=self.options,
+            key=key,
+            keys=keys,
+            schema=self.columns,
+            events=self.schema,
+            found=self.found,
+            delayed=self.weather.delay is not None,
+        )
+        return RulesJob(compiler, {"key": str(key)}, self.weather.buckets)
+
+    def batch(self, rows: pa.Table, rules: Version | None) -> list[dict[str, Any]]:
+        if self.highest is not None:
+            delay = 1 if self.weather.delay is None else self.weather.delay
+            self.watermark = max(self.watermark, self.highest - delay)
+        found: list[dict[str, Any]] = []
+        for key in self.jobs:
+            count = 1 if key is None else self.weather.buckets
+            for number in range(count):
+                place = [_bucket(row.get(key or ""), count) for row in rows.to_pylist()]
+                own = rows.filter(pa.array([p == number for p in place], pa.bool_()))
+                found += self.run(key, number, own, rules)
+        if rows.num_rows:
+            self.highest = max(*rows["ts"].to_pylist(), self.highest or 0)
+        return found
+
+    def run(
+        self, key: str | None, number: int, rows: pa.Table, rules: Version | None
+    ) -> list[dict[str, Any]]:
+        place = (key, number)
+        while True:
+            worker = self.random.choice(self.workers)
+            cells = self.cells.get(place, Cells()).copy()
+            bucket = open_rules(self.jobs[key], cells, worker.get(place))
+            worker[place] = bucket
+            found: list[dict[str, Any]] = []
+            for matches in bucket.step(cells, rows.to_batches(), self.watermark, rules):
+                found += matches.to_pylist()
+                if self.random.random() < self.weather.failing:
+                    break
+            else:
+                if self.random.random() >= self.weather.failing:
+                    bucket.save(cells)
+                    if self.random.random() >= self.weather.failing:
+                        self.cells[place] = cells
+                        return found
+
+
+def _bucket(value: Any, count: int) -> int:
+    return 0 if value is None else zlib.crc32(str(same(value)).encode()) % count
+
+
+def arranged(drawn: Set, weather: Weather) -> list[list[Event]]:
+    """The events in batches, each late by up to the delay."""
+    chance = random.Random(weather.seed)
+    delay = weather.delay or 0
+    times = {e.values["ts"] for e in drawn.events}
+    late = {t: chance.randrange(delay) if delay else 0 for t in sorted(times)}
+    order = sorted(drawn.events, key=lambda e: e.values["ts"] + late[e.values["ts"]])
+    batches, begin = [], 0
+    while begin < len(order):
+        size = chance.randrange(weather.most + 1)
+        batches.append(order[begin : begin + size])
+        begin += size
+    return batches
+
+
+def released(waiting: list[Event], watermark: int, delay: int | None) -> list[Event]:
+    """What is matched in a batch, of the events that wait."""
+    due = [e for e in waiting if delay is None or e.values["ts"] <= watermark]
+    waiting[:] = [e for e in waiting if e not in due]
+    return due
+
+
+def check(drawn: Set, weather: Weather, changes: Sequence[frozenset[str]]) -> None:
+    """`changes` are the names of templates that are there, from batch to batch in turn."""
+    options = Options("ts", type="type", tie=drawn.tie, jit=False)
+    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    columns = table(schema, ()).schema
+    whole = rule_set(drawn)
+    fitting = [t for t in whole.templates if _fits(t, columns, options)]
+    if not fitting:
+        return
+    cluster = RulesCluster(passes(fitting, columns, options), options, weather)
+    batches = [*arranged(drawn, weather), [], []]
+    lives: dict[str, Life] = {}
+    over: list[Life] = []
+    waiting: list[Event] = []
+    for n, batch in enumerate(batches):
+        there = changes[n % len(changes)] if n < len(batches) - 2 else None
+        rules = None
+        if there is not None:
+            now = RuleSet(tuple(t for t in fitting if t.name in there))
+            rules = Version(str(sorted(there)), encoded(now.templates))
+            for name in [name for name in lives if name not in now]:
+                lives[name].ended = True
+                over.append(lives.pop(name))
+            for name, rule in now.items():
+                lives.setdefault(name, Life(rule))
+        if n >= len(batches) - 2:
+            cluster.highest = (cluster.highest or 0) + 1000
+        found = cluster.batch(table(schema, tuple(batch)), rules)
+        waiting += batch
+        due = released(waiting, cluster.watermark, weather.delay)
+        for life in lives.values():
+            life.events += due
+        for row in found:
+            text = [row["match_start"], row["match_end"], json.loads(row["match"])]
+            lives[row["rule"]].found[json.dumps(text, sort_keys=True)] += 1
+    merged = {str(name) for g in compile_rules(tuple(fitting), columns, options).groups
+              for own in g.numbers for name in _names(fitting, own)}  # fmt: skip
+    for life in [*over, *lives.values()]:
+        events = tuple(sorted(life.events, key=drawn.events.index))
+        want = expected(life.rule, schema, events)
+        if life.ended and life.rule.name not in merged:
+            assert life.found <= want, life.rule  # the rest was not yet known
+        else:
+            assert life.found == want, life.rule
+
+
+def _fits(template: Any, columns: pa.Schema, options: Options) -> bool:
+    try:
+        needs(template, columns, options)
+    except CepheidError:
+        return False
+    return True
+
+
+def _names(templates: Sequence[Any], numbers: Any) -> list[str]:
+    names = [name for t in templates for name in t.names.to_pylist()]
+    return [names[n] for n in numbers.tolist()]
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@given(sets(), WEATHER)
+def test_rules_that_stay(drawn: Set, weather: Weather) -> None:
+    check(drawn, weather, [frozenset(drawn.templates)])
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@given(st.data(), sets(), WEATHER)
+def test_rules_that_come_and_go(data: st.DataObject, drawn: Set, weather: Weather) -> None:
+    some = st.frozensets(st.sampled_from(sorted(drawn.templates)))
+    changes = data.draw(st.lists(some, min_size=1, max_size=6))
+    check(drawn, weather, changes)
