@@ -42,6 +42,12 @@ def _texts(expressions: Iterable[Expr]) -> Iterator[str]:
     return map(expression_text, expressions)
 
 
+def uniform_key(plan: Plan) -> tuple[str, ...]:
+    """The columns of a key that has the same names for every variable; else none."""
+    names = [set(part.values()) for part in plan.key]
+    return tuple(n.pop() for n in names) if all(len(n) == 1 for n in names) else ()
+
+
 def joined_columns(plan: Plan) -> frozenset[str]:
     """Columns that joins and RETURN read: all that the engine needs, beside time and tie, of
     rows whose classes are known."""

@@ -24,10 +24,10 @@ from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
 from cepheid.errors import CepheidError, PlanError, UnsupportedError
 from cepheid.options import Options
+from cepheid.plan.reading import uniform_key
 from cepheid.rules.compiling import Alone, Columns, Compiled, compile_rules
 from cepheid.rules.portable import decoded, encoded
 from cepheid.rules.template import Template
-from cepheid.spark.layout import uniform_key
 from cepheid.streaming import Job, signature
 from cepheid.streaming.rules import Generation, Generations, Member, Program
 

@@ -20,6 +20,7 @@ from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules.checking import columns_of
 from cepheid.rules.compiling import Compiled, compile_rules
+from cepheid.rules.streaming import match_stream
 from cepheid.rules.template import Template
 from cepheid.schemas import bind_streams
 
@@ -78,8 +79,10 @@ def run(
 def match_spark(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
     """The matches of all rules as one DataFrame: a shuffle for all rules of a key."""
     from cepheid.spark import rules as on_spark
-    from cepheid.spark.batch import match
+    from cepheid.spark.batch import frames_of, match
 
+    if any(frame.isStreaming for frame in frames_of(data)):
+        return match_stream(templates, data, options)
     frame = on_spark.read(data, options)
     compiled = compile_rules(templates, columns_of(data), options, by_key=True)
     schema = found_schema(compiled.rules, frame.schema.field(options.time).type)

@@ -20,7 +20,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN
 from cepheid.plan.nodes import Leaf, Plan, waits
-from cepheid.plan.reading import joined_columns
+from cepheid.plan.reading import joined_columns, uniform_key
 from cepheid.planner import Prepared
 from cepheid.spark.expressions import Translator, combine, microseconds, named
 from cepheid.spark.layout import (
@@ -31,7 +31,6 @@ from cepheid.spark.layout import (
     Single,
     Slices,
     in_events,
-    uniform_key,
 )
 from cepheid.spark.pushdown import Class, left_columns, mask, relevant
 from cepheid.spark.salts import salts

@@ -176,7 +176,7 @@ def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sche
         chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
         if any(part.isStreaming for part in chosen.values()):
             query.require_bounds(bound, options)
-            return _merge_streaming(chosen, merged, options.time), merged, bound
+            return merge_streaming(chosen, merged, options.time), merged, bound
         return merge_streams(chosen, merged), merged, bound
     schema = arrow_schema(_frame(data).schema)
     bound = query.bind(schema, options)
@@ -197,7 +197,7 @@ def _frame(data: Any) -> DataFrame:
     return frame
 
 
-def _merge_streaming(streams: Mapping[str, DataFrame], merged: pa.Schema, time: str) -> DataFrame:
+def merge_streaming(streams: Mapping[str, DataFrame], merged: pa.Schema, time: str) -> DataFrame:
     """Streams as one, whose watermark is the least of theirs, if one of them has any."""
     if not all(frame.isStreaming for frame in streams.values()):
         raise DataError("several streams must all be streaming DataFrames, or none of them")

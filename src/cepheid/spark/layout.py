@@ -119,12 +119,6 @@ def in_events(plan: Plan) -> bool:
     return plan.window is not None and plan.window.clock is Clock.EVENTS
 
 
-def uniform_key(plan: Plan) -> tuple[str, ...]:
-    """The columns of a key that has the same names for every variable; else none."""
-    names = [set(part.values()) for part in plan.key]
-    return tuple(n.pop() for n in names) if all(len(n) == 1 for n in names) else ()
-
-
 def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translator) -> Layout:
     """The layout that the options ask for; PlanError if the query doesn't allow it."""
     keyed = _by_key(plan, translator)

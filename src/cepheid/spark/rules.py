@@ -19,21 +19,17 @@ from pyspark.sql import types as t
 
 from cepheid.engine.merged.found import found_rows
 from cepheid.engine.merged.group import Group, matches, necessary
-from cepheid.errors import DataError, UnsupportedError
+from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.schemas import bind_streams
 from cepheid.spark.arrange import Cut, cut_of, key_columns, placed
-from cepheid.spark.batch import Data, frames_of, merge_streams
+from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.expressions import Translator, combine, named
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.packing import Mapped
+from cepheid.spark.streaming.time import with_watermark
 from cepheid.spark.worker import SECTION_COLUMN, gather, owned, sections
-
-STREAMS = (
-    "rules over a stream are not supported yet: run each query by itself with cepheid.match, or "
-    "the set over a table of what has come so far"
-)
 
 
 @dataclass(frozen=True)
@@ -49,13 +45,16 @@ class Frame:
 
 
 def read(data: Data, options: Options) -> Frame:
-    if any(frame.isStreaming for frame in frames_of(data)):
-        raise UnsupportedError(STREAMS)
+    """The events; of a stream, with a watermark."""
     adopt_session(frames_of(data)[0].sparkSession)
+    streaming = any(frame.isStreaming for frame in frames_of(data))
     if not isinstance(data, Mapping):
-        return Frame(data, arrow_schema(data.schema))
+        events = with_watermark(data, options.time) if streaming else data
+        return Frame(events, arrow_schema(data.schema))
     schemas = {name: arrow_schema(frame.schema) for name, frame in data.items()}
     merged, _ = bind_streams(schemas, options)
+    if streaming:
+        return Frame(merge_streaming(data, merged, options.time), merged)
     return Frame(merge_streams(data, merged), merged)
 
 

@@ -80,11 +80,9 @@ def bucketed(source: Source, layout: Layout, count: int) -> DataFrame:
             rows = rows.filter(combine(and_, [part.isNotNull() for part in key]))
             return rows.select(*sent, F.to_json(F.struct(*key)).alias(BUCKET))
         case ByKey() if layout.uniform:
-            return rows.select(*sent, _bucket(F.xxhash64(*source.key(layout.columns[0])), count))
+            return rows.select(*sent, spread(F.xxhash64(*source.key(layout.columns[0])), count))
         case ByKey():
-            return by_keys(source, rows, layout).select(
-                *sent, _bucket(named(SECTION_COLUMN), count)
-            )
+            return by_keys(source, rows, layout).select(*sent, spread(named(SECTION_COLUMN), count))
         case Partial():
             rows = copied(source, rows, layout, salts(count))
             return rows.select(*sent, named(SECTION_COLUMN).alias(BUCKET))
@@ -101,7 +99,7 @@ def sent_columns(source: Source) -> list[str]:
     return [*shipped(source), *([CLASS_COLUMN] if source.masked else [])]
 
 
-def _bucket(place: Column, count: int) -> Column:
-    """Numbers that the shuffle spreads evenly over as many partitions."""
+def spread(place: Column, count: int) -> Column:
+    """A bucket for each place: numbers that the shuffle spreads evenly over as many partitions."""
     numbers = F.array(*(F.lit(number) for number in salts(count)))
     return F.element_at(numbers, F.pmod(place, F.lit(count)).cast("int") + 1).alias(BUCKET)

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from cepheid.spark.worker import ROWS, gather
 from cepheid.streaming.cells import arrow_bytes, table_of
 
-BUCKET, DATA = "bucket", "data"
+BUCKET, DATA, VERSION = "bucket", "data", "version"
+"""Where rows go, the rows; and if those are rules instead, which version of them."""
 
 FIRST = 0
 """A bucket that there is whatever their number (see `cepheid.spark.salts`)."""

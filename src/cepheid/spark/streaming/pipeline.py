@@ -14,7 +14,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -75,7 +75,7 @@ def _observed(source: Source, run: str) -> DataFrame:
 def _stateful(
     source: Source, layout: Layout, options: Options, watermark: Watermark, run: str
 ) -> DataFrame:
-    _use_rocksdb(source)
+    use_rocksdb(source.events.sparkSession)
     if isinstance(layout, Single) and options.partitioning == "auto":
         warnings.warn(ONE_BUCKET, stacklevel=6)
     count = bucket_count(layout, options)
@@ -103,10 +103,9 @@ def _stateful(
     return observe_found(found, run).filter(F.col(DATA).isNotNull())
 
 
-def _use_rocksdb(source: Source) -> None:
+def use_rocksdb(spark: SparkSession) -> None:
     """Spark's default state store refuses stateful operators in Python. Queries that have begun
     with it keep it: their checkpoints say so."""
-    spark = source.events.sparkSession
     if "HDFSBacked" in (spark.conf.get(PROVIDER, "HDFSBacked") or ""):
         spark.conf.set(PROVIDER, ROCKSDB)
 

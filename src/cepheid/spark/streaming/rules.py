@@ -1,0 +1,114 @@
+"""Rules over a streaming DataFrame: a stateful operator for each pass.
+
+Rules that may change while the stream runs come as a stream themselves: every version goes to all
+buckets, with the events of its batch, and Spark's checkpoint says which batch that is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.algebra.types import Schema
+from cepheid.spark.arrange import key_columns, placed
+from cepheid.spark.expressions import named
+from cepheid.spark.rules import Frame
+from cepheid.spark.salts import salts
+from cepheid.spark.schema import arrow_schema, spark_schema
+from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.buckets import spread
+from cepheid.spark.streaming.packing import BUCKET, DATA, VERSION, packing, unpack
+from cepheid.spark.streaming.pipeline import use_rocksdb
+from cepheid.spark.streaming.processor import RulesProcessor
+from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
+from cepheid.spark.streaming.time import Watermark
+from cepheid.streaming import RulesJob
+
+RULES = "rules"
+_PACKED = t.StructType().add(BUCKET, t.IntegerType()).add(DATA, t.BinaryType())
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Rules that share a key, if there is one, and the columns that they read."""
+
+    key: str | None
+    job: RulesJob
+    columns: tuple[str, ...]
+
+
+def rows_schema(frame: Frame, columns: tuple[str, ...]) -> pa.Schema:
+    """Of the rows that a pass over these columns gets."""
+    return arrow_schema(frame.events.select(*(named(name) for name in columns)).schema)
+
+
+def match_passes(
+    frame: Frame,
+    passes: list[Pass],
+    schema: Schema,
+    found: pa.Schema,
+    watermark: Watermark,
+    versions: DataFrame | None,
+) -> DataFrame:
+    """What the rules find. `versions` are those of rules that change: a name, which grows, and the
+    rules."""
+    adopt_session(frame.events.sparkSession)
+    use_rocksdb(frame.events.sparkSession)
+    run = uuid4().hex[:12]
+    whole = [
+        _found(frame, n, own, schema, watermark, versions, f"{run} {n}")
+        for n, own in enumerate(passes)
+    ]
+    union, *others = whole
+    for other in others:
+        union = union.unionByName(other)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+        return union.mapInArrow(unpack, spark_schema(found))
+
+
+def _found(
+    frame: Frame,
+    place: int,
+    own: Pass,
+    schema: Schema,
+    watermark: Watermark,
+    versions: DataFrame | None,
+    run: str,
+) -> DataFrame:
+    rows = frame.events.select(*(named(name) for name in own.columns))
+    if place == 0:  # events are counted once
+        rows = observe_read(rows, run, placed(schema.time, None))
+    rows = rows.filter(placed(schema.time, None))
+    count = own.job.buckets
+    bucket = F.lit(0).alias(BUCKET)
+    if own.key is not None:
+        bucket = spread(F.xxhash64(*key_columns(frame.types, schema, [own.key])), count)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+        packed = rows.select("*", bucket).mapInArrow(packing(pa.int32()), _PACKED)
+        packed = packed.withColumn(VERSION, F.lit(None).cast("string"))
+        if versions is not None:
+            packed = packed.unionByName(_everywhere(versions, own))
+        found = packed.groupBy(BUCKET).transformWithStateInPandas(
+            RulesProcessor(own.job, rows_schema(frame, own.columns), watermark, run),
+            outputStructType=RESULT,
+            outputMode="Append",
+            timeMode="EventTime",
+        )
+    return observe_found(found, run).filter(F.col(DATA).isNotNull())
+
+
+def _everywhere(versions: DataFrame, own: Pass) -> DataFrame:
+    """A copy for each bucket."""
+    numbers = [0] if own.key is None else salts(own.job.buckets)
+    every = F.explode(F.array(*(F.lit(number) for number in numbers))).cast("int")
+    return versions.select(
+        every.alias(BUCKET), F.col(RULES).alias(DATA), F.col(VERSION).cast("string").alias(VERSION)
+    )
