@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
     from cepheid.rewrites import RULES
-    from cepheid.rules import Rule, RuleSet
+    from cepheid.rules import LiveRules, Rule, RuleSet, Watch
     from cepheid.spark.streaming.reports import Status, status
     from cepheid.statistics import Statistics
 
@@ -41,6 +41,7 @@ __all__ = [
     "DataError",
     "Explanation",
     "Limit",
+    "LiveRules",
     "Options",
     "PlanError",
     "Query",
@@ -53,6 +54,7 @@ __all__ = [
     "Statistics",
     "Status",
     "UnsupportedError",
+    "Watch",
     "analyze",
     "match",
     "rejected",
@@ -70,11 +72,13 @@ _HOMES = {
     "Adaptation": "cepheid.options",
     "Explanation": "cepheid.explain",
     "Limit": "cepheid.options",
+    "LiveRules": "cepheid.rules",
     "Options": "cepheid.options",
     "Rule": "cepheid.rules",
     "RuleSet": "cepheid.rules",
     "Statistics": "cepheid.statistics",
     "Status": "cepheid.spark.streaming.reports",
+    "Watch": "cepheid.rules",
     "analyze": "cepheid.analysis",
     "status": "cepheid.spark.streaming.reports",
     "timeouts": "cepheid.expiry",

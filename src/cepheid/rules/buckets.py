@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from cepheid.rules.compiling import Alone, Columns, Compiled, compile_rules
 from cepheid.rules.portable import decoded, encoded
 from cepheid.rules.template import Template
 from cepheid.streaming import Job, signature
-from cepheid.streaming.rules import Generation, Generations, Member, Program
+from cepheid.streaming.rules import Change, Generation, Generations, Member, Program
 
 Ints = NDArray[np.int64]
 
@@ -121,10 +121,9 @@ class StreamCompiler:
     found: pa.Schema
     delayed: bool
 
-    def changed(
-        self, generations: Generations, rules: bytes
-    ) -> tuple[bytes | None, Mapping[int, frozenset[str]]]:
-        wanted = {t: _identities(t) for t in self._own(decoded(rules))}
+    def changed(self, generations: Generations, rules: bytes) -> Change:
+        own, refused = self._own(decoded(rules))
+        wanted = {template: _identities(template) for template in own}
         now = {name: rule for rules in wanted.values() for name, rule in rules.items()}
         kept: set[str] = set()
         gone: dict[int, frozenset[str]] = {}
@@ -136,18 +135,29 @@ class StreamCompiler:
                 gone[generation.number] = frozenset(before.keys() - staying)
         new = [_without(template, kept) for template in wanted]
         fresh = [template for template in new if template is not None]
-        return (encoded(fresh) if fresh else None), gone
+        return Change(encoded(fresh) if fresh else None, gone, refused)
 
-    def _own(self, templates: Sequence[Template]) -> Iterator[Template]:
-        """The rules of this pass that can be run."""
+    def _own(self, templates: Sequence[Template]) -> tuple[list[Template], int]:
+        """The rules of this pass that can be run, and how many of any pass can't."""
+        own: list[Template] = []
+        refused = 0
         for template in templates:
             try:
-                own = needs(template, self.columns, self.options)
-                if own_pass(template, self.keys, own) == self.key:
-                    _require_members(self._compile([template]), self.key)
-                    yield template
-            except CepheidError:
-                continue  # whoever published the rules has been told
+                if self._fits(template):
+                    own.append(template)
+            except (CepheidError, pa.ArrowInvalid):
+                refused += len(template)
+        return own, refused
+
+    def _fits(self, template: Template) -> bool:
+        """Whether it belongs to this pass; an error, if it can't be run."""
+        needed = needs(template, self.columns, self.options)
+        if own_pass(template, self.keys, needed) != self.key:
+            return False
+        compiled = self._compile([template])
+        _carrying(compiled.rules, self.found)
+        _require_members(compiled, self.key)
+        return True
 
     def compiled(self, generations: Generations) -> Program:
         return _program(self, generations, self._parts(generations))

@@ -54,7 +54,7 @@ class Job:
 @dataclass(frozen=True)
 class Report:
     """What a batch did, and what is held behind it. `shed` events were forgotten because of the
-    limit. `replans` are those since the stream began."""
+    limit. `replans` are those since the stream began, `refused` rules that can't be run."""
 
     events: int
     late: int
@@ -63,6 +63,7 @@ class Report:
     rows: int
     size: int
     replans: int
+    refused: int = 0
 
 
 def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:

@@ -67,16 +67,23 @@ class Version:
     rules: bytes
 
 
+@dataclass(frozen=True)
+class Change:
+    """How rules differ from those before. `new` are those that weren't there or weren't the same,
+    if there are any; `gone` are the names of those that have gone, by the numbers of generations,
+    of which those that are gone altogether are left out. `refused` can't be run."""
+
+    new: bytes | None
+    gone: Mapping[int, frozenset[str]]
+    refused: int = 0
+
+
 class Compiler(Protocol):
     """What knows of rules."""
 
     def compiled(self, generations: Generations) -> Program: ...
 
-    def changed(
-        self, generations: Generations, rules: bytes
-    ) -> tuple[bytes | None, Mapping[int, frozenset[str]]]:
-        """The rules that are new, or not as they were, if there are any; and by the numbers of
-        generations those that have gone. Generations that are gone altogether are left out."""
+    def changed(self, generations: Generations, rules: bytes) -> Change: ...
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,7 @@ class _Header:
     regions: Mapping[str, int]
     next_generation: int
     next_region: int
+    refused: int
 
 
 def open_rules(job: RulesJob, cells: Cells, warm: RuleBucket | None = None) -> RuleBucket:
@@ -154,6 +162,7 @@ class RuleBucket:
         self._merged = Bucket(self._program.merged)
         self._members: dict[str, Bucket] = {}
         self._matches = 0
+        self._refused = 0
 
     # ── a batch ──
 
@@ -184,16 +193,17 @@ class RuleBucket:
 
     def _change(self, cells: Cells, rules: Version) -> None:
         """Go on with these rules. The cells have the bucket as it is."""
-        new, gone = self.job.compiler.changed(self._generations, rules.rules)
+        change = self.job.compiler.changed(self._generations, rules.rules)
+        gone, self._refused = change.gone, change.refused
         for generation in self._generations:
             if generation.number not in gone:
                 cells.remove_segment(generation.number)
         kept = [
             replace(g, gone=g.gone | gone[g.number]) for g in self._generations if g.number in gone
         ]
-        if new is not None:
-            generation = Generation(self._next_generation, self._merged.end, new)
-            cells.set_segment(generation.number, framed(new))
+        if change.new is not None:
+            generation = Generation(self._next_generation, self._merged.end, change.new)
+            cells.set_segment(generation.number, framed(change.new))
             kept.append(generation)
             self._next_generation += 1
         self._generations, self._version = tuple(kept), rules.name
@@ -225,6 +235,7 @@ class RuleBucket:
             rows=own.rows + sum(report.rows for report in others),
             size=own.size + sum(report.size for report in others),
             replans=sum(report.replans for report in others),
+            refused=self._refused,
         )
 
     # ── saving and opening ──
@@ -243,6 +254,7 @@ class RuleBucket:
             "regions": self._regions,
             "next_generation": self._next_generation,
             "next_region": self._next_region,
+            "refused": self._refused,
         }
         cells.set_header(framed(token + json.dumps(header).encode()))
         self.token = token
@@ -257,7 +269,7 @@ class RuleBucket:
                 f"the checkpoint was written with {saved.buckets} buckets, and now there are "
                 f"{self.job.buckets}: pass buckets={saved.buckets}, or start with a new checkpoint"
             )
-        self._version = saved.version
+        self._version, self._refused = saved.version, saved.refused
         self._generations = tuple(_generations(cells, saved, warm))
         self._regions = dict(saved.regions)
         self._next_generation, self._next_region = saved.next_generation, saved.next_region

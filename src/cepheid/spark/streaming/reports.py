@@ -68,6 +68,7 @@ class Status:
                the buckets that took part in the batch
     size       bytes of these in the state store
     replans    how often these buckets have changed their plan since the stream began
+    refused    rules that can't be run over these events, and are left out
     buckets    the same figures for each of these buckets
     watermark  the time up to which all events are taken to have come, as Spark writes it
     seconds    how long the batch took
@@ -83,6 +84,7 @@ class Status:
     rows: int
     size: int
     replans: int
+    refused: int
     buckets: tuple[Mapping[str, Any], ...]
     watermark: str | None
     seconds: float
@@ -108,6 +110,7 @@ def status(progress: Any) -> Status:
         rows=_sum(found, "rows"),
         size=_sum(found, "size"),
         replans=_sum(found, "replans"),
+        refused=max((bucket["refused"] for bucket in buckets), default=0),
         buckets=buckets,
         watermark=(report.get("eventTime") or {}).get("watermark"),
         seconds=report.get("batchDuration", 0) / 1000,

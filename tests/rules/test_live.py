@@ -1,0 +1,159 @@
+"""Rules that change: versions in a table, and a folder that is watched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.errors import DataError
+from cepheid.rules.watching import Change, Watch
+
+COLUMNS = pa.schema(
+    {"ts": pa.int64(), "type": pa.string(), "id": pa.int64(), "amount": pa.float64()}
+)
+PAIR = "INTO pair PATTERN A a ; B b WHERE [id] AND b.amount > :low WITHIN 9"
+BIG = "INTO big PATTERN A a ; A b WHERE [id] AND b.amount > 100 WITHIN 9"
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> cep.LiveRules:
+    return cep.LiveRules(str(tmp_path / "versions"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "rules"
+    path.mkdir()
+    (path / "big.cep").write_text(BIG)
+    (path / "pair.cep").write_text(PAIR)
+    (path / "pair.csv").write_text("rule,low\npair-1,1\npair-2,2\n")
+    return path
+
+
+@pytest.fixture
+def watch(folder: Path, live: cep.LiveRules) -> Watch:
+    return Watch(folder, live, COLUMNS, cep.Options("ts", type="type"), tell=lambda change: None)
+
+
+_times: Iterator[int] = iter(range(1, 1000))
+
+
+def write(path: Path, text: str) -> None:
+    """With a time of its own, however coarse the file system's are."""
+    path.write_text(text)
+    moment = 1_900_000_000 + next(_times)
+    os.utime(path, (moment, moment))
+
+
+def look(watch: Watch) -> Change:
+    change = watch.look()
+    assert change is not None
+    return change
+
+
+def messages(change: Change) -> str:
+    return "\n".join(finding.render() for finding in change.findings)
+
+
+def test_versions_are_added_and_stay(live: cep.LiveRules) -> None:
+    one = cep.RuleSet.of({"a": "PATTERN A ; B WITHIN 5"})
+    two = one | cep.RuleSet.from_template("b", PAIR, {"low": [1.5, 2.5], "tag": ["x", None]})
+    assert live.publish(one) == "00000001"
+    assert live.publish(two) == "00000002"
+    assert live.publish(two) is None
+    assert live.rules() == two
+    assert live.rules("00000001") == one
+    assert [(v.version, v.count) for v in live.versions()] == [("00000001", 1), ("00000002", 3)]
+    with pytest.raises(DataError, match="no version 00000009"):
+        live.rules("00000009")
+
+
+def test_a_stream_needs_rules_and_events_that_stream(live: cep.LiveRules) -> None:
+    with pytest.raises(DataError, match=r"there are no rules in .*: publish some first"):
+        live.match(pa.table({"ts": [1]}), time="ts")
+    live.publish(cep.RuleSet.of({"a": "PATTERN A ; B WITHIN 5"}))
+    with pytest.raises(DataError, match="rules that change need a stream"):
+        live.match(pa.table({"ts": [1]}), time="ts")
+
+
+def test_what_changes_in_a_folder_is_published(watch: Watch, folder: Path) -> None:
+    first = look(watch)
+    assert (first.version, first.added) == ("00000001", ("big", "pair-1", "pair-2"))
+    assert watch.look() is None
+    write(folder / "pair.csv", "rule,low\npair-1,1\npair-2,5\npair-3,3\n")
+    second = look(watch)
+    assert second.version == "00000002"
+    assert (second.added, second.removed, second.changed) == (("pair-3",), (), ("pair-2",))
+    (folder / "big.cep").unlink()
+    assert look(watch).removed == ("big",)
+    assert sorted(watch.live.rules()) == ["pair-1", "pair-2", "pair-3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("INTO big PATTERN A a ; WITHIN 9", "CEP"),
+        (BIG.replace("amount", "amout"), "did you mean `amount`"),
+        (BIG.replace("WITHIN 9", ""), "needs a window"),
+        (BIG.replace("[id] AND ", ""), "has none of the keys that this stream is parted by"),
+        (BIG.replace("WITHIN 9", "WITHIN 9 EVENTS"), "counts the events of each key"),
+    ],
+)
+def test_a_rule_that_is_wrong_now_stays_as_it_was(
+    watch: Watch, folder: Path, text: str, message: str
+) -> None:
+    look(watch)
+    write(folder / "big.cep", text)
+    write(folder / "pair.csv", "rule,low\npair-1,7\n")
+    change = look(watch)
+    assert message in messages(change)
+    assert (change.removed, change.changed) == (("pair-2",), ("pair-1",))
+    assert watch.live.rules()["big"].query.text == BIG
+    assert watch.live.rules()["pair-1"].params == {"low": 7}
+
+
+def test_a_row_that_is_wrong_is_left_out_alone(watch: Watch, folder: Path) -> None:
+    write(folder / "pair.cep", PAIR.replace("WITHIN 9", "WITHIN :span units"))
+    write(folder / "pair.csv", "rule,low,span\npair-1,1,5\npair-2,2,-5\npair-3,3,7\n")
+    change = look(watch)
+    assert change.added == ("big", "pair-1", "pair-3")
+    assert "row 2" in messages(change)
+    write(folder / "pair.csv", "rule,low,span\npair-1,1,0\npair-2,2,6\npair-3,3,7\n")
+    change = look(watch)
+    assert (change.added, change.removed, change.changed) == (("pair-2",), (), ())
+    assert watch.live.rules()["pair-1"].params == {"low": 1, "span": 5}
+
+
+def test_a_column_keeps_its_type(watch: Watch, folder: Path) -> None:
+    write(folder / "pair.csv", "rule,low,level\npair-1,1,3\n")
+    look(watch)
+    write(folder / "pair.csv", "rule,low,level\npair-1,1,high\n")
+    change = look(watch)
+    assert "the column `level` is string, but int64 in" in messages(change)
+    assert watch.live.rules()["pair-1"].carried == {"level": 3}
+
+
+def test_it_is_watched_in_the_background(folder: Path, live: cep.LiveRules) -> None:
+    seen: list[Change] = []
+    own = Watch(folder, live, COLUMNS, cep.Options("ts", type="type"), every=0.01, tell=seen.append)
+    with own:
+        assert [change.version for change in seen] == ["00000001"]
+        write(folder / "big.cep", BIG.replace("100", "200"))
+        for _ in range(500):
+            if len(seen) > 1:
+                break
+            own._stopped.wait(0.02)
+    assert seen[1].changed == ("big",)
+
+
+def test_what_is_wrong_is_a_warning_if_nobody_listens(folder: Path, live: cep.LiveRules) -> None:
+    write(folder / "big.cep", "INTO big PATTERN")
+    own = Watch(folder, live, COLUMNS, cep.Options("ts", type="type"))
+    with pytest.warns(UserWarning, match="the rules go on as they were"):
+        own.look()
+    assert sorted(live.rules()) == ["pair-1", "pair-2"]
