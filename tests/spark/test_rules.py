@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cepheid.errors import UnsupportedError
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compiling import compile_rules
@@ -95,9 +94,3 @@ def test_rules_with_the_same_key_share_a_pass(events: pa.Table) -> None:
         (None, 2),
     ]
     assert [one.rules.tolist() for one in compiled.alone] == [[7], [8]]
-
-
-def test_streams_are_refused_in_time(spark: SparkSession) -> None:
-    stream = spark.readStream.format("rate").load()
-    with pytest.raises(UnsupportedError, match="rules over a stream"):
-        ROW.match(stream, time="timestamp")

@@ -108,7 +108,7 @@ def _found(
 def _everywhere(versions: DataFrame, own: Pass) -> DataFrame:
     """A copy for each bucket."""
     numbers = [0] if own.key is None else salts(own.job.buckets)
-    every = F.explode(F.array(*(F.lit(number) for number in numbers))).cast("int")
+    every = F.explode(F.array(*(F.lit(number).cast("int") for number in numbers)))
     return versions.select(
         every.alias(BUCKET), F.col(RULES).alias(DATA), F.col(VERSION).cast("string").alias(VERSION)
     )
