@@ -86,9 +86,7 @@ def test_json_to_a_file(rules: Path, events: tuple[str, ...], tmp_path: Path) ->
     ]
 
 
-def test_several_streams(
-    rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_streams(rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = []
     for name in "ABC":
         (tmp_path / f"{name}.csv").write_text("ts,id,x\n1,1,1\n")

@@ -189,7 +189,7 @@ def test_kinds_that_do_not_fit_into_one_column(one: pa.Scalar, other: pa.Scalar)
 
 
 def test_an_integer_that_no_fraction_is_equal_to() -> None:
-    with pytest.raises(cep.DataError, match="under one name doesn't fit into one column: .*6393"):
+    with pytest.raises(cep.DataError, match=r"under one name doesn't fit into one column: .*6393"):
         carried((pa.scalar(2**53 + 5401), pa.scalar(0.5)))
 
 
@@ -200,7 +200,7 @@ NESTED = "PATTERN (A a ; (B b ; C c)+ ; !D d ; E e)+ ; A f WITHIN 9"
 
 def test_a_rule_that_no_engine_runs_is_named() -> None:
     rules = cep.RuleSet.of({"right": "PATTERN A a ; B b WITHIN 5", "deep": NESTED})
-    with pytest.raises(cep.UnsupportedError, match="^deep: a negation in a repeated group"):
+    with pytest.raises(cep.UnsupportedError, match=r"^deep: a negation in a repeated group"):
         rules.match(EVENTS, time="ts", type="type")
 
 
@@ -208,7 +208,7 @@ def test_a_rule_that_a_forced_plan_does_not_fit_is_named() -> None:
     query = "PATTERN A a -> B b WHERE b.x > :low WITHIN 5"
     rows = {"rule": ["first", "second"], "low": [1, 2]}
     rules = cep.RuleSet.from_template("pair", query, rows)
-    with pytest.raises(cep.PlanError, match="^first: the next sequence `->`"):
+    with pytest.raises(cep.PlanError, match=r"^first: the next sequence `->`"):
         rules.match(EVENTS, time="ts", type="type", plan="(a c)")
 
 
