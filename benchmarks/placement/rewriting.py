@@ -43,7 +43,7 @@ class Effort:
     repeats: int
 
 
-FULL = Effort((1, 2, 3, 5, 8), 4, (1, 2, 4, 6, 8, 10), seeds=5, seconds=200, repeats=3)
+FULL = Effort((1, 2, 3, 5, 8), 8, (1, 5, 10, 15, 20), seeds=5, seconds=200, repeats=3)
 QUICK = Effort((1, 5), 1, (1, 2), seeds=1, seconds=30, repeats=1)
 
 
