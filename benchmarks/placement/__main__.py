@@ -9,7 +9,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from benchmarks.experiments.writing import claim_lines, failed, rich_tables
-from benchmarks.placement import figure, rewriting
+from benchmarks.placement import claims, figure, rewriting
 from benchmarks.placement.writing import (
     RESULTS,
     REWRITING,
@@ -51,7 +51,7 @@ def cluster(quick: bool, say: Callable[[str], None]) -> Record:
 
 def single_node(quick: bool, say: Callable[[str], None]) -> Record:
     found = rewriting.measure(rewriting.QUICK if quick else rewriting.FULL, say)
-    figures = rewriting.record(found, quick)
+    figures = claims.record(found, quick)
     if not quick:
         write_json(REWRITING, figures)
         draw_rewriting(figures)

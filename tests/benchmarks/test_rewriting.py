@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.measure import WrongAnswer
+from benchmarks.placement.claims import between, record, steady
 from benchmarks.placement.engine import (
     COLUMNS,
     Streams,
@@ -35,10 +36,7 @@ from benchmarks.placement.rewriting import (
     Effort,
     Figure,
     Measured,
-    between,
     measure,
-    record,
-    steady,
 )
 from benchmarks.placement.writing import (
     REWRITING_SECTION,
@@ -204,6 +202,8 @@ def test_supported_operators_and_throughput(figure: Figure) -> None:
     assert figure.gain("mix", 2) == pytest.approx(100)
     assert figure.faster("union", 2) == pytest.approx(25)
     assert figure.modeled("next", 5, 2) == pytest.approx(200)
+    # Of each seed two queries, each of two events per second, for two seconds.
+    assert figure.each("next", ISSUED) == pytest.approx(1e9 * 6 / (4 * 2 * 2))
 
 
 def test_claims_of_figures_that_are_as_in_the_paper(figure: Figure) -> None:
@@ -216,7 +216,7 @@ def test_claims_that_fail(figure: Figure) -> None:
     slow = query(1, 1.5, 2)
     changed = {**figure.queries, ("mix", 5, 0): (slow, slow)}
     other = replace(figure, queries=changed)
-    assert not steady(other).holds and "2 of the 24" in steady(other).detail
+    assert not steady(other).holds and "2 of the 36" in steady(other).detail
     assert not between(other).holds
 
 
