@@ -220,8 +220,17 @@ def test_claims_that_fail(figure: Figure) -> None:
     assert not between(other).holds
 
 
-def test_a_small_run_is_written(tmp_path: Path) -> None:
-    figures = record(measure(replace(TINY, sizes=(1, 5))), quick=True)
+def test_a_small_run_measures_every_way() -> None:
+    found = measure(replace(TINY, sizes=(2,), queries=1, seeds=1)).queries
+    assert [*found] == [(workload, 2, 0) for workload in WORKLOADS]
+    for (workload, _, _), (one,) in found.items():
+        ways = {ISSUED, REWRITTEN, ONE} if workload == "next" else {ISSUED, REWRITTEN}
+        assert one.timed.seconds.keys() == ways
+        assert one.cost[REWRITTEN] <= one.cost[ISSUED]
+
+
+def test_figures_are_written(figure: Figure, tmp_path: Path) -> None:
+    figures = record(figure, quick=True)
     assert {curve["figure"] for curve in figures["curves"]} == {9, 10}
     readme = tmp_path / "README.md"
     readme.write_text("before\n{}\n{}\nafter\n".format(*REWRITING_SECTION))
