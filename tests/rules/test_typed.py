@@ -225,10 +225,11 @@ def test_what_another_rule_of_the_name_has_found() -> None:
         PAIRS["high"].typed(found, FRAME, **TIMED)
 
 
-def test_columns_that_are_not_those_of_the_events() -> None:
+@pytest.mark.parametrize("type_", [pa.int64(), pa.float64(), pa.timestamp("us", "UTC")])
+def test_columns_that_are_not_those_of_the_events(type_: pa.DataType) -> None:
     found = PAIRS.match(FRAME, **TIMED)
-    days = FRAME.set_column(3, "at", pa.array([1, 2, 3, 4]))
-    with pytest.raises(cep.DataError, match=r"isn't int64: .*pass the events that it was found in"):
+    days = FRAME.set_column(3, "at", pa.nulls(FRAME.num_rows, type_))
+    with pytest.raises(cep.DataError, match=r"isn't .*: .*; pass the events that it was found in"):
         PAIRS["high"].typed(found, days, **TIMED)
 
 

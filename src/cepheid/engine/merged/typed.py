@@ -55,9 +55,9 @@ def _value(row: Any, name: str) -> Any:
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
-    if pa.types.is_float32(type_) or pa.types.is_float64(type_):
-        return pa.array(values, pa.string()).cast(type_)
     try:
+        if pa.types.is_float32(type_) or pa.types.is_float64(type_):
+            return pa.array(values, pa.string()).cast(type_)
         return pa.array(list(map(_reader(type_), values)), type_)
     except (ValueError, TypeError, ArithmeticError) as error:  # Arrow's errors are among them
         raise DataError(
