@@ -94,12 +94,6 @@ class Figure:
         ]
         return percent(*inverse)
 
-    def each(self, workload: Workload, way: str) -> float:
-        """Nanoseconds for an event of the cost model, over all queries of five operators."""
-        runs = self.own(workload, OPERATORS, max(self.effort.numbers))
-        costs = sum(query.cost[way] for run in runs for query in run)
-        return 1e9 * sum(spent(run, way) for run in runs) / (costs * self.effort.seconds)
-
 
 def spent(run: list[Measured], way: str) -> float:
     return sum(query.timed.seconds[way] for query in run)

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.measure import WrongAnswer
-from benchmarks.placement.claims import between, record, steady
+from benchmarks.placement.claims import between, dearest, record, steady, typical
 from benchmarks.placement.engine import (
     COLUMNS,
     Streams,
@@ -202,8 +202,12 @@ def test_supported_operators_and_throughput(figure: Figure) -> None:
     assert figure.gain("mix", 2) == pytest.approx(100)
     assert figure.faster("union", 2) == pytest.approx(25)
     assert figure.modeled("next", 5, 2) == pytest.approx(200)
-    # Of each seed two queries, each of two events per second, for two seconds.
-    assert figure.each("next", ISSUED) == pytest.approx(1e9 * 6 / (4 * 2 * 2))
+
+
+def test_what_a_few_queries_decide() -> None:
+    queries = [query(1, 0.5, 2)] * 6 + [query(1, 1, 1)] * 3 + [query(91, 1, 9)]
+    assert dearest(queries) == 0.91
+    assert typical(queries) == pytest.approx(100)
 
 
 def test_claims_of_figures_that_are_as_in_the_paper(figure: Figure) -> None:
