@@ -63,7 +63,11 @@ def draw_rewriting(figures: Record, path: Path = REWRITING_PLOT) -> None:
             ]
             for color, marker, curve in zip(COLORS, MARKERS, own, strict=False):
                 axes.plot(curve["x"], curve["y"], color=color, marker=marker, label=curve["way"])
-            axes.set_yscale("log")
+                axes.set_xticks(curve["x"])
+            if number == 10:
+                axes.set_yscale("log")
+            else:
+                axes.set_ylim(bottom=0)
             axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
             axes.set_title(f"figure {number}: {workload}", fontsize=9)
             axes.set_xlabel(x, fontsize=9)
