@@ -37,6 +37,7 @@ bench-stream: $(INSTALLED)
 bench-rules: $(INSTALLED)
 	$(BIN)/python -m benchmarks.rules
 	$(BIN)/python -m benchmarks.placement
+	$(BIN)/python -m benchmarks.placement rewriting
 
 experiments: $(INSTALLED)
 	$(BIN)/python -m benchmarks.experiments all

@@ -117,7 +117,7 @@ def test_columns_of_one_name_and_several_types() -> None:
     assert finding.template == "b"
     assert finding.render().splitlines() == [
         "b: the column `severity` is int64, but string in a",
-        "  what is carried under one name is of one type in all tables",
+        "  what is carried under one name is of one kind in all tables",
     ]
 
 
@@ -136,6 +136,80 @@ def test_a_column_without_values_fits_all() -> None:
     found = rules.match(events, time="ts", type="type").to_pylist()
     since = {row["rule"]: row["since"] for row in found}
     assert since == {"a-1": None, "b-1": date(2026, 1, 31), "c-1": None}
+
+
+EVENTS = pa.table({"ts": [1], "type": ["A"], "x": [5]})
+
+
+def carried(values: tuple[pa.Scalar, ...], column: str = "limit") -> tuple[list[Any], pa.DataType]:
+    """What matches have, if each value is carried by a table of its own."""
+    rules = cep.RuleSet()
+    for n, value in enumerate(values):
+        rows = pa.table({"low": [1], column: pa.array([value.as_py()], value.type)})
+        query = "PATTERN A a WHERE a.x > :low"
+        rules = rules | cep.RuleSet.from_template(f"t{n}", query, rows)
+    found = rules.match(EVENTS, time="ts", type="type").sort_by("rule")
+    return found[column].to_pylist(), found[column].type
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (pa.scalar(1, pa.int32()), pa.scalar(2, pa.int64()), pa.int64()),
+        (pa.scalar(1, pa.int64()), pa.scalar(2.5, pa.float64()), pa.float64()),
+        (pa.scalar(1.5, pa.float32()), pa.scalar(2, pa.int64()), pa.float64()),
+        (pa.scalar("a", pa.string()), pa.scalar("b", pa.large_string()), pa.large_string()),
+    ],
+)
+def test_numbers_and_texts_of_several_widths_are_one_column(
+    one: pa.Scalar, other: pa.Scalar, both: pa.DataType
+) -> None:
+    values = [one.as_py(), other.as_py()]
+    assert carried((one, other)) == (values, both)
+    assert carried((other, one)) == (values[::-1], both)
+
+
+def test_three_tables_have_the_widest_type() -> None:
+    values = pa.scalar(1, pa.int32()), pa.scalar(2, pa.int64()), pa.scalar(0.5)
+    assert carried(values) == ([1, 2, 0.5], pa.float64())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.scalar("a"), pa.scalar(b"b")),
+        (pa.scalar(date(2026, 1, 31)), pa.scalar(1)),
+        (pa.scalar(True), pa.scalar(1)),
+        (pa.scalar(["a"]), pa.scalar("a")),
+    ],
+)
+def test_kinds_that_do_not_fit_into_one_column(one: pa.Scalar, other: pa.Scalar) -> None:
+    with pytest.raises(cep.RuleSetError, match="the column `limit` is "):
+        carried((one, other))
+
+
+def test_an_integer_that_no_fraction_is_equal_to() -> None:
+    with pytest.raises(cep.DataError, match=r"under one name doesn't fit into one column: .*6393"):
+        carried((pa.scalar(2**53 + 5401), pa.scalar(0.5)))
+
+
+# ── rules that can't be run ──────────────────────────────────────────────────
+
+NESTED = "PATTERN (A a ; (B b ; C c)+ ; !D d ; E e)+ ; A f WITHIN 9"
+
+
+def test_a_rule_that_no_engine_runs_is_named() -> None:
+    rules = cep.RuleSet.of({"right": "PATTERN A a ; B b WITHIN 5", "deep": NESTED})
+    with pytest.raises(cep.UnsupportedError, match=r"^deep: a negation in a repeated group"):
+        rules.match(EVENTS, time="ts", type="type")
+
+
+def test_a_rule_that_a_forced_plan_does_not_fit_is_named() -> None:
+    query = "PATTERN A a -> B b WHERE b.x > :low WITHIN 5"
+    rows = {"rule": ["first", "second"], "low": [1, 2]}
+    rules = cep.RuleSet.from_template("pair", query, rows)
+    with pytest.raises(cep.PlanError, match=r"^first: the next sequence `->`"):
+        rules.match(EVENTS, time="ts", type="type", plan="(a c)")
 
 
 def test_a_parameter_may_have_another_type_elsewhere() -> None:

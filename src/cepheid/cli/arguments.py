@@ -54,6 +54,13 @@ QueryFile = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
+QueryOrRules = Annotated[
+    Path,
+    typer.Argument(
+        metavar="QUERY", exists=True, show_default=False,
+        help="The file with the query, or a folder of rules.",
+    ),
+]  # fmt: skip
 QueryFiles = Annotated[
     list[Path],
     typer.Argument(

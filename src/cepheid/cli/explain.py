@@ -1,7 +1,8 @@
-"""`cepheid explain`: how a query is run, and with --analyze, how it went."""
+"""`cepheid explain`: how a query or a set of rules is run, and with --analyze, how it went."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from cepheid.cli.files import Format
     from cepheid.explain import Explanation
     from cepheid.query import Query
+    from cepheid.rules import RuleSet
 
 
 class Form(StrEnum):
@@ -31,7 +33,7 @@ _SUFFIXES = {".txt": Form.TEXT, ".json": Form.JSON, ".svg": Form.SVG, ".html": F
 
 
 def explain(
-    query: arguments.QueryFile,
+    query: arguments.QueryOrRules,
     input: arguments.OptionalInputs = None,
     time: arguments.AssumedTime = "ts",
     type: arguments.TypeColumn = None,
@@ -70,19 +72,32 @@ def explain(
         cepheid explain stocks.cep --plan '((IBM Sun) (Oracle Google))'
 
         cepheid explain stocks.cep --stats rates.json --out plan.html
+
+    A folder is a set of rules, and so is a file with several queries, or with a
+    table of its parameters beside it. Of a set it is shown which rules share a
+    pass over the events, what they share in it, and which run alone and why. All
+    that is wrong with any of the rules is told instead, if something is.
+
+        cepheid explain rules/ --input cards.parquet --time ts --type kind
     """
     form = _form(format, out)
     if analyze and not input:
         raise typer.BadParameter("--analyze runs the query: say over what, --input events.parquet")
     from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import read_query
+    from cepheid.cli.queries import read_queries
+    from cepheid.rules import RuleSet
 
-    parsed = read_query(query)
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
-    data, options = _data(parsed, input, input_format, options, analyze)
-    written = _written(parsed.explain(data, options, analyze=analyze), form)
+    wanted = read_queries([query], options.params)
+    if isinstance(wanted, RuleSet):
+        _refuse_for_rules(analyze, form, input)
+        written = _rules(wanted, input or [], input_format, options, form)
+    else:
+        (parsed,) = wanted
+        data, options = _data(parsed, input, input_format, options, analyze)
+        written = _written(parsed.explain(data, options, analyze=analyze), form)
     if out is None:
         typer.echo(written)
     else:
@@ -130,3 +145,37 @@ def _written(explanation: Explanation, form: Form) -> str:
             return explanation.to_html()
         case _:
             assert_never(form)
+
+
+# ── rules ────────────────────────────────────────────────────────────────────
+
+
+def _refuse_for_rules(analyze: bool, form: Form, inputs: list[str] | None) -> None:
+    """A set has no columns that would fit all of its rules, no single plan to draw, and no run."""
+    if analyze:
+        raise typer.BadParameter("--analyze is for a query: `cepheid run` tells what rules find")
+    if form not in (Form.TEXT, Form.JSON):
+        raise typer.BadParameter(f"a set of rules is explained as text or json, not as {form}")
+    if not inputs:
+        raise typer.BadParameter(
+            "what rules share depends on the columns: say of what events, --input events.parquet"
+        )
+
+
+def _rules(
+    rules: RuleSet, inputs: list[str], format: Format | None, options: Options, form: Form
+) -> str:
+    """How the set is run; `RuleSetError` with all that is wrong with any of its rules."""
+    from cepheid.cli.inputs import EventFile
+    from cepheid.errors import RuleSetError
+
+    sources = arguments.parse_inputs(inputs, format)
+    schemas = {source.name or "": EventFile(source, options.time).schema for source in sources}
+    columns = schemas.get("", schemas)
+    findings = rules.check(columns, options)
+    if findings:
+        raise RuleSetError(findings)
+    explanation = rules.explain(columns, options)
+    if form is Form.JSON:
+        return json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False)
+    return str(explanation)

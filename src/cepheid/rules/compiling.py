@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
 from cepheid.engine.merged.paths import NoPath, path_of
-from cepheid.errors import DataError, QueryError
+from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
 from cepheid.language import ast
 from cepheid.language.walking import parameters, walk
 from cepheid.options import Options
@@ -124,10 +125,10 @@ def _carried(templates: tuple[Template, ...]) -> pa.Table:
         for template in templates
     ]
     try:
-        return pa.concat_tables(parts, promote_options="default").combine_chunks()
-    except pa.ArrowInvalid as error:
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(
-            f"tables of parameters carry columns of one name and several types: {error}"
+            f"what tables of parameters carry under one name doesn't fit into one column: {error}"
         ) from None
 
 
@@ -218,9 +219,19 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
         for row in candidate.rows.tolist():
             given = {**options.params, **template.values(row)}
             chosen = replace(options, params=given)
-            prepared = prepare(query.bind(columns, chosen), chosen)
+            with naming(template.names[row]):
+                prepared = prepare(query.bind(columns, chosen), chosen)
             one = Alone(query, given, prepared, candidate.rows, candidate.reason)
             returned = repr(prepared.query.outputs)
             _, rules = found.setdefault(f"{query_text(prepared.query)} {returned}", (one, []))
             rules.append(candidate.first + row)
     return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())
+
+
+@contextmanager
+def naming(rule: object) -> Iterator[None]:
+    """What can't be run is told with the name of the rule: of a query alone, that is plain."""
+    try:
+        yield
+    except (UnsupportedError, PlanError) as error:
+        raise type(error)(f"{rule}: {error}") from None

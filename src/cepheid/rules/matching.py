@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from cepheid import local
 from cepheid.engine.clock import times
-from cepheid.engine.merged.found import found_rows, found_schema
+from cepheid.engine.merged.found import RULE, found_rows, found_schema
 from cepheid.engine.merged.group import matches
 from cepheid.engine.order import sorted_by
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules.checking import columns_of
-from cepheid.rules.compiling import Compiled, compile_rules
+from cepheid.rules.compiling import Compiled, compile_rules, naming
 from cepheid.rules.streaming import match_stream
 from cepheid.rules.template import Template
 from cepheid.schemas import bind_streams
@@ -69,7 +69,8 @@ def run(
             rows = sorted_by(table.select(group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, local.slices(rows), options.jit)
         for one in compiled.alone:
-            _, batches = local.run(one.prepared, table, options)
+            with naming(compiled.rules[RULE][one.rules[0]]):
+                _, batches = local.run(one.prepared, table, options)
             for batch in batches:
                 every = np.repeat(np.arange(batch.num_rows), len(one.rules))
                 numbers = np.tile(one.rules, batch.num_rows)

@@ -44,6 +44,16 @@ class Rule:
         given = {**chosen.params, **self.params}
         return self.query.match(data, replace(chosen, params=given))
 
+    def typed(self, found: Any, data: Any, options: Options | None = None, **named: Any) -> Any:
+        """What `match` returns, taken from what a set of rules has `found` with this one in it, so
+        that nothing is run again. Of the data only the columns are looked at: a schema will do.
+        """
+        from cepheid.rules.typed import typed_frame
+
+        chosen = options_of(options, named)
+        given = {**chosen.params, **self.params}
+        return typed_frame(self.name, self.query, found, data, replace(chosen, params=given))
+
 
 @dataclass(frozen=True, eq=False)
 class Template:
@@ -229,13 +239,32 @@ def clashes(templates: Iterable[Template]) -> Iterator[Finding]:
         for field in template.carried_schema:
             if pa.types.is_null(field.type):
                 continue
-            known, other = first.setdefault(field.name, (field.type, template))
-            if known != field.type:
+            known, other = first.get(field.name, (field.type, template))
+            joined = _unified(known, field.type)
+            if joined is not None:
+                first[field.name] = joined, other
+            else:
                 message = (
                     f"the column `{field.name}` is {field.type}, but {known} in {other.origin}"
                 )
-                hint = "what is carried under one name is of one type in all tables"
+                hint = "what is carried under one name is of one kind in all tables"
                 yield _of_table(template, message, hint)
+
+
+def _unified(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type of a column that holds values of both: of numbers, of times, of texts of any width.
+    Arrow would also make bytes of texts, which nobody wants to read."""
+    if _is_bytes(one) != _is_bytes(other):
+        return None
+    schemas = [pa.schema({"": type_}) for type_ in (one, other)]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowTypeError:
+        return None
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
 
 
 def _bad_names(template: Template) -> Iterator[Finding]:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
-from cepheid.engine.merged.found import found_rows
+from cepheid.engine.merged.found import MATCH, RULE, found_rows
 from cepheid.engine.merged.group import Group, matches, necessary
+from cepheid.engine.merged.typed import typed
+from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.schemas import bind_streams
@@ -88,6 +90,17 @@ def as_found(
             yield found_rows(rules, own, batch.take(every), schema)
 
     return _mapped(found, run, schema)
+
+
+def typed_of(found: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
+    """The matches of a rule in those of all, as columns of their own types."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield typed(batch, schema)
+
+    own = found.filter(named(RULE) == rule).select(*map(named, (MATCH, MATCH_START, MATCH_END)))
+    return _mapped(own, run, schema)
 
 
 def _mapped(rows: DataFrame, run: Mapped, schema: pa.Schema) -> DataFrame:
