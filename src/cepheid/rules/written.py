@@ -23,7 +23,7 @@ Frame: TypeAlias = tuple[str, tuple[str, ...], str]
 
 _NAME = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b)[^\W\d]\w*"
 _NUMBER = r"-?[0-9]{1,15}(?:\.[0-9]{1,25})?"
-_ODD = ('"', "`", ":", "--", "/*", *(f".{space}" for space in " \t\n"), *" .|\t.|\n.".split("|"))
+_ODD = ('"', "`", ":", "--", "/*", ". ", ".\t", ".\n", " .", "\t.", "\n.")
 _QUERY = re.compile(rf"\s*(?:INTO\s+({_NAME})\s+)?(PATTERN\s.*)", re.IGNORECASE | re.DOTALL)
 _WHERE = re.compile(r"\s(?<!\bAS\s)WHERE\s")
 _CLAUSE = re.compile(rf"(?:[^\w.\[]|(\d))(?=(?:{'|'.join(CLAUSES)})\b)")
