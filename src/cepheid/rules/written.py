@@ -62,6 +62,11 @@ class Written:
     frame: Frame
     conditions: tuple[Condition, ...] = ()
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        """What plain conditions read."""
+        return frozenset(c.form.split(" ")[0].partition(".")[2] for c in self.conditions)
+
     def text(self, conditions: Iterable[str]) -> str:
         """The frame with other conditions."""
         head, others, tail = self.frame
