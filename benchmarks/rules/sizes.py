@@ -24,7 +24,7 @@ from benchmarks.rules.running import SEED
 from cepheid.workloads import cayuga
 
 RULES, START = 100_000, 1_000
-WRITTEN = (1_000, 10_000)
+WRITTEN = (1_000, 100_000)
 EVENTS = 1_000
 
 
@@ -108,14 +108,15 @@ def verdicts(found: Mapping[str, Record]) -> Iterator[Verdict]:
             else:
                 text = f"{figures['rules']:,} written queries load and compile at that pace"
                 detail = f"{seconds:.1f} s, {rate:,.0f} a second"
-                yield Verdict(text, rate >= RULES / 60, detail)
+                yield Verdict(text, rate >= RULES / 60, detail, figures["rules"] >= RULES)
     resident = found["memory"]["resident"]
     yield Verdict(
         "an idle rule takes at most 2 KB", resident <= 2_048, f"{resident:,.0f} bytes", True
     )
-    seconds = found["start"]["seconds"]
-    text = f"cold start of {START:,} rules and {EVENTS:,} events in 10 s"
-    yield Verdict(text, seconds <= 10, f"{seconds:.1f} s", must=True)
+    for name, others in (("start", ""), ("start without kernels", ", no kernel on the disk,")):
+        seconds = found[name]["seconds"]
+        text = f"cold start of {START:,} rules{others} and {EVENTS:,} events in 10 s"
+        yield Verdict(text, seconds <= 10, f"{seconds:.1f} s", must=not others)
 
 
 def record(found: Mapping[str, Record], quick: bool) -> Record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar, overload
 
 import pyarrow as pa
@@ -28,7 +29,8 @@ Data = TypeVar("Data")
 @dataclass(frozen=True)
 class Query:
     """A parsed query: immutable, picklable, reusable on any data. `name`, `line` and `column` are
-    where its text begins, as messages tell it.
+    where its text begins, as messages tell it. A text that is `known` to be a query is parsed when
+    it is looked at.
 
     >>> query = Query("PATTERN A a ; B b WHERE a.id = b.id WITHIN 10 RETURN a.id")
     >>> print(query)
@@ -42,10 +44,16 @@ class Query:
     name: str = "query"
     line: int = field(default=1, repr=False, compare=False, kw_only=True)
     column: int = field(default=1, repr=False, compare=False, kw_only=True)
-    syntax: ast.Query = field(init=False, repr=False, compare=False)
+    known: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "syntax", parse_source(self.source))
+        if not self.known:
+            self.__dict__["syntax"] = parse_source(self.source)
+
+    @cached_property
+    def syntax(self) -> ast.Query:
+        """What the text says."""
+        return parse_source(self.source)
 
     def __str__(self) -> str:
         return render(self.syntax)

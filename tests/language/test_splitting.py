@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cepheid.errors import QueryError
 from cepheid.language import Source, ast, parse_source, render
 from cepheid.language.splitting import split_at_lines, split_queries
+from cepheid.language.words import scan
 from tests.language import strategies
 
 
@@ -47,6 +48,38 @@ def test_an_into_that_begins_no_query(text: str) -> None:
     parse_source(Source(text))
     assert texts(text) == [text]
     assert texts(f"{text}\nINTO next PATTERN B") == [text, "INTO next PATTERN B"]
+
+
+def by_words(whole: str) -> list[str]:
+    """Word by word, as it is defined."""
+    words = list(scan(whole))
+    upper = [word[0].upper() for word in words]
+    begins = [
+        i
+        for i in range(len(words))
+        if i == 0
+        or (
+            upper[i] == "INTO"
+            and upper[i - 1] not in (".", "[")
+            and (upper[i - 1] != "AS" or upper[i + 2 : i + 3] == ["PATTERN"])
+        )
+    ]
+    ends = [*begins[1:], len(words)]
+    pairs = zip(begins, ends, strict=True) if words else ()
+    return [whole[words[i].start() : words[j - 1].end()] for i, j in pairs] or [whole]
+
+
+PIECES = (
+    *("INTO", "into", "a", "PATTERN", "AS", "as", ".", "[", "]", "'", '"', "`", "--", "\n", " "),
+    *("/*", "*/", "5", "1.5", "1e3", ":", "-", "/", "x9", "é", "''", "a.into", "INTO b PATTERN"),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from([*PIECES, *(f"{piece} " for piece in PIECES)]), max_size=14))
+def test_texts_are_split_as_if_word_by_word(pieces: list[str]) -> None:
+    whole = "".join(pieces)
+    assert texts(whole) == by_words(whole)
 
 
 def test_as_may_be_a_name_itself() -> None:

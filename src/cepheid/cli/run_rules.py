@@ -22,6 +22,7 @@ from cepheid.language import ast
 from cepheid.language.walking import walk
 from cepheid.options import Options
 from cepheid.rules import RuleSet, Template
+from cepheid.rules.written import Frame
 
 
 def run_rules_here(
@@ -66,7 +67,13 @@ def refuse_wrong(rules: RuleSet, data: Any, options: Options, target: Target) ->
 def columns_read(templates: Iterable[Template], columns: pa.Schema, options: Options) -> list[str]:
     """The columns of the events that some query may read; all, if one returns whole events."""
     read = {options.time, options.type, options.tie, options.start}
+    frames: set[Frame] = set()
     for template in templates:
+        if template.written is not None:
+            read.update(template.written.attributes)
+            if template.written.frame in frames:
+                continue
+            frames.add(template.written.frame)
         query = template.query.syntax
         if not query.returns or any(map(_is_whole, query.returns)):
             return list(columns.names)

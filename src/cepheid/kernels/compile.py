@@ -28,7 +28,8 @@ import math
 import numpy as np
 from numba import njit
 
-jit = njit(cache=True, nogil=True, error_model='numpy')
+jit = njit(cache=True, nogil=True, error_model='numpy', no_cfunc_wrapper=True)
+inner = njit(error_model='numpy', no_cpython_wrapper=True, no_cfunc_wrapper=True)
 u = np.uint64
 """
 _PLAIN = """\
@@ -39,6 +40,9 @@ import numpy as np
 
 def jit(function):
     return function
+
+
+inner = jit
 """
 
 # Binary searches: the number of leading values below (or at most) x among the first n. The least

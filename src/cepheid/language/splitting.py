@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
 from cepheid.language.diagnostics import Source
 from cepheid.language.words import scan
 
 _LINE = re.compile(r"^[ \t]*(INTO)\b", re.IGNORECASE | re.MULTILINE)
+_MARKS = re.compile(
+    r"""
+    (?=[-/'"`i])  # most characters are nothing
+    (?:
+    (?P<comment> --[^\n]* | /\*(?:.|\n)*?\*/ )
+  | (?P<quoted>  '(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)+` )
+  | (?<![^\W\d]) (?P<into> INTO)\b
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What may begin a query, and what hides it: a long text has few of them, and very many words."""
 
 
 def split_queries(source: Source) -> tuple[Source, ...]:
@@ -24,12 +36,22 @@ def split_queries(source: Source) -> tuple[Source, ...]:
     >>> [(query.text[:6], query.line) for query in split_queries(Source(text))]
     [('INTO a', 2), ('INTO b', 3)]
     """
-    words = list(scan(source.text))
-    if not words:
+    text = source.text
+    first = next(scan(text), None)
+    if first is None:
         return (source,)
-    begins = [i for i in range(len(words)) if i == 0 or _begins(words, i)]
-    pieces = [words[begin:end] for begin, end in pairwise([*begins, len(words)])]
-    return _pieces(source, [(piece[0].start(), piece[-1].end()) for piece in pieces])
+    begins, ends, comments = [first.start()], list[int](), list[tuple[int, int]]()
+    for mark in _MARKS.finditer(text):
+        at = mark.start()
+        if mark.lastgroup == "comment":
+            comments.append(mark.span())
+        elif mark.lastgroup == "into" and at > begins[0]:
+            end = _end_of_words(text, at, comments)
+            if _begins(text, at, end):
+                begins.append(at)
+                ends.append(end)
+    ends.append(_end_of_words(text, len(text), comments))
+    return _pieces(source, zip(begins, ends, strict=True))
 
 
 def split_at_lines(source: Source) -> tuple[Source, ...]:
@@ -52,13 +74,36 @@ def spans_a_line_with_into(text: str) -> bool:
     )
 
 
-def _begins(words: Sequence[re.Match[str]], i: int) -> bool:
-    """Whether a query begins with the word."""
-    if words[i][0].upper() != "INTO" or words[i - 1][0] in (".", "["):
+def _begins(text: str, at: int, before: int) -> bool:
+    """Whether a query begins with the INTO at this place; the word before it ends at `before`."""
+    if not _is_word(text, at, "INTO") or text[before - 1] in ".[":
         return False
     # After AS it is a name, if that isn't one itself: `PATTERN A as INTO b PATTERN …`.
-    follows = [word[0].upper() for word in words[i + 1 : i + 3]]
-    return words[i - 1][0].upper() != "AS" or follows[1:] == ["PATTERN"]
+    follows = [word[0].upper() for word in islice(scan(text, at), 3)]
+    return not _is_word(text, before - 2, "AS") or follows[2:] == ["PATTERN"]
+
+
+def _is_word(text: str, at: int, keyword: str) -> bool:
+    """Whether a word that begins at this place begins with the keyword. It may stand right after a
+    number, but not after letters, or a colon."""
+    end = at + len(keyword)
+    if at < 0 or text[at:end].upper() != keyword:
+        return False
+    begin = at
+    while begin and (text[begin - 1].isalnum() or text[begin - 1] in "_:"):
+        begin -= 1
+    return any(begin + word.start() == at for word in scan(text[begin:end]))
+
+
+def _end_of_words(text: str, end: int, comments: Sequence[tuple[int, int]]) -> int:
+    """Where the last word before this place ends; the comments are those before it."""
+    for begin, close in chain(reversed(comments), ((0, 0),)):
+        while end and text[end - 1].isspace():
+            end -= 1
+        if close < end or not end:
+            break
+        end = begin
+    return end
 
 
 def _pieces(source: Source, spans: Iterable[tuple[int, int]]) -> tuple[Source, ...]:

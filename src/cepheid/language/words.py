@@ -45,6 +45,6 @@ def words_of(text: str) -> list[Word]:
     return [Word(m.lastgroup or "", m[0], Span(*m.span())) for m in scan(text)]
 
 
-def scan(text: str) -> Iterator[re.Match[str]]:
+def scan(text: str, begin: int = 0) -> Iterator[re.Match[str]]:
     """The same for a long text: a match for each word, its kind the last group."""
-    return (found for found in _WORDS.finditer(text) if found.lastgroup != "space")
+    return (found for found in _WORDS.finditer(text, begin) if found.lastgroup != "space")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cepheid.algebra.expressions import Attribute, Call, Expr, transform
+from cepheid.algebra.expressions import Attribute, Call, Expr, Varying, transform, walk
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.structure import Structure, structure
 from cepheid.rewrites.claims import Among, Claim, Compared, claim_of, implies
@@ -38,6 +38,27 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
             if not _implied(told, query):
                 return replace(query, where=(*query.where, classify(told, query)))
     return None
+
+
+def spread(query: BoundQuery) -> BoundQuery:
+    """The same for conditions with parameters that vary, of which nothing can be concluded: each is
+    told of every attribute that equals its own, whatever else is known."""
+    known = structure(query.pattern)
+    where = list(query.where)
+    for conjunct in query.where:
+        read = {node for node in walk(conjunct.expression) if isinstance(node, Attribute)}
+        varies = any(isinstance(node, Varying) for node in walk(conjunct.expression))
+        if conjunct.role is not Role.CLASS or not varies or len(read) != 1:
+            continue
+        (source,) = read
+        variable = query.variables[source.variable]
+        if variable.kind is not Kind.SINGLE or variable.negation is not None:
+            continue
+        for target in _equal_to(source, query, known):
+            told = classify(_about(conjunct.expression, source, target), query)
+            if target.type is source.type and told.expression not in [c.expression for c in where]:
+                where.append(told)
+    return replace(query, where=tuple(where))
 
 
 def _source(conjunct: Conjunct, query: BoundQuery) -> Attribute | None:

@@ -30,6 +30,7 @@ from cepheid.options import Options
 from cepheid.query import is_spark
 from cepheid.rules.classes import MOST, Classes, Part, amounts, moments, parts, sizes
 from cepheid.rules.findings import Finding
+from cepheid.rules.lifting import Lifted, lifted
 from cepheid.rules.naming import resubscriptions
 from cepheid.rules.template import Template
 from cepheid.schemas import assumed, attribute_type, bind_schema, bind_streams
@@ -46,9 +47,24 @@ def check(templates: Iterable[Template], columns: Columns, options: Options) -> 
     schema = None if columns is None else _schema(columns, options)
     if schema is not None:
         yield from resubscriptions(templates, schema)
-    for template in templates:
+
+    def found(template: Template) -> Iterator[Finding]:
         fitting = schema or bind_schema(assumed_columns(template, options), options)
-        yield from _Check(template, fitting).findings()
+        return _Check(template, fitting).findings()
+
+    right = {place for one in lifted(templates) for place in _without(one, found(one.template))}
+    for place, template in enumerate(templates):
+        if place not in right:
+            yield from found(template)
+
+
+def _without(one: Lifted, findings: Iterable[Finding]) -> Iterator[int]:
+    """The written rules with which nothing is wrong; what is wrong with others, and where, is told
+    by their own texts."""
+    wrong: set[int] = set()
+    for finding in findings:
+        wrong.update(finding.rows or range(1, len(one.places) + 1))
+    return (place for row, place in enumerate(one.places, 1) if row not in wrong)
 
 
 def count_wrong(templates: Iterable[Template], findings: Collection[Finding]) -> int:

@@ -34,6 +34,8 @@ from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
 from cepheid.query import Query
 from cepheid.rewrites import rewrite
+from cepheid.rewrites.constants import spread
+from cepheid.rules.lifting import lifted
 from cepheid.rules.template import Template
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -63,14 +65,26 @@ class Compiled:
 
 
 @dataclass(frozen=True)
+class _Unit:
+    """A template, and the numbers of its rules among all; `parts` are those that it was made of."""
+
+    template: Template
+    numbers: Ints
+    parts: tuple[_Unit, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Candidate:
     """Rules that might become a branch; `rows` are their places in the template."""
 
-    template: Template
+    unit: _Unit
     rows: Ints
-    first: int
     branch: Branch | None
     reason: str
+
+    @property
+    def numbers(self) -> Ints:
+        return self.unit.numbers[self.rows]
 
 
 def compile_rules(
@@ -80,11 +94,45 @@ def compile_rules(
 
     With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
     """
-    candidates: list[_Candidate] = []
-    first = 0
-    for template in templates:
-        candidates += _candidates(template, first, columns, options)
-        first += len(template)
+    candidates = [c for one in _units(templates) for c in _candidates(one, columns, options)]
+    while True:
+        groups, rest = _merged(candidates, by_key)
+        if not any(c.unit.parts for c in rest):
+            return Compiled(_carried(templates), groups, _alone(rest, columns, options))
+        apart = {id(c.unit) for c in rest}
+        candidates = [
+            new
+            for old in candidates
+            for new in (
+                [c for one in old.unit.parts for c in _candidates(one, columns, options)]
+                if id(old.unit) in apart and old.unit.parts
+                else (old,)
+            )
+        ]
+
+
+def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
+    """The templates, and one for all those that only differ in plain conditions."""
+    begins = np.cumsum([0, *map(len, templates)])
+    each = [
+        _Unit(template, begin + np.arange(len(template)))
+        for template, begin in zip(templates, begins[:-1], strict=True)
+    ]
+    together = {one.places[0]: one for one in lifted(templates)}
+    taken = {place for one in together.values() for place in one.places}
+    for place, unit in enumerate(each):
+        if place in together:
+            one = together[place]
+            parts = tuple(each[place] for place in one.places)
+            yield _Unit(one.template, begins[list(one.places)], parts)
+        elif place not in taken:
+            yield unit
+
+
+def _merged(
+    candidates: list[_Candidate], by_key: bool
+) -> tuple[tuple[Group, ...], list[_Candidate]]:
+    """What runs together, and what can't."""
     rest = [c for c in candidates if c.branch is None]
     groups: list[Group] = []
     for key, members in _by_key(candidates) if by_key else [(None, candidates)]:
@@ -92,9 +140,9 @@ def compile_rules(
         merged, refused = merge([branch for _, branch in own])
         if merged is not None:
             kept = [c for n, (c, _) in enumerate(own) if n not in refused]
-            groups.append(Group(merged, tuple(c.first + c.rows for c in kept), key))
+            groups.append(Group(merged, tuple(c.numbers for c in kept), key))
         rest += [replace(own[n][0], reason=reason) for n, reason in refused.items()]
-    return Compiled(_carried(templates), tuple(groups), _alone(rest, columns, options))
+    return tuple(groups), rest
 
 
 def _by_key(candidates: list[_Candidate]) -> Iterator[tuple[str | None, list[_Candidate]]]:
@@ -135,21 +183,22 @@ def _carried(templates: tuple[Template, ...]) -> pa.Table:
 # ── together ─────────────────────────────────────────────────────────────────
 
 
-def _candidates(
-    template: Template, first: int, columns: Columns, options: Options
-) -> Iterator[_Candidate]:
+def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Candidate]:
+    template = unit.template
     for rows, fixed in _groups(template):
         given = {**options.params, **fixed, **_varying(template, rows, fixed)}
         try:
             query = template.query.bind(columns, replace(options, params=given))
-            if not any(isinstance(value, Varying) for value in given.values()):
+            if any(isinstance(value, Varying) for value in given.values()):
+                query = spread(query)
+            else:
                 query = rewrite(query, without=options.without).query
             branch = _branch(template, rows, query)
         except (NoPath, QueryError) as reason:
             text = reason.args[0] if isinstance(reason, NoPath) else "its parameters can't vary"
-            yield _Candidate(template, rows, first, None, text)
+            yield _Candidate(unit, rows, None, text)
         else:
-            yield _Candidate(template, rows, first, branch, "")
+            yield _Candidate(unit, rows, branch, "")
 
 
 def _branch(template: Template, rows: Ints, query: BoundQuery) -> Branch:
@@ -215,7 +264,8 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
     """Each distinct query once, whatever it is called."""
     found: dict[str, tuple[Alone, list[int]]] = {}
     for candidate in candidates:
-        query, template = candidate.template.query, candidate.template
+        template = candidate.unit.template
+        query = template.query
         for row in candidate.rows.tolist():
             given = {**options.params, **template.values(row)}
             chosen = replace(options, params=given)
@@ -224,7 +274,7 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
             one = Alone(query, given, prepared, candidate.rows, candidate.reason)
             returned = repr(prepared.query.outputs)
             _, rules = found.setdefault(f"{query_text(prepared.query)} {returned}", (one, []))
-            rules.append(candidate.first + row)
+            rules.append(int(candidate.unit.numbers[row]))
     return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())
 
 

@@ -3,7 +3,7 @@ another rule reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -118,14 +118,14 @@ def resubscriptions(
     A bare name in a pattern is the type of an event if events have types, and else an alias: those
     are told if the schema is given, and all others if not.
     """
-    labels = {t.query.syntax.into: t for t in templates if t.query.syntax.into is not None}
+    labels = {t.label: t for t in templates if t.label is not None}
     if schema is not None:
         typed = schema.type is not None or schema.streams is not None
         labels = {n: t for n, t in labels.items() if typed and n not in (schema.streams or ())}
-    for template in templates if labels else ():
+    for template in _readers(templates, labels.keys(), schema is not None) if labels else ():
         source = template.query.source
         for name, place in _read(template.query.syntax, source, bare=schema is not None):
-            if name in labels and name != template.query.syntax.into:
+            if name in labels and name != template.label:
                 other = labels[name].query
                 message = (
                     f"rules of a set read events only, and `{name}` is what the query at "
@@ -133,6 +133,21 @@ def resubscriptions(
                 )
                 found = Diagnostic("CEP201", message, place, source, _INSTEAD)
                 yield of_diagnostic(found, template.name)
+
+
+def _readers(
+    templates: Sequence[Template], labels: Collection[str], bare: bool
+) -> Iterator[Template]:
+    """Those that name one of the labels. Queries with the same frame name the same."""
+    known: dict[object, bool] = {}
+    for template in templates:
+        frame = id(template) if template.written is None else template.written.frame
+        if frame not in known:
+            query = template.query
+            names = (name for name, _ in _read(query.syntax, query.source, bare))
+            known[frame] = any(name in labels for name in names)
+        if known[frame]:
+            yield template
 
 
 def _read(query: ast.Query, source: Source, bare: bool) -> Iterator[tuple[str, ast.Span]]:
@@ -149,7 +164,7 @@ def _read(query: ast.Query, source: Source, bare: bool) -> Iterator[tuple[str, a
 
 def _of_query(template: Template, message: str) -> Finding:
     query, hint = template.query, "give it a name of its own"
-    if query.syntax.into != template.name:
+    if template.label != template.name:
         hint = "begin it with INTO and a name of its own"
         return Finding(query.name, message, hint, (), template.name)
     place = place_of(template.name, query.syntax, Findings(query.source), "INTO")

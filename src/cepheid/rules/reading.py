@@ -23,6 +23,7 @@ from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.naming import duplicates, first_of_each_name, resubscriptions
 from cepheid.rules.rows import TABLES, read_rows
 from cepheid.rules.template import Template, clashes, problems
+from cepheid.rules.written import Frame, written
 
 QUERIES = ".cep"
 NO_PARAMETERS: Mapping[str, object] = {}
@@ -94,30 +95,42 @@ def _templates(file: Path, findings: list[Finding]) -> list[Template]:
         findings.append(Finding(str(file), f"the file can't be read: {reason}"))
         return []
     pieces = split_queries(source)
-    queries, wrong = _parsed(pieces)
+    read, wrong = parsed((file.stem, piece) for piece in pieces)
     if wrong and any(spans_a_line_with_into(piece.text) for piece in pieces):
         pieces = split_at_lines(source)
-        queries, wrong = _parsed(pieces)
+        read, wrong = parsed((file.stem, piece) for piece in pieces)
     findings.extend(wrong)
     templates = []
-    for query in queries:
-        if query.syntax.into is None and len(pieces) > 1:
-            message = f"line {query.line}: this query has no name"
+    for template in read:
+        if template.label is None and len(pieces) > 1:
+            message = f"line {template.query.line}: this query has no name"
             hint = "a file has several queries if each begins with INTO and a name"
             findings.append(Finding(str(file), message, hint))
         else:
-            templates.append(Template(query.syntax.into or file.stem, query))
+            templates.append(replace(template, name=template.label or file.stem, origin=""))
     return templates
 
 
-def _parsed(pieces: Sequence[Source]) -> tuple[list[Query], list[Finding]]:
-    queries, findings = list[Query](), list[Finding]()
-    for piece in pieces:
+def parsed(texts: Iterable[tuple[str, Source]]) -> tuple[list[Template], list[Finding]]:
+    """A template for each text that is a query, by these names. Of those that only differ in their
+    label and in plain conditions, one is parsed; if that is no query, each of them is, since
+    findings have places."""
+    templates, findings = list[Template](), list[Finding]()
+    frames: dict[Frame, Frame] = {}
+    for name, source in texts:
+        apart = written(source.text)
+        frame = None if apart is None else frames.get(apart.frame)
+        at = {"line": source.line, "column": source.column}
         try:
-            queries.append(Query(piece.text, piece.name, line=piece.line, column=piece.column))
+            query = Query(source.text, source.name, **at, known=frame is not None)
         except QueryError as error:
             findings.extend(of_query(error))
-    return queries, findings
+            continue
+        if apart is not None:
+            kept = frames.setdefault(apart.frame, apart.frame)
+            apart = replace(apart, frame=kept)
+        templates.append(Template(name, query, written=apart))
+    return templates, findings
 
 
 # ── tables ───────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.errors import QueryError, RuleSetError
+from cepheid.language.diagnostics import Source
 from cepheid.options import Options
 from cepheid.query import Query, is_spark, options_of
 from cepheid.rules import reading
@@ -75,12 +76,8 @@ class RuleSet(Mapping[str, Rule]):
         >>> RuleSet.of({"pair": "PATTERN A a ; B b WITHIN 5"})
         RuleSet(1 rule: pair)
         """
-        templates, findings = list[Template](), list[Finding]()
-        for name, query in queries.items():
-            try:
-                templates.append(Template(name, _named(query, name)))
-            except QueryError as error:
-                findings.extend(of_query(error))
+        texts = ((name, _source(query, name)) for name, query in queries.items())
+        templates, findings = reading.parsed(texts)
         loaded = reading.gathered(reading.with_params(templates, params), findings)
         if loaded.findings:
             raise RuleSetError(loaded.findings)
@@ -250,6 +247,10 @@ class RuleSet(Mapping[str, Rule]):
         assumed = {} if options or data is not None else {"time": "ts", "type": "type"}
         chosen = options_of(options, {**assumed, **named})
         return tuple(check(self.templates, columns_of(data), chosen))
+
+
+def _source(query: str | Query, name: str) -> Source:
+    return Source(query, name) if isinstance(query, str) else _named(query, name).source
 
 
 def _named(query: str | Query, name: str) -> Query:

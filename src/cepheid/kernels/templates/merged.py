@@ -9,7 +9,7 @@ NODE, PARENT, ROW, START, POSITION, LINK, ENDED, HASH, WIDTH = 0, 1, 2, 3, 4, 5,
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
-@jit
+@inner
 def mixed(seed, value):
     # Never beyond 63 bits, so that plain Python comes to the same.
     h = ((seed ^ (value & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF
@@ -18,10 +18,21 @@ def mixed(seed, value):
     return h ^ (h >> 15) ^ ((value >> 62) & 3)
 
 
-@jit
+@inner
 def longer(values):
+    # Loops: to assign a slice, Numba compiles texts of errors for seconds.
     more = np.empty(2 * values.shape[0], np.int64)
-    more[: values.shape[0]] = values
+    for i in range(values.shape[0]):
+        more[u(i)] = values[u(i)]
+    return more
+
+
+@inner
+def taller(values):
+    more = np.empty((2 * values.shape[0], values.shape[1]), np.int64)
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            more[u(i), u(k)] = values[u(i), u(k)]
     return more
 """
 
@@ -44,7 +55,7 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
     n = 0
     for row in range(cells.shape[0]):
         for kind in range(kinds.shape[0] - 1):
-            h = mixed(0, kind)
+            h = mixed(int(0), kind)  # else Numba compiles it for that 0, too
             complete = True
             for k in range(kinds[u(kind)], kinds[u(kind + 1)]):
                 column = kind_columns[u(k)]
@@ -89,7 +100,7 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
 """The predicates that each row satisfies: where each row's begin, and all of them."""
 
 _LINKS = """
-@jit
+@inner
 def linked(pool, i, row, cells, known, base, depth, begin, end, links):
     # Whether the event at hand agrees with those that the instance has bound.
     for at in range(begin, end, 4):
@@ -118,10 +129,10 @@ def linked(pool, i, row, cells, known, base, depth, begin, end, links):
     return True
 
 
-@jit
+@inner
 def asked(seed, row, cells, known, begin, end, columns):
     # The hash of what is looked for in an index of instances; -1 if NULL is.
-    h = mixed(1, seed)
+    h = mixed(int(1), seed)
     for k in range(begin, end):
         if not known[row, columns[k]]:
             return -1
@@ -129,7 +140,7 @@ def asked(seed, row, cells, known, begin, end, columns):
     return h
 
 
-@jit
+@inner
 def over(pool, i, here, now, reach, restless):
     # Whether it will never go on.
     node = pool[u(i), NODE]
@@ -137,9 +148,11 @@ def over(pool, i, here, now, reach, restless):
             or (restless[u(node)] and pool[u(i), POSITION] < here - 1))
 
 
-@jit
+@inner
 def relinked(pool, n, size):
-    heads = np.full(size, -1, np.int64)
+    heads = np.empty(size, np.int64)
+    for slot in range(size):
+        heads[u(slot)] = -1
     for i in range(n):
         if pool[u(i), HASH] >= 0:
             slot = pool[u(i), HASH] & (size - 1)
@@ -148,7 +161,7 @@ def relinked(pool, n, size):
     return heads
 
 
-@jit
+@inner
 def compacted(pool, n, here, now, reach, restless, active):
     # What can't go on is dropped, unless an instance that can has grown out of it.
     kept = np.zeros(n, np.int64)
@@ -161,7 +174,7 @@ def compacted(pool, n, here, now, reach, restless, active):
             while j >= 0 and not kept[u(j)]:
                 kept[u(j)] = 1
                 j = pool[u(j), PARENT]
-    m = 0
+    m = int(0)
     for i in range(n):
         if kept[u(i)]:
             for k in range(WIDTH):
@@ -248,9 +261,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                     if usable and rules[u(node)] < rules[u(node + 1)]:
                         if m == out_nodes.shape[0]:
                             out_nodes = longer(out_nodes)
-                            more = np.empty((2 * m, steps), np.int64)
-                            more[:m] = out_rows
-                            out_rows = more
+                            out_rows = taller(out_rows)
                         out_nodes[u(m)] = node
                         out_rows[u(m), u(depth[u(node)])] = row + base
                         j = i
@@ -260,9 +271,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                         m += 1
                     elif usable:
                         if n == pool.shape[0]:
-                            more = np.empty((2 * n, WIDTH), np.int64)
-                            more[:n] = pool
-                            pool = more
+                            pool = taller(pool)
                             heads = relinked(pool, n, 4 * n)
                             if before:
                                 slot = h & (heads.shape[0] - 1)
@@ -273,7 +282,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                         pool[u(n), START] = now if i < 0 else pool[u(i), START]
                         pool[u(n), POSITION] = here
                         pool[u(n), ENDED] = HIGHEST
-                        g = mixed(1, node)
+                        g = mixed(int(1), node)
                         key = node_key[u(node)]
                         for k in range(keys[u(key)], keys[u(key + 1)], 2):
                             j = n
