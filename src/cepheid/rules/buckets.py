@@ -1,12 +1,11 @@
-"""Rules for the buckets of a stream: which pass over the events each belongs to, and how those of a
-pass are run, also when rules come and go."""
+"""Rules for the buckets of a stream: how those of a pass are run, also when rules come and go."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,17 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.types import Schema
 from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.found import RULE, found_rows
 from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
-from cepheid.errors import CepheidError, PlanError, UnsupportedError
+from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reading import uniform_key
 from cepheid.rules.compiling import Alone, Columns, Compiled, compile_rules
+from cepheid.rules.passes import needs, own_pass
 from cepheid.rules.portable import decoded, encoded
 from cepheid.rules.template import Template
 from cepheid.streaming import Job, signature
@@ -35,68 +34,6 @@ Ints = NDArray[np.int64]
 
 KEPT = 8
 """Programs that a worker keeps: those of the passes of a few streams."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a template needs of a pass: one of these columns as its key, or events of all keys, or
-    only single events, whatever the key is."""
-
-    keys: frozenset[str]
-    single: bool
-
-    def fits(self, key: str | None) -> bool:
-        return key is None or self.single or key in self.keys
-
-
-def needs(template: Template, columns: Columns, options: Options) -> Needs:
-    """CepheidError if the template's rules can't run on a stream with these columns."""
-    query = _example(template, columns, options)
-    template.query.require_bounds(query, options)
-    keys = frozenset(part.uniform for part in query.key if part.uniform is not None)
-    if query.window is not None and query.window.clock is Clock.EVENTS and query.key:
-        raise UnsupportedError(
-            f"`{template.name}` counts the events of each key, which rules over a stream can't: "
-            "give it a window of time, or run it by itself with cepheid.match"
-        )
-    return Needs(keys, len(query.variables) == 1 and query.window is None)
-
-
-def _example(template: Template, columns: Columns, options: Options) -> BoundQuery:
-    params = {**options.params, **(template.values(0) if len(template) else {})}
-    return template.query.bind(columns, replace(options, params=params))
-
-
-def passes(
-    templates: Sequence[Template], columns: Columns, options: Options
-) -> tuple[str | None, ...]:
-    """The keys of the passes that these rules need: the column that keeps apart most rules, then
-    that of most others; None for those without any."""
-    left = [(needs(template, columns, options), len(template)) for template in templates]
-    chosen: list[str | None] = []
-    while left:
-        counts: Counter[str] = Counter()
-        for own, rules in left:
-            counts.update(dict.fromkeys(own.keys, rules))
-        key = max(sorted(counts), key=lambda name: counts[name], default=None)
-        waiting = [own for own, _ in left if not own.single]
-        if key is None and not waiting:
-            return tuple(chosen) or (options.time,)  # any column spreads single events
-        chosen.append(key)
-        left = [(own, rules) for own, rules in left if not own.fits(key)]
-    return tuple(chosen)
-
-
-def own_pass(template: Template, keys: Sequence[str | None], needs: Needs) -> str | None:
-    """The first pass that serves the template's rules; PlanError if none does."""
-    for key in keys:
-        if needs.fits(key):
-            return key
-    named = ", ".join(f"`{key}`" for key in keys)
-    raise PlanError(
-        f"`{template.name}` has none of the keys that this stream is parted by ({named}): connect "
-        "its variables by one of them, or start the stream again with a new checkpoint"
-    )
 
 
 @dataclass(frozen=True)
@@ -141,22 +78,25 @@ class StreamCompiler:
         """The rules of this pass that can be run, and how many of any pass can't."""
         own: list[Template] = []
         refused = 0
-        for template in templates:
+        needed = needs(templates, self.columns, self.options)
+        for template, place in zip(templates, needed, strict=True):
             try:
-                if self._fits(template):
+                if own_pass(template, self.keys, place) == self.key:
                     own.append(template)
-            except (CepheidError, pa.ArrowInvalid):
+            except CepheidError:
                 refused += len(template)
-        return own, refused
+        if self._runs(own):
+            return own, refused
+        right = [template for template in own if self._runs([template])]
+        return right, refused + sum(map(len, own)) - sum(map(len, right))
 
-    def _fits(self, template: Template) -> bool:
-        """Whether it belongs to this pass; an error, if it can't be run."""
-        needed = needs(template, self.columns, self.options)
-        if own_pass(template, self.keys, needed) != self.key:
+    def _runs(self, templates: Sequence[Template]) -> bool:
+        try:
+            compiled = self._compile(templates)
+            _carrying(compiled.rules, self.found)
+            _require_members(compiled, self.key)
+        except (CepheidError, pa.ArrowInvalid):
             return False
-        compiled = self._compile([template])
-        _carrying(compiled.rules, self.found)
-        _require_members(compiled, self.key)
         return True
 
     def compiled(self, generations: Generations) -> Program:

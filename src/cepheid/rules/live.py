@@ -8,7 +8,7 @@ which rules there were when.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -49,6 +49,10 @@ class LiveRules:
     """The versions of a set of rules, in a folder that the stream's cluster can read: a path, or a
     URI such as `s3://...`.
 
+    What can't change while a stream runs follows from the first version: the columns that rules
+    carry to the output, and the keys that events are parted by. `keys` are those keys instead; None
+    among them is for rules without any.
+
     >>> import tempfile
     >>> live = LiveRules(tempfile.mkdtemp())
     >>> live.publish(RuleSet.of({"pair": "PATTERN A ; B WITHIN 5"}))
@@ -60,6 +64,7 @@ class LiveRules:
     """
 
     path: str
+    keys: tuple[str | None, ...] | None = None
 
     def publish(self, rules: RuleSet) -> str | None:
         """Make these the rules from the next batch on. The version's name; None if they are those
@@ -101,21 +106,9 @@ class LiveRules:
             row = self._table(name, ["version", "published", "count"]).to_pylist()[0]
             yield Published(**row)
 
-    def match(
-        self,
-        stream: Any,
-        options: Options | None = None,
-        *,
-        keys: Sequence[str | None] | None = None,
-        **named: Any,
-    ) -> Any:
+    def match(self, stream: Any, options: Options | None = None, **named: Any) -> Any:
         """What the rules find in a streaming DataFrame, as `RuleSet.match` gives it, by the rules
-        that there are in each batch.
-
-        What can't change while a stream runs follows from the first version: the columns that rules
-        carry to the output, and the keys that events are parted by. `keys` are those keys instead;
-        None among them is for rules without any.
-        """
+        that there are in each batch."""
         first = self.first()
         if first is None:
             raise DataError(f"there are no rules in {self.path}: publish some first")
@@ -124,7 +117,11 @@ class LiveRules:
         frame = next(iter(stream.values())) if isinstance(stream, dict) else stream
         reader = frame.sparkSession.readStream.schema("version string, rules binary")
         return match_stream(
-            first.templates, stream, options_of(options, named), reader.parquet(self.path), keys
+            first.templates,
+            stream,
+            options_of(options, named),
+            reader.parquet(self.path),
+            self.keys,
         )
 
     def _names(self) -> list[str]:

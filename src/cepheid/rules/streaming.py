@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from cepheid.engine.merged.found import found_schema
+from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.rules.buckets import StreamCompiler, needs, own_pass, passes
+from cepheid.rules.buckets import StreamCompiler
 from cepheid.rules.checking import columns_of
 from cepheid.rules.compiling import Compiled, compile_rules
+from cepheid.rules.passes import needs, own_pass, passes
 from cepheid.rules.portable import encoded
 from cepheid.rules.template import Template
 from cepheid.schemas import bind_schema, bind_streams
@@ -44,14 +46,17 @@ def match_stream(
     columns = columns_of(data)
     compiled = compile_rules(templates, columns, options)
     chosen = passes(templates, columns, options) if keys is None else tuple(keys)
-    places = [own_pass(t, chosen, needs(t, columns, options)) for t in templates]
+    if not chosen:
+        raise DataError("there are no rules yet: what a stream is parted by follows from the first")
+    needed = needs(templates, columns, options)
+    places = [own_pass(t, chosen, own) for t, own in zip(templates, needed, strict=True)]
     found = found_schema(compiled.rules, frame.schema.field(options.time).type)
     schema = _schema(columns, options)
     watermark = watermark_of(frames_of(data), options.time)
     read = tuple(f.name for f in frame.schema if f.type != UNKNOWN)
     if versions is None:
-        needed = _required(compiled)
-        read = tuple(name for name in read if name in needed)
+        required = _required(compiled)
+        read = tuple(name for name in read if name in required)
     run, made = uuid4().hex, list[Pass]()
     for key in chosen:
         count = 1 if key is None else options.buckets or buckets.DEFAULT

@@ -16,10 +16,10 @@ from cepheid.errors import CepheidError, QueryError
 from cepheid.options import Options
 from cepheid.query import options_of
 from cepheid.rules import reading
-from cepheid.rules.buckets import needs, own_pass, passes
 from cepheid.rules.checking import check, columns_of
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.live import LiveRules
+from cepheid.rules.passes import Needs, needs, own_pass, passes
 from cepheid.rules.ruleset import RuleSet
 from cepheid.rules.template import Template, clashes
 
@@ -112,21 +112,24 @@ class Watch:
     def _unfit(self, templates: Sequence[Template], wrong: Iterable[Finding]) -> list[Finding]:
         """What is right by itself, but can't run on the stream as it was begun."""
         known = {finding.template for finding in wrong}
-        begun = self.live.first() or RuleSet(tuple(t for t in templates if t.name not in known))
-        found = [f for f in clashes([*begun.templates, *templates]) if f.template not in known]
+        right = [template for template in templates if template.name not in known]
+        first = self.live.first()
+        begun = right if first is None else list(first.templates)
+        found = [f for f in clashes([*begun, *right]) if f.template not in known]
         if self._columns is None:
             return found
-        keys = passes(begun.templates, self._columns, self._options)
-        for template in templates:
-            if template.name not in known:
-                try:
-                    needed = needs(template, self._columns, self._options)
-                    own_pass(template, keys, needed)
-                except QueryError as error:
-                    found += of_query(error, template.name)
-                except CepheidError as error:
-                    place = template.origin or template.query.name
-                    found.append(Finding(place, str(error), template=template.name))
+        needed = needs(right, self._columns, self._options)
+        if first is None:
+            begun = [t for t, own in zip(right, needed, strict=True) if isinstance(own, Needs)]
+        keys = self.live.keys or passes(begun, self._columns, self._options)
+        for template, own in zip(right, needed, strict=True):
+            try:
+                own_pass(template, keys, own)
+            except QueryError as error:
+                found += of_query(error, template.name)
+            except CepheidError as error:
+                place = template.origin or template.query.name
+                found.append(Finding(place, str(error), template=template.name))
         return found
 
 
