@@ -17,6 +17,7 @@ from cepheid.algebra.expressions import (
     Previous,
     Some,
     TimeSpan,
+    Varying,
     Whole,
 )
 from cepheid.algebra.patterns import (
@@ -63,6 +64,8 @@ def span_text(size: int, ticks: bool = False) -> str:
 def expression_text(expr: Expr) -> str:
     """The expression in the language's own terms."""
     match expr:
+        case Varying():
+            return f":{expr.name}"
         case Constant():
             return _constant(expr)
         case Attribute():

@@ -105,14 +105,14 @@ def _arrow_type(expr: Expr, query: Returning, schema: pa.Schema) -> pa.DataType:
         case Constant(type=Type.NULL):
             return pa.null()
         case _:
-            return _computed_type(expr.type, schema.field(query.schema.time).type)
+            return computed_type(expr.type, schema.field(query.schema.time).type)
 
 
 def _struct_type(columns: Iterable[str], schema: pa.Schema) -> pa.DataType:
     return pa.struct([pa.field(c, _value_type(schema.field(c).type)) for c in columns])
 
 
-def _computed_type(type_: Type, time: pa.DataType) -> pa.DataType:
+def computed_type(type_: Type, time: pa.DataType) -> pa.DataType:
     match type_:
         case Type.TIMESTAMP:
             return pa.timestamp("us", time.tz if pa.types.is_timestamp(time) else None)
@@ -336,7 +336,7 @@ class View:
             case Aggregate(function="collect" | "first" | "last" | "min" | "max"):
                 return self._from_group(expr, type_)
             case _:
-                return _typed(evaluate(expr, self._read, self.n, self._special), type_)
+                return typed(evaluate(expr, self._read, self.n, self._special), type_)
 
     def _take(self, name: str, rows: Ints) -> pa.Array:
         column = self.store.returned[name]
@@ -373,7 +373,7 @@ class View:
             values = self._take(argument.name, elements)
         else:
             inner = type_.value_type if expr.function == "collect" else type_
-            values = _typed(evaluate(argument, self._elements(expr.variable), len(elements)), inner)
+            values = typed(evaluate(argument, self._elements(expr.variable), len(elements)), inner)
         match expr.function:
             case "collect":
                 return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
@@ -463,7 +463,7 @@ class View:
         return pa.array(latest - earliest)
 
 
-def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
+def typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """A computed array (integers for times) as the column's type."""
     if array.type == type_:
         return array

@@ -2,8 +2,8 @@
 
 A template is bound once, with parameters that vary, and becomes a branch of the merged automaton if
 its query is a path. What decides about the shape of a query, such as an amount of time, can't vary:
-rows that differ in it are branches of their own. All other rules run alone, each distinct query
-once.
+rows that differ in it are branches of their own. All other rules run apart from those: as few
+queries as may be, each for all rules that can share it (see `widening`), each distinct one once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
 from cepheid.engine.merged.paths import NoPath, path_of
+from cepheid.engine.merged.residual import Residual
 from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
 from cepheid.language import ast
 from cepheid.language.walking import parameters, walk
@@ -37,6 +38,7 @@ from cepheid.rewrites import rewrite
 from cepheid.rewrites.constants import spread
 from cepheid.rules.lifting import lifted
 from cepheid.rules.template import Template
+from cepheid.rules.widening import agreed, widened, window_is_filter, window_parameters
 
 Ints: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Any  # a schema, or a dict of them
@@ -46,13 +48,17 @@ NO_WINDOW = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Alone:
-    """A query that runs by itself, for the rules with these numbers; and why it does."""
+    """A query that runs by itself, for the rules with these numbers; and why it does. Its matches
+    are those of all these rules, or, with a residual, of those whose conditions they satisfy; these
+    are `tested`, in words. `engine.merged.residual.found_by` tells whose they are."""
 
     query: Query
-    params: Mapping[str, object]
+    bound: BoundQuery
     prepared: Prepared
     rules: Ints
     reason: str
+    residual: Residual | None = None
+    tested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,9 @@ def compile_rules(
     while True:
         groups, rest = _merged(candidates, by_key)
         if not any(c.unit.parts for c in rest):
-            return Compiled(_carried(templates), groups, _alone(rest, columns, options))
+            shared, rest = _shared(rest, columns, options)
+            alone = (*shared, *_alone(rest, columns, options))
+            return Compiled(_carried(templates), groups, alone)
         apart = {id(c.unit) for c in rest}
         candidates = [
             new
@@ -202,28 +210,35 @@ def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Ca
 
 
 def _branch(template: Template, rows: Ints, query: BoundQuery) -> Branch:
-    path = path_of(query)
-    values = {
-        name: template.rows[name].take(pa.array(rows)).combine_chunks()
-        for name in template.parameters
-        if template.rows is not None
-    }
     size = NO_WINDOW if query.window is None else query.window.size
-    return Branch(path, Rows(len(rows), values), np.full(len(rows), size))
+    return Branch(path_of(query), _values(template, rows), np.full(len(rows), size))
+
+
+def _values(template: Template, rows: Ints) -> Rows:
+    if template.rows is None:
+        return Rows(len(rows), {})
+    own = template.rows.select(list(template.parameters)).take(pa.array(rows))
+    return Rows(len(rows), {name: own[name].combine_chunks() for name in own.column_names})
 
 
 def _groups(template: Template) -> Iterator[tuple[Ints, Mapping[str, object]]]:
     """The rows that have the same values where they decide about the query's shape, and those."""
-    every = np.arange(len(template))
-    names = _shaping(template)
+    yield from _alike(template, np.arange(len(template)), _shaping(template))
+
+
+def _alike(
+    template: Template, rows: Ints, names: list[str]
+) -> Iterator[tuple[Ints, Mapping[str, object]]]:
+    """The rows that have the same values in these columns, and those."""
     if template.rows is None or not names:
-        yield every, {}
+        yield rows, {}
         return
+    columns = (template.rows[name].take(pa.array(rows)).to_pylist() for name in names)
     groups: dict[tuple[object, ...], list[int]] = {}
-    for row, values in enumerate(zip(*(template.rows[n].to_pylist() for n in names), strict=True)):
+    for row, values in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
         groups.setdefault(values, []).append(row)
-    for values, rows in groups.items():
-        yield np.array(rows), dict(zip(names, values, strict=True))
+    for values, own in groups.items():
+        yield np.array(own), dict(zip(names, values, strict=True))
 
 
 def _shaping(template: Template) -> list[str]:
@@ -257,6 +272,64 @@ def _varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dic
     return found
 
 
+# ── one query for many rules ─────────────────────────────────────────────────
+
+
+def _shared(
+    candidates: list[_Candidate], columns: Columns, options: Options
+) -> tuple[list[Alone], list[_Candidate]]:
+    """Queries for the rules of a template that can share one; and what is left of the rules."""
+    shared: list[Alone] = []
+    left: list[_Candidate] = []
+    templates: dict[int, list[_Candidate]] = {}
+    for candidate in candidates:
+        templates.setdefault(id(candidate.unit), []).append(candidate)
+    for own in templates.values():
+        rows = np.sort(np.concatenate([candidate.rows for candidate in own]))
+        whole = replace(own[0], rows=rows)
+        try:
+            parts = list(_of_template(whole, columns, options))
+        except QueryError:  # a parameter can't vary, or a row is wrong, which is told of it alone
+            parts = [whole]
+        shared += [part for part in parts if isinstance(part, Alone)]
+        left += [part for part in parts if isinstance(part, _Candidate)]
+    return shared, left
+
+
+def _of_template(
+    candidate: _Candidate, columns: Columns, options: Options
+) -> Iterator[Alone | _Candidate]:
+    template, query = candidate.unit.template, candidate.unit.template.query
+    if len(candidate.rows) == 1 or not template.parameters:
+        yield candidate
+        return
+
+    def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
+        given = {**options.params, **fixed, **_varying(template, rows, fixed)}
+        return query.bind(columns, replace(options, params=given))
+
+    shaping = _shaping(template)
+    some = template.values(int(candidate.rows[0]))
+    example = bound(candidate.rows, {name: some[name] for name in shaping})
+    windows = window_parameters(query.syntax) if window_is_filter(example) else []
+    same = {*agreed(example), *shaping}.difference(windows)
+    fixed = [name for name in template.parameters if name in same]
+    for rows, values in _alike(template, candidate.rows, fixed):
+        if len(rows) == 1 or len(fixed) == len(template.parameters):
+            yield replace(candidate, rows=rows)
+            continue
+        sizes = np.zeros(len(template), np.int64)
+        longest = example
+        for own, lengths in _alike(template, rows, windows):
+            one = bound(rows, {**values, **lengths})
+            sizes[own] = NO_WINDOW if one.window is None else one.window.size
+            longest = one if sizes[own[0]] == sizes.max() else longest
+        wide = widened(longest, _values(template, rows), sizes[rows])
+        prepared = prepare(wide.query, options)
+        numbers, reason = candidate.unit.numbers[rows], candidate.reason
+        yield Alone(query, wide.query, prepared, numbers, reason, wide.residual, wide.tested)
+
+
 # ── alone ────────────────────────────────────────────────────────────────────
 
 
@@ -270,8 +343,9 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
             given = {**options.params, **template.values(row)}
             chosen = replace(options, params=given)
             with naming(template.names[row]):
-                prepared = prepare(query.bind(columns, chosen), chosen)
-            one = Alone(query, given, prepared, candidate.rows, candidate.reason)
+                bound = query.bind(columns, chosen)
+                prepared = prepare(bound, chosen)
+            one = Alone(query, bound, prepared, candidate.rows, candidate.reason)
             returned = repr(prepared.query.outputs)
             _, rules = found.setdefault(f"{query_text(prepared.query)} {returned}", (one, []))
             rules.append(int(candidate.unit.numbers[row]))

@@ -44,11 +44,13 @@ class Pass:
 
 @dataclass(frozen=True)
 class Apart:
-    """A query that is evaluated by itself, for how many rules, and why."""
+    """A query that is evaluated by itself, for how many rules, and why; and what of a match is
+    tested for each rule, where they aren't all alike."""
 
     query: str
     rules: int
     reason: str
+    tested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class SetExplanation:
 def explained(compiled: Compiled) -> SetExplanation:
     return SetExplanation(
         tuple(map(_pass, compiled.groups)),
-        tuple(Apart(one.query.name, len(one.rules), one.reason) for one in compiled.alone),
+        tuple(Apart(o.query.name, len(o.rules), o.reason, o.tested) for o in compiled.alone),
     )
 
 
@@ -143,7 +145,11 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
             yield f"  {_count(shared.rules, 'rule')} share step {shared.step}: {shared.takes}"
     for one_alone in explanation.alone:
         rules = _count(one_alone.rules, "rule")
-        yield f"alone: {one_alone.query} ({rules}), since {one_alone.reason}"
+        if one_alone.tested:
+            yield f"1 query for {rules}: {one_alone.query}, since {one_alone.reason}"
+            yield f"  tested for each rule: {' AND '.join(one_alone.tested)}"
+        else:
+            yield f"alone: {one_alone.query} ({rules}), since {one_alone.reason}"
 
 
 def _count(number: int, thing: str) -> str:

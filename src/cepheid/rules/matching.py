@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ import pyarrow as pa
 
 from cepheid import local
 from cepheid.engine.clock import times
-from cepheid.engine.merged.found import RULE, found_rows, found_schema
+from cepheid.engine.merged.found import RULE, found_schema
 from cepheid.engine.merged.group import matches
+from cepheid.engine.merged.residual import found_by
 from cepheid.engine.order import sorted_by
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
@@ -72,15 +72,13 @@ def run(
             with naming(compiled.rules[RULE][one.rules[0]]):
                 _, batches = local.run(one.prepared, table, options)
             for batch in batches:
-                every = np.repeat(np.arange(batch.num_rows), len(one.rules))
-                numbers = np.tile(one.rules, batch.num_rows)
-                yield found_rows(compiled.rules, numbers, batch.take(pa.array(every)), schema)
+                yield found_by(compiled.rules, one.rules, one.residual, batch, schema)
 
 
 def match_spark(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
     """The matches of all rules as one DataFrame: a shuffle for all rules of a key."""
     from cepheid.spark import rules as on_spark
-    from cepheid.spark.batch import frames_of, match
+    from cepheid.spark.batch import frames_of, match_bound
 
     if any(frame.isStreaming for frame in frames_of(data)):
         return match_stream(templates, data, options)
@@ -92,6 +90,6 @@ def match_spark(templates: tuple[Template, ...], data: Any, options: Options) ->
         for group in compiled.groups
     ]
     for one in compiled.alone:
-        matches = match(one.query, data, replace(options, params=one.params))
-        found.append(on_spark.as_found(matches, one.rules, compiled.rules, schema))
+        own = match_bound(one.bound, data, options)
+        found.append(on_spark.as_found(own, one.rules, one.residual, compiled.rules, schema))
     return on_spark.union(frame, found, schema)

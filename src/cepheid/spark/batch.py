@@ -64,6 +64,18 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
     return _matches(source, schema, options, runner)
 
 
+def match_bound(bound: BoundQuery, data: Data, options: Options) -> DataFrame:
+    """The matches of a query that is bound to the data already, which are no streams."""
+    if isinstance(data, Mapping):
+        schemas = {name: arrow_schema(_frame(part).schema) for name, part in data.items()}
+        schema, _ = bind_streams(schemas, options)
+        chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
+        events = merge_streams(chosen, schema)
+    else:
+        events, schema = data, arrow_schema(data.schema)
+    return _matches(_planned(bound, events, schema, options), schema, options, worker.run)
+
+
 def match_inputs(
     bound: BoundQuery,
     frames: Mapping[str, DataFrame],

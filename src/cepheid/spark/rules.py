@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
-from cepheid.engine.merged.found import MATCH, RULE, found_rows
+from cepheid.engine.merged.found import MATCH, RULE
 from cepheid.engine.merged.group import Group, matches, necessary
+from cepheid.engine.merged.residual import Residual, found_by
 from cepheid.engine.merged.typed import typed
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
@@ -79,15 +80,17 @@ def match_group(
 
 
 def as_found(
-    found: DataFrame, numbers: NDArray[np.int64], rules: pa.Table, schema: pa.Schema
+    found: DataFrame,
+    numbers: NDArray[np.int64],
+    residual: Residual | None,
+    rules: pa.Table,
+    schema: pa.Schema,
 ) -> DataFrame:
-    """The matches of a query as those of all rules that it stands for."""
+    """The matches of a query as those of the rules that it stands for."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            every = pa.array(np.repeat(np.arange(batch.num_rows), len(numbers)))
-            own = np.tile(numbers, batch.num_rows)
-            yield found_rows(rules, own, batch.take(every), schema)
+            yield found_by(rules, numbers, residual, batch, schema)
 
     return _mapped(found, run, schema)
 
