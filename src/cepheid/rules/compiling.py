@@ -289,7 +289,7 @@ def _shared(
         whole = replace(own[0], rows=rows)
         try:
             parts = list(_of_template(whole, columns, options))
-        except QueryError:  # a parameter can't vary, or a row is wrong, which is told of it alone
+        except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is told of alone
             parts = [whole]
         shared += [part for part in parts if isinstance(part, Alone)]
         left += [part for part in parts if isinstance(part, _Candidate)]
