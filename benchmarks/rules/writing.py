@@ -24,7 +24,7 @@ from cepheid.workloads.cayuga import TEMPLATES
 RESULTS = HERE / "results" / "rules"
 PLOTS = HERE.parent / "docs" / "rules"
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"
-PARTS = (*SWEEPS, "size")
+PARTS = (*SWEEPS, "closures", "size")
 
 FIGURES = {
     "cayuga16": (
@@ -55,6 +55,10 @@ PAPER = {
     "all is theirs, times as many. "
     "In the paper, sharing is faster by a factor of 100 than a system that only shares the index "
     "over predicates.",
+    "closures": "A login, small purchases, and a large one (`rules/closures.py`): rules differ in "
+    "five values. *One query for all*: what some rule finds, and each rule tests its own "
+    "conditions on that. *One by one*: each rule as a query with its constants, planned and "
+    "compiled before. Both have to find the same.",
     "size": "*Template*: one query and a table in Parquet. *Written*: each rule is a query with "
     "its constants, in one file of text, and those that only differ in plain conditions are "
     "parsed and bound together: these have thousands of combinations of them. *Pickled* "

@@ -89,7 +89,7 @@ def _also(lines: list[str], clause: str, condition: str) -> list[str]:
     """The query with one more condition."""
     if any(line.startswith(clause) for line in lines):
         return [f"{line} AND {condition}" if line.startswith(clause) else line for line in lines]
-    place = 2 if clause == "HAVING" and lines[1].startswith("WHERE") else 1
+    place = 1 + (clause == "HAVING" and any(line.startswith("WHERE") for line in lines))
     return [*lines[:place], f"{clause} {condition}", *lines[place:]]
 
 

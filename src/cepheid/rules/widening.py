@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 import pyarrow.compute as pc
 
 from cepheid.algebra.expressions import (
+    TRUE,
     Attribute,
     Call,
     Constant,
@@ -77,6 +78,7 @@ MOST_VALUES = 32
 """Of a parameter with more values, only the least and the greatest count."""
 MOST_ALTERNATIVES = 8
 """Rules of which the conditions on one event are kept as alternatives, if nothing simpler is."""
+FALSE = Constant(False, Type.BOOLEAN)
 _ORDERED = (Type.INTEGER, Type.FLOAT, Type.DATE, Type.TIMESTAMP, Type.DURATION)
 
 
@@ -276,17 +278,16 @@ def _wide(condition: Expr, rows: Rows, one_event: bool = False) -> Iterable[Expr
     hull = _hull(condition, rows)
     if hull is None and one_event:
         hull = _alternatives(condition, rows)
-    return () if hull is None else (hull,)
+    return () if hull in (None, TRUE) else (hull,)
 
 
 def _hull(expr: Expr, rows: Rows) -> Expr | None:
-    """By what comparisons say in the extreme; None is true."""
+    """By what comparisons say in the extreme; None if that can't be told."""
     if not _parameters(expr):
         return expr
     match expr:
         case Call("and", parts):
-            found = [hull for hull in (_hull(p, rows) for p in parts) if hull is not None]
-            return _joined("and", found)
+            return _joined("and", [h for h in (_hull(p, rows) for p in parts) if h is not None])
         case Call("or", parts):
             return _either(parts, rows)
         case Call("in", (value, *options)):
@@ -307,14 +308,13 @@ def _either(parts: tuple[Expr, ...], rows: Rows) -> Expr | None:
     for none."""
     found: list[Expr] = []
     for part in parts:
-        if _parameters(part) and not variables(part):
-            if pc.any(rows.evaluate(part)).as_py():
-                return None
-            continue
-        hull = _hull(part, rows)
-        if hull is None:
-            return None
-        found.append(hull)
+        if variables(part):
+            hull = _hull(part, rows)
+        else:
+            hull = TRUE if pc.any(rows.evaluate(part)).as_py() else FALSE
+        if hull is None or hull == TRUE:
+            return hull
+        found += [hull] if hull != FALSE else []
     return _joined("or", found)
 
 
