@@ -6,4 +6,5 @@ intervals  conditions on one event as intervals of columns, for all rules of a t
 dag        the paths of all rules, merged
 index      which predicates an event satisfies: the FR index
 machine    the automaton at work
+residual   what is left to rules that share another query
 """

@@ -69,7 +69,7 @@ def satisfied(residual: Residual, matches: pa.RecordBatch) -> tuple[Ints, Ints]:
     matches."""
     spans = times(matches.column(MATCH_END)) - times(matches.column(MATCH_START))
     found = [np.zeros((2, 0), np.int64)]
-    for at, own in _nearest(residual, matches, spans).chunks():
+    for at, own in nearest(residual, matches, spans).chunks():
         if residual.windows is not None:
             short = np.flatnonzero(spans[at] < residual.windows[own])
             at, own = at[short], own[short]
@@ -114,7 +114,7 @@ def _read(residual: Residual, matches: pa.RecordBatch, at: Ints, own: Ints) -> R
 
 
 @dataclass(frozen=True)
-class _Near:
+class Near:
     """The rules that are asked about match i: those from `first[i]` to before `last[i]` in this
     order."""
 
@@ -141,22 +141,22 @@ class _Near:
             begin = end
 
 
-def _nearest(residual: Residual, matches: pa.RecordBatch, spans: Ints) -> _Near:
+def nearest(residual: Residual, matches: pa.RecordBatch, spans: Ints) -> Near:
     """By the condition that leaves the fewest pairs."""
     n, rules = matches.num_rows, residual.rows.length
-    chosen = _Near(np.arange(rules), np.zeros(n, np.int64), np.full(n, rules))
+    chosen = Near(np.arange(rules), np.zeros(n, np.int64), np.full(n, rules))
     if residual.windows is not None:
         every = np.ones(rules, np.bool_)
         by_window = _compared(spans, np.ones(n, np.bool_), "<", residual.windows, every)
         chosen = min(chosen, by_window, key=lambda near: near.pairs)
     for condition in residual.conditions:
-        near = _near(condition, residual, matches)
+        near = _near_by(condition, residual, matches)
         if near is not None and near.pairs < chosen.pairs:
             chosen = near
     return chosen
 
 
-def _near(condition: Expr, residual: Residual, matches: pa.RecordBatch) -> _Near | None:
+def _near_by(condition: Expr, residual: Residual, matches: pa.RecordBatch) -> Near | None:
     """By a condition that compares the match with the rule; None if it doesn't."""
     match condition:
         case Call(operator, (left, right)) if operator in FLIPPED and operator != "<>":
@@ -188,7 +188,7 @@ def _codes(array: pa.Array) -> tuple[Ints, Mask]:
     return ordered(pc.fill_null(array, 0).to_numpy(zero_copy_only=False)), known
 
 
-def _compared(values: Ints, known: Mask, operator: str, bounds: Ints, live: Mask) -> _Near:
+def _compared(values: Ints, known: Mask, operator: str, bounds: Ints, live: Mask) -> Near:
     """The rules for whose bound `value operator bound` holds."""
     order = np.flatnonzero(live)
     order = order[np.argsort(bounds[order], kind="stable")]
@@ -201,4 +201,4 @@ def _compared(values: Ints, known: Mask, operator: str, bounds: Ints, live: Mask
         "<": (through, every),
         "<=": (below, every),
     }[operator]
-    return _Near(order, np.where(known, first, 0), np.where(known, last, 0))
+    return Near(order, np.where(known, first, 0), np.where(known, last, 0))
