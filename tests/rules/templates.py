@@ -74,6 +74,21 @@ class Lifting:
         return f":{self.drawing.choose(*known)}"
 
 
+class Choosing(Queries):
+    """Short sequences in which an arrow or AFTER MATCH chooses among events or matches."""
+
+    repeats = 75
+
+    def query(self) -> str:
+        pattern = self.atom()
+        for _ in range(self.choose(1, 1, 2)):
+            pattern += f" {self.choose('->', '->', ';')} {self.atom()}"
+        lines = [f"PATTERN {pattern}", f"WITHIN {self.choose(12, 6)}"]
+        if self.chance(50):
+            lines.append(f"AFTER MATCH SKIP {self.choose('TO NEXT EVENT', 'PAST LAST EVENT')}")
+        return "\n".join(lines)
+
+
 def asking_more(query: str, drawing: Conditions) -> str:
     """The query with one more condition on an event, and one on a whole group; weak ones, so that
     matches are left."""
@@ -114,7 +129,7 @@ def templates(draw: st.DrawFn) -> Set:
     tie = draw(st.sampled_from((None, None, "n")))
     schema = Schema(COLUMNS, "ts", "type", tie=tie)
     for _ in range(TRIES):
-        queries = draw(st.sampled_from((Queries, FullQueries)))(draw)
+        queries = draw(st.sampled_from((Queries, Choosing, FullQueries)))(draw)
         lifting = Lifting(queries)
         query = lifting.template(asking_more(queries.query(), queries))
         count = draw(st.sampled_from((2, 3, 3, 4, 6)))

@@ -45,6 +45,20 @@ ALONE = RuleSet.of(
         "next": "PATTERN a => b WHERE a.amount > 99 AND b.amount > 90 RETURN a.id, b.id AS last",
     }
 )
+SHARED = RuleSet.from_template(
+    "shared",
+    "PATTERN a ; b+ ; c "
+    "WHERE [card] AND a.amount > :high AND b.amount < 5 AND c.country = :country "
+    "HAVING sum(b.amount) > :total WITHIN :window minutes "
+    "RETURN a.id, a.ts AS since, b.amount, count(b) + :total AS n, c.id AS last",
+    {
+        "high": [95.0, 90.0, 80.0],
+        "country": ["DE", "FR", "US"],
+        "total": [2.0, 3.5, 1.0],
+        "window": [30, 60, 20],
+        "severity": ["low", "high", None],
+    },
+)
 OPTIONS: dict[str, Any] = {"time": "ts", "tie": "id", "jit": False}
 
 
@@ -70,8 +84,8 @@ def rows(found: pa.Table) -> Counter[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     "rules",
-    [KEYED | OTHER_KEY, UNKEYED, ROW, ALONE, KEYED | UNKEYED | ROW | ALONE],
-    ids=["two keys", "no key", "one event", "alone", "all"],
+    [KEYED | OTHER_KEY, UNKEYED, ROW, ALONE, SHARED, KEYED | UNKEYED | ROW | ALONE],
+    ids=["two keys", "no key", "one event", "alone", "one query", "all"],
 )
 def test_a_frame_and_a_table_give_the_same(
     spark: SparkSession, events: pa.Table, rules: RuleSet
@@ -94,3 +108,14 @@ def test_rules_with_the_same_key_share_a_pass(events: pa.Table) -> None:
         (None, 2),
     ]
     assert [one.rules.tolist() for one in compiled.alone] == [[7], [8]]
+
+
+def test_rules_with_a_closure_share_a_query(events: pa.Table) -> None:
+    """Else the frames above would not show that they find the same."""
+    compiled = compile_rules(SHARED.templates, events.schema, Options("ts", tie="id"), by_key=True)
+    (one,) = compiled.alone
+    assert one.rules.tolist() == [0, 1, 2] and one.residual is not None
+    expected = Counter(
+        name for name in SHARED for _ in range(SHARED[name].match(events, **OPTIONS).num_rows)
+    )
+    assert Counter(SHARED.match(events, **OPTIONS)["rule"].to_pylist()) == expected
