@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
 from cepheid.engine.merged.engine import MergedRules
-from cepheid.engine.merged.found import RULE, found_rows
+from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
+from cepheid.engine.merged.residual import Residual, found_by
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reading import uniform_key
@@ -177,7 +178,7 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
         Member(
             f"{generations[place].number}.{n}",
             _job(compiler, one),
-            _finder(parts.rules, numbers[numbers >= 0], compiler.found),
+            _finder(parts.rules, numbers, one.residual, compiler.found),
         )
         for (place, n), (one, numbers) in parts.alone.items()
     ]
@@ -191,17 +192,12 @@ def _job(compiler: StreamCompiler, one: Alone) -> Job:
 
 
 def _finder(
-    rules: pa.Table, numbers: Ints, schema: pa.Schema
+    rules: pa.Table, numbers: Ints, residual: Residual | None, schema: pa.Schema
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    return partial(_found, rules, numbers, schema)
-
-
-def _found(
-    rules: pa.Table, numbers: Ints, schema: pa.Schema, matches: pa.RecordBatch
-) -> pa.RecordBatch:
-    every = np.repeat(np.arange(matches.num_rows), len(numbers))
-    own = np.tile(numbers, matches.num_rows)
-    return found_rows(rules, own, matches.take(pa.array(every)), schema)
+    """Of the rules that are still there."""
+    kept = np.flatnonzero(numbers >= 0)
+    left = None if residual is None else residual.of(kept)
+    return partial(found_by, rules, numbers[kept], left, schema=schema)
 
 
 def _require_members(compiled: Compiled, key: str | None) -> None:

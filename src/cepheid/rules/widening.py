@@ -26,25 +26,19 @@ and returns is computed from values of the match, so a parameter inside an aggre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import pyarrow.compute as pc
-
 from cepheid.algebra.expressions import (
-    TRUE,
     Attribute,
     Call,
-    Constant,
     Every,
     Expr,
     MatchDuration,
     Previous,
     Some,
     TimeSpan,
-    Value,
     Varying,
-    transform,
     variables,
     walk,
 )
@@ -65,22 +59,13 @@ from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Output, Role
 from cepheid.algebra.structure import structure
 from cepheid.algebra.text import condition_text
-from cepheid.algebra.types import Type
 from cepheid.engine.merged.intervals import Rows, as_read
-from cepheid.engine.merged.paths import FLIPPED
 from cepheid.engine.merged.residual import OF_MATCH, Ints, Residual
 from cepheid.language import ast
 from cepheid.language.ast import SequenceOperator, Skip
 from cepheid.language.walking import parameters
 from cepheid.rewrites.conditions import classify, has_next
-
-MOST_VALUES = 32
-"""Of a parameter with more values, only the least and the greatest count."""
-MOST_ALTERNATIVES = 8
-"""Rules of which the conditions on one event are kept as alternatives, if nothing simpler is."""
-FALSE = Constant(False, Type.BOOLEAN)
-_ORDERED = (Type.INTEGER, Type.FLOAT, Type.DATE, Type.TIMESTAMP, Type.DURATION)
-
+from cepheid.rules.hulls import parameters_of, wide
 
 # ── the law ──────────────────────────────────────────────────────────────────
 
@@ -90,16 +75,16 @@ def agreed(query: BoundQuery) -> frozenset[str]:
     found: set[str] = set()
     for conjunct in query.where:
         if not (_is_filter(conjunct, query) and _separable(conjunct.expression, query)):
-            found |= _parameters(conjunct.expression)
+            found |= parameters_of(conjunct.expression)
     for condition in query.having:
         if not (_kills(condition, query) and _separable(condition, query)):
-            found |= _parameters(condition)
+            found |= parameters_of(condition)
     for output in query.outputs:
         if not _separable(output.expression, query):
-            found |= _parameters(output.expression)
+            found |= parameters_of(output.expression)
     for part in walk_pattern(query.pattern):
         if isinstance(part, Closure) and part.until is not None:
-            found |= _parameters(part.until)
+            found |= parameters_of(part.until)
     return frozenset(found)
 
 
@@ -174,7 +159,7 @@ def _open(pattern: Pattern) -> bool:
 
 def _separable(expr: Expr, query: BoundQuery) -> bool:
     """Whether it is a function of parameters, and of values that the query can return."""
-    if not _parameters(expr):
+    if not parameters_of(expr):
         return all(_returnable(node, query) for node in walk(expr))
     match expr:
         case Varying():
@@ -195,10 +180,6 @@ def _returnable(node: Expr, query: BoundQuery) -> bool:
             return True
 
 
-def _parameters(expr: Expr) -> set[str]:
-    return {node.name for node in walk(expr) if isinstance(node, Varying)}
-
-
 # ── the query and what is left ───────────────────────────────────────────────
 
 
@@ -214,16 +195,16 @@ class Widened:
 
 def widened(query: BoundQuery, rows: Rows, windows: Ints) -> Widened:
     """The rules agree in what `agreed` names; the query's window is the longest of theirs."""
-    varying = [c for c in query.where if _parameters(c.expression)]
-    killing = [h for h in query.having if _parameters(h)]
+    varying = [c for c in query.where if parameters_of(c.expression)]
+    killing = [h for h in query.having if parameters_of(h)]
     values = _Values()
     conditions = [*(c.expression for c in varying), *killing]
     tested = tuple(values.asked(condition) for condition in conditions)
     outputs = tuple(Output(o.name, values.asked(o.expression)) for o in query.outputs)
     where = tuple(c for old in query.where for c in _wide_where(old, query, rows))
-    having = tuple(h for old in query.having for h in _wide(old, rows))
+    having = tuple(h for old in query.having for h in wide(old, rows))
     needed = values.outputs()
-    wide = replace(
+    widest = replace(
         query,
         where=where,
         having=having,
@@ -232,9 +213,9 @@ def widened(query: BoundQuery, rows: Rows, windows: Ints) -> Widened:
     )
     texts = [condition_text(condition) for condition in conditions]
     if (windows == windows[0]).all():
-        return Widened(wide, Residual(rows, tested, outputs), tuple(texts))
+        return Widened(widest, Residual(rows, tested, outputs), tuple(texts))
     texts.append("the window")
-    return Widened(wide, Residual(rows, tested, outputs, windows), tuple(texts))
+    return Widened(widest, Residual(rows, tested, outputs, windows), tuple(texts))
 
 
 class _Values:
@@ -248,7 +229,7 @@ class _Values:
 
     def asked(self, expr: Expr) -> Expr:
         """The expression over such values and parameters."""
-        if _parameters(expr):
+        if parameters_of(expr):
             match expr:
                 case Call():
                     return replace(expr, arguments=tuple(map(self.asked, expr.arguments)))
@@ -262,106 +243,10 @@ class _Values:
 
 def _wide_where(old: Conjunct, query: BoundQuery, rows: Rows) -> Iterator[Conjunct]:
     """What is asked of the same events at the same point as the old one, or nothing."""
-    if not _parameters(old.expression):
+    if not parameters_of(old.expression):
         yield old
         return
-    for expr in _wide(old.expression, rows, old.role is Role.CLASS):
+    for expr in wide(old.expression, rows, old.role is Role.CLASS):
         new = classify(expr, query)
         if (new.role, new.variables) == (old.role, old.variables):
             yield new
-
-
-def _wide(condition: Expr, rows: Rows, one_event: bool = False) -> Iterable[Expr]:
-    """A condition that holds wherever it holds for one of the rules; none if that says nothing."""
-    if not _parameters(condition):
-        return (condition,)
-    hull = _hull(condition, rows)
-    if hull is None and one_event:
-        hull = _alternatives(condition, rows)
-    return () if hull in (None, TRUE) else (hull,)
-
-
-def _hull(expr: Expr, rows: Rows) -> Expr | None:
-    """By what comparisons say in the extreme; None if that can't be told."""
-    if not _parameters(expr):
-        return expr
-    match expr:
-        case Call("and", parts):
-            return _joined("and", [h for h in (_hull(p, rows) for p in parts) if h is not None])
-        case Call("or", parts):
-            return _either(parts, rows)
-        case Call("in", (value, *options)):
-            equal = (Call("=", (value, option), Type.BOOLEAN) for option in options)
-            return _either(tuple(equal), rows)
-        case Call(operator, (left, right)) if operator in FLIPPED:
-            if not variables(left):
-                left, right, operator = right, left, FLIPPED[operator]
-            if _parameters(left) or variables(right):
-                return None
-            return _bounded(left, operator, right, rows)
-        case _:
-            return None
-
-
-def _either(parts: tuple[Expr, ...], rows: Rows) -> Expr | None:
-    """A part that reads no event is true for some rule, and then nothing is left to ask; or it is
-    for none."""
-    found: list[Expr] = []
-    for part in parts:
-        if variables(part):
-            hull = _hull(part, rows)
-        else:
-            hull = TRUE if pc.any(rows.evaluate(part)).as_py() else FALSE
-        if hull is None or hull == TRUE:
-            return hull
-        found += [hull] if hull != FALSE else []
-    return _joined("or", found)
-
-
-def _joined(operator: str, parts: list[Expr]) -> Expr | None:
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return Call(operator, tuple(parts), Type.BOOLEAN)
-
-
-def _bounded(value: Expr, operator: str, bound: Expr, rows: Rows) -> Expr | None:
-    """A value, compared with a bound of each rule. A rule whose bound is NULL finds nothing."""
-    distinct = set(pc.unique(rows.evaluate(bound)).drop_null().to_pylist())
-    if not distinct or any(v != v for v in distinct):
-        return None
-
-    def compared(operator: str, limit: int | float | str | bytes | bool) -> Expr:
-        return Call(operator, (value, Constant(limit, bound.type)), Type.BOOLEAN)
-
-    if operator == "=" and len(distinct) == 1:
-        return compared("=", distinct.pop())
-    if operator == "=" and len(distinct) <= MOST_VALUES:
-        options = (Constant(v, bound.type) for v in sorted(distinct))
-        return Call("in", (value, *options), Type.BOOLEAN)
-    if bound.type not in _ORDERED:
-        return None
-    match operator:
-        case "=":
-            return _joined("and", [compared(">=", min(distinct)), compared("<=", max(distinct))])
-        case ">" | ">=":
-            return compared(operator, min(distinct))
-        case "<" | "<=":
-            return compared(operator, max(distinct))
-        case _:
-            return None
-
-
-def _alternatives(condition: Expr, rows: Rows) -> Expr | None:
-    """What each rule asks, if they are few."""
-    found = {node.name: node for node in walk(condition) if isinstance(node, Varying)}
-    columns = [rows.evaluate(parameter).to_pylist() for parameter in found.values()]
-    given = list(dict.fromkeys(zip(*columns, strict=True)))
-    if len(given) > MOST_ALTERNATIVES:
-        return None
-    return _joined("or", [_with(condition, dict(zip(found, own, strict=True))) for own in given])
-
-
-def _with(condition: Expr, given: Mapping[str, Value]) -> Expr:
-    return transform(
-        condition, lambda e: Constant(given[e.name], e.type) if isinstance(e, Varying) else None
-    )

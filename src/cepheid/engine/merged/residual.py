@@ -9,7 +9,7 @@ asking: those of a match are next to each other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -45,6 +45,13 @@ class Residual:
     conditions: tuple[Expr, ...]
     outputs: tuple[Output, ...]
     windows: Ints | None = None
+
+    def of(self, rules: Ints) -> Residual:
+        """For the rules with these places."""
+        own = pa.array(rules)
+        parameters = {name: values.take(own) for name, values in self.rows.parameters.items()}
+        windows = None if self.windows is None else self.windows[rules]
+        return replace(self, rows=Rows(len(rules), parameters), windows=windows)
 
 
 def found_by(
