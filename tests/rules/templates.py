@@ -83,8 +83,9 @@ class Choosing(Queries):
         pattern = self.atom()
         for _ in range(self.choose(1, 1, 2)):
             pattern += f" {self.choose('->', '->', ';')} {self.atom()}"
-        lines = [f"PATTERN {pattern}", f"WITHIN {self.choose(12, 6)}"]
-        if self.chance(50):
+        asked = self.fill(*WEAK, v=f"{self.variables[-1].name}.x")
+        lines = [f"PATTERN {pattern}", f"WHERE {asked}", f"WITHIN {self.choose(12, 6)}"]
+        if self.chance(30):
             lines.append(f"AFTER MATCH SKIP {self.choose('TO NEXT EVENT', 'PAST LAST EVENT')}")
         return "\n".join(lines)
 
