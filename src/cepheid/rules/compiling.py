@@ -21,16 +21,12 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Varying
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
-from cepheid.algebra.values import constant
 from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.group import Group
-from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
 from cepheid.engine.merged.paths import NoPath, path_of
 from cepheid.engine.merged.residual import Residual
 from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
-from cepheid.language import ast
-from cepheid.language.walking import parameters, walk
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
 from cepheid.query import Query
@@ -38,6 +34,7 @@ from cepheid.rewrites import rewrite
 from cepheid.rewrites.constants import spread
 from cepheid.rules.lifting import lifted
 from cepheid.rules.template import Template
+from cepheid.rules.varying import alike, bound_together, shaping, values_of, varying
 from cepheid.rules.widening import agreed, widened, window_is_filter, window_parameters
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -193,8 +190,8 @@ def _carried(templates: tuple[Template, ...]) -> pa.Table:
 
 def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Candidate]:
     template = unit.template
-    for rows, fixed in _groups(template):
-        given = {**options.params, **fixed, **_varying(template, rows, fixed)}
+    for rows, fixed in bound_together(template):
+        given = {**options.params, **fixed, **varying(template, rows, fixed)}
         try:
             query = template.query.bind(columns, replace(options, params=given))
             if any(isinstance(value, Varying) for value in given.values()):
@@ -211,65 +208,7 @@ def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Ca
 
 def _branch(template: Template, rows: Ints, query: BoundQuery) -> Branch:
     size = NO_WINDOW if query.window is None else query.window.size
-    return Branch(path_of(query), _values(template, rows), np.full(len(rows), size))
-
-
-def _values(template: Template, rows: Ints) -> Rows:
-    if template.rows is None:
-        return Rows(len(rows), {})
-    own = template.rows.select(list(template.parameters)).take(pa.array(rows))
-    return Rows(len(rows), {name: own[name].combine_chunks() for name in own.column_names})
-
-
-def _groups(template: Template) -> Iterator[tuple[Ints, Mapping[str, object]]]:
-    """The rows that have the same values where they decide about the query's shape, and those."""
-    yield from _alike(template, np.arange(len(template)), _shaping(template))
-
-
-def _alike(
-    template: Template, rows: Ints, names: list[str]
-) -> Iterator[tuple[Ints, Mapping[str, object]]]:
-    """The rows that have the same values in these columns, and those."""
-    if template.rows is None or not names:
-        yield rows, {}
-        return
-    columns = (template.rows[name].take(pa.array(rows)).to_pylist() for name in names)
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for row, values in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
-        groups.setdefault(values, []).append(row)
-    for values, own in groups.items():
-        yield np.array(own), dict(zip(names, values, strict=True))
-
-
-def _shaping(template: Template) -> list[str]:
-    """The parameters that are amounts of time or of events, and lengths of time."""
-    if template.rows is None:
-        return []
-    amounts = (
-        part
-        for part in walk(template.query.syntax)
-        if isinstance(part, ast.Duration | ast.EventCount)
-    )
-    within = {name for amount in amounts for name in parameters(amount)}
-    return [
-        name
-        for name in template.parameters
-        if name in within or pa.types.is_duration(template.rows[name].type)
-    ]
-
-
-def _varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dict[str, object]:
-    """All other parameters, each with a value that one of the rules has; NULL if none has any."""
-    found: dict[str, object] = {}
-    for name in template.parameters:
-        if template.rows is not None and name not in fixed:
-            values = template.rows[name].take(pa.array(rows)).drop_null()
-            example = constant(values[0].as_py()) if len(values) else None
-            if example is None:
-                found[name] = values[0].as_py() if len(values) else None
-            else:
-                found[name] = Varying(example.value, example.type, name)
-    return found
+    return Branch(path_of(query), values_of(template, rows), np.full(len(rows), size))
 
 
 # ── one query for many rules ─────────────────────────────────────────────────
@@ -305,26 +244,26 @@ def _of_template(
         return
 
     def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
-        given = {**options.params, **fixed, **_varying(template, rows, fixed)}
+        given = {**options.params, **fixed, **varying(template, rows, fixed)}
         return query.bind(columns, replace(options, params=given))
 
-    shaping = _shaping(template)
+    shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
-    example = bound(candidate.rows, {name: some[name] for name in shaping})
+    example = bound(candidate.rows, {name: some[name] for name in shapes})
     windows = window_parameters(query.syntax) if window_is_filter(example) else []
-    same = {*agreed(example), *shaping}.difference(windows)
+    same = {*agreed(example), *shapes}.difference(windows)
     fixed = [name for name in template.parameters if name in same]
-    for rows, values in _alike(template, candidate.rows, fixed):
+    for rows, values in alike(template, candidate.rows, fixed):
         if len(rows) == 1 or len(fixed) == len(template.parameters):
             yield replace(candidate, rows=rows)
             continue
         sizes = np.zeros(len(template), np.int64)
         longest = example
-        for own, lengths in _alike(template, rows, windows):
+        for own, lengths in alike(template, rows, windows):
             one = bound(rows, {**values, **lengths})
             sizes[own] = NO_WINDOW if one.window is None else one.window.size
             longest = one if sizes[own[0]] == sizes.max() else longest
-        wide = widened(longest, _values(template, rows), sizes[rows])
+        wide = widened(longest, values_of(template, rows), sizes[rows])
         prepared = prepare(wide.query, options)
         numbers, reason = candidate.unit.numbers[rows], candidate.reason
         yield Alone(query, wide.query, prepared, numbers, reason, wide.residual, wide.tested)
