@@ -21,7 +21,7 @@ from cepheid.rules.checking import check, columns_of
 from cepheid.rules.compiling import compile_rules
 from cepheid.rules.explaining import SetExplanation, explained
 from cepheid.rules.findings import Finding, of_query
-from cepheid.rules.matching import match_local, match_spark
+from cepheid.rules.matching import match_local, match_spark, passes
 from cepheid.rules.naming import all_names, unknown
 from cepheid.rules.rows import rows_of
 from cepheid.rules.template import Rule, Template
@@ -225,7 +225,8 @@ class RuleSet(Mapping[str, Rule]):
         """
         chosen = options_of(options, named)
         columns = columns_of(data)
-        return explained(compile_rules(self.templates, columns, chosen, by_key=is_spark(data)))
+        compiled = compile_rules(self.templates, columns, chosen, by_key=is_spark(data))
+        return explained(compiled, passes(compiled, data, chosen) if is_spark(data) else None)
 
     # ── checking ─────────────────────────────────────────────────────────────
 
