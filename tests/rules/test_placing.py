@@ -194,7 +194,9 @@ def grounds(draw: st.DrawFn) -> tuple[list[Load], Ground]:
         )
         for key in keys
     ]
-    return loads, Ground(draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(90, 400)))
+    return loads, Ground(
+        draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(90, 400))
+    )
 
 
 @given(grounds())

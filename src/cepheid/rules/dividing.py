@@ -2,7 +2,7 @@
 
 What a merged automaton shares is below its first nodes: rules that begin otherwise have nothing in
 common but predicates. So a group is cut between them, and rules that begin alike are only cut where
-they are more than one part's share.
+they are much more than a part's share.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 EQUAL, BETWEEN = 1 / 100, 1 / 3
 """How likely a row satisfies an equality, and a range, of which nothing is known."""
+LUMP = 1.5
+"""Shares of a part that rules may have which begin alike, and aren't cut."""
 FINE = 8
 """Pieces of a part, about, if the rules can be cut so finely."""
 
@@ -133,7 +135,7 @@ def _connected(first: Ints, rule: Ints, nodes: int) -> Ints:
 
 def _cut(paths: _Paths, cost: Floats, ways: int) -> Iterable[Ints]:
     """Rules in the order of what they share, cut into pieces of some size: between those that share
-    nothing, and elsewhere only where they are more than one part's share."""
+    nothing, and elsewhere only where they are much more than a part's share."""
     order = np.lexsort((paths.nodes[0], paths.start))
     start, rule, sums = paths.start[order], paths.rule[order], np.cumsum(cost[order])
     bounds = np.flatnonzero(np.diff(start, prepend=-1))
@@ -142,7 +144,7 @@ def _cut(paths: _Paths, cost: Floats, ways: int) -> Iterable[Ints]:
     begin, done = 0, 0.0
     for first, last in zip(bounds.tolist(), ends.tolist(), strict=True):
         inside = float(sums[last - 1]) - (float(sums[first - 1]) if first else 0.0)
-        if inside > whole / ways:
+        if inside > LUMP * whole / ways:
             if begin < first:
                 yield np.unique(rule[begin:first])
             distinct = np.unique(rule[first:last], return_index=True)
