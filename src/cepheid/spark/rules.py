@@ -11,6 +11,7 @@ import pickle
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from operator import and_
 from typing import TypeAlias
 
@@ -37,6 +38,10 @@ from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.packing import Mapped
 from cepheid.spark.streaming.time import with_watermark
 from cepheid.spark.worker import SECTION_COLUMN, Range, gather, owned, sections
+
+FINE = 32
+"""Automata that share the keys, at least: where partitions are fewer, each of them has several, one
+after another. Their instances are then few enough to stay in the processor's cache."""
 
 _PART = "__part"
 _ALWAYS: Range = (-(1 << 63), (1 << 63) - 1)
@@ -107,13 +112,17 @@ def match_group(
         if held is None:
             yield from matches(pickle.loads(packed[0]), rules, schema, gather(batches), jit)
             return
+        groups = lru_cache(maxsize=1)(lambda part: pickle.loads(packed[part]))
         for section, pieces in sections(gather(batches)):
             part, own = held[section]
-            group: Group = pickle.loads(packed[part])
-            read = (piece.select(group.required) for piece in pieces)
-            yield from owned(matches(group, rules, schema, read, jit), own)
+            read = map(partial(_chosen, groups(part).required), pieces)
+            yield from owned(matches(groups(part), rules, schema, read, jit), own)
 
     return _mapped(rows, run, schema)
+
+
+def _chosen(names: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(names)
 
 
 def as_found(
@@ -166,17 +175,21 @@ def _arranged(
     rows = _relevant(frame, parts)
     if key is None and not all(part.single for part in parts):
         return _sliced(frame, rows, parts, times, options)
-    section = [named(SECTION_COLUMN)] if len(parts) > 1 else []
-    rows = rows.withColumnRenamed(_PART, SECTION_COLUMN)
+    each, place = 1, named(_PART) if len(parts) > 1 else F.lit(0)
     if key is not None:
         rows = rows.filter(named(key).isNotNull())
-        by = [*key_columns(frame.types, schema, [key]), *section]
+        by = [*key_columns(frame.types, schema, [key]), *([place] if len(parts) > 1 else [])]
         if options.partitions is None:
             rows = rows.repartition(*by)
         else:
             rows = rows.repartition(options.partitions, *by)
-    held = {n: (n, _ALWAYS) for n in range(len(parts))}
-    return rows.sortWithinPartitions(*section, *order), held if section else None
+        each = max(1, FINE // tasks(frame, options)[1])
+        place = place * each + F.pmod(F.xxhash64(*by), F.lit(each)).cast("int")
+    if each * len(parts) == 1:
+        return rows.sortWithinPartitions(*order), None
+    rows = rows.withColumn(SECTION_COLUMN, place).drop(_PART)
+    held = {n: (n // each, _ALWAYS) for n in range(each * len(parts))}
+    return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
 
 
 def _sliced(
