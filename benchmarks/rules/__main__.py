@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmarks.experiments.writing import claim_lines, failed, rich_tables
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
-from benchmarks.rules import sizes
+from benchmarks.rules import sizes, spark
 from benchmarks.rules.figures import FULL, QUICK, SWEEPS, Say, record
 from benchmarks.rules.writing import PARTS, draw, keep, kept, update_readme
 
@@ -30,6 +30,8 @@ def measured(part: str, quick: bool, say: Say) -> Record:
     size = QUICK if quick else FULL
     if part == "size":
         return sizes.record(sizes.measure(size, say), quick)
+    if part == "spark":
+        return spark.measure(quick, say)
     return record(SWEEPS[part](size, say), quick)
 
 
