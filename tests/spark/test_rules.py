@@ -117,6 +117,13 @@ def test_a_light_key_joins_the_slices_of_others(spark: SparkSession, events: pa.
     )
 
 
+def test_rules_of_a_stream_are_not_placed(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    rules = RuleSet.of({"pair": "PATTERN a ; b WHERE a.value < b.value WITHIN 1 minute"})
+    (one,) = rules.explain(stream, time="timestamp").passes
+    assert (one.rules, one.spread) == (1, None)
+
+
 def test_an_unknown_placement_is_refused() -> None:
     with pytest.raises(ValueError, match="placement must be one of auto, keys, one, split"):
         Options("ts", placement="everywhere")  # as a user might

@@ -103,10 +103,14 @@ def match_spark(templates: tuple[Template, ...], data: Any, options: Options) ->
     return on_spark.union(frame, found, schema)
 
 
-def passes(compiled: Compiled, data: Any, options: Options) -> tuple[Placed, ...]:
-    """How `match_spark` runs the rules that share passes."""
+def passes(compiled: Compiled, data: Any, options: Options) -> tuple[Placed, ...] | None:
+    """How `match_spark` runs the rules that share passes. Those of a stream aren't placed: their
+    state is in buckets."""
     from cepheid.spark import rules as on_spark
+    from cepheid.spark.batch import frames_of
 
+    if any(frame.isStreaming for frame in frames_of(data)):
+        return None
     frame = on_spark.read(data, options)
     return _placed(compiled, frame, _times(compiled, frame, options), options)
 
