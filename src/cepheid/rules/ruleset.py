@@ -209,7 +209,8 @@ class RuleSet(Mapping[str, Rule]):
 
     def explain(self, data: Any, options: Options | None = None, **named: Any) -> SetExplanation:
         """How the rules are run: which share a pass, what they share in it, which run alone and
-        why. Nothing is run.
+        why; on Spark, also where. Nothing is matched, but of a DataFrame the first and the last
+        time are looked up if there are rules without a key.
 
         >>> columns = pa.table({"ts": [1], "type": ["A"], "x": [5]})
         >>> rules = RuleSet.from_template(
