@@ -9,6 +9,7 @@ from typing import Literal
 from cepheid.statistics import Statistics
 
 Partitioning = Literal["auto", "key", "partial", "slices", "single"]
+Placement = Literal["auto", "keys", "one", "split"]
 EngineChoice = Literal["auto", "tree", "nfa"]
 Unit = Literal["us", "ms", "s", "min", "h", "d"]
 
@@ -77,6 +78,9 @@ class Options:
                   `=>` queries without WITHIN on data that may never end
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
                   partitions), `slices` of time, or `single`; the matches are always the same
+    placement     sets of rules on Spark: `auto` (what is done first), `keys` (a pass for each key),
+                  `one` (a pass for all), or `split` (a pass for each key, and the rules of each
+                  divided among the cores); the matches are always the same
     partitions    on Spark: how many partitions; by default as many as the session shuffles into
     buckets       on Spark streams: into how many buckets the keys go, 8 by default; it can't change
                   while a checkpoint is used
@@ -101,6 +105,7 @@ class Options:
     without: tuple[str, ...] = ()
     limit: Limit | None = None
     partitioning: Partitioning = "auto"
+    placement: Placement = "auto"
     partitions: int | None = None
     buckets: int | None = None
     jit: bool = True
@@ -110,6 +115,7 @@ class Options:
         _one_of("negation", self.negation, ("auto", "push", "top"))
         _one_of("propagation", self.propagation, ("auto", "push", "lazy", "pull", "pass-down"))
         _one_of("partitioning", self.partitioning, ("auto", "key", "partial", "slices", "single"))
+        _one_of("placement", self.placement, ("auto", "keys", "one", "split"))
         if self.unit is not None:
             _one_of("unit", self.unit, ("us", "ms", "s", "min", "h", "d"))
         if self.start is not None and self.tie is not None:

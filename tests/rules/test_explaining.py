@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from pytest import approx
 
+from cepheid.options import Options
 from cepheid.rules import RuleSet
+from cepheid.rules.compiling import compile_rules
+from cepheid.rules.dividing import passes_of
+from cepheid.rules.explaining import explained
+from cepheid.rules.placing import READ, SHUFFLED, Ground
+from tests.docs.blocks import ROOT
 
 COLUMNS = pa.table({"ts": [1], "type": ["A"], "card": [1], "x": [5], "y": [0.5], "s": ["u"]}).slice(
     0, 0
@@ -57,3 +64,46 @@ def test_rules_that_return_different_things_are_different() -> None:
     events = pa.table({"ts": [1, 2, 3], "type": ["A", "B", "C"], "x": [7, 8, 9], "card": [1, 1, 1]})
     found = {row["rule"]: row["match"] for row in rules.match(events, **OPTIONS).to_pylist()}
     assert found == {"one": '{"x":7}', "other": '{"x":9}'}
+
+
+def test_the_page_shows_what_is_joined() -> None:
+    large = (
+        "PATTERN Auth a ; Auth b WHERE [card] AND b.amount > :low "
+        "AND (:country IS NULL OR b.country = :country) WITHIN :window minutes"
+    )
+    rows = {"low": [5000, 2000, 2500], "country": [None, "DE", "FR"], "window": [60, 30, 30]}
+    crowd = (
+        "PATTERN Auth a ; Auth b WHERE a.amount > 5000 AND b.amount > 5000 AND a.card <> b.card "
+        "WITHIN 1 minute"
+    )
+    rules = RuleSet.from_template("large", large, rows) | RuleSet.of({"crowd": crowd})
+    columns = pa.schema(
+        {
+            "ts": pa.timestamp("us"),
+            "kind": pa.string(),
+            "card": pa.int64(),
+            "amount": pa.float64(),
+            "country": pa.string(),
+        }
+    )
+    options = Options("ts", type="kind")
+    compiled = compile_rules(rules.templates, columns, options, by_key=True)
+    month = 30 * 24 * 60 * 60 * 1_000_000
+    placed = passes_of(compiled.groups, Ground(cores=2, partitions=2, length=month))
+    shown = "\n".join(str(explained(compiled, placed)).splitlines()[:3])
+    assert f"```text\n{shown}\n```" in (ROOT / "docs" / "rules.md").read_text()
+
+
+def test_parts_are_shown_with_their_loads() -> None:
+    rules = RuleSet.from_template(
+        "pair", "PATTERN A a ; B b WHERE a.x > :low AND b.x > :low WITHIN 5", {"low": [1, 2]}
+    )
+    options = Options("ts", type="type")
+    compiled = compile_rules(rules.templates, COLUMNS.schema, options, by_key=True)
+    (one,) = explained(compiled, passes_of(compiled.groups, Ground(2, 2, 5), "split")).passes
+    assert one.spread is not None
+    # Each rule has two steps, each of which takes a third of the rows of a type, which are half.
+    load = READ + SHUFFLED + 1 / 3
+    assert [(p.rules, p.load) for p in one.spread.parts] == [(1, approx(load)), (1, approx(load))]
+    shown = str(explained(compiled, passes_of(compiled.groups, Ground(2, 2, 5), "split")))
+    assert f"  parts       2: 1 rule with load {load:.1f}, 1 rule with load {load:.1f}" in shown

@@ -98,6 +98,51 @@ def test_a_frame_and_a_table_give_the_same(
     assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
 
 
+@pytest.mark.parametrize("placement", ["keys", "one", "split"])
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_the_matches_are_the_same_wherever_rules_are_placed(
+    spark: SparkSession, events: pa.Table, placement: str, partitions: int
+) -> None:
+    rules = KEYED | OTHER_KEY | UNKEYED | ROW
+    frame = spark.createDataFrame(events).repartition(3, F.rand(1))
+    options = {**OPTIONS, "placement": placement, "partitions": partitions}
+    spread = [one.spread for one in rules.explain(frame, **options).passes]
+    parts = [len(one.parts) for one in spread if one is not None]
+    assert parts == {"keys": [1, 1, 1], "one": [1], "split": [2, 1, 2]}[placement]
+    expected = rules.match(events, **OPTIONS)
+    found = rules.match(frame, **options).toArrow().cast(expected.schema)
+    assert rows(found) == rows(expected)
+
+
+def test_rules_of_one_event_can_be_split(spark: SparkSession, events: pa.Table) -> None:
+    rules = RuleSet.from_template("row", ROW["row-1"].query, {"high": [99.8, 99.0, 0.1]})
+    found = rules.match(spark.createDataFrame(events), placement="split", **OPTIONS)
+    expected = rules.match(events, **OPTIONS)
+    assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
+
+
+def test_a_light_key_joins_the_slices_of_others(spark: SparkSession, events: pa.Table) -> None:
+    rules = OTHER_KEY | UNKEYED
+    (one,) = rules.explain(spark.createDataFrame(events), partitions=2, **OPTIONS).passes
+    assert (one.key, one.rules) == (None, 3)
+    assert one.spread is not None and one.spread.joined == ("country",)
+    assert "joined      those with the key `country`" in str(
+        rules.explain(spark.createDataFrame(events), partitions=2, **OPTIONS)
+    )
+
+
+def test_rules_of_a_stream_are_not_placed(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    rules = RuleSet.of({"pair": "PATTERN a ; b WHERE a.value < b.value WITHIN 1 minute"})
+    (one,) = rules.explain(stream, time="timestamp").passes
+    assert (one.rules, one.spread) == (1, None)
+
+
+def test_an_unknown_placement_is_refused() -> None:
+    with pytest.raises(ValueError, match="placement must be one of auto, keys, one, split"):
+        Options("ts", placement="everywhere")  # as a user might
+
+
 def test_rules_with_the_same_key_share_a_pass(events: pa.Table) -> None:
     rules = KEYED | OTHER_KEY | UNKEYED | ALONE
     options = Options("ts", tie="id")

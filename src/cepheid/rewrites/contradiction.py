@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.expressions import Aggregate, Expr, Previous, variables, walk
-from cepheid.algebra.patterns import Closure, Leaf, Pattern, leaves
+from cepheid.algebra.patterns import Closure, Disjunction, Leaf, Pattern, leaves
 from cepheid.algebra.patterns import walk as parts
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.structure import Structure, structure
@@ -123,9 +123,15 @@ def _dead(conjunct: Conjunct, known: Structure, query: BoundQuery) -> tuple[Patt
     if name is None:
         return None
     if whole:
-        around = (p for p in parts(query.pattern) if isinstance(p, Closure) and name in leaves(p))
-        return next(around, Leaf(name)), name
+        closures = (p for p in parts(query.pattern) if isinstance(p, Closure) and name in leaves(p))
+        around = next(closures, Leaf(name))
+        # In a branch of what is repeated, it may be left out of every round.
+        return None if _in_branch(name, around) else (around, name)
     return Leaf(name), name
+
+
+def _in_branch(name: str, pattern: Pattern) -> bool:
+    return any(isinstance(p, Disjunction) and name in leaves(p) for p in parts(pattern))
 
 
 def _culprit(conjunct: Conjunct, known: Structure, query: BoundQuery) -> str | None:

@@ -14,6 +14,7 @@ from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import Group, values_of
 from cepheid.engine.merged.intervals import HIGHEST, LOWEST
 from cepheid.rules.compiling import Compiled
+from cepheid.rules.dividing import Placed
 
 SHOWN = 5
 """How many steps of a pass are shown, those that most rules share."""
@@ -29,6 +30,29 @@ class Shared:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Rules that have tasks of their own, and what a row of the events costs with them, all in all:
+    to be shipped counts as much as some conditions to be tried with."""
+
+    rules: int
+    load: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where a pass runs on Spark: what tells its tasks apart, how many there are at most for each
+    part of the rules, and how many run at once. `joined` are the keys of rules that could have had
+    passes of their own, `apart` is the load if all had, undivided."""
+
+    by: str
+    tasks: int
+    cores: int
+    parts: tuple[Part, ...]
+    joined: tuple[str, ...]
+    apart: float
+
+
+@dataclass(frozen=True)
 class Pass:
     """Rules that are evaluated together. `steps` are those of all rules, `nodes` what is left of
     them when equal prefixes are one; `conditions` the same for what events have to satisfy."""
@@ -40,6 +64,7 @@ class Pass:
     conditions: int
     predicates: int
     shared: tuple[Shared, ...]
+    spread: Spread | None = None
 
 
 @dataclass(frozen=True)
@@ -67,10 +92,41 @@ class SetExplanation:
         return "\n".join(_lines(self))
 
 
-def explained(compiled: Compiled) -> SetExplanation:
+def explained(compiled: Compiled, placed: tuple[Placed, ...] | None = None) -> SetExplanation:
+    """How the rules are run: in this process, or as they are placed on Spark."""
     return SetExplanation(
-        tuple(map(_pass, compiled.groups)),
+        tuple(map(_pass, compiled.groups)) if placed is None else tuple(map(_placed, placed)),
         tuple(Apart(o.query.name, len(o.rules), o.reason, o.tested) for o in compiled.alone),
+    )
+
+
+def _placed(one: Placed) -> Pass:
+    """All parts of a pass together."""
+    parts = [_pass(part) for part in one.parts]
+    shared = sorted((s for part in parts for s in part.shared), key=lambda s: -s.rules)
+    return Pass(
+        key=one.place.key,
+        rules=sum(part.rules for part in parts),
+        steps=sum(part.steps for part in parts),
+        nodes=sum(part.nodes for part in parts),
+        conditions=sum(part.conditions for part in parts),
+        predicates=sum(part.predicates for part in parts),
+        shared=tuple(shared[:SHOWN]),
+        spread=_spread(one, parts),
+    )
+
+
+def _spread(one: Placed, parts: list[Pass]) -> Spread:
+    joined = (place.key for place in one.apart if len(one.apart) > 1)
+    key = one.place.key
+    single = all(group.single for group in one.parts)
+    return Spread(
+        by="rows" if single else "slices of time" if key is None else f"`{key}`",
+        tasks=one.place.lanes,
+        cores=one.ground.cores,
+        parts=tuple(Part(p.rules, n) for p, n in zip(parts, one.place.loads, strict=True)),
+        joined=tuple(key for key in joined if key is not None),
+        apart=sum(place.total for place in one.apart),
     )
 
 
@@ -139,6 +195,8 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
     for n, one in enumerate(explanation.passes, 1):
         by = "no key" if one.key is None else f"key {one.key}"
         yield f"pass {n}: {_count(one.rules, 'rule')}, {by}"
+        if one.spread is not None:
+            yield from _spread_lines(one.spread)
         yield f"  steps       {one.steps:,} of the rules, {one.nodes:,} when equal ones are merged"
         yield f"  conditions  {one.conditions:,} on events, {one.predicates:,} of them different"
         for shared in one.shared:
@@ -150,6 +208,20 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
             yield f"  tested for each rule: {' AND '.join(one_alone.tested)}"
         else:
             yield f"alone: {one_alone.query} ({rules}), since {one_alone.reason}"
+
+
+def _spread_lines(spread: Spread) -> Iterator[str]:
+    tasks, cores = _count(spread.tasks, "task"), _count(spread.cores, "core")
+    load = sum(part.load for part in spread.parts)
+    yield f"  spread      by {spread.by}, {tasks} on {cores}; load {load:.1f}"
+    if spread.joined:
+        keys = ", ".join(f"`{key}`" for key in spread.joined)
+        yield f"  joined      those with the key {keys}; load apart {spread.apart:.1f}"
+    if len(spread.parts) > 1:
+        shown = [f"{_count(p.rules, 'rule')} with load {p.load:.1f}" for p in spread.parts[:SHOWN]]
+        more = len(spread.parts) - len(shown)
+        texts = [*shown, *([f"{more} more"] if more else [])]
+        yield f"  parts       {len(spread.parts)}: {', '.join(texts)}"
 
 
 def _count(number: int, thing: str) -> str:

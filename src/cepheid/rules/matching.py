@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,14 @@ from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules.checking import columns_of
 from cepheid.rules.compiling import Compiled, compile_rules, naming
+from cepheid.rules.dividing import Placed, passes_of
+from cepheid.rules.placing import Ground
 from cepheid.rules.streaming import match_stream
 from cepheid.rules.template import Template
 from cepheid.schemas import bind_streams
+
+if TYPE_CHECKING:
+    from cepheid.spark.rules import Frame
 
 
 def match_local(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
@@ -76,7 +81,7 @@ def run(
 
 
 def match_spark(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
-    """The matches of all rules as one DataFrame: a shuffle for all rules of a key."""
+    """The matches of all rules as one DataFrame: a shuffle for all rules of a pass."""
     from cepheid.spark import rules as on_spark
     from cepheid.spark.batch import frames_of, match_bound
 
@@ -85,11 +90,43 @@ def match_spark(templates: tuple[Template, ...], data: Any, options: Options) ->
     frame = on_spark.read(data, options)
     compiled = compile_rules(templates, columns_of(data), options, by_key=True)
     schema = found_schema(compiled.rules, frame.schema.field(options.time).type)
+    times = _times(compiled, frame, options)
     found = [
-        on_spark.match_group(frame, group, compiled.rules, schema, options)
-        for group in compiled.groups
+        on_spark.match_group(frame, one.parts, compiled.rules, schema, options, times)
+        for one in _placed(compiled, frame, times, options)
     ]
     for one in compiled.alone:
         own = match_bound(one.bound, data, options)
         found.append(on_spark.as_found(own, one.rules, one.residual, compiled.rules, schema))
     return on_spark.union(frame, found, schema)
+
+
+def passes(compiled: Compiled, data: Any, options: Options) -> tuple[Placed, ...] | None:
+    """How `match_spark` runs the rules that share passes. Those of a stream aren't placed: their
+    state is in buckets."""
+    from cepheid.spark import rules as on_spark
+    from cepheid.spark.batch import frames_of
+
+    if any(frame.isStreaming for frame in frames_of(data)):
+        return None
+    frame = on_spark.read(data, options)
+    return _placed(compiled, frame, _times(compiled, frame, options), options)
+
+
+def _times(compiled: Compiled, frame: Frame, options: Options) -> tuple[int, int] | None:
+    """The first and the last, which a job has to find out, if slices may be made of them."""
+    from cepheid.spark import rules as on_spark
+
+    sliced = any(group.key is None and not group.single for group in compiled.groups)
+    joined = options.placement == "one" and len(compiled.groups) > 1
+    return on_spark.span(frame, options) if sliced or joined else None
+
+
+def _placed(
+    compiled: Compiled, frame: Frame, times: tuple[int, int] | None, options: Options
+) -> tuple[Placed, ...]:
+    from cepheid.spark import rules as on_spark
+
+    cores, partitions = on_spark.tasks(frame, options)
+    length = None if times is None else times[1] - times[0] + 1
+    return passes_of(compiled.groups, Ground(cores, partitions, length), options.placement)

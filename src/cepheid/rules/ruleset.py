@@ -21,7 +21,7 @@ from cepheid.rules.checking import check, columns_of
 from cepheid.rules.compiling import compile_rules
 from cepheid.rules.explaining import SetExplanation, explained
 from cepheid.rules.findings import Finding, of_query
-from cepheid.rules.matching import match_local, match_spark
+from cepheid.rules.matching import match_local, match_spark, passes
 from cepheid.rules.naming import all_names, unknown
 from cepheid.rules.rows import rows_of
 from cepheid.rules.template import Rule, Template
@@ -209,7 +209,8 @@ class RuleSet(Mapping[str, Rule]):
 
     def explain(self, data: Any, options: Options | None = None, **named: Any) -> SetExplanation:
         """How the rules are run: which share a pass, what they share in it, which run alone and
-        why. Nothing is run.
+        why; on Spark, also where. Nothing is matched, but of a DataFrame the first and the last
+        time are looked up if there are rules without a key.
 
         >>> columns = pa.table({"ts": [1], "type": ["A"], "x": [5]})
         >>> rules = RuleSet.from_template(
@@ -225,7 +226,8 @@ class RuleSet(Mapping[str, Rule]):
         """
         chosen = options_of(options, named)
         columns = columns_of(data)
-        return explained(compile_rules(self.templates, columns, chosen, by_key=is_spark(data)))
+        compiled = compile_rules(self.templates, columns, chosen, by_key=is_spark(data))
+        return explained(compiled, passes(compiled, data, chosen) if is_spark(data) else None)
 
     # ── checking ─────────────────────────────────────────────────────────────
 

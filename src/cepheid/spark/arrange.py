@@ -362,11 +362,19 @@ def cut_of(
 ) -> Cut | None:
     """Slices not shorter than the window, so that at most as many rows again are copied; None if
     there are no rows. This runs a job."""
+    span = span_of(rows, time, type_)
+    return None if span is None else cut_between(span, window, most, waiting)
+
+
+def span_of(rows: DataFrame, time: str, type_: t.DataType) -> Range | None:
+    """The first time and the last; None if there are no rows. This runs a job."""
     clock = microseconds(named(time), type_)
     row = rows.agg(F.min(clock), F.max(clock)).first()
-    if row is None or row[0] is None:
-        return None
-    first, last = int(row[0]), int(row[1])
+    return None if row is None or row[0] is None else (int(row[0]), int(row[1]))
+
+
+def cut_between(span: Range, window: int, most: int, waiting: bool = False) -> Cut:
+    first, last = span
     length = last - first + 1
     window = min(window, length)
     count = max(1, min(most, length // window))

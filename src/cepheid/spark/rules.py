@@ -1,20 +1,25 @@
 """Sets of rules over Spark DataFrames: a pass and a shuffle for each group of them.
 
 All rules of a group keep the events of different keys apart, so they share the partitions; those
-without a key share slices of time.
+without a key share slices of time. Where the rules of a group are divided, a row goes, in the same
+shuffle, to each part of them that can take it.
 """
 
 from __future__ import annotations
 
+import pickle
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from operator import and_
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.engine.merged.found import MATCH, RULE
@@ -25,14 +30,25 @@ from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.schemas import bind_streams
-from cepheid.spark.arrange import Cut, cut_of, key_columns, placed
+from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.expressions import Translator, combine, named
+from cepheid.spark.salts import salts
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.packing import Mapped
 from cepheid.spark.streaming.time import with_watermark
-from cepheid.spark.worker import SECTION_COLUMN, gather, owned, sections
+from cepheid.spark.worker import SECTION_COLUMN, Range, gather, owned, sections
+
+FINE = 32
+"""Automata that share the keys, at least: where partitions are fewer, each of them has several, one
+after another. Their instances are then few enough to stay in the processor's cache."""
+
+_PART = "__part"
+_ALWAYS: Range = (-(1 << 63), (1 << 63) - 1)
+
+Held: TypeAlias = dict[int, tuple[int, Range]]
+"""By the numbers of sections, the part that runs there, and the ends of the matches that it has."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +77,53 @@ def read(data: Data, options: Options) -> Frame:
     return Frame(merge_streams(data, merged), merged)
 
 
+def tasks(frame: Frame, options: Options) -> tuple[int, int]:
+    """How many run at once, and into how many partitions the session shuffles."""
+    conf = frame.events.sparkSession.conf
+    shuffled = options.partitions or int(conf.get("spark.sql.shuffle.partitions") or 200)
+    session: object = frame.events.sparkSession
+    # A Connect session doesn't tell, and is no instance of the classic class.
+    if isinstance(session, SparkSession):
+        return session.sparkContext.defaultParallelism, shuffled
+    return shuffled, shuffled
+
+
+def span(frame: Frame, options: Options) -> Range | None:
+    """The first time and the last. This runs a job."""
+    rows = frame.events.filter(placed(options.time, None))
+    return span_of(rows, options.time, frame.types[options.time])
+
+
 def match_group(
-    frame: Frame, group: Group, rules: pa.Table, schema: pa.Schema, options: Options
+    frame: Frame,
+    parts: Sequence[Group],
+    rules: pa.Table,
+    schema: pa.Schema,
+    options: Options,
+    times: Range | None = None,
 ) -> DataFrame:
-    """What the rules of a group find; `schema` has the columns of that."""
-    rows, cut = _arranged(frame, group, options)
+    """What the rules of a group find, which may be divided into parts; `schema` has the columns of
+    that. `times` are the first and the last, without which there are no slices."""
+    rows, held = _arranged(frame, parts, times, options)
     jit = options.jit
+    # A task reads the parts that it runs, and no others.
+    packed = tuple(pickle.dumps(part) for part in parts)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if cut is None:
-            yield from matches(group, rules, schema, gather(batches), jit)
+        if held is None:
+            yield from matches(pickle.loads(packed[0]), rules, schema, gather(batches), jit)
             return
-        for section, part in sections(gather(batches)):
-            found = matches(group, rules, schema, part, jit)
-            yield from owned(found, cut.owned[section])
+        groups = lru_cache(maxsize=1)(lambda part: pickle.loads(packed[part]))
+        for section, pieces in sections(gather(batches)):
+            part, own = held[section]
+            read = map(partial(_chosen, groups(part).required), pieces)
+            yield from owned(matches(groups(part), rules, schema, read, jit), own)
 
     return _mapped(rows, run, schema)
+
+
+def _chosen(names: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(names)
 
 
 def as_found(
@@ -121,41 +168,79 @@ def union(frame: Frame, found: list[DataFrame], schema: pa.Schema) -> DataFrame:
     return whole
 
 
-def _arranged(frame: Frame, group: Group, options: Options) -> tuple[DataFrame, Cut | None]:
-    """The rows in partitions, each in order; and the slices, where they are slices of time."""
-    schema, types = group.query.schema, frame.types
+def _arranged(
+    frame: Frame, parts: Sequence[Group], times: Range | None, options: Options
+) -> tuple[DataFrame, Held | None]:
+    """The rows in partitions, each in order; by sections, where they are slices of time or parts of
+    the rules."""
+    schema, key = parts[0].query.schema, parts[0].key
     order = [named(name) for name in schema.order]
-    rows = _relevant(frame, group)
-    if group.single:
+    rows = _relevant(frame, parts)
+    if key is None and not all(part.single for part in parts):
+        return _sliced(frame, rows, parts, times, options)
+    each, place = 1, named(_PART) if len(parts) > 1 else F.lit(0)
+    if key is not None:
+        rows = rows.filter(named(key).isNotNull())
+        by = [*key_columns(frame.types, schema, [key]), *([place] if len(parts) > 1 else [])]
+        if options.partitions is None:
+            rows = rows.repartition(*by)
+        else:
+            rows = rows.repartition(options.partitions, *by)
+        each = max(1, FINE // tasks(frame, options)[1])
+        place = place * each + F.pmod(F.xxhash64(*by), F.lit(each)).cast("int")
+    if each * len(parts) == 1:
         return rows.sortWithinPartitions(*order), None
-    if group.key is not None:
-        key = key_columns(types, schema, [group.key])
-        rows = rows.filter(named(group.key).isNotNull())
-        spread = rows.repartition(*key)
-        if options.partitions is not None:
-            spread = rows.repartition(options.partitions, *key)
-        return spread.sortWithinPartitions(*order), None
-    shuffled = options.partitions or int(
-        rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200
-    )
-    cut = cut_of(rows, schema.time, types[schema.time], group.merged.reach, shuffled)
-    if cut is None or cut.count < 2:
+    rows = rows.withColumn(SECTION_COLUMN, place).drop(_PART)
+    held = {n: (n // each, _ALWAYS) for n in range(each * len(parts))}
+    return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
+
+
+def _sliced(
+    frame: Frame, rows: DataFrame, parts: Sequence[Group], times: Range | None, options: Options
+) -> tuple[DataFrame, Held | None]:
+    """A section for each slice of time and each part of the rules."""
+    schema = parts[0].query.schema
+    order = [named(name) for name in schema.order]
+    _, shuffled = tasks(frame, options)
+    reach = max(part.merged.reach for part in parts)
+    cut = None if times is None else cut_between(times, reach, shuffled)
+    if cut is None or cut.count * len(parts) == 1:
         return rows.repartition(1).sortWithinPartitions(*order), None
-    rows = cut.rows(rows, schema.time, types[schema.time])
-    rows = rows.repartition(shuffled, named(SECTION_COLUMN))
-    return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), cut
+    count = cut.count * len(parts)
+    partitions = max(shuffled, count)
+    numbers = salts(partitions)[:count]
+    rows = replace(cut, salts=tuple(range(cut.count))).rows(
+        rows, schema.time, frame.types[schema.time]
+    )
+    part = named(_PART) if len(parts) > 1 else F.lit(0)
+    place = part * cut.count + named(SECTION_COLUMN) + 1
+    section = F.element_at(F.array(*map(F.lit, numbers)), place)
+    rows = rows.withColumn(SECTION_COLUMN, section).drop(_PART)
+    rows = rows.repartition(partitions, named(SECTION_COLUMN))
+    held = {number: (n // cut.count, cut.range(n % cut.count)) for n, number in enumerate(numbers)}
+    return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
 
 
-def _relevant(frame: Frame, group: Group) -> DataFrame:
-    """Without the columns that no rule reads, and without rows that none can take."""
-    for name in group.required:
+def _relevant(frame: Frame, parts: Sequence[Group]) -> DataFrame:
+    """Without the columns that no rule reads, and without rows that none can take. Of several
+    parts, a row is there once for each that can take it."""
+    required = tuple(dict.fromkeys(name for part in parts for name in part.required))
+    for name in required:
         if frame.schema.field(name).type == UNKNOWN:
             kind = frame.types[name].simpleString()
             raise DataError(f"column `{name}` is {kind}, which can't be read in a query")
-    rows = frame.events.select(*(named(name) for name in group.required))
-    rows = rows.filter(placed(group.query.schema.time, None))
-    translated = map(Translator(frame.types).column, necessary(group))
+    rows = frame.events.select(*map(named, required))
+    rows = rows.filter(placed(parts[0].query.schema.time, None))
+    if len(parts) == 1:
+        return rows.filter(_taken(frame, parts[0]))
+    copies = (F.when(_taken(frame, part), F.lit(n)) for n, part in enumerate(parts))
+    return rows.withColumn(_PART, F.explode(F.array_compact(F.array(*copies))))
+
+
+def _taken(frame: Frame, part: Group) -> Column:
+    """What holds for every row that one of the rules can take."""
+    if part.counts_all:
+        return F.lit(True)
+    translated = map(Translator(frame.types).column, necessary(part))
     conditions = [condition for condition in translated if condition is not None]
-    if not conditions or group.counts_all:
-        return rows
-    return rows.filter(combine(and_, conditions))
+    return combine(and_, conditions) if conditions else F.lit(True)

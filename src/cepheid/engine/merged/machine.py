@@ -36,7 +36,7 @@ from cepheid.kernels.templates.merged import ADVANCED, COMPACTED
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
-CHUNK = 1 << 14
+CHUNK = 1 << 16
 """Rows that are matched at once: as many as their matches may be held."""
 TEXTS = (Type.STRING, Type.BINARY)
 NOTHING = -(1 << 63)

@@ -1,0 +1,239 @@
+"""Where rules run on Spark: which share a pass over the events, and how a pass is divided.
+
+A *pass* brings the rows that its rules read to tasks, once for all of them. How many tasks that can
+be depends on what keeps the rows apart: the values of a key, slices of time, or nothing. These are
+its *lanes*. Where lanes are fewer than cores, the rules are divided instead: each *part* of them
+has tasks of its own, and the rows that it reads are shipped once more.
+
+Parts are filled greedily, as NEXT places operators (4.4): rules that share steps stay together, and
+go where the load is least once they are there; what is shipped there already costs nothing more.
+Loads are per row of the events, and count conditions that a row is tried with. Only their ratios
+mean something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cepheid.options import Placement
+from cepheid.planner.placement import cheapest
+
+READ = 6.0
+"""To hand a row to the automaton, and to find out what it satisfies."""
+SHUFFLED = 12.0
+"""To bring a row to where those of the same key or slice are, and to sort it there."""
+MOST_NODES = 1 << 20
+"""Of the automata of one part: a task holds all of them."""
+WORTH = 0.9
+"""Of the time without it, what a division may take at most: it also takes cores from others."""
+EVERY = ""
+"""The kind of rows that a rule reads if it isn't of some types only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rules that stay together: what a row costs with them, how many nodes they have, and which
+    types of rows they read."""
+
+    rules: int
+    cost: float
+    nodes: int
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Rules with a key in common, or without any. `reach` is how long an event matters; with
+    `single`, every match is one event, so that rows can stay where they are."""
+
+    key: str | None
+    reach: int
+    single: bool
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The session: how many tasks run at once, and into how many partitions it shuffles; and for
+    how long the events go on, if that is known."""
+
+    cores: int
+    partitions: int
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A pass. `groups` are the loads that it takes, by their numbers; `parts` the pieces of each
+    part, as (load, piece). `loads` are those of the parts, `lanes` how many tasks each has."""
+
+    groups: tuple[int, ...]
+    key: str | None
+    parts: tuple[tuple[tuple[int, int], ...], ...]
+    loads: tuple[float, ...]
+    lanes: int
+
+    @property
+    def total(self) -> float:
+        return sum(self.loads)
+
+    @property
+    def longest(self) -> float:
+        """Of its tasks, the one that takes longest."""
+        return max(self.loads) / self.lanes
+
+
+def time_of(places: Iterable[Place], cores: int) -> float:
+    """Until all are done: what the cores share evenly, but not before the longest task."""
+    held = tuple(places)
+    return max(sum(p.total for p in held) / cores, max((p.longest for p in held), default=0.0))
+
+
+def place(
+    loads: Sequence[Load], ground: Ground, placement: Placement = "auto"
+) -> tuple[Place, ...]:
+    """The passes: `keys` has one for each load, `one` has one for all, `split` divides each among
+    the cores, and `auto` takes what is estimated to be done first."""
+    site = Site(tuple(loads), ground, kinds_of(loads))
+    alone: list[tuple[int, ...]] = [(n,) for n in range(len(loads))]
+    match placement:
+        case "one":
+            return (site.divided(tuple(range(len(loads))), 1),) if loads else ()
+        case "keys":
+            return tuple(site.divided(groups, 1) for groups in alone)
+        case "split":
+            return tuple(site.divided(groups, ground.cores) for groups in alone)
+        case "auto":
+            return _split(site, _joined(site, alone))
+
+
+def _joined(site: Site, passes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Loads that are cheaper in the slices of those without a key, the lightest first."""
+    wide = next((g for g in passes if site.loads[g[0]].key is None), None)
+    if wide is None:
+        return passes
+    keyed = sorted((g for g in passes if g != wide), key=lambda g: site.divided(g, 1).total)
+    for groups in keyed:
+        both = tuple(sorted((*wide, *groups)))
+        others = [site.divided(g, 1) for g in passes if g not in (wide, groups)]
+        apart = [*others, site.divided(wide, 1), site.divided(groups, 1)]
+        joined = [*others, site.divided(both, 1)]
+        less = sum(p.total for p in joined) < sum(p.total for p in apart)
+        if less and time_of(joined, site.ground.cores) <= time_of(apart, site.ground.cores):
+            passes = [both if g == wide else g for g in passes if g != groups]
+            wide = both
+    return passes
+
+
+def _split(site: Site, passes: list[tuple[int, ...]]) -> tuple[Place, ...]:
+    """The pass with the longest task first: as many parts as make all end soonest, and no more."""
+    cores = site.ground.cores
+    chosen = {groups: site.divided(groups, site.fewest(groups)) for groups in passes}
+    for groups in sorted(passes, key=lambda g: -chosen[g].longest):
+        others = [p for g, p in chosen.items() if g != groups]
+        ways = [site.divided(groups, n) for n in site.counts(groups)]
+        best = min(ways, key=lambda way: time_of([*others, way], cores), default=chosen[groups])
+        if time_of([*others, best], cores) < WORTH * time_of(chosen.values(), cores):
+            chosen[groups] = best
+    return tuple(chosen.values())
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a pass costs here."""
+
+    loads: tuple[Load, ...]
+    ground: Ground
+    kinds: frozenset[str]
+
+    def reach(self, groups: Sequence[int]) -> int:
+        return max(self.loads[n].reach for n in groups)
+
+    def key(self, groups: Sequence[int]) -> str | None:
+        """The key of a load. Different ones have none in common."""
+        return self.loads[groups[0]].key if len(groups) == 1 else None
+
+    def single(self, groups: Sequence[int]) -> bool:
+        return all(self.loads[n].single for n in groups)
+
+    def lanes(self, groups: Sequence[int]) -> int:
+        whole = Load(self.key(groups), self.reach(groups), self.single(groups), ())
+        return lanes(whole, self.ground)
+
+    def copies(self, groups: Sequence[int]) -> float:
+        """How often a row is shipped: a slice needs what the one before it ends with."""
+        count, length = self.lanes(groups), self.ground.length
+        if self.single(groups) or self.key(groups) is not None or count < 2 or length is None:
+            return 1.0
+        return 1 + min(1.0, (count - 1) * self.reach(groups) / length)
+
+    def fewest(self, groups: Sequence[int]) -> int:
+        """Parts that are small enough for a task to hold."""
+        nodes = sum(piece.nodes for n in groups for piece in self.loads[n].pieces)
+        return max(1, -(-nodes // MOST_NODES))
+
+    def counts(self, groups: Sequence[int]) -> Iterator[int]:
+        """How many parts are tried: powers of two, and one for each core that has no lane."""
+        most = -(-self.ground.cores // self.lanes(groups))
+        count = self.fewest(groups) + 1
+        while count < most:
+            yield count
+            count *= 2
+        if most > self.fewest(groups):
+            yield most
+
+    def divided(self, groups: tuple[int, ...], count: int) -> Place:
+        """Pieces from the heaviest on, each to the part that it makes the least heavy."""
+        pieces = [(n, m) for n in groups for m in range(len(self.loads[n].pieces))]
+        pieces.sort(key=lambda at: -self.piece(at).cost)
+        copies = self.copies(groups)
+        shipped = copies * (READ if self.single(groups) else READ + SHUFFLED)
+        kinds: list[frozenset[str]] = [frozenset()] * min(count, len(pieces))
+        loads = [0.0] * len(kinds)
+        parts: list[list[tuple[int, int]]] = [[] for _ in kinds]
+        for at in pieces:
+            piece = self.piece(at)
+            rows = [shipped * (self.share(k | piece.kinds) - self.share(k)) for k in kinds]
+            most = max(rows)
+            part = cheapest(loads, [(n, most - row) for n, row in enumerate(rows)])
+            loads[part] += copies * piece.cost + rows[part]
+            kinds[part] |= piece.kinds
+            parts[part].append(at)
+        filled = [n for n, own in enumerate(parts) if own]
+        return Place(
+            groups,
+            self.key(groups),
+            tuple(tuple(sorted(parts[n])) for n in filled),
+            tuple(loads[n] for n in filled),
+            self.lanes(groups),
+        )
+
+    def piece(self, at: tuple[int, int]) -> Piece:
+        return self.loads[at[0]].pieces[at[1]]
+
+    def share(self, kinds: frozenset[str]) -> float:
+        return share(kinds, self.kinds)
+
+
+def kinds_of(loads: Iterable[Load]) -> frozenset[str]:
+    return frozenset(kind for load in loads for piece in load.pieces for kind in piece.kinds)
+
+
+def share(kinds: frozenset[str], known: frozenset[str]) -> float:
+    """Of all rows, those of these types. Nothing is known of their rates, so all are alike.
+
+    >>> share(frozenset("a"), frozenset("abc")), share(frozenset((EVERY, "a")), frozenset("abc"))
+    (0.3333333333333333, 1.0)
+    """
+    if EVERY in kinds:
+        return 1.0
+    return len(kinds) / max(1, len(known - {EVERY}))
+
+
+def lanes(load: Load, ground: Ground) -> int:
+    """How many tasks the rows can be spread over. Slices of time aren't shorter than events matter;
+    if nothing is known of the time, there may be many."""
+    if load.single or load.key is not None or ground.length is None:
+        return ground.partitions
+    return max(1, min(ground.partitions, ground.length // max(1, load.reach)))
