@@ -220,14 +220,6 @@ def test_rules_that_read_each_other(
     assert "rules of a set read events only" in capsys.readouterr().err
 
 
-def test_no_streams(
-    rules: Path, events: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    state = ("--output", tmp_path / "found", "--checkpoint", tmp_path / "state")
-    assert run(rules, "--stream", "-i", events.parent, *COMMON, *state) == 2
-    assert "leave out --stream and --checkpoint" in capsys.readouterr().err
-
-
 def test_rules_are_run_by_themselves(
     rules: Path, events: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -225,11 +225,13 @@ def json_rows(folder: Path) -> Iterator[dict[str, object]]:
 # ── what is shown ────────────────────────────────────────────────────────────
 
 
-def batch(number: int, events: int, watermark: str | None, *buckets: tuple[str, int]) -> Status:
+def batch(
+    number: int, events: int, watermark: str | None, *buckets: tuple[str, int], refused: int = 0
+) -> Status:
     held = tuple({"bucket": name, "rows": rows, "size": 1000 * rows} for name, rows in buckets)
     return Status(
         batch=number, events=events, rejected=1, relevant=events, late=2, shed=0, matches=3,
-        rows=0, size=0, replans=0, buckets=held, watermark=watermark, seconds=2.0,
+        rows=0, size=0, replans=0, refused=refused, buckets=held, watermark=watermark, seconds=2.0,
     )  # fmt: skip
 
 
@@ -244,6 +246,16 @@ def test_the_line_tells_how_it_stands() -> None:
         "watermark 2026-01-31 12:00:00.000 · lag 90 s · state 6 events, 6.0 kB · batch took 2.0 s"
     )
     assert "lag" not in totals.line(now + 3 * 24 * 3600)
+
+
+def test_rules_that_are_refused_stay_in_sight() -> None:
+    totals = Totals()
+    totals.add(batch(0, 9, None, ("card 0", 1), refused=1))
+    assert " · 1 rule refused · state 1 event, " in totals.line(0)
+    totals.add(batch(1, 0, None))
+    assert "1 rule refused" in totals.line(0)
+    totals.add(batch(2, 9, None, ("card 0", 1)))
+    assert "refused" not in totals.line(0)
 
 
 def test_the_watermark_of_integers_is_one() -> None:

@@ -138,6 +138,41 @@ def test_a_column_keeps_its_type(watch: Watch, folder: Path) -> None:
     assert watch.live.rules()["pair-1"].carried == {"level": 3}
 
 
+def test_what_cannot_be_read_at_all_changes_nothing(watch: Watch, folder: Path) -> None:
+    look(watch)
+    folder.rename(folder.with_name("gone"))
+    change = look(watch)
+    assert "there is no such file or folder" in messages(change)
+    assert (change.version, change.removed) == (None, ())
+    folder.mkdir()
+    write(folder / "note.txt", "nothing")
+    assert "there are no rules in this folder" in messages(look(watch))
+    assert sorted(watch.live.rules()) == ["big", "pair-1", "pair-2"]
+
+
+def test_a_stream_does_not_begin_with_nothing(watch: Watch, folder: Path) -> None:
+    """The first version decides which keys there are."""
+    write(folder / "big.cep", "INTO big PATTERN A a ;")
+    (folder / "pair.cep").unlink()
+    (folder / "pair.csv").unlink()
+    with pytest.raises(cep.RuleSetError, match="the query ends too early"):
+        watch.look()
+    assert watch.live.first() is None
+    write(folder / "big.cep", BIG)
+    assert look(watch).added == ("big",)
+
+
+def test_a_single_file_is_watched_with_its_tables(folder: Path, live: cep.LiveRules) -> None:
+    own = Watch(folder / "pair.cep", live, COLUMNS, cep.Options("ts", type="type"))
+    assert look(own).added == ("pair-1", "pair-2")
+    write(folder / "pair.csv", "rule,low\npair-1,1\n")
+    assert look(own).removed == ("pair-2",)
+    write(folder / "pair.cep", PAIR.replace("9", "8"))
+    assert look(own).changed == ("pair-1",)
+    write(folder / "big.cep", BIG.replace("9", "8"))
+    assert own.look() is None
+
+
 def test_it_is_watched_in_the_background(folder: Path, live: cep.LiveRules) -> None:
     seen: list[Change] = []
     own = Watch(folder, live, COLUMNS, cep.Options("ts", type="type"), every=0.01, tell=seen.append)

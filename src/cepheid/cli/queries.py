@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -11,7 +12,7 @@ from cepheid.errors import RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.language.splitting import split_queries
 from cepheid.query import Query
-from cepheid.rules import RuleSet
+from cepheid.rules import LiveRules, RuleSet
 from cepheid.rules.reading import Loaded, read
 
 
@@ -37,6 +38,30 @@ def read_queries(
     if loaded.findings:
         raise RuleSetError(loaded.findings)
     return RuleSet(loaded.templates)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRules:
+    """The rules of a folder or a file, for a stream that goes on while they change. `versions` is
+    where all that there were are kept; without `watched`, they change at a start only."""
+
+    path: Path
+    versions: Path
+    watched: bool = True
+
+
+def read_stream(
+    path: Path, params: Mapping[str, object], versions: Path, watched: bool
+) -> Query | WatchedRules:
+    """What a stream is to run. Rules may be wrong in part, and even altogether if there are some
+    to go on with."""
+    loaded = read(path, params)
+    query = alone(path, loaded)
+    if query is not None:
+        return query
+    if not loaded.templates and LiveRules(str(versions)).first() is None:
+        raise RuleSetError(loaded.findings)
+    return WatchedRules(path, versions, watched)
 
 
 def alone(path: Path, loaded: Loaded) -> Query | None:

@@ -14,7 +14,6 @@ from cepheid.cli import arguments
 from cepheid.cli.files import Format, format_of
 from cepheid.cli.show import console, sample
 from cepheid.cli.target import Result, Target
-from cepheid.errors import UnsupportedError
 from cepheid.options import Limit, Options
 
 if TYPE_CHECKING:
@@ -94,6 +93,14 @@ def run(
             rich_help_panel="Streams",
         ),
     ] = None,
+    no_watch: Annotated[
+        bool | None,
+        typer.Option(
+            "--no-watch",
+            help="Keep a set of rules as it is at the start, whatever changes in its files.",
+            rich_help_panel="Streams",
+        ),
+    ] = None,
 ) -> None:
     """Find the matches of a query, or of a set of rules, in files of events.
 
@@ -135,6 +142,13 @@ def run(
 
         cepheid run fraud.cep --stream --input cards/ --time ts
             --output found/ --checkpoint state/ --watermark '10 seconds'
+
+    Rules may change while the stream runs: their files are watched, and what has
+    changed holds from the next batch on. Rules that stay the same aren't touched.
+    What is wrong is told, and goes on as it was.
+
+        cepheid run rules/ --stream --input cards/ --time ts
+            --output found/ --checkpoint state/ --trigger '10 seconds'
     """
     sources = arguments.parse_inputs(input, input_format)
     target = Target(output, format_of(output or Path(), format), rejected, limit)
@@ -148,6 +162,7 @@ def run(
         "--state-limit": state_limit,
         "--shed": shed,
         "--timeouts": timeouts,
+        "--no-watch": no_watch,
     }
     if not stream and (given := [name for name, value in streaming.items() if value is not None]):
         raise typer.BadParameter(f"{given[0]} is for --stream")
@@ -157,23 +172,18 @@ def run(
     if shed and state_limit is None:
         raise typer.BadParameter("--shed needs --state-limit")
     if stream and (engine is EngineName.LOCAL or len(queries) > 1):
-        reason = "is for Spark" if engine is EngineName.LOCAL else "runs one query"
+        local = engine is EngineName.LOCAL
+        reason = "is for Spark" if local else "runs one query, or a folder of rules"
         raise typer.BadParameter(f"--stream {reason}")
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import read_queries
+    from cepheid.cli.queries import WatchedRules, read_queries, read_stream
     from cepheid.rules import RuleSet
 
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
-    wanted = read_queries(queries, options.params)
     if output is not None and checkpoint is not None:
-        if isinstance(wanted, RuleSet):
-            raise UnsupportedError(
-                "sets of rules don't run on streams yet: leave out --stream and --checkpoint to "
-                "match the files that are there, or stream a file with a single query"
-            )
         from cepheid.cli.run_stream import StreamTarget, run_stream
 
         endless = StreamTarget(
@@ -188,11 +198,17 @@ def run(
             input_format,
             arguments.parse_schemas(schema or (), sources),
         )
+        query = read_stream(queries[0], options.params, endless.versions, not no_watch)
+        if isinstance(query, WatchedRules) and timeouts is not None:
+            raise typer.BadParameter("--timeouts is for a single query: rules have none")
+        if no_watch and not isinstance(query, WatchedRules):
+            raise typer.BadParameter("--no-watch is for a set of rules")
         policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
         limited = None if state_limit is None else Limit(total=state_limit, policy=policy)
         options = replace(options, buckets=buckets, limit=limited)
-        typer.echo(run_stream(wanted[0], sources, options, endless, master or "local[*]"))
+        typer.echo(run_stream(query, sources, options, endless, master or "local[*]"))
         return
+    wanted = read_queries(queries, options.params)
     on_spark = engine is EngineName.SPARK or (engine is None and master is not None)
     if master is not None and not on_spark:
         raise typer.BadParameter("--master is for --engine spark")

@@ -1,4 +1,4 @@
-"""`cepheid run --stream`: a query over the files of a folder, and over those that come.
+"""`cepheid run --stream`: a query or rules over the files of a folder, and over those that come.
 
 Three streaming queries, each with its own checkpoint: the matches, what was rejected, and if asked
 for the partial matches that expired. They are started and stopped together, and a run with the same
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import typer
 from pyspark.sql import types as t
@@ -26,6 +26,8 @@ from pyspark.sql import types as t
 import cepheid as cep
 from cepheid.cli.arguments import Input
 from cepheid.cli.files import Format
+from cepheid.cli.queries import WatchedRules
+from cepheid.cli.stream_rules import running_rules
 from cepheid.cli.stream_source import (
     Folder,
     is_local,
@@ -82,13 +84,23 @@ class StreamTarget:
         """The checkpoint of one of the queries."""
         return self.checkpoint / "queries" / query
 
+    @property
+    def versions(self) -> Path:
+        """Of the rules, if it is rules that run."""
+        return self.checkpoint / "rules"
+
 
 def run_stream(
-    query: Query, sources: Sequence[Input], options: Options, target: StreamTarget, master: str
+    query: Query | WatchedRules,
+    sources: Sequence[Input],
+    options: Options,
+    target: StreamTarget,
+    master: str,
 ) -> str:
     """Run until the files are done, if that was asked for, or else until it is told to stop; tell
     what was done."""
     _refuse_places(sources, target)
+    _refuse_other(query, target)
     with errors_to(target.checkpoint / "spark.log"):
         spark = local_session(master, app="cepheid run --stream")
     totals = Totals()
@@ -136,6 +148,19 @@ def _refuse_places(sources: Sequence[Input], target: StreamTarget) -> None:
             )
 
 
+def _refuse_other(query: Query | WatchedRules, target: StreamTarget) -> None:
+    """The checkpoint of what has nothing in common with this."""
+    if not target.place("matches").exists():
+        return
+    rules = isinstance(query, WatchedRules)
+    if rules != target.versions.exists():
+        was, now = ("a query", "a set of rules") if rules else ("a set of rules", "a query")
+        raise DataError(
+            f"{target.checkpoint} is the checkpoint of {was}, and this is {now}: start with "
+            "another checkpoint and another output"
+        )
+
+
 def _sinks(target: StreamTarget) -> dict[str, Path]:
     found = {"matches": target.output, "rejected": target.rejected / LINES}
     return found if target.timeouts is None else {**found, "timeouts": target.timeouts}
@@ -143,7 +168,7 @@ def _sinks(target: StreamTarget) -> dict[str, Path]:
 
 def _run(
     spark: SparkSession,
-    query: Query,
+    query: Query | WatchedRules,
     sources: Sequence[Input],
     options: Options,
     target: StreamTarget,
@@ -159,26 +184,40 @@ def _run(
         if options.time in f.schema.names
     )
     data = _events(spark, folders, options.time, target)
-    matches: DataFrame = query.match(data, options)
-    refuse_nested(arrow_schema(matches.schema), Target(target.output, target.format, None, 0))
-    found = {"matches": matches}
-    if target.timeouts is not None:
-        again = _events(spark, folders, options.time, target)
-        found["timeouts"] = cep.timeouts(again, query, options)
-        refuse_nested(
-            arrow_schema(found["timeouts"].schema), Target(target.timeouts, target.format, None, 0)
-        )
-    found["rejected"] = read_rejected(spark, folders, options.time, target.max_files)
-    running: dict[str, StreamingQuery] = {}
-    try:
+    with _matching(query, data, options) as found:
+        if isinstance(query, Query) and target.timeouts is not None:
+            again = _events(spark, folders, options.time, target)
+            found["timeouts"] = cep.timeouts(again, query, options)
         for name, frame in found.items():
-            format = Format.JSON if name == "rejected" else target.format
-            running[name] = _start(frame, name, format, target)
-        with screen() as show:
-            _watch(running, _unreadable(folders, target), stopped, totals, show)
-    finally:
-        for one in running.values():
-            one.stop()
+            refuse_nested(
+                arrow_schema(frame.schema), Target(_sinks(target)[name], target.format, None, 0)
+            )
+        found["rejected"] = read_rejected(spark, folders, options.time, target.max_files)
+        running: dict[str, StreamingQuery] = {}
+        try:
+            for name, frame in found.items():
+                format = Format.JSON if name == "rejected" else target.format
+                running[name] = _start(frame, name, format, target)
+            with screen() as show:
+                _watch(running, _unreadable(folders, target), stopped, totals, show)
+        finally:
+            for one in running.values():
+                one.stop()
+
+
+@contextmanager
+def _matching(
+    query: Query | WatchedRules, data: Any, options: Options
+) -> Iterator[dict[str, DataFrame]]:
+    """The matches, by the name of their query. Rules are watched as long as the block lasts."""
+    match query:
+        case Query():
+            yield {"matches": query.match(data, options)}
+        case WatchedRules():
+            with running_rules(query, data, options) as matches:
+                yield {"matches": matches}
+        case _:
+            assert_never(query)
 
 
 def _events(spark: SparkSession, folders: Sequence[Folder], time: str, target: StreamTarget) -> Any:

@@ -38,6 +38,7 @@ class Totals:
     rate: float = 0.0
     seconds: float = 0.0
     watermark: int | None = None
+    refused: int = 0
     held: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, done: Status) -> None:
@@ -49,6 +50,7 @@ class Totals:
         self.shed += done.shed
         # A bucket that takes no part in a batch stays as it is.
         self.held |= {b["bucket"]: (b["rows"], b["size"]) for b in done.buckets}
+        self.refused = done.refused if done.buckets else self.refused
         self.watermark = _milliseconds(done.watermark)
         if done.events and done.seconds:
             self.rate, self.seconds = done.events / done.seconds, done.seconds
@@ -68,6 +70,7 @@ class Totals:
         size = sum(size for _, size in self.held.values())
         parts = [f"batch {self.batches:,}", self.counts(), f"{self.rate:,.0f} events/s"]
         parts += self._watermark_texts(now)
+        parts += [f"{many(self.refused, 'rule')} refused"] if self.refused else []
         parts += [f"state {many(rows, 'event')}, {size_text(size)}"]
         parts += [f"batch took {self.seconds:.1f} s"]
         return " · ".join(parts)

@@ -7,12 +7,13 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
-from cepheid.errors import CepheidError, QueryError
+from cepheid.errors import CepheidError, QueryError, RuleSetError
 from cepheid.options import Options
 from cepheid.query import options_of
 from cepheid.rules import reading
@@ -20,6 +21,7 @@ from cepheid.rules.checking import check, columns_of
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.live import LiveRules
 from cepheid.rules.passes import Needs, needs, own_pass, passes
+from cepheid.rules.rows import TABLES
 from cepheid.rules.ruleset import RuleSet
 from cepheid.rules.template import Template, clashes
 
@@ -88,11 +90,22 @@ class Watch:
         self._thread.join()
 
     def _run(self) -> None:
+        """Look when nothing is being written: a file that is there in part may be right, and
+        without rules that it is about to have."""
+        last = self._seen
         while not self._stopped.wait(self.every):
-            self.look()
+            try:
+                now = snapshot(Path(self.folder))
+                if now == last:
+                    self.look()
+                last = now
+            except OSError as error:
+                self._seen = None  # try again
+                warnings.warn(f"{error}\n  the rules go on as they were", stacklevel=2)
 
     def look(self) -> Change | None:
-        """Publish what has changed since the last look; None if no file has."""
+        """Publish what has changed since the last look; None if no file has. RuleSetError if there
+        are no rules, and never have been: what a stream is begun with decides what it can run."""
         seen = snapshot(Path(self.folder))
         if seen == self._seen:
             return None
@@ -101,7 +114,12 @@ class Watch:
         loaded = reading.read(self.folder, self.params)
         wrong = [*loaded.findings, *check(loaded.templates, self._columns, self._options)]
         wrong += self._unfit(loaded.templates, wrong)
-        rules = RuleSet(tuple(_right(loaded.templates, wrong, before.templates)))
+        # Where nothing can be read, as in a folder that has gone, all go on.
+        rules = before
+        if loaded.templates:
+            rules = RuleSet(tuple(_right(loaded.templates, wrong, before.templates)))
+        if not rules and self.live.first() is None:
+            raise RuleSetError(tuple(wrong))
         change = _change(before, rules, self.live.publish(rules), tuple(wrong))
         self.tell(change)
         return change
@@ -134,9 +152,24 @@ class Watch:
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """Of each file in it when and how it was written."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+    """Of each file in it when and how it was written. Of a single file of rules, and of the tables
+    that may be beside it."""
+    if folder.is_file():
+        paths = [folder]
+        for table in (p for p in folder.parent.iterdir() if p.suffix.lower() in TABLES):
+            paths += table.rglob("*") if table.is_dir() else [table]
+    else:
+        paths = list(folder.rglob("*"))
+    return tuple(sorted(found for path in paths if (found := _stamp(path)) is not None))
+
+
+def _stamp(path: Path) -> tuple[str, int, int] | None:
+    """None if it is no file, or none any more."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return (str(path), found.st_mtime_ns, found.st_size) if S_ISREG(found.st_mode) else None
 
 
 def _right(

@@ -102,6 +102,8 @@ def _found(
             outputMode="Append",
             timeMode="EventTime",
         )
+    if own.key is not None:  # each pass has a bucket 0
+        found = found.withColumn(BUCKET, F.concat(F.lit(f"{own.key} "), F.col(BUCKET)))
     return observe_found(found, run).filter(F.col(DATA).isNotNull())
 
 
