@@ -192,11 +192,15 @@ def test_rules_change_while_a_stream_runs(place: Path) -> None:
     try:
         assert "rules version 00000001: 1 added (rise)\n" in stream.told()
 
-        # What began before it came isn't for the new rule: A@0 with B@3 would be a fall.
+        # What began before it came isn't for the new rule: A@0 with B@3 would be a fall. The last
+        # event lets time pass, since another B could still come with the time of B@5.
         (place / "rules" / "fall.cep").write_text(FALL)
         assert stream.tells("rules version 00000002: 1 added (fall)\n"), stream.told()
         assert stream.takes("00000002"), stream.told()
-        add_parquet(place / "in", "2.parquet", (3, "B", 1, 4), (4, "A", 1, 9), (5, "B", 1, 8))
+        add_parquet(
+            place / "in", "2.parquet",
+            (3, "B", 1, 4), (4, "A", 1, 9), (5, "B", 1, 8), (6, "A", 2, 0),
+        )  # fmt: skip
         assert stream.finds(("rise", 6), ("fall", 8), ("rise", 8)), stream.told()
 
         # What is wrong stays as it was: A@4 is still there for rise.
@@ -205,7 +209,10 @@ def test_rules_change_while_a_stream_runs(place: Path) -> None:
         (place / "rules" / "fall.cep").unlink()
         assert stream.tells("rules version 00000003: 1 removed (fall)\n"), stream.told()
         assert stream.takes("00000003"), stream.told()
-        add_parquet(place / "in", "3.parquet", (6, "B", 1, 10), (7, "A", 2, 3), (8, "B", 2, 2))
+        add_parquet(
+            place / "in", "3.parquet",
+            (7, "B", 1, 10), (8, "A", 3, 3), (9, "B", 3, 2), (10, "A", 2, 0),
+        )  # fmt: skip
         before = [("rise", 6), ("fall", 8), ("rise", 8)]
         assert stream.finds(*before, ("rise", 10), ("rise", 10)), stream.told()
 
@@ -213,6 +220,6 @@ def test_rules_change_while_a_stream_runs(place: Path) -> None:
     finally:
         stream.end()
     told = stream.told()
-    assert ": 8 events, 5 matches, 0 late, 0 rejected\n" in told
+    assert ": 10 events, 5 matches, 0 late, 0 rejected\n" in told
     assert "stopped after " in told and told.endswith("\ngo on with the same command\n")
     assert "Traceback" not in told

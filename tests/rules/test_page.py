@@ -15,6 +15,9 @@ import pyarrow.parquet
 import pytest
 
 from cepheid.cli import main
+from cepheid.cli.stream_rules import LATER, change_text
+from cepheid.options import Options
+from cepheid.rules import LiveRules, Watch
 from tests.docs.blocks import ROOT, Block, blocks
 
 PAGE = "docs/rules.md"
@@ -41,6 +44,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_what_a_stream_tells_of_its_rules(folder: Path) -> None:
+    told: list[str] = []
+    columns = {"ts": pa.timestamp("us"), "kind": pa.string(), "card": pa.int64(),
+               "amount": pa.float64(), "country": pa.string()}  # fmt: skip
+    watch = Watch(
+        "rules/",
+        LiveRules("state/rules"),
+        pa.schema(columns),
+        Options("ts", type="kind"),
+        tell=lambda change: told.append(change_text(change, LATER)),
+    )
+    watch.look()
+    large, cards = folder / "rules/large.csv", folder / "rules/cards.cep"
+    large.write_text(large.read_text().replace("2000,DE", "1800,DE") + "large-it,2200,IT,30,low\n")
+    watch.look()
+    cards.write_text(cards.read_text().replace("b.amount > 500", "b.amuont > 500"))
+    watch.look()
+    (printed,) = (b for b in BLOCKS if b.kind == "text" and b.text.startswith("rules version"))
+    assert "\n".join(told) + "\n" == printed.text
 
 
 def of_kind(kind: str) -> list[Block]:
@@ -85,4 +109,4 @@ def plain(printed: str) -> list[str]:
 def test_no_block_is_left_out() -> None:
     kinds = [block.kind.split(" ")[0] for block in BLOCKS]
     assert {*kinds} == {"cep", "csv", "python", "text", "console"}
-    assert kinds.count("python") == 9
+    assert kinds.count("python") == 11
