@@ -34,7 +34,7 @@ from cepheid.rewrites import rewrite
 from cepheid.rewrites.constants import spread
 from cepheid.rules.lifting import lifted
 from cepheid.rules.template import Template
-from cepheid.rules.varying import alike, bound_together, shaping, values_of, varying
+from cepheid.rules.varying import alike, shaping, values_of, varying
 from cepheid.rules.widening import agreed, widened, window_is_filter, window_parameters
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -189,16 +189,13 @@ def _carried(templates: tuple[Template, ...]) -> pa.Table:
 
 
 def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Candidate]:
+    """Of a path, the window only says which matches are too long: so it may vary, too."""
     template = unit.template
-    for rows, fixed in bound_together(template):
-        given = {**options.params, **fixed, **varying(template, rows, fixed)}
+    windows = window_parameters(template.query.syntax)
+    fixed = [name for name in shaping(template) if name not in windows]
+    for rows, values in alike(template, np.arange(len(template)), fixed):
         try:
-            query = template.query.bind(columns, replace(options, params=given))
-            if any(isinstance(value, Varying) for value in given.values()):
-                query = spread(query)
-            else:
-                query = rewrite(query, without=options.without).query
-            branch = _branch(template, rows, query)
+            branch = _branch(template, rows, values, windows, columns, options)
         except (NoPath, QueryError) as reason:
             text = reason.args[0] if isinstance(reason, NoPath) else "its parameters can't vary"
             yield _Candidate(unit, rows, None, text)
@@ -206,9 +203,27 @@ def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Ca
             yield _Candidate(unit, rows, branch, "")
 
 
-def _branch(template: Template, rows: Ints, query: BoundQuery) -> Branch:
-    size = NO_WINDOW if query.window is None else query.window.size
-    return Branch(path_of(query), values_of(template, rows), np.full(len(rows), size))
+def _branch(
+    template: Template,
+    rows: Ints,
+    fixed: Mapping[str, object],
+    windows: list[str],
+    columns: Columns,
+    options: Options,
+) -> Branch:
+    sizes = np.zeros(len(template), np.int64)
+    longest: BoundQuery | None = None
+    constant = True
+    for own, lengths in alike(template, rows, windows):
+        given = {**fixed, **lengths}
+        given = {**options.params, **given, **varying(template, rows, given)}
+        query = template.query.bind(columns, replace(options, params=given))
+        sizes[own] = NO_WINDOW if query.window is None else query.window.size
+        longest = query if longest is None or sizes[own[0]] == sizes.max() else longest
+        constant = len(own) == len(rows) and not any(isinstance(v, Varying) for v in given.values())
+    assert longest is not None
+    whole = rewrite(longest, without=options.without).query if constant else spread(longest)
+    return Branch(path_of(whole), values_of(template, rows), sizes[rows])
 
 
 # ── one query for many rules ─────────────────────────────────────────────────

@@ -26,11 +26,6 @@ def values_of(template: Template, rows: Ints) -> Rows:
     return Rows(len(rows), {name: own[name].combine_chunks() for name in own.column_names})
 
 
-def bound_together(template: Template) -> Iterator[tuple[Ints, Mapping[str, object]]]:
-    """The rows that have the same values where they decide about the query's shape, and those."""
-    yield from alike(template, np.arange(len(template)), shaping(template))
-
-
 def alike(
     template: Template, rows: Ints, names: list[str]
 ) -> Iterator[tuple[Ints, Mapping[str, object]]]:

@@ -40,9 +40,8 @@ from cepheid.spark.streaming.packing import Mapped
 from cepheid.spark.streaming.time import with_watermark
 from cepheid.spark.worker import SECTION_COLUMN, Range, gather, owned, sections
 
-FINE = 32
-"""Automata that share the keys, at least: where partitions are fewer, each of them has several, one
-after another. Their instances are then few enough to stay in the processor's cache."""
+GATHERED = 1 << 20
+"""Rows that go through the machines of a partition at once."""
 
 _PART = "__part"
 _ALWAYS: Range = (-(1 << 63), (1 << 63) - 1)
@@ -111,10 +110,11 @@ def match_group(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if held is None:
-            yield from matches(pickle.loads(packed[0]), rules, schema, gather(batches), jit)
+            rows = gather(batches, GATHERED)
+            yield from matches(pickle.loads(packed[0]), rules, schema, rows, jit)
             return
         groups = lru_cache(maxsize=1)(lambda part: pickle.loads(packed[part]))
-        for section, pieces in sections(gather(batches)):
+        for section, pieces in sections(gather(batches, GATHERED)):
             part, own = held[section]
             read = map(partial(_chosen, groups(part).required), pieces)
             yield from owned(matches(groups(part), rules, schema, read, jit), own)
@@ -178,20 +178,17 @@ def _arranged(
     rows = _relevant(frame, parts)
     if key is None and not all(part.single for part in parts):
         return _sliced(frame, rows, parts, times, options)
-    each, place = 1, named(_PART) if len(parts) > 1 else F.lit(0)
     if key is not None:
         rows = rows.filter(named(key).isNotNull())
-        by = [*key_columns(frame.types, schema, [key]), *([place] if len(parts) > 1 else [])]
+        by = [*key_columns(frame.types, schema, [key]), *([named(_PART)] if len(parts) > 1 else [])]
         if options.partitions is None:
             rows = rows.repartition(*by)
         else:
             rows = rows.repartition(options.partitions, *by)
-        each = max(1, FINE // tasks(frame, options)[1])
-        place = place * each + F.pmod(F.xxhash64(*by), F.lit(each)).cast("int")
-    if each * len(parts) == 1:
+    if len(parts) == 1:
         return rows.sortWithinPartitions(*order), None
-    rows = rows.withColumn(SECTION_COLUMN, place).drop(_PART)
-    held = {n: (n // each, _ALWAYS) for n in range(each * len(parts))}
+    rows = rows.withColumnRenamed(_PART, SECTION_COLUMN)
+    held = {n: (n, _ALWAYS) for n in range(len(parts))}
     return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
 
 

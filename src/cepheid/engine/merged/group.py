@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Call, Constant, Expr, Value
@@ -18,6 +20,10 @@ from cepheid.engine.merged.found import found_rows
 from cepheid.engine.merged.intervals import HIGHEST, LOWEST, disordered
 from cepheid.engine.merged.machine import Machine, Merged
 
+SHARE, MOST_SHARES = 1 << 15, 16
+"""Rows of a batch that are worth a machine of their own, and how many machines there are."""
+MOST_NODES = 1 << 14
+"""Nodes of an automaton up to which there may be several machines for it."""
 MOST_VALUES = 100
 """Of a column that has to equal one of more values, only the least and the greatest count."""
 
@@ -61,15 +67,49 @@ def matches(
     jit: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """What the rules find in events that come in order. `rules` has the names of all rules, and
-    what they carry."""
+    what they carry.
+
+    Where there is a key and the batches are large, several machines have a share of the keys each,
+    and a batch goes through them one after another: so the instances of a machine are few enough to
+    stay in the processor's cache.
+    """
     first = next(batches, None)
     if first is None:
         return
-    machine = Machine(group.merged, first.schema, jit=jit)
+    count = _shares(group, first)
+    machines = [Machine(group.merged, first.schema, jit=jit) for _ in range(count)]
     for batch in chain((first,), batches):
-        for found in machine.push(batch):
-            numbers = group.numbers[found.branch][found.rules]
-            yield found_rows(rules, numbers, found.matches, schema)
+        for machine, share in zip(machines, _split(group, batch, count), strict=True):
+            for found in machine.push(share):
+                numbers = group.numbers[found.branch][found.rules]
+                yield found_rows(rules, numbers, found.matches, schema)
+
+
+def _shares(group: Group, batch: pa.RecordBatch) -> int:
+    """How many machines are worth their tables."""
+    if group.key is None or group.merged.graph.nodes > MOST_NODES:
+        return 1
+    kind = batch.schema.field(group.key).type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
+        return 1
+    return max(1, min(MOST_SHARES, int(batch.num_rows) // SHARE))
+
+
+def _split(group: Group, batch: pa.RecordBatch, shares: int) -> Iterator[pa.RecordBatch]:
+    """The rows of each share of the keys, in their order."""
+    if shares == 1:
+        yield batch
+        return
+    assert group.key is not None
+    keys = batch.column(group.key).dictionary_encode()
+    # Distinct values, so that each is looked at once, and equal ones go together in all batches.
+    places = [zlib.crc32(str(key).encode()) % shares for key in keys.dictionary.to_pylist()]
+    own = np.append(np.array(places, np.int64), 0)[pc.fill_null(keys.indices, -1).to_numpy()]
+    order = np.argsort(own.astype(np.uint8), kind="stable")
+    rows = batch.take(pa.array(order))
+    ends = np.cumsum(np.bincount(own, minlength=shares)).tolist()
+    for begin, end in pairwise([0, *ends]):
+        yield rows.slice(begin, end - begin)
 
 
 def necessary(group: Group) -> tuple[Expr, ...]:
