@@ -206,12 +206,6 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
     h = 0
     slot = 0
     limit = max(1024, 2 * n)
-    # Edges from one node mostly ask the same: of an event, each question is asked once.
-    asked_at = np.empty(parent.shape[0], np.int64)
-    asked_probe = np.empty(parent.shape[0], np.int64)
-    asked_hash = np.empty(parent.shape[0], np.int64)
-    for node in range(parent.shape[0]):
-        asked_at[u(node)] = -1
     for event in range(position.shape[0]):
         row = first + event - base
         here, now = position[u(event)], time[u(event)]
@@ -229,18 +223,11 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                 elif active[u(before)] == 0:
                     continue
                 else:
-                    probe = np.int64(node_probe[u(node)])
-                    if asked_at[u(before)] == event and asked_probe[u(before)] == probe:
-                        h = asked_hash[u(before)]
-                    else:
-                        h = asked(before, row, cells, known, probes[u(probe)],
-                                  probes[u(probe + 1)], probe_columns)
-                        asked_at[u(before)] = event
-                        asked_probe[u(before)] = probe
+                    probe = node_probe[u(node)]
+                    h = asked(before, row, cells, known, probes[u(probe)], probes[u(probe + 1)],
+                              probe_columns)
                     if h < 0:
-                        asked_hash[u(before)] = -1
                         continue
-                    asked_hash[u(before)] = -1  # unless one of the instances might go on
                     slot = h & (heads.shape[0] - 1)
                     i = heads[u(slot)]
                     if i < 0:
@@ -261,10 +248,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                             if i < 0:
                                 break
                             continue
-                        usable = own == before and pool[u(i), POSITION] < here
-                        if usable:
-                            asked_hash[u(before)] = h
-                        usable = (usable
+                        usable = (own == before and pool[u(i), POSITION] < here
                                   and (not strict[u(node)] or pool[u(i), POSITION] == here - 1)
                                   and now - pool[u(i), START] < reach[u(node)])
                         usable = usable and linked(
