@@ -18,7 +18,6 @@ from cepheid.algebra.types import Schema
 from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.group import Group
-from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
 from cepheid.engine.merged.residual import Residual, found_by
 from cepheid.errors import CepheidError, PlanError
@@ -154,7 +153,7 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
             for branch, own in zip(found.merged.branches, found.numbers, strict=True):
                 kept = np.flatnonzero(alive[own])
                 if len(kept):
-                    branches.append(_taken(branch, kept))
+                    branches.append(branch.of(kept))
                     numbers.append(number[own[kept]])
         for n, one in enumerate(compiled.alone):
             if alive[one.rules].any():
@@ -205,13 +204,6 @@ def _require_members(compiled: Compiled, key: str | None) -> None:
     for one in compiled.alone:
         if key is not None and key not in uniform_key(one.prepared.plan):
             raise PlanError(f"`{one.query.name}` can't be parted by `{key}`")
-
-
-def _taken(branch: Branch, kept: Ints) -> Branch:
-    """The rules of a branch with these places."""
-    rows = pa.array(kept)
-    parameters = {name: values.take(rows) for name, values in branch.rows.parameters.items()}
-    return Branch(branch.path, Rows(len(kept), parameters), branch.window[kept])
 
 
 def _carrying(rules: pa.Table, found: pa.Schema) -> pa.Table:

@@ -13,13 +13,11 @@ from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import Group, values_of
-from cepheid.engine.merged.intervals import Rows
 from cepheid.engine.merged.machine import Branch, merge
 from cepheid.options import Placement
 from cepheid.rules.placing import (
@@ -254,15 +252,8 @@ def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Divisi
         for n, branch in enumerate(group.merged.branches):
             own = rules[(rules >= begins[n]) & (rules < begins[n + 1])] - begins[n]
             if len(own):
-                branches.append(_taken(branch, own))
+                branches.append(branch.of(own))
                 numbers.append(group.numbers[n][own])
     merged, refused = merge(branches)
     assert merged is not None and not refused, "they have been merged before"
     return Group(merged, tuple(numbers), at.key)
-
-
-def _taken(branch: Branch, rules: Ints) -> Branch:
-    """The branch with some of its rules."""
-    chosen = pa.array(rules)
-    values = {name: column.take(chosen) for name, column in branch.rows.parameters.items()}
-    return Branch(branch.path, Rows(len(rules), values), branch.window[rules])

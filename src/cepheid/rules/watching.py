@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from cepheid.errors import CepheidError, QueryError, RuleSetError
 from cepheid.options import Options
-from cepheid.query import options_of
 from cepheid.rules import reading
 from cepheid.rules.checking import check, columns_of
 from cepheid.rules.findings import Finding, of_query
@@ -50,12 +49,12 @@ def _warn(change: Change) -> None:
 class Watch:
     """Looks at a folder of rules every so many seconds, and publishes what has changed.
 
-    data    what the rules are over: columns, or a DataFrame; rules that don't fit are left out
+    data    what the rules are over: columns, or a DataFrame; rules that don't fit are left out.
+            Without, and without options, every attribute is taken to exist
     tell    is told of every look that brought something; else what is wrong becomes a warning
 
-        with Watch("rules/", live, data=stream, time="ts"):
-            found = live.match(stream, time="ts")
-            ...
+        with Watch("rules/", live, stream, Options("ts")):
+            live.match(stream, Options("ts")).writeStream...
     """
 
     folder: str | Path
@@ -65,14 +64,12 @@ class Watch:
     every: float = 1.0
     tell: Callable[[Change], None] = _warn
     params: Mapping[str, object] = field(default_factory=dict)
-    named: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._seen: Snapshot | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cepheid rules", daemon=True)
-        assumed = {} if self.options or self.data is not None else {"time": "ts", "type": "type"}
-        self._options = options_of(self.options, {**assumed, **self.named})
+        self._options = self.options or Options("ts", type="type")
         self._columns = columns_of(self.data)
 
     def __enter__(self) -> Watch:

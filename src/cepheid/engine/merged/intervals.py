@@ -71,6 +71,12 @@ class Rows:
         """An expression over parameters alone, for every rule."""
         return evaluate(as_read(expr), lambda a: self.parameters[a.name], self.length)
 
+    def of(self, rules: Ints) -> Rows:
+        """Those of the rules with these places."""
+        chosen = pa.array(rules)
+        values = {name: column.take(chosen) for name, column in self.parameters.items()}
+        return Rows(len(rules), values)
+
 
 def as_read(expr: Expr) -> Expr:
     """The expression with parameters as attributes of nothing."""

@@ -53,6 +53,10 @@ class Branch:
     rows: Rows
     window: Ints
 
+    def of(self, rules: Ints) -> Branch:
+        """With the rules that have these places."""
+        return Branch(self.path, self.rows.of(rules), self.window[rules])
+
 
 @dataclass(frozen=True)
 class Merged:

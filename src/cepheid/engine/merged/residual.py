@@ -48,10 +48,8 @@ class Residual:
 
     def of(self, rules: Ints) -> Residual:
         """For the rules with these places."""
-        own = pa.array(rules)
-        parameters = {name: values.take(own) for name, values in self.rows.parameters.items()}
         windows = None if self.windows is None else self.windows[rules]
-        return replace(self, rows=Rows(len(rules), parameters), windows=windows)
+        return replace(self, rows=self.rows.of(rules), windows=windows)
 
 
 def found_by(
