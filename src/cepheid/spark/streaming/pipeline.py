@@ -95,7 +95,7 @@ def _stateful(
     )
     grouped = rows.mapInArrow(packing(kind), packed).groupBy(BUCKET)
     found = grouped.transformWithStateInPandas(
-        Processor(job, watermark, run),
+        Processor(job, job.schema, watermark, run),
         outputStructType=RESULT,
         outputMode="Append",
         timeMode="EventTime",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Any
+from itertools import chain, repeat
+from typing import Any, assert_never
 
 import pandas as pd
 import pyarrow as pa
@@ -48,121 +48,81 @@ class StateCells:
         self._segments.removeKey((number,))
 
 
-class _Processor(StatefulProcessor):
-    """The buckets of one partition, in one batch. `run` names the run whose buckets are warm."""
+class Processor(StatefulProcessor):
+    """The buckets of one partition, in one batch: of a query, or of rules, of which new versions
+    come with the rows. `schema` is that of the rows, `run` names the run whose buckets are warm."""
 
-    def __init__(self, watermark: Watermark, run: str) -> None:
-        self.watermark, self.run = watermark, run
+    def __init__(
+        self, job: Job | RulesJob, schema: pa.Schema, watermark: Watermark, run: str
+    ) -> None:
+        self.job, self.schema, self.watermark, self.run = job, schema, watermark, run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._cells = StateCells(handle)
         self._done: set[object] = set()
 
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        packed, rules = _arrived(rows)
+        batches = chain.from_iterable(table_of(data).to_batches() for data in packed)
+        yield from self._step(key[0], batches, timerValues.getCurrentWatermarkInMs(), rules)
+
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[pd.DataFrame]:
         # What came with this batch has already met the time that has passed.
         if key[0] not in self._done:
-            reached = timerValues.getCurrentWatermarkInMs()
-            bucket = self._opened(key[0])
-            yield from self._out(key[0], bucket, reached, self._found(bucket, (), reached))
+            yield from self._step(key[0], (), timerValues.getCurrentWatermarkInMs())
 
-    def _opened(self, number: object) -> Any:
-        """The bucket, as it was saved, and for the next batch in memory; of those beyond the limit
-        the one used longest ago is forgotten."""
-        self._done.add(number)
-        place = (self.run, number)
-        _warm[place] = bucket = self._open(_warm.get(place))
-        _warm.move_to_end(place)
-        if len(_warm) > WARM:
-            _warm.popitem(last=False)
-        return bucket
-
-    def _open(self, warm: Any) -> Any:
-        raise NotImplementedError
-
-    def _found(
-        self, bucket: Any, batches: Iterable[pa.RecordBatch], reached: int
-    ) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
-
-    def _out(
-        self, number: object, bucket: Any, reached: int, found: Iterable[pa.RecordBatch]
+    def _step(
+        self,
+        number: object,
+        batches: Iterable[pa.RecordBatch],
+        reached: int,
+        rules: Version | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """What is found; then the bucket is saved, and reports."""
+        self._done.add(number)
+        place, cells = (self.run, number), self._cells
+        rows = (batch.cast(self.schema) for batch in batches)
+        ticks = self.watermark.ticks(reached)
+        bucket: Bucket | RuleBucket
+        match self.job:
+            case Job() as job:
+                bucket = own = open_bucket(job, cells, _warm.get(place))
+                found = own.step(rows, ticks)
+            case RulesJob() as job:
+                bucket = every = open_rules(job, cells, _warm.get(place))
+                found = every.step(cells, rows, ticks, rules)
+            case _:
+                assert_never(self.job)
+        _keep(place, bucket)
         for matches in found:
             yield pd.DataFrame({DATA: [arrow_bytes(matches)], **NO_REPORT})
-        bucket.save(self._cells)
+        bucket.save(cells)
         if bucket.waits:
             self._handle.registerTimer(reached + 1)
         yield report_row(number, bucket.report())
 
 
-class Processor(_Processor):
-    """Buckets of one query."""
-
-    def __init__(self, job: Job, watermark: Watermark, run: str) -> None:
-        super().__init__(watermark, run)
-        self.job = job
-
-    def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
-    ) -> Iterator[pd.DataFrame]:
-        reached = timerValues.getCurrentWatermarkInMs()
-        bucket = self._opened(key[0])
-        packed = chain.from_iterable(frame[DATA] for frame in rows)
-        yield from self._out(
-            key[0], bucket, reached, self._found(bucket, _unpacked(packed), reached)
-        )
-
-    def _open(self, warm: Bucket | None) -> Bucket:
-        return open_bucket(self.job, self._cells, warm)
-
-    def _found(
-        self, bucket: Bucket, batches: Iterable[pa.RecordBatch], reached: int
-    ) -> Iterator[pa.RecordBatch]:
-        rows = (batch.cast(self.job.schema) for batch in batches)
-        return bucket.step(rows, self.watermark.ticks(reached))
+def _arrived(frames: Iterator[pd.DataFrame]) -> tuple[list[Any], Version | None]:
+    """What is packed in the rows: events, and the newest version of rules, if one came."""
+    packed: list[Any] = []
+    newest: Version | None = None
+    for frame in frames:
+        versions = frame[VERSION] if VERSION in frame else repeat(None, len(frame))
+        for version, data in zip(versions, frame[DATA], strict=True):
+            if not isinstance(version, str):
+                packed.append(data)
+            elif newest is None or version > newest.name:
+                newest = Version(version, bytes(data))
+    return packed, newest
 
 
-class RulesProcessor(_Processor):
-    """Buckets of rules; new rules come with the rows. `schema` is that of the rows."""
-
-    def __init__(self, job: RulesJob, schema: pa.Schema, watermark: Watermark, run: str) -> None:
-        super().__init__(watermark, run)
-        self.job, self.schema = job, schema
-
-    def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
-    ) -> Iterator[pd.DataFrame]:
-        reached = timerValues.getCurrentWatermarkInMs()
-        bucket = self._opened(key[0])
-        packed: list[bytes] = []
-        versions: list[Version] = []
-        for frame in rows:
-            for version, data in zip(frame[VERSION], frame[DATA], strict=True):
-                if isinstance(version, str):
-                    versions.append(Version(version, bytes(data)))
-                else:
-                    packed.append(data)
-        newest = max(versions, key=lambda version: version.name, default=None)
-        found = self._found(bucket, _unpacked(packed), reached, newest)
-        yield from self._out(key[0], bucket, reached, found)
-
-    def _open(self, warm: RuleBucket | None) -> RuleBucket:
-        return open_rules(self.job, self._cells, warm)
-
-    def _found(
-        self,
-        bucket: RuleBucket,
-        batches: Iterable[pa.RecordBatch],
-        reached: int,
-        rules: Version | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        rows = (batch.cast(self.schema) for batch in batches)
-        return bucket.step(self._cells, rows, self.watermark.ticks(reached), rules)
-
-
-def _unpacked(packed: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    return chain.from_iterable(table_of(data).to_batches() for data in packed)
+def _keep(place: tuple[str, object], bucket: Bucket | RuleBucket) -> None:
+    """In memory, and of those beyond the limit forget the one used longest ago."""
+    _warm[place] = bucket
+    _warm.move_to_end(place)
+    if len(_warm) > WARM:
+        _warm.popitem(last=False)

@@ -25,7 +25,7 @@ from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.buckets import spread
 from cepheid.spark.streaming.packing import BUCKET, DATA, VERSION, packing, unpack
 from cepheid.spark.streaming.pipeline import use_rocksdb
-from cepheid.spark.streaming.processor import RulesProcessor
+from cepheid.spark.streaming.processor import Processor
 from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming import RulesJob
@@ -97,7 +97,7 @@ def _found(
         if versions is not None:
             packed = packed.unionByName(_everywhere(versions, own))
         found = packed.groupBy(BUCKET).transformWithStateInPandas(
-            RulesProcessor(own.job, rows_schema(frame, own.columns), watermark, run),
+            Processor(own.job, rows_schema(frame, own.columns), watermark, run),
             outputStructType=RESULT,
             outputMode="Append",
             timeMode="EventTime",
