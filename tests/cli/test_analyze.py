@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cepheid.analysis import ROWS
-from cepheid.cli import main
 from cepheid.statistics import Statistics
+from tests.cli.running import run
 
 # From 0 to 99, an A at every even and a B at every odd time; x is the time, id always 7.
 LINES = [f"{t},{'AB'[t % 2]},{t},7" for t in range(100)]
@@ -32,12 +32,6 @@ def given(tmp_path: Path) -> tuple[str, ...]:
 
 
 MOST = ("--param", "most=24")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(arguments)
-    return int(exit.value.code or 0)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from cepheid.cli import main
+from tests.cli import running
 
+run = partial(running.run, "check")
 PAIR = "PATTERN A a ; B b WITHIN 5 minutes"
 BIG = """\
 INTO big
@@ -17,12 +19,6 @@ PATTERN A a ; B b
 WHERE b.x > :low AND (:country IS NULL OR a.country = :country)
 WITHIN :w minutes
 """
-
-
-def run(*arguments: str | Path) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(["check", *map(str, arguments)])
-    return int(exit.value.code or 0)
 
 
 @pytest.fixture

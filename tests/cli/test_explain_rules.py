@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from cepheid.cli import main
+from tests.cli import running
+from tests.cli.running import unwrapped
 
+run = partial(running.run, "explain")
 BIG = "INTO big PATTERN A a ; B b WHERE [id] AND a.x < 3 AND b.x > :least WITHIN 9 RETURN b.x AS x"
 ROWS = "rule,least,severity\nany,0,low\nlarge,8,high\nalso large,8,low\n"
 RUN = "PATTERN A a ; B b+ ; C c WITHIN 9 RETURN a.x AS x"
 EVENTS = "ts,kind,id,x\n1,A,1,1\n3,B,1,7\n"
-
-
-def run(*arguments: str | Path) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(["explain", *map(str, arguments)])
-    return int(exit.value.code or 0)
-
-
-def unwrapped(text: str) -> str:
-    """What stands in a box, on one line."""
-    return " ".join(text.replace("│", " ").split())
 
 
 @pytest.fixture

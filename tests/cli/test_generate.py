@@ -9,14 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cepheid.cli import main
 from cepheid.workloads import fraud, rfid, stocks, weblog
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(arguments)
-    return int(exit.value.code or 0)
+from tests.cli.running import run
 
 
 @pytest.mark.parametrize("name", ["stocks", "weblog", "fraud", "rfid"])

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from cepheid.cli import main
 from cepheid.cli.arguments import Input, parse_inputs, parse_parameters
 from cepheid.cli.files import Format
 from cepheid.options import Options
 from cepheid.statistics import Statistics
+from tests.cli.running import run
 
 RISE = """\
 PATTERN A a ; B b
@@ -38,12 +38,6 @@ ROWS = (
     ("2026-01-31T12:11:00Z", "B", 1, 7),
 )
 FOUND = {"id": 1, "low": 1, "high": 6}
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(arguments)
-    return int(exit.value.code or 0)
 
 
 def write(folder: Path, name: str, rows: Sequence[tuple[object, ...]] = ROWS) -> Path:

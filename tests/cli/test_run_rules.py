@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cepheid.cli import main
 from cepheid.cli.run_rules import columns_read
 from cepheid.cli.show import MOST_FREQUENT, PerRule, console
 from cepheid.options import Options
 from cepheid.rules import RuleSet
+from tests.cli import running
+from tests.cli.running import unwrapped
 
+run = partial(running.run, "run")
 PAIR = "PATTERN A a ; B b WHERE [id] WITHIN 10 RETURN a.x AS low, b.x AS high"
 BIG = "INTO big PATTERN A a ; B b WHERE [id] AND b.x > :least WITHIN :w RETURN b.x AS x"
 ROWS = "rule,least,w,severity\nany,0,10,low\nsoon,0,3,high\nlarge,8,10,high\n"
@@ -36,17 +39,6 @@ FOUND = {
     ("large", *IN_2, '{"x":9}', "high"),
 }
 COMMON = ("--time", "ts", "--type", "kind")
-
-
-def run(*arguments: str | Path) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(["run", *map(str, arguments)])
-    return int(exit.value.code or 0)
-
-
-def unwrapped(text: str) -> str:
-    """What stands in a box, on one line."""
-    return " ".join(text.replace("│", " ").split())
 
 
 @pytest.fixture

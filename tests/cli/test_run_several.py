@@ -7,17 +7,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from cepheid.cli import main
+from tests.cli.running import run
 
 PAIR = "INTO Pair PATTERN A a ; B b WITHIN 5 RETURN a.x AS x, b.x AS y"
 AFTER = "PATTERN Pair p ; C c WHERE c.x > p.y WITHIN 9 RETURN p.x AS x, c.x AS z"
 EVENTS = "ts,type,x\n1,A,1\n3,B,2\n4,C,1\n6,C,5\n,C,9\n"
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(arguments)
-    return int(exit.value.code or 0)
 
 
 @pytest.fixture

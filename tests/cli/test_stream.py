@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cepheid.cli import main
 from cepheid.cli.failure import message
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
 from cepheid.cli.unreadable import Unreadable
 from cepheid.spark.streaming.reports import Status
+from tests.cli.running import run
 
 RISE = """\
 PATTERN A a ; B b WHERE [id] AND b.x > a.x WITHIN 10 seconds
@@ -66,12 +66,6 @@ COMMON = ("--stream", "--input", "in", "--time", "ts", "--type", "type")
 PLACES = ("--output", "out", "--checkpoint", "state")
 COMMAND = (sys.executable, "-m", "cepheid.cli", "run", "rise.cep", *COMMON, *PLACES)
 ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as exit:
-        main(arguments)
-    return int(exit.value.code or 0)
 
 
 # ── used wrongly ─────────────────────────────────────────────────────────────
