@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,16 @@ LIBRARIES = ("numpy", "numba", "pyarrow", "duckdb", "polars", "pyspark")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, whether it holds, the figures that say so, and whether it must."""
+
+    text: str
+    holds: bool
+    detail: str
+    must: bool = False
 
 
 def case_record(result: Result) -> Record:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from statistics import mean, median
 
-from benchmarks.placement.figure import Verdict
 from benchmarks.placement.model import WORKLOADS, Workload
 from benchmarks.placement.queries import OPERATORS
 from benchmarks.placement.rewriting import ISSUED, ONE, REWRITTEN, Figure, Measured, percent, spent
-from benchmarks.report import Record, provenance, short
+from benchmarks.report import Record, Verdict, provenance, short
 from cepheid.planner.placement.ordering import ROUNDING
 
 NOISE = 3.0
@@ -108,10 +108,7 @@ def record(figure: Figure, quick: bool) -> Record:
             *(_supported(figure, workload) for workload in WORKLOADS),
             *(_throughput(figure, workload) for workload in WORKLOADS),
         ],
-        "claims": [
-            {"text": v.text, "must": v.must, "holds": v.holds, "detail": v.detail}
-            for v in verdicts(figure)
-        ],
+        "claims": [asdict(verdict) for verdict in verdicts(figure)],
         "note": note(figure),
         "curves": list(_curves(figure)),
         "points": [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import filterfalse, islice, product
 from operator import gt
 from statistics import mean
@@ -25,7 +25,7 @@ from benchmarks.placement.model import (
     total_cost,
 )
 from benchmarks.placement.queries import OPERATORS, Queries
-from benchmarks.report import Record, provenance
+from benchmarks.report import Record, Verdict, provenance
 
 MOST = 40
 FLAT_FROM = 15
@@ -118,16 +118,6 @@ def _light(drawn: Iterable[Queries], way: Way, limit: int) -> Iterator[int]:
 # ── what the paper says ──
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A claim, whether it must hold, whether it does, and the figures that say so."""
-
-    text: str
-    holds: bool
-    detail: str
-    must: bool = False
-
-
 def verdicts(figure: Figure) -> Iterator[Verdict]:
     yield ahead(figure, GREEDY, ROBIN, must=True)
     yield ahead(figure, REUSE, GREEDY)
@@ -211,10 +201,7 @@ def record(figure: Figure, quick: bool) -> Record:
         "title": "NEXT, figure 11: queries that a cluster supports",
         "seeds": figure.size.seeds,
         "tables": [_table(figure, panel) for panel in PANELS],
-        "claims": [
-            {"text": v.text, "must": v.must, "holds": v.holds, "detail": v.detail}
-            for v in verdicts(figure)
-        ],
+        "claims": [asdict(verdict) for verdict in verdicts(figure)],
         "note": note(figure),
         "points": [
             {"panel": panel, "nodes": nodes, "way": way, "supported": list(counts)}

@@ -6,20 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from benchmarks.report import Verdict
 from benchmarks.rules.running import Point
 
 WAYS = ("merged and indexed", "indexed, not merged", "one by one")
 MERGED, APART, ALONE = WAYS
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A claim, whether it holds, the figures that say so, and whether it must."""
-
-    text: str
-    holds: bool
-    detail: str
-    must: bool = False
 
 
 @dataclass(frozen=True)

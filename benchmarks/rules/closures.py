@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 
 import pyarrow as pa
 
 from benchmarks.measure import WrongAnswer
-from benchmarks.report import Record, provenance, short
-from benchmarks.rules.claims import Verdict
+from benchmarks.report import Record, Verdict, provenance, short
 from benchmarks.rules.figures import Say, Size
 from benchmarks.rules.running import SEED
 from cepheid.engine.merged.found import found_schema
@@ -145,10 +144,7 @@ def record(found: Found, quick: bool) -> Record:
         "name": "closures",
         "title": "A template with a closure and an aggregate",
         "tables": [{"title": title, "head": head, "rows": rows}],
-        "claims": [
-            {"text": v.text, "must": v.must, "holds": v.holds, "detail": v.detail}
-            for v in verdicts(found)
-        ],
+        "claims": [asdict(verdict) for verdict in verdicts(found)],
         "ways": {
             name: {
                 "queries": way.queries,

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import mean
 
 import pyarrow as pa
@@ -156,10 +156,7 @@ def record(sweep: Sweep, quick: bool) -> Record:
         "title": sweep.title,
         "x": sweep.x,
         "tables": tables,
-        "claims": [
-            {"text": v.text, "must": v.must, "holds": v.holds, "detail": v.detail}
-            for v in verdicts(sweep)
-        ],
+        "claims": [asdict(verdict) for verdict in verdicts(sweep)],
         "points": [
             {
                 "curve": curve,

@@ -12,13 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from benchmarks.report import HERE, Record, provenance
-from benchmarks.rules.claims import Verdict
+from benchmarks.report import HERE, Record, Verdict, provenance
 from benchmarks.rules.figures import Say, Size
 from benchmarks.rules.running import SEED
 from cepheid.workloads import cayuga
@@ -134,10 +134,7 @@ def record(found: Mapping[str, Record], quick: bool) -> Record:
         "name": "size",
         "title": "Rules before the first event: time and memory",
         "tables": [{"title": "processor time and memory", "head": head, "rows": rows}],
-        "claims": [
-            {"text": v.text, "must": v.must, "holds": v.holds, "detail": v.detail}
-            for v in verdicts(found)
-        ],
+        "claims": [asdict(verdict) for verdict in verdicts(found)],
         "figures": dict(found),
     }
 

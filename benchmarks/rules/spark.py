@@ -10,15 +10,15 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial, reduce
 from operator import or_
 from typing import Any
 
 from benchmarks.measure import Timing, WrongAnswer
 from benchmarks.pipeline import event_file, fastest, processor_seconds
-from benchmarks.report import Record, provenance, short
+from benchmarks.report import Record, Verdict, provenance, short
 from benchmarks.rules import desk
-from benchmarks.rules.claims import Verdict
 from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
 
@@ -139,10 +139,7 @@ def record(
         "name": "spark",
         "title": "A fraud desk's rules on Spark",
         "tables": [{"title": title, "head": head, "rows": rows}],
-        "claims": [
-            {"text": v.text, "must": v.must, "holds": v.holds, "detail": v.detail}
-            for v in verdicts(best, rules)
-        ],
+        "claims": [asdict(verdict) for verdict in verdicts(best, rules)],
         "plan": plan.splitlines(),
         "figures": {name: {"cpu": t.cpu, "wall": t.wall} for name, t in best.items()},
     }
