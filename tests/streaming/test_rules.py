@@ -9,17 +9,20 @@ import random
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cepheid.algebra import bind
+from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.types import Schema
 from cepheid.engine.merged.found import found_schema
+from cepheid.language import parse
 from cepheid.options import Options
-from cepheid.rules import RuleSet
+from cepheid.rules import Rule, RuleSet
 from cepheid.rules.buckets import StreamCompiler
 from cepheid.rules.compiling import compile_rules
 from cepheid.rules.passes import Needs, needs, passes
@@ -33,6 +36,8 @@ from tests.rules.test_matching import expected, rule_set
 from tests.streaming.simulation import MemoryCells, Weather, same
 
 EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "60"))
+LONGEST = 15
+"""Windows that count events are shorter."""
 
 WEATHER = st.builds(
     Weather,
@@ -140,18 +145,37 @@ def _bucket(value: Any, count: int) -> int:
 
 
 def arranged(drawn: Set, weather: Weather) -> list[list[Event]]:
-    """The events in batches, each late by up to the delay."""
+    """The events in batches, each late by up to the delay; those of one time as they are ordered,
+    which counts where nothing waits for others."""
     chance = random.Random(weather.seed)
     delay = weather.delay or 0
     times = {e.values["ts"] for e in drawn.events}
     late = {t: chance.randrange(delay) if delay else 0 for t in sorted(times)}
-    order = sorted(drawn.events, key=lambda e: e.values["ts"] + late[e.values["ts"]])
+
+    def arrival(event: Event) -> tuple[int, bool, int]:
+        time, tie = event.values["ts"], event.values[drawn.tie] if drawn.tie else None
+        return time + late[time], tie is not None, tie or 0
+
+    order = sorted(drawn.events, key=arrival)
     batches, begin = [], 0
     while begin < len(order):
         size = chance.randrange(weather.most + 1)
         batches.append(order[begin : begin + size])
         begin += size
     return batches
+
+
+def counting(rule: Rule, schema: Schema) -> BoundQuery | None:
+    """The query of a rule, if its window counts events."""
+    query = bind(parse(rule.query.text), schema, rule.params)
+    return query if query.window is not None and query.window.clock is Clock.EVENTS else None
+
+
+def fillers(events: Sequence[Event]) -> list[Event]:
+    """Where a window counts events, time alone ends nothing: events that no class takes, enough for
+    every key."""
+    later = {"ts": max((e.values["ts"] for e in events), default=0) + 5000, "type": "filler"}
+    return [replace(e, values={**e.values, **later}) for _ in range(LONGEST) for e in events]
 
 
 def released(waiting: list[Event], watermark: int, delay: int | None) -> list[Event]:
@@ -169,10 +193,12 @@ def check(drawn: Set, weather: Weather, changes: Sequence[frozenset[str]]) -> No
     whole = rule_set(drawn)
     needed = needs(whole.templates, columns, options)
     fitting = [t for t, own in zip(whole.templates, needed, strict=True) if isinstance(own, Needs)]
-    if not fitting:
+    counted = [own for rule in RuleSet(tuple(fitting)).values() if (own := counting(rule, schema))]
+    # Where a class takes any event, nothing could fill a window that counts them.
+    if not fitting or any(not v.types for query in counted for v in query.variables.values()):
         return
     cluster = RulesCluster(passes(fitting, columns, options), options, weather)
-    batches = [*arranged(drawn, weather), [], []]
+    batches = [*arranged(drawn, weather), fillers(drawn.events) if counted else [], []]
     lives: dict[str, Life] = {}
     over: list[Life] = []
     waiting: list[Event] = []
@@ -190,7 +216,7 @@ def check(drawn: Set, weather: Weather, changes: Sequence[frozenset[str]]) -> No
         if n >= len(batches) - 2:
             cluster.highest = (cluster.highest or 0) + 1000
         found = cluster.batch(table(schema, tuple(batch)), rules)
-        waiting += batch
+        waiting += batch if there is not None else []
         due = released(waiting, cluster.watermark, weather.delay)
         for life in lives.values():
             life.events += due

@@ -24,7 +24,7 @@ from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reading import uniform_key
 from cepheid.rules.compiling import Alone, Columns, Compiled, compile_rules
-from cepheid.rules.passes import needs, own_pass
+from cepheid.rules.passes import is_single, needs, own_pass
 from cepheid.rules.portable import decoded, encoded
 from cepheid.rules.template import Template
 from cepheid.streaming import Job, signature
@@ -202,7 +202,8 @@ def _finder(
 def _require_members(compiled: Compiled, key: str | None) -> None:
     """Queries that run by themselves keep the events of different keys apart as a whole."""
     for one in compiled.alone:
-        if key is not None and key not in uniform_key(one.prepared.plan):
+        parted = is_single(one.bound) or key in uniform_key(one.prepared.plan)
+        if key is not None and not parted:
             raise PlanError(f"`{one.query.name}` can't be parted by `{key}`")
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.query import BoundQuery, Clock
+from cepheid.algebra.query import BoundQuery, Clock, Kind
 from cepheid.errors import CepheidError, PlanError, UnsupportedError
 from cepheid.options import Options
 from cepheid.rules.compiling import Columns
@@ -59,7 +59,13 @@ def _checked(template: Template, columns: Columns, options: Options) -> Needs:
             f"`{template.name}` counts the events of each key, which rules over a stream can't: "
             "give it a window of time, or run it by itself with cepheid.match"
         )
-    return Needs(keys, len(query.variables) == 1 and query.window is None)
+    return Needs(keys, is_single(query))
+
+
+def is_single(query: BoundQuery) -> bool:
+    """Whether every match is one event, whatever others there are."""
+    alone = [v.kind for v in query.variables.values()] == [Kind.SINGLE]
+    return alone and query.window is None and query.after_match is None
 
 
 def _example(template: Template, columns: Columns, options: Options) -> BoundQuery:

@@ -44,6 +44,7 @@ GATHERED = 1 << 20
 """Rows that go through the machines of a partition at once."""
 
 _PART = "__part"
+_MANY = 1 << 14  # cores, at most
 _ALWAYS: Range = (-(1 << 63), (1 << 63) - 1)
 
 Held: TypeAlias = dict[int, tuple[int, Range]]
@@ -81,10 +82,12 @@ def tasks(frame: Frame, options: Options) -> tuple[int, int]:
     conf = frame.events.sparkSession.conf
     shuffled = options.partitions or int(conf.get("spark.sql.shuffle.partitions") or 200)
     session: object = frame.events.sparkSession
-    # A Connect session doesn't tell, and is no instance of the classic class.
+    # A Connect session is no instance of the classic class, and only tells by what it does: a range
+    # has as many partitions as tasks run at once.
     if isinstance(session, SparkSession):
         return session.sparkContext.defaultParallelism, shuffled
-    return shuffled, shuffled
+    spread = frame.events.sparkSession.range(_MANY).select(F.spark_partition_id().alias("n"))
+    return spread.agg(F.max("n")).toArrow().column(0)[0].as_py() + 1, shuffled
 
 
 def span(frame: Frame, options: Options) -> Range | None:
