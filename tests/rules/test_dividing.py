@@ -74,7 +74,7 @@ def test_the_paths_of_a_rule_stay_together() -> None:
 def test_loads_are_what_rows_are_tried_with() -> None:
     rules = RuleSet.from_template(
         "pair",
-        "PATTERN A a ; !C c ; B b WHERE a.x = 3 AND b.x > :low AND c.x = 1 WITHIN 5",
+        "PATTERN A a ; !C c ; B b WHERE a.x = 3 AND b.x BETWEEN :low AND 9 AND c.x = 1 WITHIN 5",
         {"low": [1, 2]},
     )
     (division,) = divide(compiled(rules).groups, Ground(1, 1))

@@ -25,6 +25,7 @@ from cepheid.engine.growing import Growing
 from cepheid.engine.merged.dag import NEVER, Graph, Member, Predicates, merged
 from cepheid.engine.merged.index import Index, index_of
 from cepheid.engine.merged.intervals import Boxes, Rows, as_read, boxes, ordered
+from cepheid.engine.merged.levels import Level, leveled
 from cepheid.engine.merged.paths import NoPath, Path
 from cepheid.engine.output import View, columns_read, output_schema
 from cepheid.engine.state import Loaded
@@ -61,10 +62,12 @@ class Branch:
 @dataclass(frozen=True)
 class Merged:
     """The rules of several templates as one automaton. Rules are numbered through all branches;
-    those of branch i begin with `begins[i]`."""
+    those of branch i begin with `begins[i]`; what its matches still have to satisfy, step by step,
+    is `levels[i]`."""
 
     branches: tuple[Branch, ...]
     begins: Ints
+    levels: tuple[tuple[Level | None, ...], ...]
     doubtful: Mask
     graph: Graph
     index: Index
@@ -79,8 +82,9 @@ class Merged:
         return int(self.graph.reach[waiting].max(initial=0))
 
 
-Taken: TypeAlias = list[tuple[Boxes, list[Boxes]]]
-"""Of each step, the events that it takes, and those that are forbidden before it."""
+Taken: TypeAlias = list[tuple[Boxes, Level | None, list[Boxes]]]
+"""Of each step, the events that it takes, what is asked of them later, and those that are forbidden
+before it."""
 
 
 def merge(branches: Sequence[Branch]) -> tuple[Merged | None, dict[int, str]]:
@@ -105,25 +109,27 @@ def merge(branches: Sequence[Branch]) -> tuple[Merged | None, dict[int, str]]:
     graph = merged(members, predicates)
     # A rule with several paths may find the same match on two of them.
     doubtful = np.array([len(np.unique(m.rule)) < len(m.rule) for m in members], np.bool_)
+    levels = tuple(tuple(level for _, level, _ in steps) for steps in taken.values())
     columns, index = tuple(predicates.columns), index_of(predicates)
-    return Merged(fitting, begins, doubtful, graph, index, columns, interner), refused
+    return Merged(fitting, begins, levels, doubtful, graph, index, columns, interner), refused
 
 
 def _taken(branch: Branch, interner: Interner) -> Taken:
-    return [
-        (
-            boxes(step.conditions, branch.rows, interner),
-            [boxes(f.conditions, branch.rows, interner) for f in step.forbidden],
-        )
-        for step in branch.path.steps
-    ]
+    found: Taken = []
+    for step in branch.path.steps:
+        own, level = boxes(step.conditions, branch.rows, interner), None
+        if len(branch.path.steps) > 1:  # else the index has found the matches
+            own, level = leveled(own, branch.rows.length)
+        forbidden = [boxes(f.conditions, branch.rows, interner) for f in step.forbidden]
+        found.append((own, level, forbidden))
+    return found
 
 
 def _member(branch: Branch, begin: int, taken: Taken, predicates: Predicates) -> Member:
     rules = np.arange(branch.rows.length)
     steps: list[Ints] = []
     ends: list[tuple[Ints, ...]] = []
-    for found, forbidden in taken:
+    for found, _, forbidden in taken:
         rules, again, box = _joined(rules, found.rule)
         steps = [*(own[again] for own in steps), predicates.of(found)[box]]
         ends = [tuple(one[again] for one in own) for own in ends]
@@ -411,7 +417,7 @@ class Machine:
     def _of_branch(self, n: int, rules: Ints, bound: Ints) -> Iterator[Found]:
         branch = self.rules.branches[n]
         path = branch.path
-        records = bound[:, : len(path.steps)]
+        rules, records = self._leveled(n, rules, bound[:, : len(path.steps)])
         if self.rules.doubtful[n]:
             both = np.unique(np.column_stack((rules, records)), axis=0)
             rules, records = both[:, 0], both[:, 1:]
@@ -433,6 +439,16 @@ class Machine:
         if len(rules):
             outputs = [as_read(o.expression) for o in path.query.outputs]
             yield Found(n, rules, view.rows_of(outputs, self._schemas[n]))
+
+    def _leveled(self, n: int, rules: Ints, records: Ints) -> tuple[Ints, Ints]:
+        """Those matches that are within the limits of their rules."""
+        for step, level in enumerate(self.rules.levels[n]):
+            if level is not None:
+                column = self.rules.columns.index(level.column)
+                values = self._cells.array[records[:, step] - self._store.base, column]
+                kept = np.flatnonzero(level.holds(values, rules))
+                rules, records = rules[kept], records[kept]
+        return rules, records
 
     def _view(self, branch: Branch, rules: Ints, records: Ints) -> _RuleView:
         columns = np.ascontiguousarray(records.T)

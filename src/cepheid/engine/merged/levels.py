@@ -1,0 +1,95 @@
+"""Limits that are nested: one predicate for several of them.
+
+With `a.amount < :small`, an event below the strictest limit is below all others, and would become
+an instance for each of them. So limits that are next to each other share the weakest of them, and
+rules ask for their own when a match is complete. There are never more instances than with the
+weakest limit alone; and since few limits share one, matches are asked only a few times in vain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.engine.columns import Column
+from cepheid.engine.merged.dag import distinct
+from cepheid.engine.merged.intervals import HIGHEST, LOWEST, Boxes
+
+Ints: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+SHARING = 8
+"""Limits that share one at most."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """Where the column has to be for each rule."""
+
+    column: Column
+    low: Ints
+    high: Ints
+
+    def holds(self, values: Ints, rules: Ints) -> Mask:
+        found: Mask = (values >= self.low[rules]) & (values <= self.high[rules])
+        return found
+
+
+def leveled(found: Boxes, rules: int) -> tuple[Boxes, Level | None]:
+    """Boxes that are as wide as others next to them in one column, and how wide they were."""
+    candidates = [_widened(found, j, rules) for j in range(len(found.columns))]
+    wide, j = min(
+        ((_kinds(low, high), j) for j, (low, high) in enumerate(candidates)), default=(0, 0)
+    )
+    if not found.columns or wide == _kinds(found.low, found.high):
+        return found, None
+    low, high = candidates[j]
+    own = Level(found.columns[j], np.full(rules, LOWEST), np.full(rules, HIGHEST))
+    own.low[found.rule], own.high[found.rule] = found.low[:, j], found.high[:, j]
+    return replace(found, low=low, high=high), own
+
+
+def _kinds(low: Ints, high: Ints) -> int:
+    """How many different boxes there are."""
+    return len(distinct(np.concatenate((low, high), axis=1))[0])
+
+
+def _widened(found: Boxes, j: int, rules: int) -> tuple[Ints, Ints]:
+    """All bounds, if the limits in this column share some."""
+    low, high = found.low.copy(), found.high.copy()
+    at = np.flatnonzero(_limited(found, j, rules))
+    if not len(at):
+        return low, high
+    above = found.high[at, j] == HIGHEST
+    # The stricter, the larger: so the weakest of those that share one comes first.
+    strict = np.where(above, found.low[at, j], ~found.high[at, j])
+    others = [np.delete(own, j, axis=1)[at] for own in (found.low, found.high, found.bound)]
+    _, group = distinct(np.column_stack((*others, above)))
+    order = np.lexsort((strict, group))
+    group, strict = group[order], strict[order]
+    new_group = np.diff(group, prepend=-1) != 0
+    new_limit = new_group | (np.diff(strict, prepend=0) != 0)
+    number = np.cumsum(new_limit) - 1
+    number -= np.maximum.accumulate(np.where(new_group, number, 0))  # of the limit in its group
+    first = new_limit & (number % SHARING == 0)
+    weakest = strict[np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))]
+    at, above = at[order], above[order]
+    low[at, j] = np.where(above, weakest, low[at, j])
+    high[at, j] = np.where(above, high[at, j], ~weakest)
+    return low, high
+
+
+def _limited(found: Boxes, j: int, rules: int) -> Mask:
+    """The boxes of rules that have one and the same limit in this column, on one side."""
+    low, high = found.low[:, j], found.high[:, j]
+    one_sided = found.bound[:, j] & ((low == LOWEST) ^ (high == HIGHEST))
+    least, most = np.full(rules, HIGHEST), np.full(rules, LOWEST)
+    np.minimum.at(least, found.rule, np.where(low == LOWEST, high, low))
+    np.maximum.at(most, found.rule, np.where(low == LOWEST, high, low))
+    uneven = np.zeros(rules, np.bool_)
+    uneven[found.rule[~one_sided]] = True
+    same: Mask = one_sided & ~uneven[found.rule] & (least == most)[found.rule]
+    return same
