@@ -22,6 +22,7 @@ from cepheid.engine.merged.machine import Machine, Merged
 
 SHARE, MOST_SHARES = 1 << 15, 16
 """Rows of a batch that are worth a machine of their own, and how many machines there are."""
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 MOST_NODES = 1 << 14
 """Nodes of an automaton up to which there may be several machines for it."""
 MOST_VALUES = 100
@@ -101,15 +102,24 @@ def _split(group: Group, batch: pa.RecordBatch, shares: int) -> Iterator[pa.Reco
         yield batch
         return
     assert group.key is not None
-    keys = batch.column(group.key).dictionary_encode()
-    # Distinct values, so that each is looked at once, and equal ones go together in all batches.
-    places = [zlib.crc32(str(key).encode()) % shares for key in keys.dictionary.to_pylist()]
-    own = np.append(np.array(places, np.int64), 0)[pc.fill_null(keys.indices, -1).to_numpy()]
-    order = np.argsort(own.astype(np.uint8), kind="stable")
-    rows = batch.take(pa.array(order))
+    own = _places(batch.column(group.key), shares)
+    rows = batch.take(pa.array(np.argsort(own, kind="stable")))
     ends = np.cumsum(np.bincount(own, minlength=shares)).tolist()
     for begin, end in pairwise([0, *ends]):
         yield rows.slice(begin, end - begin)
+
+
+def _places(keys: pa.Array, shares: int) -> NDArray[np.uint8]:
+    """The share of each key: the same in all batches."""
+    if pa.types.is_integer(keys.type):
+        mixed = pc.fill_null(keys, 0).to_numpy().astype(np.uint64) * _ODD
+        own: NDArray[np.uint8] = ((mixed >> np.uint64(32)) % np.uint64(shares)).astype(np.uint8)
+        return own
+    each = keys.dictionary_encode()
+    found = [zlib.crc32(str(key).encode()) % shares for key in each.dictionary.to_pylist()]
+    places = np.append(np.array(found, np.uint8), np.uint8(0))
+    numbers: NDArray[np.int32] = pc.fill_null(each.indices, -1).to_numpy()
+    return places[numbers]
 
 
 def necessary(group: Group) -> tuple[Expr, ...]:
