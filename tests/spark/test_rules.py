@@ -114,6 +114,23 @@ def test_the_matches_are_the_same_wherever_rules_are_placed(
     assert rows(found) == rows(expected)
 
 
+def test_types_come_back_as_texts(spark: SparkSession, events: pa.Table) -> None:
+    """To Python they go as numbers: every rule is about some of them."""
+    rules = RuleSet.from_template(
+        "away",
+        "PATTERN DE a ; ANY(FR, US) b WHERE [card] AND b.amount > :high WITHIN 10 minutes "
+        "RETURN a.country, b.country AS there, b.id AS last",
+        {"high": [99.0, 90.0]},
+    ) | RuleSet.of({"back": "PATTERN US a ; DE b WHERE [card] AND b.amount > 99 WITHIN 1 minute"})
+    options = {**OPTIONS, "type": "country"}
+    expected = rules.match(events, **options)
+    assert len(set(expected["rule"].to_pylist())) == 3
+    frame = spark.createDataFrame(events)
+    for placement in ("keys", "split"):
+        found = rules.match(frame, partitions=2, placement=placement, **options)
+        assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
+
+
 def test_rules_of_one_event_can_be_split(spark: SparkSession, events: pa.Table) -> None:
     rules = RuleSet.from_template("row", ROW["row-1"].query, {"high": [99.8, 99.0, 0.1]})
     found = rules.match(spark.createDataFrame(events), placement="split", **OPTIONS)

@@ -163,6 +163,8 @@ def _without(
     gone = frozenset(leaves(query.pattern)) - frozenset(leaves(pattern))
     if not gone or not _separable(query, gone, known):
         return None
+    if any(_applies_elsewhere(read - gone, known, structure(pattern)) for read in reads(query)):
+        return None
     warning = f"{reason}, so `{leaf_text(query.variables[name])}` never occurs"
     changed = replace(
         query,
@@ -185,6 +187,14 @@ def _separable(query: BoundQuery, gone: frozenset[str], known: Structure) -> boo
     if any(gone & variables(u) for u in until if u is not None):
         return False
     return query.after_match is None or query.after_match.variable not in gone
+
+
+def _applies_elsewhere(read: frozenset[str], known: Structure, left: Structure) -> bool:
+    """Whether a condition may apply in other matches than before, since what it reads is no branch
+    any more: where another branch further out was taken, or in every round of a closure."""
+    freed = [v for v in read if len(left.branches[v]) < len(known.branches[v])]
+    both = any(known.exclusive(a, b) for a in read for b in read if a != b)
+    return bool(freed) and (both or any(v in known.closure for v in freed))
 
 
 RULE = Rule("contradiction", "x > 5 AND x < 3: what needs it can't match", apply)

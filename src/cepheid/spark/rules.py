@@ -22,6 +22,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.algebra.expressions import Attribute, Call, Constant
+from cepheid.algebra.types import Type
 from cepheid.engine.merged.found import MATCH, RULE
 from cepheid.engine.merged.group import Group, matches, necessary
 from cepheid.engine.merged.residual import Residual, found_by
@@ -47,6 +49,7 @@ _PART = "__part"
 _MANY = 1 << 14  # cores, at most
 _ALWAYS: Range = (-(1 << 63), (1 << 63) - 1)
 
+Texts: TypeAlias = dict[str, tuple[str, ...]]
 Held: TypeAlias = dict[int, tuple[int, Range]]
 """By the numbers of sections, the part that runs there, and the ends of the matches that it has."""
 
@@ -106,23 +109,59 @@ def match_group(
 ) -> DataFrame:
     """What the rules of a group find, which may be divided into parts; `schema` has the columns of
     that. `times` are the first and the last, without which there are no slices."""
-    rows, held = _arranged(frame, parts, times, options)
+    texts = _listed(parts)
+    rows, held = _arranged(frame, parts, texts, times, options)
     jit = options.jit
     # A task reads the parts that it runs, and no others.
     packed = tuple(pickle.dumps(part) for part in parts)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = map(partial(_spelled, texts), gather(batches, GATHERED))
         if held is None:
-            rows = gather(batches, GATHERED)
             yield from matches(pickle.loads(packed[0]), rules, schema, rows, jit)
             return
         groups = lru_cache(maxsize=1)(lambda part: pickle.loads(packed[part]))
-        for section, pieces in sections(gather(batches, GATHERED)):
+        for section, pieces in sections(rows):
             part, own = held[section]
             read = map(partial(_chosen, groups(part).required), pieces)
             yield from owned(matches(groups(part), rules, schema, read, jit), own)
 
     return _mapped(rows, run, schema)
+
+
+def _listed(parts: Sequence[Group]) -> Texts:
+    """Columns that have to equal one of a few texts, and these: as their numbers, rows are shorter,
+    and sooner in Python."""
+    each = [dict(_texts(part)) for part in parts]
+    # What rows are shuffled and sorted by stays as it is.
+    kept = {part.key for part in parts} | set(parts[0].query.schema.order)
+    names = frozenset.intersection(*map(frozenset, each)) - kept
+    return {
+        name: tuple(dict.fromkeys(text for own in each for text in own[name]))
+        for name in sorted(names)
+    }
+
+
+def _texts(part: Group) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for condition in () if part.counts_all else necessary(part):
+        match condition:
+            case Call("in", (Attribute(name=name, type=Type.STRING), *options)):
+                yield name, tuple(str(o.value) for o in options if isinstance(o, Constant))
+            case _:
+                pass
+
+
+def _numbered(texts: Sequence[str], column: Column) -> Column:
+    """The place of the column's text among these, of which it is one."""
+    return (F.array_position(F.array(*map(F.lit, texts)), column) - 1).cast("short")
+
+
+def _spelled(texts: Texts, batch: pa.RecordBatch) -> pa.RecordBatch:
+    for name, values in texts.items():
+        place = batch.schema.get_field_index(name)
+        column = pa.DictionaryArray.from_arrays(batch.column(place), pa.array(values, pa.string()))
+        batch = batch.set_column(place, name, column)
+    return batch
 
 
 def _chosen(names: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -172,13 +211,15 @@ def union(frame: Frame, found: list[DataFrame], schema: pa.Schema) -> DataFrame:
 
 
 def _arranged(
-    frame: Frame, parts: Sequence[Group], times: Range | None, options: Options
+    frame: Frame, parts: Sequence[Group], texts: Texts, times: Range | None, options: Options
 ) -> tuple[DataFrame, Held | None]:
     """The rows in partitions, each in order; by sections, where they are slices of time or parts of
-    the rules."""
+    the rules. Of `texts`, the rows have the numbers."""
     schema, key = parts[0].query.schema, parts[0].key
     order = [named(name) for name in schema.order]
     rows = _relevant(frame, parts)
+    for name, values in texts.items():
+        rows = rows.withColumn(name, _numbered(values, named(name)))
     if key is None and not all(part.single for part in parts):
         return _sliced(frame, rows, parts, times, options)
     if key is not None:
