@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint bench bench-stream bench-rules experiments clean
+.PHONY: help demo test test-plain test-spark lint bench bench-stream bench-rules experiments clean
 
 help:
 	@echo "make demo    detect card fraud in 1 million events with Spark"
@@ -19,8 +19,22 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/python -m cepheid.cli.demo
 
+# Without arguments, the tests that wait for Spark run beside all others.
+SPARKS := tests/spark tests/cli tests/benchmarks
+
 test: $(INSTALLED)
+ifeq ($(strip $(PYTEST)),)
+	$(MAKE) --jobs 2 test-plain test-spark
+else
 	$(BIN)/python -m pytest $(PYTEST)
+endif
+
+test-plain: $(INSTALLED)
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(SPARKS))
+
+# Its dots would mix with the others', so it prints when it is done.
+test-spark: $(INSTALLED)
+	@output=$$($(BIN)/python -m pytest $(SPARKS) 2>&1); status=$$?; echo "$$output"; exit $$status
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -56,9 +56,9 @@ def test_full_cases_match_often_and_with_every_construct() -> None:
     def search(case: Case) -> None:
         found.append(case.query_text if matches(bound(case), case.events) else "")
 
-    rounds = settings(SEARCH, derandomize=False, database=None, max_examples=750)
+    rounds = settings(SEARCH, derandomize=False, database=None, max_examples=400)
     missing: list[str] = list(CONSTRUCTS)
-    for number in range(6):
+    for number in range(9):
         seed(number)(rounds(given(full_cases())(search)))()
         missing = [word for word in CONSTRUCTS if not any(word in text for text in found)]
         if number and not missing:

@@ -39,10 +39,6 @@ def local_session(
     `remote` asks for Spark Connect instead: `"local[2]"` starts a server here, `"sc://host"`
     connects to one. Classic and Connect sessions can't live in one process. `config` is added to,
     and wins over, the settings made here.
-
-        >>> spark = local_session("local[2]")      # doctest: +SKIP
-        >>> spark.range(3).count()                 # doctest: +SKIP
-        3
     """
     from pyspark.sql import SparkSession
 
