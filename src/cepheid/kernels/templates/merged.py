@@ -26,7 +26,7 @@ SATISFIED = (
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
-@jit
+@outer
 def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, bounds,
            atoms, columns, lows, highs, begins, found, done):
     # A bucket has the predicates of one kind (the columns that have to equal something) whose
@@ -119,20 +119,8 @@ def linked(pool, i, row, cells, known, base, depth, begin, end, links):
         if not known[row, links[at]] or not known[other, links[at + 3]]:
             return False
         x, y = cells[row, links[at]], cells[other, links[at + 3]]
-        operator = links[at + 1]
-        if operator == 0:
-            holds = x == y
-        elif operator == 1:
-            holds = x != y
-        elif operator == 2:
-            holds = x < y
-        elif operator == 3:
-            holds = x <= y
-        elif operator == 4:
-            holds = x > y
-        else:
-            holds = x >= y
-        if not holds:
+        order = 1 if x < y else 2 if x == y else 4
+        if not links[at + 1] & order:
             return False
     return True
 
@@ -148,7 +136,7 @@ def asked(node, row, cells, known, begin, end, columns):
     return h
 
 
-@jit
+@outer
 def kernel(position, time, satisfied, predicates, cells, known, base, first,
            parent, depth, node_links, node_probe, node_key, strict, reach, restless,
            rules, edges, edge_nodes, endings, ending_enders, enders, ender_list,
@@ -307,7 +295,7 @@ COMPACTED = (
     _INSTANCES
     + """
 
-@jit
+@outer
 def kernel(pool, n, here, now, reach, restless, active, kept, heads, size, room):
     # What can't go on is dropped, unless an instance that can has grown out of it.
     for i in range(n):
