@@ -50,7 +50,7 @@ class Index:
     def satisfied(self, cells: Ints, known: NDArray[np.bool_], jit: bool) -> tuple[Ints, Ints]:
         """The predicates of each row: where they begin, and all of them."""
         kernel: Callable[..., Any] = load(SATISFIED, jit)
-        begins, found = np.zeros(len(cells) + 1, np.int64), np.empty(1 << 10, np.int64)
+        begins, found = np.zeros(len(cells) + 1, np.int64), np.empty(1 << 12, np.int64)
         done = 0
         while True:
             done = kernel(
@@ -142,8 +142,9 @@ def _hashed(predicates: Predicates) -> tuple[Numbers[Shape], Ints]:
             own = np.flatnonzero(place == n)
             equal = np.flatnonzero(pattern).tolist()
             best = sorted(sorted(equal, key=lambda k: -values[shape[k]])[:WIDEST])
-            h = np.full(len(own), kinds.number(tuple(shape[k] for k in best)))
-            own_kinds[numbers[own]] = h
+            kind = kinds.number(tuple(shape[k] for k in best))
+            own_kinds[numbers[own]] = kind
+            h = np.full(len(own), mixed(kind, kind))
             for k in best:
                 h = mixed(h, bounds[own, k, 0])
             hashes[numbers[own]] = h

@@ -10,8 +10,9 @@ called again with more room. Numba takes as long to compile the making of arrays
 _MIXED = """
 @inner
 def mixed(seed, value):
-    # Never beyond 63 bits, so that plain Python comes to the same.
-    h = ((seed ^ (value & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF
+    # Never beyond 63 bits, so that plain Python comes to the same. What is mixed first is mixed
+    # with itself: for a constant, Numba would compile this once more.
+    h = ((seed + (value & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF
     h ^= h >> 13
     h = ((h ^ ((value >> 31) & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF
     return h ^ (h >> 15) ^ ((value >> 62) & 3)
@@ -36,7 +37,7 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
     n = begins[u(done)]
     for row in range(done, cells.shape[0]):
         for kind in range(count):
-            h = kind
+            h = mixed(kind, kind)
             complete = True
             for k in range(kinds[u(kind)], kinds[u(kind + 1)]):
                 column = kind_columns[u(k)]
@@ -128,7 +129,7 @@ def linked(pool, i, row, cells, known, base, depth, begin, end, links):
 @inner
 def asked(node, row, cells, known, begin, end, columns):
     # The hash of what is looked for in an index of instances; -1 if NULL is.
-    h = node
+    h = mixed(node, node)
     for k in range(begin, end):
         if not known[row, columns[k]]:
             return -1
@@ -213,7 +214,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                         pool[u(n), START] = now if i < 0 else pool[u(i), START]
                         pool[u(n), POSITION] = here
                         pool[u(n), ENDED] = NEVER
-                        g = node
+                        g = mixed(node, node)
                         key = node_key[u(node)]
                         for k in range(keys[u(key)], keys[u(key + 1)], 2):
                             j = n
