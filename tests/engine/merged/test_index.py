@@ -105,14 +105,16 @@ def test_a_row_satisfies_what_it_is_inside_of(
 def test_kinds_with_equal_hashes_are_kept_apart() -> None:
     """A row satisfies each of its predicates once."""
     mixed: Callable[..., int] = load(MIXED, False)
-    of_x, of_y = mixed(0, 0), mixed(1, 1)
-    x, y = max(0, of_y - of_x), max(0, of_x - of_y)
-    assert mixed(of_x, x) == mixed(of_y, y)
-    equal = np.array([[x, 0], [0, y]])
-    boxes = Boxes(columns("x", "y"), np.arange(2), equal, equal, np.eye(2, dtype=np.bool_))
-    predicates = Predicates()
-    predicates.of(boxes)
-    assert satisfied(index_of(predicates), predicates, [{"x": x, "y": y}], False) == [[0, 1]]
+    first, second = mixed(0, 0), mixed(1, 1)
+    one, other = max(0, second - first), max(0, first - second)
+    assert mixed(first, one) == mixed(second, other)
+    for x, y in ((one, other), (other, one)):  # whichever kind is the first
+        equal = np.array([[x, 0], [0, y]])
+        boxes = Boxes(columns("x", "y"), np.arange(2), equal, equal, np.eye(2, dtype=np.bool_))
+        predicates = Predicates()
+        predicates.of(boxes)
+        index = index_of(predicates)
+        assert satisfied(index, predicates, [{"x": x, "y": y}], False) == [[0, 1]]
 
 
 def test_equal_predicates_are_one() -> None:
