@@ -6,12 +6,14 @@ import json
 import os
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 
 from cepheid.algebra import bind
 from cepheid.algebra.types import Schema
+from cepheid.engine.merged import machine
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
@@ -68,6 +70,18 @@ def found(rules: RuleSet, events: pa.Table, options: Options) -> dict[str, Count
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
 @given(sets())
 def test_every_rule_finds_what_it_finds_alone(drawn: Set) -> None:
+    check(drawn)
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@given(sets())
+def test_room_for_instances_does_not_matter(drawn: Set) -> None:
+    """The loops stop and go on wherever there might be too little."""
+    with patch.object(machine, "FIRST", 1):
+        check(drawn)
+
+
+def check(drawn: Set) -> None:
     schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
     rules = rule_set(drawn)
     options = Options("ts", type="type", tie=drawn.tie, jit=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,6 +14,8 @@ from cepheid.engine.columns import Column
 from cepheid.engine.merged.dag import Predicates
 from cepheid.engine.merged.index import Index, index_of
 from cepheid.engine.merged.intervals import HIGHEST, LOWEST, Boxes
+from cepheid.kernels import load
+from cepheid.kernels.templates.merged import MIXED
 
 Ints = NDArray[np.int64]
 
@@ -96,6 +100,21 @@ def test_a_row_satisfies_what_it_is_inside_of(
     ]
     assert any(expected)
     assert satisfied(index, predicates, rows, jit) == expected
+
+
+def test_kinds_with_equal_hashes_are_kept_apart() -> None:
+    """A row satisfies each of its predicates once."""
+    mixed: Callable[..., int] = load(MIXED, False)
+    first, second = mixed(0, 0), mixed(1, 1)
+    one, other = max(0, second - first), max(0, first - second)
+    assert mixed(first, one) == mixed(second, other)
+    for x, y in ((one, other), (other, one)):  # whichever kind is the first
+        equal = np.array([[x, 0], [0, y]])
+        boxes = Boxes(columns("x", "y"), np.arange(2), equal, equal, np.eye(2, dtype=np.bool_))
+        predicates = Predicates()
+        predicates.of(boxes)
+        index = index_of(predicates)
+        assert satisfied(index, predicates, [{"x": x, "y": y}], False) == [[0, 1]]
 
 
 def test_equal_predicates_are_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cepheid.engine.merged.group import Group, matches
-from cepheid.engine.merged.machine import Machine
+from cepheid.engine.merged.machine import FIRST, Machine
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compiling import compile_rules
@@ -89,3 +90,34 @@ def test_batches_do_not_matter(events: pa.Table, size: int) -> None:
     whole = found(1 << 20)
     assert len(whole) > 10
     assert found(size) == whole
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_one_batch_may_bring_more_than_there_is_room_for(jit: bool) -> None:
+    random = np.random.default_rng(4)
+    keys, values = random.integers(0, 3, (2, 1_500)).tolist()
+    events = pa.table({"ts": range(1_500), "k": keys, "x": values})
+    query = (
+        "PATTERN a ; b ; c WHERE [k] AND a.x = :x AND c.x = 2 "
+        "WITHIN 30 RETURN a.ts AS a, b.ts AS b, c.ts AS c"
+    )
+    own = group(query, {"x": [0, 1]}, events)
+    alike = [
+        [j for j in range(i + 1, min(i + 30, 1_500)) if keys[j] == keys[i]] for i in range(1_500)
+    ]
+    expected = Counter(
+        (values[a], a, b, c)
+        for a in range(1_500)
+        if values[a] < 2
+        for b, c in combinations(alike[a], 2)
+        if values[c] == 2
+    )
+    (batch,) = events.to_batches()
+    found = list(Machine(own.merged, events.schema, jit=jit).push(batch))
+    rows = [
+        (int(rule), row["a"], row["b"], row["c"])
+        for own_found in found
+        for rule, row in zip(own_found.rules, own_found.matches.to_pylist(), strict=True)
+    ]
+    assert len(expected) > 10 * FIRST
+    assert Counter(rows) == expected

@@ -25,7 +25,8 @@ Short: TypeAlias = NDArray[np.int32]
 """Numbers of nodes and the like: half as long, so that more of them are at hand."""
 
 ROOT = 0
-OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+OPERATORS = {"<": 1, "=": 2, "<=": 3, ">": 4, "<>": 5, ">=": 6}
+"""Sums of 1, 2 and 4: it holds for less, equal, greater."""
 NEVER = -1
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -181,7 +182,7 @@ class _Links:
         rows = (
             (
                 self.columns.number(link.column),
-                OPERATORS.index(link.operator),
+                OPERATORS[link.operator],
                 link.step,
                 self.columns.number(link.other),
             )

@@ -50,22 +50,30 @@ class Index:
     def satisfied(self, cells: Ints, known: NDArray[np.bool_], jit: bool) -> tuple[Ints, Ints]:
         """The predicates of each row: where they begin, and all of them."""
         kernel: Callable[..., Any] = load(SATISFIED, jit)
-        found: tuple[Ints, Ints] = kernel(
-            cells,
-            known,
-            self.kinds.begins,
-            self.kinds.values,
-            self.hashes,
-            self.buckets,
-            self.places,
-            self.members,
-            self.bounds,
-            self.atoms,
-            self.columns,
-            self.lows,
-            self.highs,
-        )
-        return found
+        begins, found = np.zeros(len(cells) + 1, np.int64), np.empty(1 << 12, np.int64)
+        done = 0
+        while True:
+            done = kernel(
+                cells,
+                known,
+                self.kinds.begins,
+                self.kinds.values,
+                self.hashes,
+                self.buckets,
+                self.places,
+                self.members,
+                self.bounds,
+                self.atoms,
+                self.columns,
+                self.lows,
+                self.highs,
+                begins,
+                found,
+                done,
+            )
+            if done == len(cells):
+                return begins, found[: begins[-1]]
+            found = np.concatenate((found, np.empty_like(found)))
 
 
 def index_of(predicates: Predicates) -> Index:
@@ -77,7 +85,7 @@ def index_of(predicates: Predicates) -> Index:
     members = np.lexsort((by, bucket))
     ends = np.cumsum(count)
     places = np.column_stack((ends - count, ends, side >> 1, side & 1))
-    slots, slot_buckets = _table(different)
+    slots, slot_buckets = _table(different, len(kinds))
     return Index(
         kinds=Ragged.of(kinds),
         hashes=slots,
@@ -122,22 +130,25 @@ def _atoms(predicates: Predicates) -> _Atoms:
 
 
 def _hashed(predicates: Predicates) -> tuple[Numbers[Shape], Ints]:
-    """The kinds; and for each predicate the hash of its kind and of what it has to equal."""
+    """The kinds; and for each predicate the hash of what it has to equal, times the number of
+    kinds, and its kind: so that no other kind has the same."""
     mixed: Callable[..., Any] = load(MIXED, False)
     values = _values(predicates)
     kinds: Numbers[Shape] = Numbers()
-    hashes = np.zeros(len(predicates), np.int64)
+    hashes, own_kinds = (np.zeros(len(predicates), np.int64) for _ in range(2))
     for shape, numbers, bounds in predicates.by_shape():
         patterns, place = distinct((bounds[:, :, 0] == bounds[:, :, 1]).astype(np.int64))
         for n, pattern in enumerate(patterns):
             own = np.flatnonzero(place == n)
             equal = np.flatnonzero(pattern).tolist()
             best = sorted(sorted(equal, key=lambda k: -values[shape[k]])[:WIDEST])
-            h = np.full(len(own), mixed(0, kinds.number(tuple(shape[k] for k in best))))
+            kind = kinds.number(tuple(shape[k] for k in best))
+            own_kinds[numbers[own]] = kind
+            h = np.full(len(own), mixed(kind, kind))
             for k in best:
                 h = mixed(h, bounds[own, k, 0])
             hashes[numbers[own]] = h
-    return kinds, hashes
+    return kinds, hashes * len(kinds) + own_kinds
 
 
 def _values(predicates: Predicates) -> Mapping[int, int]:
@@ -182,7 +193,7 @@ def _bounds(atoms: _Atoms, side: Ints) -> Ints:
     return by
 
 
-def _table(hashes: Ints) -> tuple[Ints, Ints]:
+def _table(hashes: Ints, kinds: int) -> tuple[Ints, Ints]:
     """Open addressing: a hash stands at its place, or at the next one that was free."""
     size = 16
     while size < 2 * len(hashes):
@@ -190,7 +201,7 @@ def _table(hashes: Ints) -> tuple[Ints, Ints]:
     slots, buckets = np.zeros(size, np.int64), np.full(size, -1, np.int64)
     taken: list[int] = [-1] * size
     for bucket, h in enumerate(hashes.tolist()):
-        slot = h & (size - 1)
+        slot = h // kinds & (size - 1)
         while taken[slot] >= 0:
             slot = (slot + 1) & (size - 1)
         taken[slot] = bucket

@@ -44,6 +44,9 @@ NOTHING = -(1 << 63)
 """The time up to which rows are forgotten when none are."""
 FIRST = 1 << 10
 """Instances that there is room for in the beginning."""
+ROOM = 4
+"""Times as much room as there are instances: any edge may double them, and those that are over are
+not looked for before they have doubled."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ class Machine:
         graph = rules.graph
         self._pool = np.zeros((FIRST, 8), np.int64)
         self._count, self._after = 0, 0
-        self._heads = np.full(2 * FIRST, -1, np.int64)
+        self._heads = np.full(FIRST, -1, np.int64)
         self._active = np.zeros(graph.nodes, np.int64)
         self._ender_heads = np.full(len(graph.ender_links), -1, np.int64)
         entries = graph.enders
@@ -321,51 +324,65 @@ class Machine:
     def _advance(
         self, position: Ints, time: Ints, satisfied: Ints, predicates: Ints, first: int
     ) -> tuple[Ints, Ints]:
+        """Rows one after another, up to where there may be no room for another instance or end:
+        then some is made."""
         graph, store = self.rules.graph, self._store
         kernel: Callable[..., Any] = load(ADVANCED, self.jit)
-        nodes, bound, self._pool, self._count, self._heads = kernel(
-            position,
-            time,
-            satisfied,
-            predicates,
-            self._cells.array,
-            self._known.array,
-            store.base,
-            first,
-            graph.parent,
-            graph.depth,
-            graph.links,
-            graph.probe,
-            graph.key,
-            graph.strict,
-            graph.reach,
-            graph.restless,
-            graph.rules.begins,
-            graph.edges.begins,
-            graph.edges.values,
-            graph.endings.begins,
-            graph.endings.values,
-            graph.enders.begins,
-            graph.enders.values,
-            graph.ender_links,
-            graph.ender_probe,
-            graph.link_sets.begins,
-            graph.link_sets.values,
-            graph.keys.begins,
-            graph.keys.values,
-            graph.probes.begins,
-            graph.probes.values,
-            self._pool,
-            self._count,
-            self._heads,
-            self._active,
-            self._ender_heads,
-            self._entry_nodes,
-            self._entry_next,
-            self._entry_on,
-            self._steps,
-        )
-        return nodes, bound
+        state = np.array([0, 0, 0, self._count, 0], np.int64)
+        ends: list[tuple[Ints, Ints]] = []
+        while True:
+            room = len(self._heads)
+            nodes, bound = np.empty(room, np.int64), np.empty((room, self._steps), np.int64)
+            kernel(
+                position,
+                time,
+                satisfied,
+                predicates,
+                self._cells.array,
+                self._known.array,
+                store.base,
+                first,
+                graph.parent,
+                graph.depth,
+                graph.links,
+                graph.probe,
+                graph.key,
+                graph.strict,
+                graph.reach,
+                graph.restless,
+                graph.rules.begins,
+                graph.edges.begins,
+                graph.edges.values,
+                graph.endings.begins,
+                graph.endings.values,
+                graph.enders.begins,
+                graph.enders.values,
+                graph.ender_links,
+                graph.ender_probe,
+                graph.link_sets.begins,
+                graph.link_sets.values,
+                graph.keys.begins,
+                graph.keys.values,
+                graph.probes.begins,
+                graph.probes.values,
+                self._pool,
+                self._heads,
+                self._active,
+                self._ender_heads,
+                self._entry_nodes,
+                self._entry_next,
+                self._entry_on,
+                nodes,
+                bound,
+                state,
+            )
+            event, _, _, self._count, count = state.tolist()
+            ends.append((nodes[:count], bound[:count]))
+            if event == len(position):
+                break
+            self._compact(int(position[event]), int(time[event]))
+            state[3] = self._count
+        return np.concatenate([n for n, _ in ends]), np.concatenate([b for _, b in ends])
 
     def _tidy(self, position: int, time: int) -> None:
         """Forget the instances that are over, once they may be the most, and texts that no row
@@ -379,9 +396,12 @@ class Machine:
             self._forget_at = max(FORGET_AT, 2 * len(self._interner))
 
     def _compact(self, position: int, time: int) -> None:
+        """Forget the instances that are over, and make room for as many as there are left."""
         graph = self.rules.graph
         kernel: Callable[..., Any] = load(COMPACTED, self.jit)
-        self._count, self._heads = kernel(
+        kept = np.zeros(self._count, np.int64)
+        heads = np.full(max(FIRST, 2 * ROOM * self._count), -1, np.int64)
+        self._count, size = kernel(
             self._pool,
             self._count,
             position,
@@ -389,13 +409,16 @@ class Machine:
             graph.reach,
             graph.restless,
             self._active,
-            self._entry_on,
-            self._ender_heads,
-            graph.enders.begins,
-            graph.enders.values,
-            self._entry_next,
+            kept,
+            heads,
+            FIRST,
+            ROOM,
         )
-        self._after = self._count
+        self._heads, self._after = heads[:size], self._count
+        if len(self._pool) < size:
+            pool = np.empty((size, self._pool.shape[1]), np.int64)
+            pool[: self._count] = self._pool[: self._count]
+            self._pool = pool
 
     # ── matches ──
 

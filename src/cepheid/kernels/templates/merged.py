@@ -2,38 +2,20 @@
 
 `cells[row, column]` are integers in the order of the values, `known` says which are not NULL.
 Lists of various lengths are a pair of arrays, where each begins and all their values.
+
+A kernel writes into arrays that it is given; where they are full, it returns how far it is, and is
+called again with more room. Numba takes as long to compile the making of arrays as all the rest.
 """
 
 _MIXED = """
-NODE, PARENT, ROW, START, POSITION, LINK, ENDED, HASH, WIDTH = 0, 1, 2, 3, 4, 5, 6, 7, 8
-LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
-
-
 @inner
 def mixed(seed, value):
-    # Never beyond 63 bits, so that plain Python comes to the same.
-    h = ((seed ^ (value & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF
+    # Never beyond 63 bits, so that plain Python comes to the same. What is mixed first is mixed
+    # with itself: for a constant, Numba would compile this once more.
+    h = ((seed + (value & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF
     h ^= h >> 13
     h = ((h ^ ((value >> 31) & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF
     return h ^ (h >> 15) ^ ((value >> 62) & 3)
-
-
-@inner
-def longer(values):
-    # Loops: to assign a slice, Numba compiles texts of errors for seconds.
-    more = np.empty(2 * values.shape[0], np.int64)
-    for i in range(values.shape[0]):
-        more[u(i)] = values[u(i)]
-    return more
-
-
-@inner
-def taller(values):
-    more = np.empty((2 * values.shape[0], values.shape[1]), np.int64)
-    for i in range(values.shape[0]):
-        for k in range(values.shape[1]):
-            more[u(i), u(k)] = values[u(i), u(k)]
-    return more
 """
 
 MIXED = _MIXED + "\n\nkernel = mixed\n"
@@ -42,20 +24,20 @@ MIXED = _MIXED + "\n\nkernel = mixed\n"
 SATISFIED = (
     _MIXED
     + """
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
-@jit
+
+@outer
 def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, bounds,
-           atoms, columns, lows, highs):
+           atoms, columns, lows, highs, begins, found, done):
     # A bucket has the predicates of one kind (the columns that have to equal something) whose
     # constants are those of the event, and perhaps some others with the same hash. They are sorted
     # by one of their bounds, so that those that miss by it are not looked at.
-    mask = hashes.shape[0] - 1
-    begins = np.zeros(cells.shape[0] + 1, np.int64)
-    found = np.empty(1024, np.int64)
-    n = 0
-    for row in range(cells.shape[0]):
-        for kind in range(kinds.shape[0] - 1):
-            h = mixed(int(0), kind)  # else Numba compiles it for that 0, too
+    mask, count = hashes.shape[0] - 1, kinds.shape[0] - 1
+    n = begins[u(done)]
+    for row in range(done, cells.shape[0]):
+        for kind in range(count):
+            h = mixed(kind, kind)
             complete = True
             for k in range(kinds[u(kind)], kinds[u(kind + 1)]):
                 column = kind_columns[u(k)]
@@ -64,6 +46,7 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
             if not complete:
                 continue
             slot = h & mask
+            h = h * count + kind
             while buckets[u(slot)] >= 0 and hashes[u(slot)] != h:
                 slot = (slot + 1) & mask
             bucket = buckets[u(slot)]
@@ -73,12 +56,20 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
             column, upper = places[u(bucket), 2], places[u(bucket), 3]
             if column >= 0:
                 value = cells[u(row), u(column)]
+                if not known[u(row), u(column)]:
+                    value = HIGHEST if upper else LOWEST
+                low, high = begin, end
+                while low < high:
+                    middle = (low + high) >> 1
+                    bound = bounds[u(middle)]
+                    if bound < value or (bound == value and not upper):
+                        low = middle + 1
+                    else:
+                        high = middle
                 if upper:
-                    value = value if known[u(row), u(column)] else HIGHEST
-                    begin += lower_bound(bounds[begin:end], end - begin, value)
+                    begin = low
                 else:
-                    value = value if known[u(row), u(column)] else LOWEST
-                    end = begin + upper_bound(bounds[begin:end], end - begin, value)
+                    end = low
             for m in range(begin, end):
                 predicate = members[u(m)]
                 holds = True
@@ -90,16 +81,34 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
                         break
                 if holds:
                     if n == found.shape[0]:
-                        found = longer(found)
+                        return row
                     found[u(n)] = predicate
                     n += 1
         begins[u(row + 1)] = n
-    return begins, found[:n]
+    return cells.shape[0]
 """
 )
-"""The predicates that each row satisfies: where each row's begin, and all of them."""
+"""The predicates that each row satisfies: where each row's begin, and all of them. The rows that
+are `done`, before and after."""
 
-_LINKS = """
+_INSTANCES = """
+NODE, PARENT, ROW, START, POSITION, LINK, ENDED, HASH, WIDTH = 0, 1, 2, 3, 4, 5, 6, 7, 8
+NEVER = (1 << 63) - 1
+
+
+@inner
+def over(pool, i, here, now, reach, restless):
+    # Whether it will never go on.
+    node = pool[u(i), NODE]
+    return (pool[u(i), ENDED] < here or now - pool[u(i), START] >= reach[u(node)]
+            or (restless[u(node)] and pool[u(i), POSITION] < here - 1))
+"""
+
+ADVANCED = (
+    _MIXED
+    + _INSTANCES
+    + """
+
 @inner
 def linked(pool, i, row, cells, known, base, depth, begin, end, links):
     # Whether the event at hand agrees with those that the instance has bound.
@@ -111,28 +120,16 @@ def linked(pool, i, row, cells, known, base, depth, begin, end, links):
         if not known[row, links[at]] or not known[other, links[at + 3]]:
             return False
         x, y = cells[row, links[at]], cells[other, links[at + 3]]
-        operator = links[at + 1]
-        if operator == 0:
-            holds = x == y
-        elif operator == 1:
-            holds = x != y
-        elif operator == 2:
-            holds = x < y
-        elif operator == 3:
-            holds = x <= y
-        elif operator == 4:
-            holds = x > y
-        else:
-            holds = x >= y
-        if not holds:
+        order = 1 if x < y else 2 if x == y else 4
+        if not links[at + 1] & order:
             return False
     return True
 
 
 @inner
-def asked(seed, row, cells, known, begin, end, columns):
+def asked(node, row, cells, known, begin, end, columns):
     # The hash of what is looked for in an index of instances; -1 if NULL is.
-    h = mixed(int(1), seed)
+    h = mixed(node, node)
     for k in range(begin, end):
         if not known[row, columns[k]]:
             return -1
@@ -140,95 +137,39 @@ def asked(seed, row, cells, known, begin, end, columns):
     return h
 
 
-@inner
-def over(pool, i, here, now, reach, restless):
-    # Whether it will never go on.
-    node = pool[u(i), NODE]
-    return (pool[u(i), ENDED] < here or now - pool[u(i), START] >= reach[u(node)]
-            or (restless[u(node)] and pool[u(i), POSITION] < here - 1))
-
-
-@inner
-def relinked(pool, n, size):
-    heads = np.empty(size, np.int64)
-    for slot in range(size):
-        heads[u(slot)] = -1
-    for i in range(n):
-        if pool[u(i), HASH] >= 0:
-            slot = pool[u(i), HASH] & (size - 1)
-            pool[u(i), LINK] = heads[u(slot)]
-            heads[u(slot)] = i
-    return heads
-
-
-@inner
-def compacted(pool, n, here, now, reach, restless, active):
-    # What can't go on is dropped, unless an instance that can has grown out of it.
-    kept = np.zeros(n, np.int64)
-    for i in range(n):
-        if pool[u(i), HASH] >= 0 and over(pool, i, here, now, reach, restless):
-            pool[u(i), HASH] = -1
-            active[u(pool[u(i), NODE])] -= 1
-        if pool[u(i), HASH] >= 0:
-            j = i
-            while j >= 0 and not kept[u(j)]:
-                kept[u(j)] = 1
-                j = pool[u(j), PARENT]
-    m = int(0)
-    for i in range(n):
-        if kept[u(i)]:
-            for k in range(WIDTH):
-                pool[u(m), u(k)] = pool[u(i), u(k)]
-            if pool[u(m), PARENT] >= 0:
-                pool[u(m), PARENT] = kept[u(pool[u(m), PARENT])]
-            kept[u(i)] = m
-            m += 1
-    size = 4096
-    while size < 4 * m:
-        size *= 2
-    return m, relinked(pool, m, size)
-"""
-
-ADVANCED = (
-    _MIXED
-    + _LINKS
-    + """
-
-@jit
+@outer
 def kernel(position, time, satisfied, predicates, cells, known, base, first,
            parent, depth, node_links, node_probe, node_key, strict, reach, restless,
            rules, edges, edge_nodes, endings, ending_enders, enders, ender_list,
            ender_links, ender_probe, link_sets, links, keys, key_places, probes, probe_columns,
-           pool, n, heads, active, ender_heads, entry_nodes, entry_next, entry_on, steps):
-    out_nodes = np.empty(256, np.int64)
-    out_rows = np.empty((256, steps), np.int64)
-    m = 0
-    h = 0
-    slot = 0
-    limit = max(1024, 2 * n)
-    for event in range(position.shape[0]):
+           pool, heads, active, ender_heads, entry_nodes, entry_next, entry_on,
+           out_nodes, out_rows, state):
+    room = out_nodes.shape[0]
+    mask = heads.shape[0] - 1
+    s, skip, n, m = state[1], state[2], state[3], 0
+    for event in range(state[0], position.shape[0]):
         row = first + event - base
         here, now = position[u(event)], time[u(event)]
-        if n > limit:
-            # So that the instances stay few, and near.
-            n, heads = compacted(pool, n, here, now, reach, restless, active)
-            limit = max(1024, 2 * n)
-        for s in range(satisfied[u(event)], satisfied[u(event + 1)]):
+        while s < satisfied[u(event + 1)]:
             predicate = predicates[u(s)]
-            for e in range(edges[u(predicate)], edges[u(predicate + 1)]):
+            for e in range(edges[u(predicate)] + skip, edges[u(predicate + 1)]):
                 node = np.int64(edge_nodes[u(e)])
                 before = np.int64(parent[u(node)])
-                if before == 0:
-                    i = -1
-                elif active[u(before)] == 0:
+                most = active[u(before)] if before else 1
+                if most == 0:
                     continue
-                else:
+                if n + most > room or m + most > room:
+                    state[0], state[1], state[2] = event, s, e - edges[u(predicate)]
+                    state[3], state[4] = n, m
+                    return
+                i = slot = -1
+                if before:
                     probe = node_probe[u(node)]
                     h = asked(before, row, cells, known, probes[u(probe)], probes[u(probe + 1)],
                               probe_columns)
                     if h < 0:
                         continue
-                    slot = h & (heads.shape[0] - 1)
+                    slot = h & mask
                     i = heads[u(slot)]
                     if i < 0:
                         continue
@@ -259,9 +200,6 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                         after = -1
                         usable = True
                     if usable and rules[u(node)] < rules[u(node + 1)]:
-                        if m == out_nodes.shape[0]:
-                            out_nodes = longer(out_nodes)
-                            out_rows = taller(out_rows)
                         out_nodes[u(m)] = node
                         out_rows[u(m), u(depth[u(node)])] = row + base
                         j = i
@@ -270,19 +208,13 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                             j = pool[u(j), PARENT]
                         m += 1
                     elif usable:
-                        if n == pool.shape[0]:
-                            pool = taller(pool)
-                            heads = relinked(pool, n, 4 * n)
-                            if before:
-                                slot = h & (heads.shape[0] - 1)
-                                after = pool[u(i), LINK]
                         pool[u(n), NODE] = node
                         pool[u(n), PARENT] = i
                         pool[u(n), ROW] = row + base
                         pool[u(n), START] = now if i < 0 else pool[u(i), START]
                         pool[u(n), POSITION] = here
-                        pool[u(n), ENDED] = HIGHEST
-                        g = mixed(int(1), node)
+                        pool[u(n), ENDED] = NEVER
+                        g = mixed(node, node)
                         key = node_key[u(node)]
                         for k in range(keys[u(key)], keys[u(key + 1)], 2):
                             j = n
@@ -295,7 +227,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                             g = mixed(g, cells[u(other), u(key_places[u(k + 1)])])
                         if g >= 0:  # else nothing can ever equal its key
                             pool[u(n), HASH] = g
-                            place = g & (heads.shape[0] - 1)
+                            place = g & mask
                             pool[u(n), LINK] = heads[u(place)]
                             heads[u(place)] = n
                             active[u(node)] += 1
@@ -312,6 +244,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                     i = after
                     if i < 0:
                         break
+            skip = 0
             for e in range(endings[u(predicate)], endings[u(predicate + 1)]):
                 ender = ending_enders[u(e)]
                 tested, probe = ender_links[u(ender)], ender_probe[u(ender)]
@@ -321,7 +254,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                     node = entry_nodes[u(entry)]
                     h = asked(node, row, cells, known, probes[u(probe)], probes[u(probe + 1)],
                               probe_columns)
-                    slot = h & (heads.shape[0] - 1)
+                    slot = h & mask
                     i = heads[u(slot)] if h >= 0 else -1
                     previous = -1
                     while i >= 0:
@@ -335,7 +268,7 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                                 pool[u(previous), LINK] = after
                         else:
                             if (pool[u(i), NODE] == node and pool[u(i), POSITION] < here
-                                    and pool[u(i), ENDED] == HIGHEST
+                                    and pool[u(i), ENDED] == NEVER
                                     and linked(pool, i, row, cells, known, base, depth[u(node)],
                                                link_sets[u(tested)], link_sets[u(tested + 1)],
                                                links)):
@@ -351,32 +284,48 @@ def kernel(position, time, satisfied, predicates, cells, known, base, first,
                     else:
                         last = entry
                     entry = entry_next[u(entry)]
-    return out_nodes[:m], out_rows[:m], pool, n, heads
+            s += 1
+    state[0], state[3], state[4] = position.shape[0], n, m
 """
 )
-"""Instances meet the rows: the nodes in which paths end, and the rows that they bound; and the
-instances, which may have moved."""
+"""Instances meet the rows: the nodes in which paths end, and the rows that they bound. `state` is
+how far it is (the row, the predicate, and how many of its edges are behind), the number of
+instances, and of ends. It goes on along an edge where there is room for all that this may bring."""
 
 COMPACTED = (
-    _MIXED
-    + _LINKS
+    _INSTANCES
     + """
 
-@jit
-def kernel(pool, n, here, now, reach, restless, active, entry_on, ender_heads, enders, ender_list,
-           entry_next):
-    # The lists of those that wait for enders have no other nodes then.
-    n, heads = compacted(pool, n, here, now, reach, restless, active)
-    entry_on[:] = 0
-    ender_heads[:] = -1
-    for node in range(active.shape[0]):
-        if active[u(node)]:
-            for entry in range(enders[u(node)], enders[u(node + 1)]):
-                ender = ender_list[u(entry)]
-                entry_on[u(entry)] = 1
-                entry_next[u(entry)] = ender_heads[u(ender)]
-                ender_heads[u(ender)] = entry
-    return n, heads
+@outer
+def kernel(pool, n, here, now, reach, restless, active, kept, heads, size, room):
+    # What can't go on is dropped, unless an instance that can has grown out of it.
+    for i in range(n):
+        if pool[u(i), HASH] >= 0 and over(pool, i, here, now, reach, restless):
+            pool[u(i), HASH] = -1
+            active[u(pool[u(i), NODE])] -= 1
+        if pool[u(i), HASH] >= 0:
+            j = i
+            while j >= 0 and not kept[u(j)]:
+                kept[u(j)] = 1
+                j = pool[u(j), PARENT]
+    m = 0
+    for i in range(n):
+        if kept[u(i)]:
+            for k in range(WIDTH):
+                pool[u(m), u(k)] = pool[u(i), u(k)]
+            if pool[u(m), PARENT] >= 0:
+                pool[u(m), PARENT] = kept[u(pool[u(m), PARENT])]
+            kept[u(i)] = m
+            m += 1
+    while size < room * m:
+        size *= 2
+    for i in range(m):
+        if pool[u(i), HASH] >= 0:
+            slot = pool[u(i), HASH] & (size - 1)
+            pool[u(i), LINK] = heads[u(slot)]
+            heads[u(slot)] = i
+    return m, size
 """
 )
-"""Instances without those that are over; how many are left, and their chains."""
+"""Instances without those that are over: how many are left, and of `heads`, how many have their
+chains."""
