@@ -93,7 +93,7 @@ class Emitting(Sink):
         self, roots: list[Operator], plan: Plan, schema: pa.Schema, ordered: bool, hold: bool
     ) -> None:
         self._roots = roots
-        self._projections = [Projection(plan, root, schema) for root in roots]
+        self._projections = [Projection(plan, root, schema, n) for n, root in enumerate(roots)]
         self._ordered = ordered
         self._hold = hold
         self._held: list[tuple[Ints, pa.RecordBatch]] = []
@@ -171,7 +171,7 @@ class Choosing(Sink):
         self._plan = plan
         self._roots = roots
         self._ordered = ordered
-        self._projections = [Projection(plan, root, schema) for root in roots]
+        self._projections = [Projection(plan, root, schema, n) for n, root in enumerate(roots)]
         self._readers = [Reader(plan, root, variables) for root in roots]
         self._moved = moves_ends(plan)
         self._context = roots[0].context
