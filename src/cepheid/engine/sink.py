@@ -36,8 +36,9 @@ def make_sink(
     roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool, in_order: bool
 ) -> Sink:
     """`waits`: records may come out of the order of their ends, also of a single root. Unless
-    matches must come `in_order` they need not be held back for that."""
-    ordered = not waits and len(roots) == 1
+    matches must come `in_order` they need not be held back for that. Those of several queries have
+    no order among them."""
+    ordered = bool(plan.returned) or (not waits and len(roots) == 1)
     if plan.after_match is None or plan.after_match.skip is Skip.NONE:
         return Emitting(roots, plan, schema, ordered, hold=in_order and not ordered)
     return Choosing(roots, plan, schema, ordered)

@@ -24,11 +24,17 @@ from cepheid.engine.sampling import Targets, targets
 from cepheid.options import Adaptation
 from cepheid.plan.nodes import Node, Plan, waits
 from cepheid.planner.adapt import Adaptive
-from cepheid.planner.cost import estimate
+from cepheid.planner.alternatives import alternatives
+from cepheid.planner.choice import Choice
+from cepheid.planner.cost import Costing, estimate
+from cepheid.planner.figures import figures_of
+from cepheid.planner.hashing import with_lookups
+from cepheid.planner.plan import assemble
 from cepheid.planner.planned import Candidate, Planned
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.search import AUTO, search
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP
+from cepheid.planner.weights import calibrated
 from cepheid.rewrites import Rewritten
 from cepheid.statistics import Statistics
 
@@ -49,17 +55,17 @@ def column(member: int, name: str) -> str:
 
 
 def ways(query: BoundQuery, statistics: Statistics, negation: str = AUTO) -> Ways:
-    """What is shared isn't pulled from, so deep trees are lazy."""
-    return tuple(
-        search(
-            query,
-            statistics,
-            plan=style,
-            negation=negation,
-            propagation=AUTO if style == AUTO else "lazy",
-        )
-        for style in STYLES
-    )
+    """The best plan, and deep ones that have their negations where that has them."""
+    best = search(query, statistics, negation=negation)
+    return (best, *(_deep(query, best, style, statistics) for style in STYLES[1:]))
+
+
+def _deep(query: BoundQuery, best: Planned, style: str, statistics: Statistics) -> Planned:
+    """All lazy: what is shared isn't pulled from."""
+    choices = tuple(Choice(style, choice.top) for choice in best.winner.choices)
+    costing = Costing(figures_of(query, statistics), calibrated())
+    plan = with_lookups(assemble(query, alternatives(query), choices), costing)
+    return replace(best, plan=plan, winner=replace(best.winner, choices=choices))
 
 
 def prepare_together(
@@ -72,7 +78,8 @@ def prepare_together(
     if adaptation is None or not any(plans[0].losers for plans in own):
         return Prepared(Rewritten(query), planned)
     queries = [replace(one, window=query.window) for one in queries]
-    settled = tuple(map(_settled, planned_parts(planned, own)))
+    chosen = [plans[STYLES.index(planned.winner.name)] for plans in own]
+    settled = tuple(map(_settled, chosen))
     adaptive = TogetherAdaptive(
         query, planned, adaptation, queries=tuple(queries), negations=settled
     )
@@ -103,11 +110,6 @@ class TogetherAdaptive(Adaptive):
         pairs = zip(self.queries, self.negations, strict=True)
         own = [ways(query, statistics, negation) for query, negation in pairs]
         return _cheapest(self.query, self.queries, own, statistics)
-
-
-def planned_parts(planned: Planned, own: Sequence[Ways]) -> list[Planned]:
-    """The plan of each query that the common one is made of."""
-    return [plans[STYLES.index(planned.winner.name)] for plans in own]
 
 
 def _settled(planned: Planned) -> str:

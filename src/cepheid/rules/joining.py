@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.merged.parted import Own
@@ -28,7 +29,7 @@ from cepheid.plan.reading import leaves, uniform_key
 from cepheid.planner import Prepared
 from cepheid.planner.bounds import skips
 from cepheid.planner.together import Ways, column, prepare_together, tag, ways
-from cepheid.rules.likeness import Part, called_alike, canonical, parts, shared
+from cepheid.rules.likeness import Form, Part, called_alike, canonical, classes, parts
 from cepheid.rules.widening import window_is_filter
 from cepheid.statistics import Statistics
 
@@ -65,6 +66,10 @@ class _Draft:
     def parts(self) -> list[Part]:
         return [part for member in self.members for part in member.parts]
 
+    @cached_property
+    def classes(self) -> frozenset[Form]:
+        return classes(self.parts)
+
 
 def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple[Joint, ...]:
     """Which of the queries run as one. `spread`: on a cluster, where those without a key are parted
@@ -76,10 +81,11 @@ def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple
         if not _joins(prepared) or (spread and not prepared.plan.key):
             continue
         query = canonical(prepared.query)
-        fitting = [n for n, draft in enumerate(drafts) if _fit(draft, query)]
-        likeness = {n: shared(query, drafts[n].parts) for n in fitting}
-        best = max(fitting, key=lambda n: likeness[n], default=None)
-        if best is not None and likeness[best]:
+        own = classes(parts(query))
+        like = {n: len(own & d.classes) for n, d in enumerate(drafts) if own & d.classes}
+        fitting = [n for n in like if _fit(drafts[n], query)]
+        best = max(fitting, key=like.__getitem__, default=None)
+        if best is not None:
             larger = _larger(drafts[best], place, query)
             if _pays(larger, drafts[best], prepared, spread):
                 drafts[best] = larger

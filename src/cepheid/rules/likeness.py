@@ -87,10 +87,9 @@ def _kind(variable: str, query: BoundQuery) -> str:
     return repr((one.types, one.kind, one.negation is None, one.columns, key))
 
 
-def shared(query: BoundQuery, others: Iterable[Part]) -> int:
-    """How many classes it might have in common with others."""
-    known = {part.form for part in others}
-    return sum(len(part.names) == 1 and part.form in known for part in parts(query))
+def classes(found: Iterable[Part]) -> frozenset[Form]:
+    """Those parts that are single events."""
+    return frozenset(part.form for part in found if len(part.names) == 1)
 
 
 def called_alike(query: BoundQuery, others: Sequence[Part], taken: frozenset[str]) -> BoundQuery:

@@ -53,11 +53,10 @@ def found_by_each(
 ) -> pa.RecordBatch:
     """What the rules find, given the matches of the query, or of the queries, that stand for
     them."""
+    parts = [matches if one.own is None else one.own.of(matches) for one in findings]
     found = [
-        found_by(
-            rules, one.numbers, one.residual, matches if one.own is None else one.own.of(matches),
-            schema,
-        )
-        for one in findings
-    ]  # fmt: skip
-    return found[0] if len(found) == 1 else pa.concat_batches(found)
+        found_by(rules, one.numbers, one.residual, part, schema)
+        for one, part in zip(findings, parts, strict=True)
+        if part.num_rows
+    ]
+    return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], schema=schema)
