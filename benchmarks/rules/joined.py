@@ -1,15 +1,16 @@
 """Written rules that begin alike and end differently: joined where that pays, and each alone.
 
-Five beginnings that no merged automaton takes (two events in any order, groups), eight ends for each
-of them. Both ways take all rules over the same events, and must find the same.
+Five beginnings that no merged automaton takes (two events in any order, groups), and eight ends for
+each of them; and five of these rules that have no more than classes of events in common. Both ways
+take all rules over the same events, and must find the same.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
@@ -46,21 +47,27 @@ ENDS = {
 OPTIONS = Options("ts", type="kind", tie="id")
 WAYS = ("joined", "each alone")
 JOINED, ALONE = WAYS
+ALIKE, UNLIKE = "that begin alike", "that read the same events"
+UNLIKE_RULES = (
+    "refused-more", "changed-large", "abroad-back", "spree-declined", "tried-again",
+)  # fmt: skip
+MORE_EVENTS = 4
 
 
 @dataclass(frozen=True)
 class Way:
     """Seconds are of processor time; those to match are of the fastest turn."""
 
-    runs: int
+    queries: int
     compiling: float
     matching: float
 
 
 @dataclass(frozen=True)
 class Found:
-    """What both ways find, and what each of them takes."""
+    """What both ways find with a set of rules, and what each of them takes."""
 
+    which: str
     rules: int
     events: int
     matches: int
@@ -82,29 +89,35 @@ def rules() -> RuleSet:
     )
 
 
-def measure(size: Size, say: Say) -> Found:
-    events = fraud.generate(size.events, SEED)
-    given = rules()
-    ready: dict[str, tuple[Compiled, float]] = {}
-    begin = time.process_time()
-    compiled = compile_rules(given.templates, events.schema, OPTIONS)
-    ready[JOINED] = compiled, time.process_time() - begin
-    ready[ALONE] = replace(compiled, joints=()), time.process_time() - begin
+def measure(size: Size, say: Say) -> tuple[Found, ...]:
+    events = fraud.generate(MORE_EVENTS * size.events, SEED)
+    every = rules()
+    sets = {ALIKE: every, UNLIKE: every.select(UNLIKE_RULES)}
+    return tuple(_measured(which, given, events, size, say) for which, given in sets.items())
+
+
+def _measured(which: str, given: RuleSet, events: pa.Table, size: Size, say: Say) -> Found:
+    ready: dict[str, tuple[list[Compiled], float]] = {}
+    sets = {JOINED: [given], ALONE: [given.select([name]) for name in given]}
+    for way, parts in sets.items():
+        begin = time.process_time()
+        compiled = [compile_rules(part.templates, events.schema, OPTIONS) for part in parts]
+        ready[way] = compiled, time.process_time() - begin
     matching = dict.fromkeys(WAYS, float("inf"))
     tables: dict[str, pa.Table] = {}
     for turn in range(1 + size.repeats):
         for way, (compiled, _) in ready.items():
-            say(f"{way}, turn {turn}")
+            say(f"rules {which}, {way}, turn {turn}")
             begin = time.process_time()
-            tables[way] = _matched(compiled, events)
+            tables[way] = pa.concat_tables(_matched(part, events) for part in compiled)
             if turn:  # the first has loaded the kernels
                 matching[way] = min(matching[way], time.process_time() - begin)
     check(tables)
     ways = {
-        way: Way(len(compiled.runs), seconds, matching[way])
+        way: Way(sum(len(part.runs) for part in compiled), seconds, matching[way])
         for way, (compiled, seconds) in ready.items()
     }
-    return Found(len(given), events.num_rows, tables[JOINED].num_rows, ways)
+    return Found(which, len(given), events.num_rows, tables[JOINED].num_rows, ways)
 
 
 def check(tables: Mapping[str, pa.Table]) -> None:
@@ -119,3 +132,57 @@ def check(tables: Mapping[str, pa.Table]) -> None:
 def _matched(compiled: Compiled, events: pa.Table) -> pa.Table:
     schema = found_schema(compiled.rules, events.schema.field(OPTIONS.time).type)
     return pa.Table.from_batches(run(compiled, events, schema, OPTIONS), schema)
+
+
+# ── to keep ──
+
+
+def verdicts(found: Iterable[Found]) -> Iterator[Verdict]:
+    for one in found:
+        times = f"{one.times:.1f} ×"
+        if one.which == ALIKE:
+            text = f"{one.rules} rules {one.which} are at least 2 times as fast joined as alone"
+            yield Verdict(text, one.times >= 2, times)
+        else:
+            text = f"{one.rules} rules {one.which} are no slower joined than alone"
+            yield Verdict(text, one.times >= 0.95, times)
+
+
+def record(found: tuple[Found, ...], quick: bool) -> Record:
+    head = ["way", "queries", "s to compile", "s to match", "events per second"]
+    tables = [
+        {
+            "title": f"{one.rules} rules {one.which}, {one.events:,} events, "
+            f"{one.matches:,} matches",
+            "head": head,
+            "rows": [
+                [
+                    name,
+                    f"{way.queries}",
+                    f"{way.compiling:.2f}",
+                    f"{way.matching:.2f}",
+                    short(one.events / way.matching),
+                ]
+                for name, way in one.ways.items()
+            ],
+        }
+        for one in found
+    ]
+    return {
+        **provenance(quick),
+        "name": "joined",
+        "title": "Written rules that have parts in common",
+        "tables": tables,
+        "claims": [asdict(verdict) for verdict in verdicts(found)],
+        "sets": {
+            one.which: {
+                name: {
+                    "queries": way.queries,
+                    "compiling": round(way.compiling, 3),
+                    "matching": round(way.matching, 3),
+                }
+                for name, way in one.ways.items()
+            }
+            for one in found
+        },
+    }
