@@ -60,9 +60,9 @@ PAPER = {
     "conditions on that. *One by one*: each rule as a query with its constants, planned and "
     "compiled before. Both have to find the same.",
     "joined": "Two events in any order or a group between two, of logins, declines, purchases and "
-    "changed PINs, and then something else (`rules/joined.py`): rules that begin alike have all but "
-    "their end in common. *Joined*: as a set of rules is run. *Each alone*: each rule as a set of "
-    "its own. Both are planned before, adapt to the events, and have to find the same.",
+    "changed PINs, and then something else (`rules/joined.py`): rules that begin alike have all "
+    "but their end in common. *Joined*: as a set of rules is run. *Each alone*: each rule as a set "
+    "of its own. Both are planned before, adapt to the events, and have to find the same.",
     "size": "*Template*: one query and a table in Parquet. *Written*: each rule is a query with "
     "its constants, in one file of text, and those that only differ in plain conditions are "
     "parsed and bound together: these have thousands of combinations of them. *Pickled* "

@@ -17,15 +17,16 @@ estimated cost is lower than apart. On a cluster it need not be: a query less is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from cepheid.algebra.patterns import leaves
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.merged.parted import Own
 from cepheid.options import Adaptation, Options
 from cepheid.plan.nodes import has_automaton
-from cepheid.plan.reading import leaves, uniform_key
+from cepheid.plan.reading import uniform_key
 from cepheid.planner import Prepared
 from cepheid.planner.bounds import skips
 from cepheid.planner.together import Ways, column, prepare_together, tag, ways
@@ -36,6 +37,9 @@ from cepheid.statistics import Statistics
 MOST_MEMBERS = 8
 MOST_LEAVES = 24
 """Classes of all members together. Each event is looked at for each of them."""
+
+MOST_TRIES = 3
+"""Joints that are looked at for a query, to see if there is room in them."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,22 @@ class _Draft:
     def classes(self) -> frozenset[Form]:
         return classes(self.parts)
 
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(v for member in self.members for v in member.query.variables)
+
+    def has_room(self, member: _Member) -> bool:
+        """Whether all together don't have too many classes: every variable has one."""
+        bound = {v for one in (*self.members, member) for v in leaves(one.query.pattern)}
+        return len(bound) <= MOST_LEAVES
+
+    def plus(self, member: _Member) -> _Draft:
+        members = [
+            one if one.ways else replace(one, ways=ways(one.query, Statistics()))
+            for one in (*self.members, member)
+        ]
+        return _Draft(tuple(members), _prepared(members, None))
+
 
 def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple[Joint, ...]:
     """Which of the queries run as one. `spread`: on a cluster, where those without a key are parted
@@ -80,18 +100,25 @@ def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple
     for place, prepared in enumerate(queries):
         if not _joins(prepared) or (spread and not prepared.plan.key):
             continue
-        query = canonical(prepared.query)
-        own = classes(parts(query))
-        like = {n: len(own & d.classes) for n, d in enumerate(drafts) if own & d.classes}
-        fitting = [n for n in like if _fit(drafts[n], query)]
-        best = max(fitting, key=like.__getitem__, default=None)
-        if best is not None:
-            larger = _larger(drafts[best], place, query)
-            if _pays(larger, drafts[best], prepared, spread):
-                drafts[best] = larger
-                continue
-        drafts.append(_Draft((_member(place, query, (), frozenset()),), prepared))
+        alone = _named(place, canonical(prepared.query), (), frozenset())
+        n, larger = next(_larger(drafts, alone), (None, None))
+        if n is not None and larger is not None and _pays(larger, drafts[n], prepared, spread):
+            drafts[n] = larger
+        else:
+            drafts.append(_Draft((alone,), prepared))
     return tuple(_joint(draft, options) for draft in drafts if len(draft.members) > 1)
+
+
+def _larger(drafts: Sequence[_Draft], alone: _Member) -> Iterator[tuple[int, _Draft]]:
+    """With one more member: those with which it has most in common, the last of them first, since
+    others are more likely full."""
+    own = classes(alone.parts)
+    like = {n: len(own & draft.classes) for n, draft in enumerate(drafts)}
+    fitting = [n for n in like if like[n] and _fit(drafts[n], alone.query)]
+    for n in sorted(fitting, key=lambda n: (-like[n], -n))[:MOST_TRIES]:
+        member = _named(alone.place, alone.query, drafts[n].parts, drafts[n].names)
+        if drafts[n].has_room(member):
+            yield n, drafts[n].plus(member)
 
 
 def _free(options: Options, spread: bool) -> bool:
@@ -110,7 +137,7 @@ def _joins(prepared: Prepared) -> bool:
         and not skips(query)
         and not has_automaton(plan)
         and bool(uniform_key(plan)) == bool(plan.key)
-        and len(leaves(plan)) <= MOST_LEAVES
+        and len(leaves(query.pattern)) <= MOST_LEAVES
     )
 
 
@@ -136,17 +163,7 @@ def _windows_fit(one: BoundQuery, other: BoundQuery) -> bool:
     return window_is_filter(one if one.window.size < other.window.size else other)
 
 
-def _larger(draft: _Draft, place: int, query: BoundQuery) -> _Draft:
-    """With one more member."""
-    taken = frozenset(v for member in draft.members for v in member.query.variables)
-    members = [*draft.members, _member(place, query, draft.parts, taken)]
-    members = [m if m.ways else replace(m, ways=ways(m.query, Statistics())) for m in members]
-    return _Draft(tuple(members), _prepared(members, None))
-
-
-def _member(
-    place: int, query: BoundQuery, others: Sequence[Part], taken: frozenset[str]
-) -> _Member:
+def _named(place: int, query: BoundQuery, others: Sequence[Part], taken: frozenset[str]) -> _Member:
     named = called_alike(query, others, taken)
     return _Member(place, named, parts(named))
 
@@ -156,8 +173,6 @@ def _prepared(members: Sequence[_Member], adaptation: Adaptation | None) -> Prep
 
 
 def _pays(larger: _Draft, draft: _Draft, alone: Prepared, spread: bool) -> bool:
-    if len(leaves(larger.prepared.plan)) > MOST_LEAVES:
-        return False
     together, apart = _rate(larger.prepared), _rate(draft.prepared) + _rate(alone)
     return together <= apart if spread else together < apart
 
