@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,15 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
 from cepheid.algebra.types import Schema
+from cepheid.engine import needs
 from cepheid.errors import UnsupportedError
-from cepheid.options import Limit, Options
+from cepheid.options import Adaptation, Limit, Options
 from cepheid.plan.nodes import waits
+from cepheid.planner import Prepared
 from cepheid.rules import RuleSet, joining
 from cepheid.rules.compiling import compile_rules
 from cepheid.rules.joining import MOST_MEMBERS
 from cepheid.statistics import Statistics
 from tests.corpus.reader import table
 from tests.properties.strategies import COLUMNS
+from tests.properties.test_switching import Restless
 from tests.rules.overlapping import overlapping
 from tests.rules.strategies import Set
 from tests.rules.test_matching import expected, found, rule_set
@@ -49,6 +53,24 @@ def test_every_rule_that_is_joined_finds_what_it_finds_alone(drawn: Set) -> None
     options = Options("ts", type="type", tie=drawn.tie, jit=False)
     try:
         with whatever_it_costs():
+            result = found(rules, table(schema, drawn.events), options)
+    except UnsupportedError:
+        reject()
+    for name, rule in rules.items():
+        assert result[name] == expected(rule, schema, drawn.events), (name, rule.query.text)
+
+
+@settings(random, max_examples=EXAMPLES // 2)
+@given(overlapping())
+def test_joined_rules_that_change_their_plan_after_every_round(drawn: Set) -> None:
+    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    rules = rule_set(drawn)
+    always = Adaptation(change=0, gain=0)
+    options = Options("ts", type="type", tie=drawn.tie, jit=False, adapt=always)
+    try:
+        with whatever_it_costs(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys.modules[Prepared.__module__], "Adapter", Restless)
+            patch.setattr(needs, "ROUND", 2)
             result = found(rules, table(schema, drawn.events), options)
     except UnsupportedError:
         reject()
