@@ -14,7 +14,7 @@ from tests.rules.test_joining import whatever_it_costs
 from tests.streaming.simulation import Weather
 from tests.streaming.test_rules import WEATHER, check
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "15"))
 
 random = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
 
