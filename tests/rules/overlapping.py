@@ -34,6 +34,7 @@ class Variants:
             way = self.drawing.choose(
                 self.extended, self.extended, self.asking, self.having, self.without,
                 self.within, self.within, self.renamed, self.returning,
+                self.skipping,
             )  # fmt: skip
             lines = way(lines)
         return "\n".join(lines)
@@ -78,6 +79,14 @@ class Variants:
     def within(self, lines: list[str]) -> list[str]:
         window = f"WITHIN {self.drawing.choose(4, 8, 12, 20)}"
         return [window if line.startswith("WITHIN") else line for line in lines]
+
+    def skipping(self, lines: list[str]) -> list[str]:
+        """With AFTER MATCH, or without."""
+        kept = [line for line in lines if not line.startswith("AFTER")]
+        if len(kept) < len(lines):
+            return kept
+        place = next((n for n, line in enumerate(kept) if line.startswith("RETURN")), len(kept))
+        return [*kept[:place], "AFTER MATCH SKIP PAST LAST EVENT", *kept[place:]]
 
     def renamed(self, lines: list[str]) -> list[str]:
         """The same variables in other names, and some in names that others have."""

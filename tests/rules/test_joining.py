@@ -18,6 +18,7 @@ from cepheid.errors import UnsupportedError
 from cepheid.options import Adaptation, Limit, Options
 from cepheid.plan.nodes import waits
 from cepheid.planner import Prepared
+from cepheid.planner.together import TogetherAdaptive
 from cepheid.rules import RuleSet, joining
 from cepheid.rules.compiling import compile_rules
 from cepheid.rules.joining import MOST_MEMBERS
@@ -213,6 +214,18 @@ def test_conditions_of_one_query_leave_the_others_alone() -> None:
     }
 
 
+def test_a_query_that_skips_matches_is_another_one() -> None:
+    rules = RuleSet.of(
+        {
+            "every": "PATTERN A a & B b WITHIN 9 RETURN a.x",
+            "some": "PATTERN A a & B b WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT RETURN a.x",
+        }
+    )
+    events = pa.table({"ts": [1, 2, 3], "type": ["A", "B", "B"], "x": [7, 0, 0]})
+    result = rules.match(events, OPTIONS)
+    assert Counter(result["rule"].to_pylist()) == {"every": 2, "some": 1}
+
+
 def test_branches_of_a_query_are_its_own() -> None:
     """`a` stands for two variables of the first query, whose branches begin alike."""
     queries = {
@@ -223,6 +236,19 @@ def test_branches_of_a_query_are_its_own() -> None:
         "either": ['{"a":1,"c":null}', '{"a":null,"c":1}'],
         "both": ['{"a":1,"c":3}'],
     }
+
+
+def test_what_matches_wait_for_stays_when_the_plan_changes() -> None:
+    queries = {
+        "waits": "PATTERN (A a & B b) ; C c ; !D d WHERE a.x < c.x WITHIN 9",
+        "is known": "PATTERN (A a & B b) ; C c ; A d WHERE a.x < c.x WITHIN 9",
+    }
+    compiled = compile_rules(RuleSet.of(queries).templates, SCHEMA, OPTIONS)
+    (joint,) = compiled.joints
+    adaptive = joint.prepared.adaptive
+    assert isinstance(adaptive, TogetherAdaptive)
+    waiting, known = adaptive.negations
+    assert waiting in ("top", "push") and known == "auto"
 
 
 @pytest.mark.parametrize(

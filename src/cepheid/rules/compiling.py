@@ -92,10 +92,8 @@ class Compiled:
         ]
         for joint in self.joints:
             members = tuple(self.alone[place] for place in joint.places)
-            findings = tuple(
-                Finding(one.rules, one.residual, own)
-                for one, own in zip(members, joint.own, strict=True)
-            )
+            pairs = zip(members, joint.own, strict=True)
+            findings = tuple(Finding(one.rules, one.residual, own) for one, own in pairs)
             found.append(Run(joint.places[0], joint.prepared, members, findings))
         return tuple(sorted(found, key=lambda run: run.place))
 
@@ -334,8 +332,9 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
                 bound = query.bind(columns, chosen)
                 prepared = prepare(bound, chosen)
             one = Alone(query, bound, prepared, candidate.rows, candidate.reason)
-            returned = repr(prepared.query.outputs)
-            _, rules = found.setdefault(f"{query_text(prepared.query)} {returned}", (one, []))
+            whole = prepared.query
+            rest = (whole.outputs, whole.after_match, whole.schema)
+            _, rules = found.setdefault(f"{query_text(whole)} {rest}", (one, []))
             rules.append(int(candidate.unit.numbers[row]))
     return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())
 

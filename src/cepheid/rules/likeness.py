@@ -1,9 +1,10 @@
 """What patterns have in common: equal parts of different queries get equal names.
 
-Two parts are equal if they have the same operators over the same classes of events, in the same
-order, and the same conditions are asked inside them. They are compared in a form in which variables
-are numbers, and conjunctions and conditions are in an order of their own. The largest parts come
-first: what a small one has in common with another must not keep a large one from being shared.
+The queries have one key. Two parts are equal if they have the same operators over the same classes
+of events, in the same order, and the same conditions are asked inside them. They are compared in a
+form in which variables are numbers, and conjunctions and conditions have an order of their own. The
+largest parts come first: what a small one has in common with another must not keep a large one from
+being shared.
 """
 
 from __future__ import annotations
@@ -83,8 +84,7 @@ def _form(pattern: Pattern, query: BoundQuery) -> Form:
 
 def _kind(variable: str, query: BoundQuery) -> str:
     one = query.variables[variable]
-    key = [part.columns[variable] for part in query.key]
-    return repr((one.types, one.kind, one.negation is None, one.columns, key))
+    return repr((one.types, one.kind, one.negation is None, one.columns))
 
 
 def classes(found: Iterable[Part]) -> frozenset[Form]:
