@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmarks.experiments.writing import claim_lines, failed, rich_tables
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
-from benchmarks.rules import closures, sizes, spark
+from benchmarks.rules import closures, joined, sizes, spark
 from benchmarks.rules.figures import FULL, QUICK, SWEEPS, Say, record
 from benchmarks.rules.writing import PARTS, draw, keep, kept, update_readme
 
@@ -32,6 +32,8 @@ def measured(part: str, quick: bool, say: Say) -> Record:
         return sizes.record(sizes.measure(size, say), quick)
     if part == "closures":
         return closures.record(closures.measure(size, say), quick)
+    if part == "joined":
+        return joined.record(joined.measure(size, say), quick)
     if part == "spark":
         return spark.measure(quick, say)
     return record(SWEEPS[part](size, say), quick)

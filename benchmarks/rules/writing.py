@@ -24,7 +24,7 @@ from cepheid.workloads.cayuga import TEMPLATES
 RESULTS = HERE / "results" / "rules"
 PLOTS = HERE.parent / "docs" / "rules"
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"
-PARTS = (*SWEEPS, "closures", "size", "spark")
+PARTS = (*SWEEPS, "closures", "joined", "size", "spark")
 
 FIGURES = {
     "cayuga16": (
@@ -59,6 +59,10 @@ PAPER = {
     "five values. *One query for all*: what some rule finds, and each rule tests its own "
     "conditions on that. *One by one*: each rule as a query with its constants, planned and "
     "compiled before. Both have to find the same.",
+    "joined": "Two events in any order or a group between two, of logins, declines, purchases and "
+    "changed PINs, and then something else (`rules/joined.py`): rules that begin alike have all "
+    "but their end in common. *Joined*: as a set of rules is run. *Each alone*: each rule as a set "
+    "of its own. Both are planned before, adapt to the events, and have to find the same.",
     "size": "*Template*: one query and a table in Parquet. *Written*: each rule is a query with "
     "its constants, in one file of text, and those that only differ in plain conditions are "
     "parsed and bound together: these have thousands of combinations of them. *Pickled* "

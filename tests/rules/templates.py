@@ -96,14 +96,14 @@ def asking_more(query: str, drawing: Conditions) -> str:
     singles, aggregate = drawing.of_kind(Kind.SINGLE), drawing.aggregate()
     if singles and drawing.chance(70):
         condition = drawing.fill(*WEAK, v=f"{drawing.choose(*singles)}.x")
-        lines = _also(lines, drawing.choose("WHERE", "WHERE", "HAVING"), condition)
+        lines = also(lines, drawing.choose("WHERE", "WHERE", "HAVING"), condition)
     if aggregate is not None:
         condition = drawing.fill(*WEAK, v=aggregate)
-        lines = _also(lines, drawing.choose("WHERE", "HAVING"), condition)
+        lines = also(lines, drawing.choose("WHERE", "HAVING"), condition)
     return "\n".join(lines)
 
 
-def _also(lines: list[str], clause: str, condition: str) -> list[str]:
+def also(lines: list[str], clause: str, condition: str) -> list[str]:
     """The query with one more condition."""
     if any(line.startswith(clause) for line in lines):
         return [f"{line} AND {condition}" if line.startswith(clause) else line for line in lines]

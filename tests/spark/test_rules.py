@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compiling import compile_rules
+from tests.spark.test_pushdown import physical_plan
 
 KEYED = RuleSet.from_template(
     "keyed",
@@ -58,6 +59,14 @@ SHARED = RuleSet.from_template(
         "window": [30, 60, 20],
         "severity": ["low", "high", None],
     },
+)
+JOINED = RuleSet.of(
+    {
+        "again": "PATTERN (a & b) ; c WHERE [card] AND a.amount > 95 AND b.amount < 5 "
+        "AND c.amount > 95 WITHIN 30 minutes RETURN a.id, c.id AS last",
+        "home": "PATTERN (b & a) ; d WHERE [card] AND a.amount > 95 AND b.amount < 5 "
+        "AND d.country = 'DE' WITHIN 20 minutes RETURN b.id, d.country, d.id AS last",
+    }
 )
 OPTIONS: dict[str, Any] = {"time": "ts", "tie": "id", "jit": False}
 
@@ -153,6 +162,18 @@ def test_rules_of_a_stream_are_not_placed(spark: SparkSession) -> None:
     rules = RuleSet.of({"pair": "PATTERN a ; b WHERE a.value < b.value WITHIN 1 minute"})
     (one,) = rules.explain(stream, time="timestamp").passes
     assert (one.rules, one.spread) == (1, None)
+
+
+def test_joined_rules_share_a_shuffle(
+    spark: SparkSession, events: pa.Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = JOINED.match(spark.createDataFrame(events), partitions=2, **OPTIONS)
+    assert physical_plan(found, capsys).count(") Exchange\n") == 1
+    expected = {name: rule.match(events, **OPTIONS).num_rows for name, rule in JOINED.items()}
+    assert all(expected.values())
+    assert Counter(found.toArrow()["rule"].to_pylist()) == expected
+    whole = JOINED.match(events, **OPTIONS)
+    assert rows(found.toArrow().cast(whole.schema)) == rows(whole)
 
 
 def test_an_unknown_placement_is_refused() -> None:

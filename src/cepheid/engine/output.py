@@ -131,16 +131,23 @@ class Projection:
     columns itself, which halves the cost of a match.
     """
 
-    def __init__(self, plan: Plan, root: Operator, input_schema: pa.Schema) -> None:
+    def __init__(
+        self, plan: Plan, root: Operator, input_schema: pa.Schema, alternative: int
+    ) -> None:
         self.plan = plan
         self.root = root
+        every = frozenset(range(len(plan.outputs)))
+        self._own = plan.returned[alternative] if plan.returned else every
         self.schema = output_schema(plan, input_schema)
         self.input_schema = input_schema
 
     def outputs(self, bound: Collection[str]) -> list[Expr]:
         """RETURN for matches that bind these variables: the schema follows from it as written, the
         values from the trees' own names."""
-        return [_in_tree(o.expression, self.plan.renamed, bound) for o in self.plan.outputs]
+        return [
+            _in_tree(o.expression, self.plan.renamed, bound) if place in self._own else _NOTHING
+            for place, o in enumerate(self.plan.outputs)
+        ]
 
     def fuse(self, capacity: int) -> None:
         """Let the kernel write the columns, as long as none of them has a NULL."""
@@ -213,6 +220,8 @@ class Projection:
 
 _ABSENT = ""
 """A variable that no tree binds."""
+
+_NOTHING = Attribute(_ABSENT, "", Type.NULL)
 
 
 def _in_tree(expr: Expr, renamed: Sequence[Renamed], bound: Collection[str]) -> Expr:

@@ -36,8 +36,9 @@ def make_sink(
     roots: list[Operator], plan: Plan, schema: pa.Schema, waits: bool, in_order: bool
 ) -> Sink:
     """`waits`: records may come out of the order of their ends, also of a single root. Unless
-    matches must come `in_order` they need not be held back for that."""
-    ordered = not waits and len(roots) == 1
+    matches must come `in_order` they need not be held back for that. Those of several queries have
+    no order among them."""
+    ordered = bool(plan.returned) or (not waits and len(roots) == 1)
     if plan.after_match is None or plan.after_match.skip is Skip.NONE:
         return Emitting(roots, plan, schema, ordered, hold=in_order and not ordered)
     return Choosing(roots, plan, schema, ordered)
@@ -93,7 +94,7 @@ class Emitting(Sink):
         self, roots: list[Operator], plan: Plan, schema: pa.Schema, ordered: bool, hold: bool
     ) -> None:
         self._roots = roots
-        self._projections = [Projection(plan, root, schema) for root in roots]
+        self._projections = [Projection(plan, root, schema, n) for n, root in enumerate(roots)]
         self._ordered = ordered
         self._hold = hold
         self._held: list[tuple[Ints, pa.RecordBatch]] = []
@@ -171,7 +172,7 @@ class Choosing(Sink):
         self._plan = plan
         self._roots = roots
         self._ordered = ordered
-        self._projections = [Projection(plan, root, schema) for root in roots]
+        self._projections = [Projection(plan, root, schema, n) for n, root in enumerate(roots)]
         self._readers = [Reader(plan, root, variables) for root in roots]
         self._moved = moves_ends(plan)
         self._context = roots[0].context

@@ -215,7 +215,9 @@ class Plan:
     never materialized), and what it must know of the query. `eager`: operators run in every
     round, also if no match can end in it (push, thesis 4.1). `renamed` says which of RETURN's
     variables are called otherwise in the trees. `after_match` chooses among the matches of a key
-    (None: all are kept), `limit` bounds what is held."""
+    (None: all are kept), `limit` bounds what is held. `returned` says, in a plan of several
+    queries, which outputs the matches of each alternative have, by their places: all others are
+    NULL in them. Without it, all have all."""
 
     alternatives: tuple[Node, ...]
     variables: Mapping[str, Variable]
@@ -228,6 +230,7 @@ class Plan:
     renamed: tuple[Renamed, ...] = ()
     after_match: AfterMatch | None = None
     limit: Limit | None = None
+    returned: tuple[frozenset[int], ...] = ()
 
 
 def children(node: Node) -> tuple[Node, ...]:

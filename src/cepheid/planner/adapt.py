@@ -17,7 +17,7 @@ from typing import Literal
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.run import Engine
-from cepheid.engine.sampling import Sampler, Windowed, targets
+from cepheid.engine.sampling import Sampler, Targets, Windowed, targets
 from cepheid.options import Adaptation, EngineChoice
 from cepheid.plan.nodes import Plan, waits
 from cepheid.plan.profile import Replan
@@ -51,6 +51,11 @@ class Adaptive:
     propagation: Propagation | Literal["auto"] = "auto"
     engine: EngineChoice = "auto"
 
+    @property
+    def targets(self) -> Targets:
+        """What is to be found out about the data."""
+        return targets(self.query)
+
     def search(self, statistics: Statistics) -> Planned:
         """The best plan for these statistics that can replace the one that runs."""
         negation = self.negation
@@ -80,7 +85,7 @@ class Adapter:
         self._last = 0.0
         self._adaptive = adaptive
         self._shares = sampling, searching
-        self._targets = targets(adaptive.query)
+        self._targets = adaptive.targets
         self._sampler = Sampler(self._targets)
         self._known = Windowed(SAMPLES)
         self._basis = self._comparable(adaptive.planned.statistics)  # of the last search

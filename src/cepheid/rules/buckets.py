@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,11 +19,11 @@ from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.machine import Branch, merge
-from cepheid.engine.merged.residual import Residual, found_by
+from cepheid.engine.merged.parted import Finding, found_by_each
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reading import uniform_key
-from cepheid.rules.compiling import Alone, Columns, Compiled, compile_rules
+from cepheid.rules.compiling import Columns, Compiled, Run, compile_rules
 from cepheid.rules.passes import is_single, needs, own_pass
 from cepheid.rules.portable import decoded, encoded
 from cepheid.rules.template import Template
@@ -122,13 +122,13 @@ class StreamCompiler:
 
 @dataclass(frozen=True)
 class _Parts:
-    """`rules` are those that are there, `generation` the place of each one's generation; the others
-    are by the place of their generation, and by their place in it."""
+    """`rules` are those that are there, `generation` the place of each one's generation; `runs` are
+    by the place of their generation, and by their place in it, with what is left of their rules."""
 
     rules: pa.Table
     generation: Ints
     group: Group | None
-    alone: Mapping[tuple[int, int], tuple[Alone, Ints]]
+    runs: Mapping[tuple[int, int], tuple[Run, tuple[Finding, ...]]]
 
 
 _kept: OrderedDict[tuple[str, str | None, bytes], _Parts] = OrderedDict()
@@ -138,7 +138,7 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
     tables: list[pa.Table] = []
     branches: list[Branch] = []
     numbers: list[Ints] = []
-    alone: dict[tuple[int, int], tuple[Alone, Ints]] = {}
+    runs: dict[tuple[int, int], tuple[Run, tuple[Finding, ...]]] = {}
     places: list[Ints] = []
     first = 0
     for place, generation in enumerate(generations):
@@ -155,15 +155,16 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
                 if len(kept):
                     branches.append(branch.of(kept))
                     numbers.append(number[own[kept]])
-        for n, one in enumerate(compiled.alone):
-            if alive[one.rules].any():
-                alone[place, n] = one, number[one.rules]
+        for run in compiled.runs:
+            left = tuple(_left(finding, number) for finding in run.findings)
+            if any(len(finding.numbers) for finding in left):
+                runs[place, run.place] = run, left
     merged, refused = merge(branches)
     assert not refused, refused  # each of them has been merged in its generation
     group = None if merged is None else Group(merged, tuple(numbers), compiler.key)
     rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.found), *tables])
     every = np.concatenate(places) if places else np.zeros(0, np.int64)
-    return _Parts(rules.combine_chunks(), every, group, alone)
+    return _Parts(rules.combine_chunks(), every, group, runs)
 
 
 def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) -> Program:
@@ -176,27 +177,24 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
     members = [
         Member(
             f"{generations[place].number}.{n}",
-            _job(compiler, one),
-            _finder(parts.rules, numbers, one.residual, compiler.found),
+            _job(compiler, run),
+            partial(found_by_each, parts.rules, findings, schema=compiler.found),
         )
-        for (place, n), (one, numbers) in parts.alone.items()
+        for (place, n), (run, findings) in parts.runs.items()
     ]
     return Program(merged, tuple(members))
 
 
-def _job(compiler: StreamCompiler, one: Alone) -> Job:
-    names = [name for name in compiler.schema.names if name in one.prepared.plan.required]
+def _job(compiler: StreamCompiler, run: Run) -> Job:
+    names = [name for name in compiler.schema.names if name in run.prepared.plan.required]
     schema = pa.schema([compiler.schema.field(name) for name in names])
-    return Job(one.prepared, schema, signature(one.prepared), jit=compiler.options.jit)
+    return Job(run.prepared, schema, signature(run.prepared), jit=compiler.options.jit)
 
 
-def _finder(
-    rules: pa.Table, numbers: Ints, residual: Residual | None, schema: pa.Schema
-) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Of the rules that are still there."""
-    kept = np.flatnonzero(numbers >= 0)
-    left = None if residual is None else residual.of(kept)
-    return partial(found_by, rules, numbers[kept], left, schema=schema)
+def _left(finding: Finding, numbers: Ints) -> Finding:
+    """For the rules that are still there, which have these numbers now."""
+    now = numbers[finding.numbers]
+    return replace(finding, numbers=now).of(np.flatnonzero(now >= 0))
 
 
 def _require_members(compiled: Compiled, key: str | None) -> None:

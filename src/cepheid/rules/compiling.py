@@ -24,6 +24,7 @@ from cepheid.algebra.text import query_text
 from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.machine import Branch, merge
+from cepheid.engine.merged.parted import Finding
 from cepheid.engine.merged.paths import NoPath, path_of
 from cepheid.engine.merged.residual import Residual
 from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
@@ -32,6 +33,7 @@ from cepheid.planner import Prepared, prepare
 from cepheid.query import Query
 from cepheid.rewrites import rewrite
 from cepheid.rewrites.constants import spread
+from cepheid.rules.joining import Joint, joined
 from cepheid.rules.lifting import lifted
 from cepheid.rules.template import Template
 from cepheid.rules.varying import alike, shaping, values_of, varying
@@ -59,12 +61,41 @@ class Alone:
 
 
 @dataclass(frozen=True)
+class Run:
+    """What one engine does: a query that is alone, or several that are joined. `place` is that of
+    the first of them, and `findings` tell whose the matches are."""
+
+    place: int
+    prepared: Prepared
+    members: tuple[Alone, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
 class Compiled:
-    """Rules by their numbers: names, and what is carried to the output; and how they are run."""
+    """Rules by their numbers: names, and what is carried to the output; and how they are run. Of
+    the queries that are in no group, `joints` says which run as one."""
 
     rules: pa.Table
     groups: tuple[Group, ...]
     alone: tuple[Alone, ...]
+    joints: tuple[Joint, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Those of all queries that are in no group."""
+        together = {place for joint in self.joints for place in joint.places}
+        found = [
+            Run(n, one.prepared, (one,), (Finding(one.rules, one.residual),))
+            for n, one in enumerate(self.alone)
+            if n not in together
+        ]
+        for joint in self.joints:
+            members = tuple(self.alone[place] for place in joint.places)
+            pairs = zip(members, joint.own, strict=True)
+            findings = tuple(Finding(one.rules, one.residual, own) for one, own in pairs)
+            found.append(Run(joint.places[0], joint.prepared, members, findings))
+        return tuple(sorted(found, key=lambda run: run.place))
 
 
 @dataclass(frozen=True)
@@ -103,7 +134,8 @@ def compile_rules(
         if not any(c.unit.parts for c in rest):
             shared, rest = _shared(rest, columns, options)
             alone = (*shared, *_alone(rest, columns, options))
-            return Compiled(_carried(templates), groups, alone)
+            joints = joined([one.prepared for one in alone], options, by_key)
+            return Compiled(_carried(templates), groups, alone, joints)
         apart = {id(c.unit) for c in rest}
         candidates = [
             new
@@ -300,8 +332,9 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
                 bound = query.bind(columns, chosen)
                 prepared = prepare(bound, chosen)
             one = Alone(query, bound, prepared, candidate.rows, candidate.reason)
-            returned = repr(prepared.query.outputs)
-            _, rules = found.setdefault(f"{query_text(prepared.query)} {returned}", (one, []))
+            whole = prepared.query
+            rest = (whole.outputs, whole.after_match, whole.schema)
+            _, rules = found.setdefault(f"{query_text(whole)} {rest}", (one, []))
             rules.append(int(candidate.unit.numbers[row]))
     return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from cepheid.algebra.text import expression_text
 from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import Group, values_of
 from cepheid.engine.merged.intervals import HIGHEST, LOWEST
-from cepheid.rules.compiling import Compiled
+from cepheid.rules.compiling import Alone, Compiled, Run
 from cepheid.rules.dividing import Placed
+from cepheid.rules.shared_parts import commons, counts
 
 SHOWN = 5
 """How many steps of a pass are shown, those that most rules share."""
@@ -79,11 +80,33 @@ class Apart:
 
 
 @dataclass(frozen=True)
+class Same:
+    """A part of several queries that is evaluated once: what it takes, and which queries."""
+
+    takes: str
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Queries that are evaluated as one. `operators` and `classes` are those of each query by
+    itself; `shared_operators` and `shared_classes` what is left of them when equal ones are one."""
+
+    queries: tuple[Apart, ...]
+    operators: int
+    shared_operators: int
+    classes: int
+    shared_classes: int
+    shared: tuple[Same, ...]
+
+
+@dataclass(frozen=True)
 class SetExplanation:
     """How a set of rules is run: print it, or take it as data."""
 
     passes: tuple[Pass, ...]
     alone: tuple[Apart, ...]
+    joined: tuple[Joined, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,9 +117,27 @@ class SetExplanation:
 
 def explained(compiled: Compiled, placed: tuple[Placed, ...] | None = None) -> SetExplanation:
     """How the rules are run: in this process, or as they are placed on Spark."""
+    runs = compiled.runs
     return SetExplanation(
         tuple(map(_pass, compiled.groups)) if placed is None else tuple(map(_placed, placed)),
-        tuple(Apart(o.query.name, len(o.rules), o.reason, o.tested) for o in compiled.alone),
+        tuple(_apart(run.members[0]) for run in runs if len(run.members) == 1),
+        tuple(_joined(run) for run in runs if len(run.members) > 1),
+    )
+
+
+def _apart(one: Alone) -> Apart:
+    return Apart(one.query.name, len(one.rules), one.reason, one.tested)
+
+
+def _joined(run: Run) -> Joined:
+    names = [one.query.name for one in run.members]
+    plan = run.prepared.plan
+    return Joined(
+        tuple(map(_apart, run.members)),
+        **asdict(counts(plan)),
+        shared=tuple(
+            Same(common.takes, tuple(names[n] for n in common.members)) for common in commons(plan)
+        ),
     )
 
 
@@ -201,13 +242,29 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
         yield f"  conditions  {one.conditions:,} on events, {one.predicates:,} of them different"
         for shared in one.shared:
             yield f"  {_count(shared.rules, 'rule')} share step {shared.step}: {shared.takes}"
-    for one_alone in explanation.alone:
-        rules = _count(one_alone.rules, "rule")
-        if one_alone.tested:
-            yield f"1 query for {rules}: {one_alone.query}, since {one_alone.reason}"
-            yield f"  tested for each rule: {' AND '.join(one_alone.tested)}"
+    for joined in explanation.joined:
+        yield from _joined_lines(joined)
+    for apart in explanation.alone:
+        rules = _count(apart.rules, "rule")
+        if apart.tested:
+            yield f"1 query for {rules}: {apart.query}, since {apart.reason}"
+            yield f"  tested for each rule: {' AND '.join(apart.tested)}"
         else:
-            yield f"alone: {one_alone.query} ({rules}), since {one_alone.reason}"
+            yield f"alone: {apart.query} ({rules}), since {apart.reason}"
+
+
+def _joined_lines(joined: Joined) -> Iterator[str]:
+    names = _listed([one.query for one in joined.queries])
+    rules = _count(sum(one.rules for one in joined.queries), "rule")
+    yield f"{len(joined.queries)} queries as one, for {rules}: {names}"
+    yield f"  operators   {joined.operators} of the queries, {joined.shared_operators} as one"
+    yield f"  classes     {joined.classes} of the queries, {joined.shared_classes} as one"
+    for same in joined.shared[:SHOWN]:
+        all_ = len(same.queries) == len(joined.queries)
+        yield f"  {'all' if all_ else _listed(same.queries)} share {same.takes}"
+    for one in joined.queries:
+        if one.tested:
+            yield f"  tested for each rule of {one.query}: {' AND '.join(one.tested)}"
 
 
 def _spread_lines(spread: Spread) -> Iterator[str]:
@@ -222,6 +279,12 @@ def _spread_lines(spread: Spread) -> Iterator[str]:
         more = len(spread.parts) - len(shown)
         texts = [*shown, *([f"{more} more"] if more else [])]
         yield f"  parts       {len(spread.parts)}: {', '.join(texts)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = names if len(names) <= SHOWN else names[: SHOWN - 1]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _count(number: int, thing: str) -> str:

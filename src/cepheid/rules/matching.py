@@ -1,4 +1,5 @@
-"""Rules over events: one pass for all that are merged in a group, one for each other query."""
+"""Rules over events: one pass for all that are merged in a group, one for each other query, or for
+a few that are joined."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from cepheid import local
 from cepheid.engine.clock import times
 from cepheid.engine.merged.found import RULE, found_schema
 from cepheid.engine.merged.group import matches
-from cepheid.engine.merged.residual import found_by
+from cepheid.engine.merged.parted import found_by_each
 from cepheid.engine.order import sorted_by
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
@@ -73,17 +74,17 @@ def run(
         for group in compiled.groups:
             rows = sorted_by(table.select(group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, local.slices(rows), options.jit)
-        for one in compiled.alone:
-            with naming(compiled.rules[RULE][one.rules[0]]):
+        for one in compiled.runs:
+            with naming(compiled.rules[RULE][one.members[0].rules[0]]):
                 _, batches = local.run(one.prepared, table, options)
             for batch in batches:
-                yield found_by(compiled.rules, one.rules, one.residual, batch, schema)
+                yield found_by_each(compiled.rules, one.findings, batch, schema)
 
 
 def match_spark(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
     """The matches of all rules as one DataFrame: a shuffle for all rules of a pass."""
     from cepheid.spark import rules as on_spark
-    from cepheid.spark.batch import frames_of, match_bound
+    from cepheid.spark.batch import frames_of, match_prepared
 
     if any(frame.isStreaming for frame in frames_of(data)):
         return match_stream(templates, data, options)
@@ -95,9 +96,9 @@ def match_spark(templates: tuple[Template, ...], data: Any, options: Options) ->
         on_spark.match_group(frame, one.parts, compiled.rules, schema, options, times)
         for one in _placed(compiled, frame, times, options)
     ]
-    for one in compiled.alone:
-        own = match_bound(one.bound, data, options)
-        found.append(on_spark.as_found(own, one.rules, one.residual, compiled.rules, schema))
+    for one in compiled.runs:
+        own = match_prepared(one.prepared, data, options)
+        found.append(on_spark.as_found(own, one.findings, compiled.rules, schema))
     return on_spark.union(frame, found, schema)
 
 

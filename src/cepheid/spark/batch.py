@@ -64,16 +64,16 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
     return _matches(source, schema, options, runner)
 
 
-def match_bound(bound: BoundQuery, data: Data, options: Options) -> DataFrame:
-    """The matches of a query that is bound to the data already, which are no streams."""
+def match_prepared(prepared: Prepared, data: Data, options: Options) -> DataFrame:
+    """The matches of what is bound to the data and planned already, in data that are no streams."""
     if isinstance(data, Mapping):
         schemas = {name: arrow_schema(_frame(part).schema) for name, part in data.items()}
         schema, _ = bind_streams(schemas, options)
-        chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
+        chosen = {n: part for n, part in data.items() if n in (prepared.schema.streams or ())}
         events = merge_streams(chosen, schema)
     else:
         events, schema = data, arrow_schema(data.schema)
-    return _matches(_planned(bound, events, schema, options), schema, options, worker.run)
+    return _matches(_read(prepared, events, schema, options), schema, options, worker.run)
 
 
 def match_inputs(
@@ -170,7 +170,10 @@ def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Sche
 
 
 def _planned(bound: BoundQuery, events: DataFrame, schema: pa.Schema, options: Options) -> Source:
-    prepared = prepare(bound, options)
+    return _read(prepare(bound, options), events, schema, options)
+
+
+def _read(prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options) -> Source:
     plan = prepared.plan
     require_readable(plan, events, schema)
     types = {f.name: f.dataType for f in events.schema.fields}

@@ -15,9 +15,7 @@ from functools import lru_cache, partial
 from operator import and_
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
@@ -26,7 +24,7 @@ from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
 from cepheid.engine.merged.found import MATCH, RULE
 from cepheid.engine.merged.group import Group, matches, necessary
-from cepheid.engine.merged.residual import Residual, found_by
+from cepheid.engine.merged.parted import Finding, found_by_each
 from cepheid.engine.merged.typed import typed
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
@@ -169,17 +167,14 @@ def _chosen(names: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def as_found(
-    found: DataFrame,
-    numbers: NDArray[np.int64],
-    residual: Residual | None,
-    rules: pa.Table,
-    schema: pa.Schema,
+    found: DataFrame, findings: Sequence[Finding], rules: pa.Table, schema: pa.Schema
 ) -> DataFrame:
-    """The matches of a query as those of the rules that it stands for."""
+    """The matches of a query, or of several that are joined, as those of the rules that they stand
+    for."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield found_by(rules, numbers, residual, batch, schema)
+            yield found_by_each(rules, findings, batch, schema)
 
     return _mapped(found, run, schema)
 
