@@ -21,7 +21,8 @@ from benchmarks.rules.answers import EVENTS, FOUND, Answers, planted
 from cepheid.engine.columns import Interner, kernel_values
 from cepheid.engine.merged.dag import ROOT, Graph, Ragged
 from cepheid.engine.merged.intervals import ordered
-from cepheid.engine.merged.machine import Machine, Merged
+from cepheid.engine.merged.machine import Machine
+from cepheid.engine.merged.merging import Merged
 from cepheid.engine.store import evaluated
 from cepheid.options import Options
 from cepheid.rules import RuleSet

@@ -18,7 +18,7 @@ from cepheid.algebra.types import Schema
 from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.group import Group
-from cepheid.engine.merged.machine import Branch, merge
+from cepheid.engine.merged.merging import Branch, merge
 from cepheid.engine.merged.parted import Finding, found_by_each
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options

@@ -23,7 +23,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.engine.merged.found import RULE
 from cepheid.engine.merged.group import Group
-from cepheid.engine.merged.machine import Branch, merge
+from cepheid.engine.merged.merging import Branch, merge
 from cepheid.engine.merged.parted import Finding
 from cepheid.engine.merged.paths import NoPath, path_of
 from cepheid.engine.merged.residual import Residual

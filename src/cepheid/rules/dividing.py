@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Attribute
 from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import Group, values_of
-from cepheid.engine.merged.machine import Branch, merge
+from cepheid.engine.merged.merging import Branch, merge
 from cepheid.options import Placement
 from cepheid.rules.placing import (
     EVERY,

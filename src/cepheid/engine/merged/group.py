@@ -18,7 +18,8 @@ from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column
 from cepheid.engine.merged.found import found_rows
 from cepheid.engine.merged.intervals import HIGHEST, LOWEST, disordered
-from cepheid.engine.merged.machine import Machine, Merged
+from cepheid.engine.merged.machine import Machine
+from cepheid.engine.merged.merging import Merged
 
 SHARE, MOST_SHARES = 1 << 15, 16
 """Rows of a batch that are worth a machine of their own, and how many machines there are."""
