@@ -180,6 +180,15 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
+def begun(title: str) -> str:
+    """As the beginning of a line.
+
+    >>> begun("by rules, 5 M events")
+    'By rules, 5 M events'
+    """
+    return title[:1].upper() + title[1:]
+
+
 def short(value: float) -> str:
     """Three digits and a unit.
 

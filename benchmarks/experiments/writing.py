@@ -10,7 +10,16 @@ from pathlib import Path
 from rich.table import Table
 
 from benchmarks.experiments.experiment import Experiment, Figure, Metric, Point, Verdict
-from benchmarks.report import HERE, README, Record, origin, provenance, replace_section, short
+from benchmarks.report import (
+    HERE,
+    README,
+    Record,
+    begun,
+    origin,
+    provenance,
+    replace_section,
+    short,
+)
 
 RESULTS = HERE / "results" / "experiments"
 BEGIN, END = "<!-- experiments: begin -->", "<!-- experiments: end -->"
@@ -90,7 +99,7 @@ def markdown(figures: Record) -> str:
     parts = [f"### {figures['title']}", f"`python -m benchmarks.experiments {figures['name']}`"]
     for table in figures["tables"]:
         lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
-        parts.append(f"{table['title'].capitalize()}:")
+        parts.append(f"{begun(table['title'])}:")
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     parts.append(f"![{figures['title']}](results/experiments/{figures['name']}.png)")
     if figures["claims"]:

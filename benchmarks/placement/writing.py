@@ -16,7 +16,7 @@ from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.placement.figure import PANELS, Figure
 from benchmarks.placement.model import WAYS
-from benchmarks.report import HERE, README, Record, origin, replace_section
+from benchmarks.report import HERE, README, Record, begun, origin, replace_section
 
 RESULTS = HERE / "results" / "placement.json"
 PLOT = HERE.parent / "docs" / "rules" / "placement.svg"
@@ -109,7 +109,7 @@ def _markdown(figures: Record, command: str, said: str, plot: str) -> str:
     parts = [f"### {figures['title']}", f"`{command}`", said]
     for table in figures["tables"]:
         lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
-        parts.append(f"{table['title'].capitalize()}:")
+        parts.append(f"{begun(table['title'])}:")
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     parts.append(f"![{figures['title']}]({plot})")
     parts.append("\n".join(f"- {line}" for line in claim_lines(figures)))

@@ -16,7 +16,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.writing import claim_lines
-from benchmarks.report import HERE, README, Record, origin, replace_section, write_json
+from benchmarks.report import HERE, README, Record, begun, origin, replace_section, write_json
 from benchmarks.rules.claims import WAYS
 from benchmarks.rules.figures import SWEEPS
 from cepheid.workloads.cayuga import TEMPLATES
@@ -153,7 +153,7 @@ def markdown(figures: Record) -> str:
     parts = [f"### {figures['title']}", f"`python -m benchmarks.rules {figures['name']}`"]
     for table in figures["tables"]:
         lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
-        parts.append(f"{table['title'].capitalize()}:")
+        parts.append(f"{begun(table['title'])}:")
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     for name, (title, shown) in FIGURES.items():
         if shown[-1] == figures["name"]:

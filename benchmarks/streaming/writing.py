@@ -14,7 +14,16 @@ from matplotlib import pyplot
 
 from benchmarks.experiments.drawing import COLORS
 from benchmarks.experiments.writing import claim_lines
-from benchmarks.report import HERE, README, Record, origin, replace_section, short, write_json
+from benchmarks.report import (
+    HERE,
+    README,
+    Record,
+    begun,
+    origin,
+    replace_section,
+    short,
+    write_json,
+)
 from benchmarks.streaming.soak import BATCH, WINDOW, Sample, write_csv
 from benchmarks.streaming.speed import PARTS
 
@@ -83,7 +92,7 @@ def markdown(figures: Record) -> str:
         parts.append(f"`python -m benchmarks.streaming speed {figures['name']}{turns}`")
     for table in figures["tables"]:
         lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
-        parts.append(f"{table['title'].capitalize()}:")
+        parts.append(f"{begun(table['title'])}:")
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     if figures["claims"]:
         parts.append("\n".join(f"- {line}" for line in claim_lines(figures)))
