@@ -39,30 +39,35 @@ class Level:
 
 
 def leveled(found: Boxes, rules: int) -> tuple[Boxes, Level | None]:
-    """Boxes that are as wide as others next to them in one column, and how wide they were."""
-    candidates = [_widened(found, j, rules) for j in range(len(found.columns))]
-    wide, j = min(
-        ((_kinds(low, high), j) for j, (low, high) in enumerate(candidates)), default=(0, 0)
-    )
-    if not found.columns or wide == _kinds(found.low, found.high):
+    """Boxes that are as wide as others next to them in one column, that in which most come to be
+    the same; and how wide they were."""
+    limited = ((j, np.flatnonzero(_limited(found, j, rules))) for j in range(len(found.columns)))
+    ways = [_shared(found, j, at) for j, at in limited if len(at)]
+    best = max(ways, key=lambda way: way.saved, default=None)
+    if best is None or not best.saved:
         return found, None
-    low, high = candidates[j]
+    j = best.column
     own = Level(found.columns[j], np.full(rules, LOWEST), np.full(rules, HIGHEST))
     own.low[found.rule], own.high[found.rule] = found.low[:, j], found.high[:, j]
+    low, high = found.low.copy(), found.high.copy()
+    low[best.at, j] = np.where(best.above, best.weakest, low[best.at, j])
+    high[best.at, j] = np.where(best.above, high[best.at, j], ~best.weakest)
     return replace(found, low=low, high=high), own
 
 
-def _kinds(low: Ints, high: Ints) -> int:
-    """How many different boxes there are."""
-    return len(distinct(np.concatenate((low, high), axis=1))[0])
+@dataclass(frozen=True)
+class _Shared:
+    """Of the boxes with these places, the limit that each comes to have in the column, `above` or
+    below it; and how many different boxes there are less."""
+
+    column: int
+    at: Ints
+    above: Mask
+    weakest: Ints
+    saved: int
 
 
-def _widened(found: Boxes, j: int, rules: int) -> tuple[Ints, Ints]:
-    """All bounds, if the limits in this column share some."""
-    low, high = found.low.copy(), found.high.copy()
-    at = np.flatnonzero(_limited(found, j, rules))
-    if not len(at):
-        return low, high
+def _shared(found: Boxes, j: int, at: Ints) -> _Shared:
     above = found.high[at, j] == HIGHEST
     # The stricter, the larger: so the weakest of those that share one comes first.
     strict = np.where(above, found.low[at, j], ~found.high[at, j])
@@ -76,10 +81,8 @@ def _widened(found: Boxes, j: int, rules: int) -> tuple[Ints, Ints]:
     number -= np.maximum.accumulate(np.where(new_group, number, 0))  # of the limit in its group
     first = new_limit & (number % SHARING == 0)
     weakest = strict[np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))]
-    at, above = at[order], above[order]
-    low[at, j] = np.where(above, weakest, low[at, j])
-    high[at, j] = np.where(above, high[at, j], ~weakest)
-    return low, high
+    saved = int(np.count_nonzero(new_limit) - np.count_nonzero(first))
+    return _Shared(j, at[order], above[order], weakest, saved)
 
 
 def _limited(found: Boxes, j: int, rules: int) -> Mask:
