@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pytest import approx
+import pytest
 
 from cepheid.options import Options
 from cepheid.rules import RuleSet
@@ -35,6 +35,38 @@ def test_equal_prefixes_are_counted_once() -> None:
     assert [(s.step, s.rules) for s in one.shared] == [(1, 3), (2, 2)]
     takes = one.shared[0].takes
     assert "x = 3" in takes and "type = 'A'" in takes and "'u'" not in takes
+
+
+def test_limits_are_followed_as_the_weakest() -> None:
+    rules = RuleSet.from_template(
+        "rise",
+        "PATTERN A a ; B b WHERE a.x < :low AND b.y = :high WITHIN 5",
+        {"low": [3, 4, 4], "high": [0.5, 0.5, 1.5]},
+    )
+    (one,) = rules.explain(COLUMNS, **OPTIONS).passes
+    assert (one.nodes, one.limits) == (1 + 2, 3)
+    assert "x <= 3" in one.shared[0].takes and one.shared[0].rules == 3
+    shown = str(rules.explain(COLUMNS, **OPTIONS)).splitlines()
+    assert "  limits      3 asked of complete matches, the weakest before that" in shown
+
+
+@pytest.mark.parametrize(
+    ("condition", "takes"),
+    [
+        ("a.y < 100", "y < 100.0"),
+        ("a.y <= 2.5 AND a.y > 0.1", "y > 0.1 AND y <= 2.5"),
+        ("a.x > 3", "x >= 4"),
+        ("a.s IS NOT NULL", "s IS NOT NULL"),
+        ("a.s LIKE 'u%'", "s LIKE 'u%'"),
+        ("NOT a.s LIKE 'u%'", "NOT (s LIKE 'u%')"),
+    ],
+)
+def test_conditions_are_told_as_they_are_written(condition: str, takes: str) -> None:
+    query = f"PATTERN a ; b WHERE {condition} AND b.x = 1 WITHIN 5"
+    (one,) = (
+        RuleSet.of({"one": query, "two": f"{query} RETURN a.x"}).explain(COLUMNS, time="ts").passes
+    )
+    assert one.shared[0].takes == takes
 
 
 def test_a_rule_that_runs_alone_says_why() -> None:
@@ -104,6 +136,9 @@ def test_parts_are_shown_with_their_loads() -> None:
     assert one.spread is not None
     # Each rule has two steps, each of which takes a third of the rows of a type, which are half.
     load = READ + SHUFFLED + 1 / 3
-    assert [(p.rules, p.load) for p in one.spread.parts] == [(1, approx(load)), (1, approx(load))]
+    assert [(p.rules, p.load) for p in one.spread.parts] == [
+        (1, pytest.approx(load)),
+        (1, pytest.approx(load)),
+    ]
     shown = str(explained(compiled, passes_of(compiled.groups, Ground(2, 2, 5), "split")))
     assert f"  parts       2: 1 rule with load {load:.1f}, 1 rule with load {load:.1f}" in shown

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cepheid.algebra.expressions import Call
 from cepheid.algebra.text import expression_text
+from cepheid.algebra.types import Type
+from cepheid.engine.columns import Column
 from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import Group, values_of
 from cepheid.engine.merged.intervals import HIGHEST, LOWEST
@@ -56,7 +59,8 @@ class Spread:
 @dataclass(frozen=True)
 class Pass:
     """Rules that are evaluated together. `steps` are those of all rules, `nodes` what is left of
-    them when equal prefixes are one; `conditions` the same for what events have to satisfy."""
+    them when equal prefixes are one; `conditions` the same for what events have to satisfy.
+    `limits` are those for which a weaker one stands, until a match is complete."""
 
     key: str | None
     rules: int
@@ -64,6 +68,7 @@ class Pass:
     nodes: int
     conditions: int
     predicates: int
+    limits: int
     shared: tuple[Shared, ...]
     spread: Spread | None = None
 
@@ -152,6 +157,7 @@ def _placed(one: Placed) -> Pass:
         nodes=sum(part.nodes for part in parts),
         conditions=sum(part.conditions for part in parts),
         predicates=sum(part.predicates for part in parts),
+        limits=sum(part.limits for part in parts),
         shared=tuple(shared[:SHOWN]),
         spread=_spread(one, parts),
     )
@@ -180,6 +186,10 @@ def _pass(group: Group) -> Pass:
         branch.rows.length * sum(len(step.forbidden) for step in branch.path.steps)
         for branch in branches
     ]
+    limits = [
+        branch.rows.length * sum(level is not None for level in levels)
+        for branch, levels in zip(branches, group.merged.levels, strict=True)
+    ]
     steps = sum(rules * length for rules, length in lengths)
     return Pass(
         key=group.key,
@@ -188,6 +198,7 @@ def _pass(group: Group) -> Pass:
         nodes=graph.nodes - 1,
         conditions=steps + sum(negations),
         predicates=len(group.merged.index.atoms) - 1,
+        limits=sum(limits),
         shared=tuple(
             Shared(int(graph.depth[n]) + 1, _takes(group, int(graph.predicate[n])), int(below[n]))
             for n in chosen[:SHOWN]
@@ -208,26 +219,40 @@ def _rules_below(group: Group) -> NDArray[np.int64]:
 
 def _takes(group: Group, predicate: int) -> str:
     """The predicate in words."""
+    atoms = range(*group.merged.index.atoms[predicate : predicate + 2].tolist())
+    return " AND ".join(text for atom in atoms for text in _texts(group, atom)) or "every event"
+
+
+def _texts(group: Group, atom: int) -> Iterator[str]:
     index = group.merged.index
-    parts: list[str] = []
-    for atom in range(int(index.atoms[predicate]), int(index.atoms[predicate + 1])):
-        column = group.merged.columns[index.columns[atom]]
-        name = expression_text(column.expression).removeprefix(".")
-        low, high = int(index.lows[atom]), int(index.highs[atom])
-        if low == high:
-            parts.append(f"{name} = {_value(group, atom, low)}")
-            continue
-        if low == LOWEST and high == HIGHEST:
-            parts.append(f"{name} IS NOT NULL")
-        if low != LOWEST:
-            parts.append(f"{name} >= {_value(group, atom, low)}")
-        if high != HIGHEST:
-            parts.append(f"{name} <= {_value(group, atom, high)}")
-    return " AND ".join(parts) or "every event"
+    column = group.merged.columns[index.columns[atom]]
+    name = expression_text(column.expression).removeprefix(".")
+    low, high = int(index.lows[atom]), int(index.highs[atom])
+    match column.expression:
+        case Call("is_null", (tested,)) if not high:
+            yield f"{expression_text(tested).removeprefix('.')} IS NOT NULL"
+        case _ if column.type is Type.BOOLEAN and low == high:
+            yield name if low else f"NOT ({name})"
+        case _ if low == high:
+            yield f"{name} = {_value(group, column, low)}"
+        case _:
+            if low == LOWEST and high == HIGHEST:
+                yield f"{name} IS NOT NULL"
+            if low != LOWEST:
+                yield f"{name} {_limit(group, column, low, '>', -1)}"
+            if high != HIGHEST:
+                yield f"{name} {_limit(group, column, high, '<', 1)}"
 
 
-def _value(group: Group, atom: int, code: int) -> str:
-    column = group.merged.columns[group.merged.index.columns[atom]]
+def _limit(group: Group, column: Column, code: int, operator: str, beyond: int) -> str:
+    """Most likely, the shorter of two numbers that mean the same is the one that was written."""
+    last, first_out = (_value(group, column, c) for c in (code, code + beyond))
+    if column.type is Type.FLOAT and len(first_out) < len(last):
+        return f"{operator} {first_out}"
+    return f"{operator}= {last}"
+
+
+def _value(group: Group, column: Column, code: int) -> str:
     (value,) = values_of(group, column, np.array([code]))
     return repr(value)
 
@@ -240,6 +265,8 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
             yield from _spread_lines(one.spread)
         yield f"  steps       {one.steps:,} of the rules, {one.nodes:,} when equal ones are merged"
         yield f"  conditions  {one.conditions:,} on events, {one.predicates:,} of them different"
+        if one.limits:
+            yield f"  limits      {one.limits:,} asked of complete matches, the weakest before that"
         for shared in one.shared:
             yield f"  {_count(shared.rules, 'rule')} share step {shared.step}: {shared.takes}"
     for joined in explanation.joined:
