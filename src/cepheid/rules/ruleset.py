@@ -215,7 +215,7 @@ class RuleSet(Mapping[str, Rule]):
         >>> columns = pa.table({"ts": [1], "type": ["A"], "x": [5]})
         >>> rules = RuleSet.from_template(
         ...     "rise",
-        ...     "PATTERN A a ; B b WHERE a.x < 3 AND b.x > :high WITHIN 5",
+        ...     "PATTERN A a ; B b WHERE a.x < 3 AND b.x = :high WITHIN 5",
         ...     {"high": [4, 9]},
         ... )
         >>> print(rules.explain(columns, time="ts", type="type"))
