@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cepheid.engine.merged.intervals import LOWEST, Boxes
+from cepheid.engine.merged.intervals import HIGHEST, LOWEST, Boxes
 from cepheid.engine.merged.levels import SHARING, leveled
 from tests.engine.merged.test_intervals import bounds, boxes_of
 
@@ -69,3 +69,18 @@ def test_the_column_with_more_limits_is_taken() -> None:
     shared, level = leveled(found, 4)
     assert level is not None and str(level.column.expression).find("'y'") >= 0
     assert [low for low, _ in limits(shared, "x")] == [2, 2, 2, 3]
+
+
+def test_of_others_nothing_is_asked_later() -> None:
+    """The first rule has two ranges, the others a limit each: their lower range is empty."""
+    found = boxes_of("a.x <> :p AND a.x >= :q", p=[2, 1, 3], q=[1, 2, 3])
+    shared, level = leveled(found, 3)
+    assert level is not None
+    values = np.array([0, 1, 3, 9])
+    assert level.holds(values, np.zeros(4, np.int64)).all()
+    assert level.holds(values, np.full(4, 1)).tolist() == [False, False, True, True]
+    assert level.holds(values, np.full(4, 2)).tolist() == [False, False, False, True]
+    assert [bounds(shared, 0), bounds(shared, 2)] == [
+        [{"x": (1, 1)}, {"x": (3, HIGHEST)}],
+        [{"x": (2, HIGHEST)}],
+    ]

@@ -48,7 +48,8 @@ def leveled(found: Boxes, rules: int) -> tuple[Boxes, Level | None]:
         return found, None
     j = best.column
     own = Level(found.columns[j], np.full(rules, LOWEST), np.full(rules, HIGHEST))
-    own.low[found.rule], own.high[found.rule] = found.low[:, j], found.high[:, j]
+    limited_rules = found.rule[best.at]  # all others have the boxes that they had
+    own.low[limited_rules], own.high[limited_rules] = found.low[best.at, j], found.high[best.at, j]
     low, high = found.low.copy(), found.high.copy()
     low[best.at, j] = np.where(best.above, best.weakest, low[best.at, j])
     high[best.at, j] = np.where(best.above, high[best.at, j], ~best.weakest)
