@@ -62,7 +62,7 @@ __all__ = [
     "timeouts",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Before a Spark session starts: its workers need this interpreter's packages.
 ensure_worker_python()
