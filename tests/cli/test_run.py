@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from cepheid.cli.arguments import Input, parse_inputs, parse_parameters
-from cepheid.cli.files import Format
+from cepheid.files.formats import Format
 from cepheid.options import Options
 from cepheid.statistics import Statistics
 from tests.cli.running import run

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import Format
-from cepheid.cli.stream_source import folder_format, open_folders, read_folder, read_rejected
+from cepheid.cli.stream_source import open_folders, read_folder, read_rejected
 from cepheid.errors import DataError
+from cepheid.files.formats import Format
 
 pytestmark = pytest.mark.classic
 
@@ -73,7 +73,7 @@ def test_events_and_what_is_rejected(format: Format, spark: SparkSession, tmp_pa
     folder = tmp_path / "in"
     folder.mkdir()
     write(folder)
-    source = Input(None, str(folder), Format.PARQUET)
+    source = Input(None, str(folder))
     opened = open_folders(spark, [source], None, COLUMNS, tmp_path / "inputs.json")
     assert [f.format for f in opened] == [format]
     events = collected(read_folder(spark, opened[0], "ts", None, 1), tmp_path / "events")
@@ -89,7 +89,7 @@ def test_events_and_what_is_rejected(format: Format, spark: SparkSession, tmp_pa
 def test_the_columns_are_those_of_the_first_start(spark: SparkSession, tmp_path: Path) -> None:
     folder, kept = tmp_path / "in", tmp_path / "inputs.json"
     folder.mkdir()
-    source = Input(None, str(folder), Format.PARQUET)
+    source = Input(None, str(folder))
     with pytest.raises(DataError, match=r"no parquet file yet .* --schema 'ts timestamp"):
         open_folders(spark, [source], None, {}, kept)
     write_json(folder)
@@ -104,7 +104,7 @@ def test_the_columns_are_those_of_the_first_start(spark: SparkSession, tmp_path:
 
 
 def test_only_timestamps_have_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
-    source = Input(None, str(tmp_path), Format.PARQUET)
+    source = Input(None, str(tmp_path))
     kept = tmp_path / "kept" / "inputs.json"
     (folder,) = open_folders(spark, [source], None, {"": "n long"}, kept)
     with pytest.raises(DataError, match="the time column `n` is bigint"):
@@ -112,11 +112,3 @@ def test_only_timestamps_have_a_watermark(spark: SparkSession, tmp_path: Path) -
     (folder,) = open_folders(spark, [source], None, {"": "day date"}, kept)
     late = read_folder(spark, folder, "day", "10 seconds", None)
     assert late.schema["day"].metadata == {"spark.watermarkDelayMs": 10_000}
-
-
-def test_the_format_is_what_the_names_say(tmp_path: Path) -> None:
-    assert folder_format(str(tmp_path)) is Format.PARQUET
-    (tmp_path / "_SUCCESS").touch()
-    (tmp_path / "a.csv").touch()
-    assert folder_format(str(tmp_path)) is Format.CSV
-    assert folder_format("s3a://bank/cards") is Format.PARQUET

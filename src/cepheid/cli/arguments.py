@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from cepheid.cli.files import Format, format_of
+from cepheid.files.formats import Format, input_format
 
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
 
@@ -205,7 +205,12 @@ class Input:
 
     name: str | None
     path: str
-    format: Format
+    chosen: Format | None = None
+
+    @property
+    def format(self) -> Format:
+        """The one chosen, or else that of the files; Parquet where nothing tells."""
+        return input_format(self.path, self.chosen) or Format.PARQUET
 
 
 def parse_inputs(texts: Sequence[str], format: Format | None) -> tuple[Input, ...]:
@@ -217,7 +222,7 @@ def parse_inputs(texts: Sequence[str], format: Format | None) -> tuple[Input, ..
     for text in texts:
         named = None if Path(text).exists() else _NAMED.fullmatch(text)
         name, path = (named[1], named[2]) if named else (None, text)
-        inputs.append(Input(name, path, format_of(Path(path), format)))
+        inputs.append(Input(name, path, format))
     names = [i.name for i in inputs]
     if len(inputs) > 1 and None in names:
         raise typer.BadParameter("with several inputs each needs a name: --input trades=a.parquet")

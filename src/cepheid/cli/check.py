@@ -11,8 +11,8 @@ import typer
 
 from cepheid.cli import arguments
 from cepheid.cli.failure import USED_WRONGLY, message
-from cepheid.cli.files import Format
 from cepheid.errors import CepheidError, UnsupportedError
+from cepheid.files.formats import Format
 
 if TYPE_CHECKING:
     from cepheid.options import Options

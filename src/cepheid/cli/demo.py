@@ -15,10 +15,10 @@ from rich.table import Table
 
 import cepheid as cep
 from cepheid.cli.failure import exit_cleanly
-from cepheid.cli.files import Format
 from cepheid.cli.generate import write_events
 from cepheid.cli.progress import spark_tasks
 from cepheid.cli.show import Figures, console, sample
+from cepheid.files.formats import Format
 from cepheid.spark.session import PANDAS_NOTICE, local_session
 from cepheid.workloads import fraud
 

@@ -16,8 +16,8 @@ from cepheid.options import Options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cepheid.cli.files import Format
     from cepheid.explain import Explanation
+    from cepheid.files.formats import Format
     from cepheid.query import Query
     from cepheid.rules import RuleSet
 

@@ -10,9 +10,10 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from cepheid.cli.files import Format, format_of, write_batches
 from cepheid.cli.progress import bar
 from cepheid.errors import DataError
+from cepheid.files.formats import Format, output_format
+from cepheid.files.output import write_batches
 from cepheid.workloads import fraud as fraud_workload
 from cepheid.workloads import rfid as rfid_workload
 from cepheid.workloads import stocks as stocks_workload
@@ -166,7 +167,7 @@ def _write(
     output: Path,
     format: Format | None,
 ) -> None:
-    chosen = format_of(output, format)
+    chosen = output_format(output, format)
     try:
         write_events(name, batches, schema, rows, output, chosen)
     except DataError as error:

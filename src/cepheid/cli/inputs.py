@@ -22,8 +22,8 @@ from cepheid.cli.arguments import (
     parse_inputs,
     parse_parameters,
 )
-from cepheid.cli.files import Format
 from cepheid.errors import DataError
+from cepheid.files.formats import Format
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.schemas import assumed
@@ -161,9 +161,10 @@ def _is_text(type_: pa.DataType) -> bool:
 
 def _dataset_format(format: Format) -> Any:
     match format:
-        case Format.CSV:
+        case Format.CSV | Format.TSV:
             # An empty field is NULL, as it is to Spark; an empty string is written "".
             return pa.dataset.CsvFileFormat(
+                parse_options=pa.csv.ParseOptions(delimiter=format.delimiter),
                 read_options=pa.csv.ReadOptions(block_size=_BLOCK),
                 convert_options=pa.csv.ConvertOptions(
                     strings_can_be_null=True, quoted_strings_can_be_null=False

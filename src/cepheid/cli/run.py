@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cepheid.cli import arguments
-from cepheid.cli.files import Format, format_of
 from cepheid.cli.show import console, sample
 from cepheid.cli.target import Result, Target
+from cepheid.files.formats import Format, output_format
 from cepheid.options import Limit, Options
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def run(
             --output found/ --checkpoint state/ --trigger '10 seconds'
     """
     sources = arguments.parse_inputs(input, input_format)
-    target = Target(output, format_of(output or Path(), format), rejected, limit)
+    target = Target(output, output_format(output or Path(), format), rejected, limit)
     streaming = {
         "--checkpoint": checkpoint,
         "--trigger": trigger,

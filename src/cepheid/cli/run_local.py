@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from cepheid import local
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import format_of, write_batches
 from cepheid.cli.inputs import EventFile
 from cepheid.cli.progress import bar
 from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
+from cepheid.files.formats import output_format
+from cepheid.files.output import write_batches
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.query import Query
@@ -86,4 +87,4 @@ def _merged(tables: dict[str, pa.Table], options: Options) -> pa.Schema:
 def write_rejected(files: dict[str, EventFile], path: Path) -> None:
     """The dead letters; those of several streams with the columns of all."""
     table = pa.concat_tables([f.rejected() for f in files.values()], promote_options="permissive")
-    write_batches(table.to_batches(), table.schema, path, format_of(path, None))
+    write_batches(table.to_batches(), table.schema, path, output_format(path))

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import write_batches
 from cepheid.cli.inputs import EventFile
 from cepheid.cli.run_local import write_rejected
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.merged.found import RULE
 from cepheid.errors import RuleSetError
+from cepheid.files.output import write_batches
 from cepheid.language import ast
 from cepheid.language.walking import walk
 from cepheid.options import Options

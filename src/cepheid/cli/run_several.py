@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import write_batches
 from cepheid.cli.inputs import EventFile
 from cepheid.cli.run_local import write_rejected
 from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.errors import DataError
+from cepheid.files.output import write_batches
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.streams import match_all

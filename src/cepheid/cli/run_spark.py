@@ -11,12 +11,12 @@ from pyspark.sql.types import StringType
 
 import cepheid as cep
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import Format, format_of
 from cepheid.cli.progress import spark_tasks
 from cepheid.cli.run_rules import refuse_wrong
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.merged.found import RULE
+from cepheid.files.formats import Format, output_format, spark_format
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
@@ -85,8 +85,9 @@ def _read(spark: SparkSession, source: Input, time: str) -> DataFrame:
     match source.format:
         case Format.PARQUET:
             data = reader.parquet(source.path)
-        case Format.CSV:
-            data = reader.csv(source.path, header=True, inferSchema=True)
+        case Format.CSV | Format.TSV:
+            sep = source.format.delimiter
+            data = reader.csv(source.path, sep=sep, header=True, inferSchema=True)
         case Format.JSON:
             data = reader.option("inferTimestamp", "true").json(source.path)
     texts = [f.name for f in data.schema if f.name == time and isinstance(f.dataType, StringType)]
@@ -94,7 +95,8 @@ def _read(spark: SparkSession, source: Input, time: str) -> DataFrame:
 
 
 def _write(data: DataFrame, path: Path, format: Format) -> None:
-    data.write.mode("overwrite").format(format.value).option("header", True).save(str(path))
+    name, options = spark_format(format)
+    data.write.mode("overwrite").format(name).options(**options).save(str(path))
 
 
 def _write_rejected(frames: dict[str, DataFrame], time: str, path: Path) -> None:
@@ -102,4 +104,4 @@ def _write_rejected(frames: dict[str, DataFrame], time: str, path: Path) -> None
     dead, *others = (cep.rejected(frame, time) for frame in frames.values())
     for other in others:
         dead = dead.unionByName(other, allowMissingColumns=True)
-    _write(dead, path, format_of(path, None))
+    _write(dead, path, output_format(path))

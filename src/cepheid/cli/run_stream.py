@@ -25,12 +25,10 @@ from pyspark.sql import types as t
 
 import cepheid as cep
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import Format
 from cepheid.cli.queries import WatchedRules
 from cepheid.cli.stream_rules import running_rules
 from cepheid.cli.stream_source import (
     Folder,
-    is_local,
     open_folders,
     read_folder,
     read_rejected,
@@ -39,6 +37,7 @@ from cepheid.cli.stream_status import Show, Totals, many, screen
 from cepheid.cli.target import Target, refuse_nested
 from cepheid.cli.unreadable import Unreadable
 from cepheid.errors import DataError
+from cepheid.files.formats import Format, is_local, spark_format
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.spark.schema import arrow_schema
@@ -228,7 +227,8 @@ def _events(spark: SparkSession, folders: Sequence[Folder], time: str, target: S
 
 
 def _start(frame: DataFrame, name: str, format: Format, target: StreamTarget) -> StreamingQuery:
-    writer = frame.writeStream.format(format.value).option("header", True).queryName(name)
+    kind, options = spark_format(format)
+    writer = frame.writeStream.format(kind).options(**options).queryName(name)
     writer = writer.option("checkpointLocation", str(target.place(name)))
     match target.trigger:
         case None:

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.files import Format, known_format
 from cepheid.errors import DataError
+from cepheid.files.formats import Format, is_local
 from cepheid.spark.expressions import named
 
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ class Folder:
         return is_local(self.path)
 
 
-def is_local(path: str) -> bool:
-    return "://" not in path
-
-
 def open_folders(
     spark: SparkSession,
     sources: Sequence[Input],
@@ -62,24 +58,18 @@ def open_folders(
     for source in sources:
         name = source.name or ""
         before = known.get(name)
-        found = format or (Format(before["format"]) if before else folder_format(source.path))
+        found = format or (Format(before["format"]) if before else source.format)
         if name in schemas:
             schema = _parsed(spark, schemas[name])
         elif before:
             schema = t.StructType.fromJson(before["schema"])
         else:
-            schema = _columns(spark, replace(source, format=found))
+            schema = _columns(spark, replace(source, chosen=found))
         folders.append(Folder(name, source.path, found, schema))
     kept.parent.mkdir(parents=True, exist_ok=True)
     written = {f.name: {"format": f.format.value, "schema": f.schema.jsonValue()} for f in folders}
     kept.write_text(json.dumps(written, indent=1))
     return tuple(folders)
-
-
-def folder_format(path: str) -> Format:
-    """What the names of a folder's files end with; Parquet if they say nothing."""
-    names = sorted(Path(path).glob("*")) if is_local(path) else []
-    return next((f for name in names if (f := known_format(name)) is not None), Format.PARQUET)
 
 
 def _parsed(spark: SparkSession, text: str) -> t.StructType:
@@ -98,8 +88,9 @@ def _columns(spark: SparkSession, source: Input) -> t.StructType:
         match source.format:
             case Format.PARQUET:
                 return reader.parquet(source.path).schema
-            case Format.CSV:
-                found = reader.csv(source.path, header=True, inferSchema=True).schema
+            case Format.CSV | Format.TSV:
+                sep = source.format.delimiter
+                found = reader.csv(source.path, sep=sep, header=True, inferSchema=True).schema
             case Format.JSON:
                 found = reader.option("inferTimestamp", "true").json(source.path).schema
             case _:
@@ -173,10 +164,11 @@ def _rows(spark: SparkSession, folder: Folder, time: str, max_files: int | None)
             rows = reader.schema(folder.schema).parquet(folder.path)
             line = F.to_json(F.struct(*columns))
             rows = rows.select(*columns, source, line.alias(_LINE), F.lit(None).alias(_MALFORMED))
-        case Format.CSV:
+        case Format.CSV | Format.TSV:
+            sep = folder.format.delimiter
             reader = reader.option("columnNameOfCorruptRecord", _MALFORMED)
-            rows = reader.schema(noted).csv(folder.path, header=True, enforceSchema=False)
-            line = F.coalesce(named(_MALFORMED), F.to_csv(F.struct(*columns)))
+            rows = reader.schema(noted).csv(folder.path, sep=sep, header=True, enforceSchema=False)
+            line = F.coalesce(named(_MALFORMED), F.to_csv(F.struct(*columns), {"sep": sep or ","}))
             rows = rows.select(*columns, source, line.alias(_LINE), _MALFORMED)
         case Format.JSON:
             # As text, since whether a line is malformed must not depend on the columns that are

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.cli.files import Format
 from cepheid.cli.show import Figures, PerRule
 from cepheid.errors import DataError
+from cepheid.files.formats import Format
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Event files: Arrow batches written as Parquet, CSV or lines of JSON."""
+"""Arrow batches written as Parquet, CSV or lines of JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from datetime import date, datetime, time
-from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -15,36 +14,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-
-class Format(StrEnum):
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSON = "json"
-
-
-_SUFFIXES = {
-    ".parquet": Format.PARQUET,
-    ".csv": Format.CSV,
-    ".json": Format.JSON,
-    ".jsonl": Format.JSON,
-    ".ndjson": Format.JSON,
-}
+from cepheid.files.formats import Format
 
 
 class Writer(Protocol):
     """What the writers have in common: batches go in, and the context closes the file."""
 
     def write_batch(self, batch: pa.RecordBatch) -> None: ...
-
-
-def format_of(path: Path, chosen: Format | None) -> Format:
-    """The format chosen, or else the one that the name says; Parquet if it says nothing."""
-    return chosen or known_format(path) or Format.PARQUET
-
-
-def known_format(path: Path) -> Format | None:
-    """The format that the name says."""
-    return _SUFFIXES.get(path.suffix.lower())
 
 
 def write_batches(
@@ -77,8 +53,11 @@ def _open(path: Path, schema: pa.Schema, format: Format) -> AbstractContextManag
         case Format.PARQUET:
             parquet: AbstractContextManager[Writer] = pa.parquet.ParquetWriter(path, schema)
             return parquet
-        case Format.CSV:
-            csv: AbstractContextManager[Writer] = pa.csv.CSVWriter(path, schema)
+        case Format.CSV | Format.TSV:
+            divided = pa.csv.WriteOptions(delimiter=format.delimiter)
+            csv: AbstractContextManager[Writer] = pa.csv.CSVWriter(
+                path, schema, write_options=divided
+            )
             return csv
         case Format.JSON:
             return JsonLinesWriter(path)

@@ -1,0 +1,1 @@
+"""Files of events: which format they have, how they are read, and how they are written."""

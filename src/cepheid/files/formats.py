@@ -1,0 +1,163 @@
+"""The format of files, by their names: the one place that batches, Spark and streams ask.
+
+A path is a file, a folder of files, a pattern of names such as `logs/*.csv.gz`, or an address
+such as `s3a://bank/cards/`, into which only Spark can look. Files whose names begin with `.` or `_`
+aren't data: Spark and others keep their notes in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from glob import glob
+from pathlib import Path, PurePath
+
+from cepheid.errors import DataError
+
+
+class Format(StrEnum):
+    PARQUET = "parquet"
+    CSV = "csv"
+    TSV = "tsv"
+    JSON = "json"
+
+    @property
+    def delimiter(self) -> str | None:
+        """What is between the columns of a line; None if a line isn't divided so."""
+        return {Format.CSV: ",", Format.TSV: "\t"}.get(self)
+
+
+ENDINGS = {
+    ".parquet": Format.PARQUET,
+    ".csv": Format.CSV,
+    ".tsv": Format.TSV,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+}
+
+COMPRESSED = (".gz", ".bz2")
+"""Endings of compressed text files that pyarrow and Spark both read."""
+
+_PATTERN = re.compile(r"[*?\[{]")
+_ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
+
+
+def is_local(path: str) -> bool:
+    return "://" not in path
+
+
+def is_pattern(path: str) -> bool:
+    """Whether the path stands for all whose names fit; a file that is called so is only itself."""
+    return bool(_PATTERN.search(path)) and not (is_local(path) and Path(path).exists())
+
+
+def named_format(path: str | PurePath) -> Format | None:
+    """The format that a name ends with; None if it ends with another or with none.
+
+    >>> [str(named_format(n)) for n in ("a.csv.gz", "a.NDJSON", "a.parquet.gz", "a.xlsx", "a")]
+    ['csv', 'json', 'None', 'None', 'None']
+    """
+    name = PurePath(path)
+    if name.suffix.lower() not in COMPRESSED:
+        return ENDINGS.get(name.suffix.lower())
+    inner = ENDINGS.get(PurePath(name.stem).suffix.lower())
+    return None if inner is Format.PARQUET else inner
+
+
+def input_format(path: str, chosen: Format | None = None) -> Format | None:
+    """The format of what is read: the one chosen, or else what the names of all its files say.
+
+    None if there is no file, or only Spark can look; an address may end with its format.
+    DataError if the names say nothing, or not the same.
+    """
+    if chosen is not None:
+        return chosen
+    if not is_local(path):
+        return named_format(path)
+    found = {named_format(file): file for file in data_files(path)}
+    match list(found.items()):
+        case []:
+            return named_format(path)
+        case [(None, file)]:
+            raise unknown_ending(file, "--input-format")
+        case [(format, _)]:
+            return format
+        case [(_, one), (_, other), *_]:
+            raise DataError(
+                f"{path} has files of several formats, such as {one.name} and {other.name}: read "
+                f"some of them, --input '{_folder(path)}/*.csv', or all as one, --input-format csv"
+            )
+    raise AssertionError
+
+
+def output_format(path: Path, chosen: Format | None = None) -> Format:
+    """The format of what is written: the one chosen, or else what the name ends with; Parquet if it
+    has no ending. DataError if it has another."""
+    if chosen is not None:
+        return chosen
+    found = named_format(path)
+    if found is None and path.suffix:
+        raise unknown_ending(path, "--format")
+    return found or Format.PARQUET
+
+
+def spark_format(format: Format) -> tuple[str, dict[str, str]]:
+    """What Spark calls the format, and the options that go with it."""
+    if format.delimiter is None:
+        return format.value, {}
+    return "csv", {"header": "true", "sep": format.delimiter}
+
+
+def unknown_ending(path: Path, option: str) -> DataError:
+    known = ", ".join(ENDINGS)
+    what = f"the ending {path.suffix} is unknown" if path.suffix else "the name has no ending"
+    choices = ", ".join(Format)
+    return DataError(
+        f"{path}: {what}. Known are {known}, and those of text with {' or '.join(COMPRESSED)}; or "
+        f"name the format: {option} ({choices})"
+    )
+
+
+def data_files(path: str) -> Iterator[Path]:
+    """The files of a local path, in the order of their names; none if there are none.
+
+    Of a folder, those of all folders inside it.
+    """
+    for place in _places(path):
+        if place.is_dir():
+            inside = sorted(p for p in place.rglob("*") if p.is_file())
+            yield from (p for p in inside if not _is_hidden(p.relative_to(place)))
+        elif place.exists():
+            yield place
+
+
+def _places(path: str) -> list[Path]:
+    if not is_pattern(path):
+        return [Path(path)]
+    if "**" in path:
+        raise DataError(f"{path}: `**` can't be read by Spark, so it isn't known here either")
+    found = {place for one in _alternatives(path) for place in glob(one)}
+    return [place for place in map(Path, sorted(found)) if not _is_hidden(Path(place.name))]
+
+
+def _alternatives(path: str) -> Iterator[str]:
+    """
+    >>> list(_alternatives("{a,b}/*.{csv,tsv}"))
+    ['a/*.csv', 'a/*.tsv', 'b/*.csv', 'b/*.tsv']
+    """
+    braces = _ALTERNATIVES.search(path)
+    if braces is None:
+        yield path
+        return
+    for choice in braces[1].split(","):
+        yield from _alternatives(path[: braces.start()] + choice + path[braces.end() :])
+
+
+def _folder(path: str) -> str:
+    return str(Path(path).parent if is_pattern(path) else Path(path))
+
+
+def _is_hidden(path: PurePath) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
