@@ -16,6 +16,7 @@ AUTOMATA = {
     "durations_next.txt",
     "exception.txt",
     "groups.txt",
+    "keys_of_parts.txt",
     "modes.txt",
     "next.txt",
     "papers_automata.txt",

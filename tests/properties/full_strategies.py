@@ -15,7 +15,7 @@ from tests.corpus.reader import START, Case, bound
 from tests.oracle.events import Event
 from tests.properties.drawing import Kind
 from tests.properties.full_patterns import FullPatterns
-from tests.properties.strategies import COLUMNS, MOST_EVENTS, streams
+from tests.properties.strategies import COLUMNS, MOST_EVENTS, RICH_IN_NULLS, VALUES, streams
 
 TRIES = 4
 """How often a query is drawn again if binding refuses it."""
@@ -24,6 +24,8 @@ LENGTH = st.sampled_from((0, 0, 1, 0, 2, 4))
 
 
 class FullQueries(FullPatterns):
+    values = VALUES
+
     def query(self, *, returning: bool = False) -> str:
         lines = [f"PATTERN {self.pattern()}"]
         drawn = [self.condition() for _ in range(self.choose(0, 1, 0, 1, 2, 0, 1))]
@@ -118,6 +120,34 @@ class PartedQueries(FullQueries):
         return []
 
 
+class PartlyKeyedQueries(PartedQueries):
+    """Equalities that connect some of the variables, over values that are often NULL."""
+
+    values = RICH_IN_NULLS
+
+    def pattern(self) -> str:
+        pattern = super().pattern()
+        if self.left and " & " not in pattern and self.chance(30):
+            return f"{pattern} ; {self.closure(self.choose('?', '*', '+'))}"
+        return pattern
+
+    def condition(self) -> str:
+        """Each variable of a few neighbors equals one of the others."""
+        if self.chance(25):
+            return super().condition()
+        names = [v.name for v in self.variables]
+        first = self.draw(st.integers(0, len(names) - 2)) if len(names) > 1 else 0
+        chosen = names[first : first + self.choose(2, 3, 2)]
+        column = self.choose("x", "x", "id", "s", "y")
+        other = "n" if column in ("x", "id") and self.chance(20) else column
+        links = [
+            f"{name}.{column} = {self.choose(*chosen[:n], *chosen[n + 1 :][:1])}.{other}"
+            for n, name in enumerate(chosen)
+            if n
+        ]
+        return " AND ".join(links) or "[id]"
+
+
 @st.composite
 def durations(
     draw: Callable[[st.SearchStrategy[Any]], Any], events: Sequence[Event]
@@ -152,6 +182,6 @@ def full_cases(
             bound(case)
         except QueryError:
             continue
-        events = draw(streams(queries.types, most_events))
+        events = draw(streams(queries.types, most_events, kind.values))
         return replace(case, events=draw(durations(events)) if lasting else events)
     reject()

@@ -58,12 +58,25 @@ IDS = (1, 2, 1, 2, 1, 2, 1, 2, 1, None)
 YS = (0.5, 1.5, 2.5, 0.5, 1.5, 2.5, 1.5, None, float("nan"))
 SS = ("u", "v", "u", "v", "u", "v", None)
 NS = (0, 1, 2)
+VALUES: tuple[Sequence[Any], ...] = (XS, IDS, YS, SS, NS)
+
+NUMBERS_OR_NULL = (0, None, 1, None)
+RICH_IN_NULLS: tuple[Sequence[Any], ...] = (
+    NUMBERS_OR_NULL,
+    NUMBERS_OR_NULL,
+    (0.0, None, -0.0, float("nan"), None),
+    ("u", None, "v", None),
+    NS,
+)
+"""Values among which NULL is frequent, and so is 0, which kernels have in its place."""
 
 
-def event_codes(types: Sequence[str]) -> st.SearchStrategy[tuple[Any, ...]]:
+def event_codes(
+    types: Sequence[str], values: tuple[Sequence[Any], ...] = VALUES
+) -> st.SearchStrategy[tuple[Any, ...]]:
     """An event's step in time and its values, drawn as one number: far faster than one by one."""
     kinds = (*types, *types, *types, "X") if len(types) < 4 else (*types, "X")
-    domains: tuple[Sequence[Any], ...] = (STEPS, kinds, XS, IDS, YS, SS, NS)
+    domains: tuple[Sequence[Any], ...] = (STEPS, kinds, *values)
 
     def decode(code: int) -> tuple[Any, ...]:
         found = []
@@ -80,10 +93,13 @@ def event_codes(types: Sequence[str]) -> st.SearchStrategy[tuple[Any, ...]]:
 
 @st.composite
 def streams(
-    draw: Callable[[st.SearchStrategy[Any]], Any], types: Sequence[str], most: int = MOST_EVENTS
+    draw: Callable[[st.SearchStrategy[Any]], Any],
+    types: Sequence[str],
+    most: int = MOST_EVENTS,
+    values: tuple[Sequence[Any], ...] = VALUES,
 ) -> tuple[Event, ...]:
     """Events in the order of their times, which often repeat; types that no pattern names, too."""
-    code = event_codes(types)
+    code = event_codes(types, values)
     drawn = draw(
         st.lists(code, min_size=draw(st.sampled_from((most // 2, 0, most - 3))), max_size=most)
     )

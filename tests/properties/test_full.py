@@ -13,7 +13,7 @@ from cepheid.errors import UnsupportedError
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
 from tests.oracle.match import matches, outputs
-from tests.properties.full_strategies import PartedQueries, full_cases
+from tests.properties.full_strategies import PartedQueries, PartlyKeyedQueries, full_cases
 
 EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "850"))
 
@@ -58,6 +58,12 @@ def test_every_plan_agrees_with_the_oracle(case: Case, setup: Setup) -> None:
 @settings(full, max_examples=EXAMPLES // 4)
 @given(full_cases(kind=PartedQueries), setups())
 def test_automata_below_joins(case: Case, setup: Setup) -> None:
+    check(case, replace(setup, engine="mixed"))
+
+
+@settings(full, max_examples=EXAMPLES // 8)
+@given(full_cases(kind=PartlyKeyedQueries), setups())
+def test_keys_of_parts_that_are_often_null(case: Case, setup: Setup) -> None:
     check(case, replace(setup, engine="mixed"))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cepheid.algebra.expressions import Attribute, Call
-from cepheid.algebra.keys import find_key, implied
+from cepheid.algebra.keys import implied
 from cepheid.algebra.patterns import Closure, Pattern, leaves, walk
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Kind, Role, Variable
@@ -58,12 +58,38 @@ def segment(query: BoundQuery, pattern: Pattern, where: tuple[Conjunct, ...]) ->
     single = all(query.variables[name].kind is Kind.SINGLE for name in names)
     if single and not is_strict(pattern):
         links = {c.expression: link for c in where if (link := _link(c))}
-        own = find_key(links.values(), names)
+        own = _own_key(query, names, tuple(links.values()))
         where = tuple(
             c for c in where if c.expression not in links or not implied(links[c.expression], own)
         )
         key = (*key, *own)
     return _automaton(query, pattern, where, key)
+
+
+def _own_key(
+    query: BoundQuery, names: Sequence[str], links: Sequence[tuple[Place, Place]]
+) -> tuple[KeyPart, ...]:
+    """The attributes that are equal in all classes of a part of the pattern, whatever is chosen."""
+    bound = [name for name in names if query.variables[name].negation is None]
+    negated = [name for name in names if name not in bound]
+    both_ways = (*links, *((other, one) for one, other in links))
+    columns = dict.fromkeys(column for (name, column), _ in both_ways if name == bound[0])
+    grown = (_grown((bound[0], column), (*bound[1:], *negated), both_ways) for column in columns)
+    return tuple(KeyPart(part) for part in grown if part is not None)
+
+
+def _grown(
+    first: Place, others: Sequence[str], links: Sequence[tuple[Place, Place]]
+) -> Mapping[str, str] | None:
+    """A part of the key, class by class: an event must equal one that is bound before it, since
+    what is bound later, or forbidden, doesn't choose it."""
+    columns = dict((first,))
+    for name in others:
+        own = [column for one, (other, column) in links if other == name and one in columns.items()]
+        if not own:
+            return None
+        columns[name] = own[0]
+    return columns
 
 
 def is_strict(pattern: Pattern) -> bool:

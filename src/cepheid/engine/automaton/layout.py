@@ -48,7 +48,8 @@ def lay_out(
     store: EventStore, positions: Ints, classes: Sequence[Ints], key: Sequence[Key], jit: bool
 ) -> tuple[list[Listed], int]:
     """The classes' rows key by key, and the number of keys. A class that has no column for the key
-    is whole in every key."""
+    is whole in every key. A row whose key is NULL is in none: NULL equals nothing. (The key of a
+    part of the pattern is the part's own, so the classes still have such rows.)"""
     if not key:
         return [_whole(rows, positions, 1) for rows in classes], 1
     read = [tuple(part[n] for part in key) for n in range(len(classes))]
@@ -63,7 +64,7 @@ def lay_out(
         place = (own, int(rows[0]), len(rows)) if _gapless(rows) else None
         listed = known.get(place) if place else None
         if listed is None:
-            listed = _parted(rows, codes[own], keys, positions, sort)
+            listed = _parted(_with_key(rows, store, own), codes[own], keys, positions, sort)
             if place:
                 known[place] = listed
         lists.append(listed)
@@ -78,6 +79,14 @@ def _gapless(rows: Ints) -> bool:
 
 def _whole(rows: Ints, positions: Ints, keys: int) -> Listed:
     return Listed(rows, positions[rows], np.zeros(keys, np.int64), np.full(keys, len(rows)))
+
+
+def _with_key(rows: Ints, store: EventStore, own: Key) -> Ints:
+    for column in own:
+        valid = None if column is None else store.valid[column]
+        if valid is not None:
+            rows = rows[valid[rows]]
+    return rows
 
 
 def _codes(store: EventStore, read: list[Key]) -> tuple[dict[Key, Ints], int]:
