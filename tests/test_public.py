@@ -69,6 +69,21 @@ def test_a_worker_does_not_load_the_parser() -> None:
     assert done.stdout.strip() == "set()", done.stderr
 
 
+def test_any_module_of_the_engine_can_be_imported_first() -> None:
+    program = """
+import importlib, pkgutil, sys
+import cepheid.engine
+names = [m.name for m in pkgutil.walk_packages(cepheid.engine.__path__, "cepheid.engine.")]
+for name in names:
+    for loaded in [m for m in sys.modules if m.startswith("cepheid")]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+print("cepheid.engine.automaton.operator" in names)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "True", done.stderr
+
+
 class TestKindsOfData:
     """The result is of the same kind as the data; a table need not be in order."""
 

@@ -21,7 +21,7 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.patterns import Leaf as LeafPattern
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.engine.columns import Column, as_integers
-from cepheid.engine.operators import FOREVER, Context, LeafOperator
+from cepheid.engine.operators.base import FOREVER, Context, LeafOperator
 from cepheid.errors import StateLimitError
 from cepheid.language.ast import Skip
 from cepheid.options import Limit

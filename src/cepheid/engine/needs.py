@@ -6,7 +6,7 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay
 from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import Clock
-from cepheid.engine.operators import FOREVER
+from cepheid.engine.operators.base import FOREVER
 from cepheid.language.ast import Exactly
 from cepheid.plan.nodes import (
     Automaton,

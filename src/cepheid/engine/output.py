@@ -32,7 +32,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.query import Clock, Kind, Output, Renamed, Variable
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.buffers import Pool
-from cepheid.engine.operators import Operator
+from cepheid.engine.operators.base import Operator
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import ARROW, Read, evaluate
 from cepheid.plan.nodes import Plan

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.engine.automaton.operator import AutomatonOperator
 from cepheid.engine.columns import Column
-from cepheid.engine.operators import FOREVER, Operator
+from cepheid.engine.operators.base import FOREVER, Operator
 from cepheid.engine.output import Projection
 from cepheid.engine.skipping import (
     Considered,
@@ -179,10 +178,7 @@ class Choosing(Sink):
         self._memory = Memory(self._context.jit)
         self._held: list[Held] = []
         self._freeing: Freeing | None = None
-        if isinstance(roots[0], AutomatonOperator) and skip in (
-            Skip.TO_NEXT_EVENT,
-            Skip.PAST_LAST_EVENT,
-        ):
+        if skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT):
             self._freeing = Freeing(plan, roots[0], self._memory)
 
     def columns(self) -> Iterable[Column]:

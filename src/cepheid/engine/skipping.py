@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay, walk
-from cepheid.engine.automaton.operator import AutomatonOperator
 from cepheid.engine.columns import Column, as_integers, hashes
-from cepheid.engine.operators import FOREVER, Operator
+from cepheid.engine.operators.base import FOREVER, Operator
 from cepheid.kernels import load
 from cepheid.kernels.templates.skipping import BOUNDS, SKIP
 from cepheid.language.ast import Skip
@@ -261,11 +260,12 @@ _NONE: Ints = np.zeros(0, np.int64)
 
 
 class Freeing:
-    """Frees the starts of an automaton of which every match would be dropped: SKIP PAST LAST EVENT
-    rules out all before a bound that only ever rises, SKIP TO NEXT EVENT those that have had their
-    match. (The other modes may let an earlier start in again.)"""
+    """Frees the starts of which every match would be dropped, if the operator looks for matches
+    from their starts: SKIP PAST LAST EVENT rules out all before a bound that only ever rises, SKIP
+    TO NEXT EVENT those that have had their match. (The other modes may let an earlier start in
+    again.)"""
 
-    def __init__(self, plan: Plan, root: AutomatonOperator, memory: Memory) -> None:
+    def __init__(self, plan: Plan, root: Operator, memory: Memory) -> None:
         assert plan.after_match is not None
         self._root = root
         self._memory = memory

@@ -19,7 +19,7 @@ from cepheid.engine.classes import Mask
 from cepheid.engine.clock import Numbering, Ticks
 from cepheid.engine.columns import decoded
 from cepheid.engine.limits import Floors
-from cepheid.engine.operators import Horizon
+from cepheid.engine.operators.base import Horizon
 from cepheid.engine.sink import Choice
 from cepheid.plan.nodes import Plan
 

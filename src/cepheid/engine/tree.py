@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.engine.automaton.operator import AutomatonOperator
 from cepheid.engine.limits import looks_back
 from cepheid.engine.lowering import Inputs, NotLowered
-from cepheid.engine.operators import Context, Horizon, LeafOperator, Operator, build_operators
+from cepheid.engine.operators.base import Context, Horizon, LeafOperator, Operator
+from cepheid.engine.operators.build import build_operators
 from cepheid.engine.sink import make_sink
 from cepheid.engine.skipping import moves_ends
 from cepheid.kernels.compile import is_cold
@@ -158,30 +158,22 @@ class Tree:
         for pool in self._pools:
             pool.expire(clock)
         for root in self.roots:
-            if isinstance(root, AutomatonOperator):
-                root.settle()
+            root.settle()
 
     def held(self) -> tuple[tuple[int, int], NDArray[np.bool_]] | None:
         """How many events matches may still need, altogether and of one key, and which, if an
         automaton alone knows."""
-        root = self.roots[0]
-        if len(self.roots) > 1 or not isinstance(root, AutomatonOperator):
-            return None
-        return root.held, root.held_rows
+        return self.roots[0].held() if len(self.roots) == 1 else None
 
     @property
     def looks_ahead(self) -> bool:
         """Whether events may be needed although their window has passed."""
-        root, *others = self.roots
-        return not others and isinstance(root, AutomatonOperator) and root.looks_ahead
+        return len(self.roots) == 1 and self.roots[0].looks_ahead
 
     def needed(self) -> NDArray[np.bool_] | None:
         """Which rows of the store may still matter, if only some do and nobody else has noted the
         numbers of rows."""
-        root = self.roots[0]
-        if len(self.roots) > 1 or not isinstance(root, AutomatonOperator) or self.notes_rows:
-            return None
-        return root.needed
+        return self.roots[0].needed if len(self.roots) == 1 and not self.notes_rows else None
 
     @property
     def notes_rows(self) -> bool:
@@ -191,11 +183,7 @@ class Tree:
     def renumber(self, kept: NDArray[np.int64], base: int) -> bool:
         """Only these rows are left in the store, and begin with this number. False if records know
         the old numbers: all but an automaton has to be made anew."""
-        root = self.roots[0]
-        if len(self.roots) > 1 or not isinstance(root, AutomatonOperator):
-            return False
-        root.renumber(kept, base)
-        return True
+        return len(self.roots) == 1 and self.roots[0].renumber(kept, base)
 
     def take_over(self, other: Tree) -> None:
         """Go on where the other plan's tree has stopped: records are made from what the leaves

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cepheid.engine.clock import Numbering
 from cepheid.engine.limits import Floors
-from cepheid.engine.operators import Horizon
+from cepheid.engine.operators.base import Horizon
 from cepheid.engine.sink import Choice, Held
 from cepheid.engine.skipping import Considered, together
 from cepheid.engine.state import EngineState

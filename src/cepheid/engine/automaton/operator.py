@@ -87,9 +87,7 @@ class AutomatonOperator(Operator):
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
         )
         self._undecided = FOREVER
-        self.held = (0, 0)  # events that matches may still need: altogether, and of one key
-        self.held_rows: NDArray[np.bool_] = np.zeros(0, np.bool_)  # which these are, in the store
-        self.needed: NDArray[np.bool_] | None = None  # rows, if only some are
+        self._held: tuple[tuple[int, int], NDArray[np.bool_]] = (0, 0), np.zeros(0, np.bool_)
 
     def source(self, inputs: Inputs) -> str:
         self._program = write(
@@ -263,7 +261,7 @@ class AutomatonOperator(Operator):
             needed[np.searchsorted(position, floors.min()) :] = True
         needed[np.searchsorted(position, round_.horizon) :] = True
         self.needed = None if back else needed
-        self.held, self.held_rows = (int(needed.sum()), most), needed
+        self._held = (int(needed.sum()), most), needed
 
     def _earliest(self, round_: Round) -> int:
         """Where the first start lies of which a match may still come."""
@@ -280,8 +278,6 @@ class AutomatonOperator(Operator):
         return self._undecided
 
     def starts(self) -> Iterator[tuple[int, str, Ints]]:
-        """In how many ways a match can start: for each, the variable and the rows (in the store)
-        that are alive."""
         base = self.context.store.base
         for entry, n in enumerate(self._program.starts):
             leaf = self.inputs[n]
@@ -291,30 +287,30 @@ class AutomatonOperator(Operator):
 
     @property
     def begins_with_start(self) -> bool:
-        """Whether a match's first event is the one that it was found from."""
         return not self._program.looks_back and not self.context.store.lasting
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether `P => !Q` may wait for the next event beyond its window; what is needed tells
-        then what can be dropped."""
+        """`P => !Q` may wait for the next event beyond its window; what is needed tells then what
+        can be dropped."""
         return next_negations(self.node.pattern) and not self._program.looks_back
 
     def free(self, entry: int, rows: Ints) -> None:
-        """No match that starts with these rows counts any more."""
         self._alive[entry, rows] = 0
 
     def settle(self) -> None:
-        """When nobody needs the groups of matches any more."""
         if self.out.n == 0:
             for pool in self.pools.values():
                 pool.clear()
 
-    def renumber(self, kept: Ints, base: int) -> None:
-        """Only these rows are left in the store."""
+    def held(self) -> tuple[tuple[int, int], NDArray[np.bool_]]:
+        return self._held
+
+    def renumber(self, kept: Ints, base: int) -> bool:
         self._alive = self._alive[:, kept[: np.searchsorted(kept, self._alive.shape[1])]]
         self._alive_from = base
         self.needed = None
+        return True
 
     # ── positions ──
 

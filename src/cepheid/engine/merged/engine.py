@@ -22,7 +22,7 @@ from cepheid.engine.limits import Floors
 from cepheid.engine.merged.found import found_rows
 from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.machine import CHUNK, Found, Machine
-from cepheid.engine.operators import Horizon
+from cepheid.engine.operators.base import Horizon
 from cepheid.engine.order import sorted_by
 from cepheid.engine.run import Advisor, Counts
 from cepheid.engine.state import EngineState, Loaded

@@ -29,7 +29,7 @@ from cepheid.engine.state import Loaded
 from cepheid.engine.store import FORGET_AT, EventStore, evaluated
 from cepheid.engine.vector import evaluate
 from cepheid.kernels import load
-from cepheid.kernels.templates.merged import ADVANCED, COMPACTED
+from cepheid.kernels.templates.merged import ADVANCED, COMPACTED, Advance
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -210,49 +210,50 @@ class Machine:
         while True:
             room = len(self._heads)
             nodes, bound = np.empty(room, np.int64), np.empty((room, self._steps), np.int64)
-            kernel(
-                position,
-                time,
-                satisfied,
-                predicates,
-                self._cells.array,
-                self._known.array,
-                store.base,
-                first,
-                graph.parent,
-                graph.depth,
-                graph.links,
-                graph.probe,
-                graph.key,
-                graph.strict,
-                graph.reach,
-                graph.restless,
-                graph.rules.begins,
-                graph.edges.begins,
-                graph.edges.values,
-                graph.endings.begins,
-                graph.endings.values,
-                graph.enders.begins,
-                graph.enders.values,
-                graph.ender_links,
-                graph.ender_probe,
-                graph.link_sets.begins,
-                graph.link_sets.values,
-                graph.keys.begins,
-                graph.keys.values,
-                graph.probes.begins,
-                graph.probes.values,
-                self._pool,
-                self._heads,
-                self._active,
-                self._ender_heads,
-                self._entry_nodes,
-                self._entry_next,
-                self._entry_on,
-                nodes,
-                bound,
-                state,
+            arguments = Advance(
+                position=position,
+                time=time,
+                satisfied=satisfied,
+                predicates=predicates,
+                cells=self._cells.array,
+                known=self._known.array,
+                base=store.base,
+                first=first,
+                parent=graph.parent,
+                depth=graph.depth,
+                node_links=graph.links,
+                node_probe=graph.probe,
+                node_key=graph.key,
+                strict=graph.strict,
+                reach=graph.reach,
+                restless=graph.restless,
+                rules=graph.rules.begins,
+                edges=graph.edges.begins,
+                edge_nodes=graph.edges.values,
+                endings=graph.endings.begins,
+                ending_enders=graph.endings.values,
+                enders=graph.enders.begins,
+                ender_list=graph.enders.values,
+                ender_links=graph.ender_links,
+                ender_probe=graph.ender_probe,
+                link_sets=graph.link_sets.begins,
+                links=graph.link_sets.values,
+                keys=graph.keys.begins,
+                key_places=graph.keys.values,
+                probes=graph.probes.begins,
+                probe_columns=graph.probes.values,
+                pool=self._pool,
+                heads=self._heads,
+                active=self._active,
+                ender_heads=self._ender_heads,
+                entry_nodes=self._entry_nodes,
+                entry_next=self._entry_next,
+                entry_on=self._entry_on,
+                out_nodes=nodes,
+                out_rows=bound,
+                state=state,
             )
+            kernel(*arguments)
             event, _, _, self._count, count = state.tolist()
             ends.append((nodes[:count], bound[:count]))
             if event == len(position):

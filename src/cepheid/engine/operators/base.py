@@ -7,7 +7,7 @@ own buffer. The outer input drives a kernel's loop; the inner one is searched.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,7 @@ class Operator(ABC):
     """Base of the operators: the output buffer, its slots, the kernel for the NULLs seen so far."""
 
     node: Node
+    in_full = True  # it has no single input to wait for, so nobody asks it for less than all
 
     def __init__(
         self, context: Context, slots: dict[str, int], width: int, *inputs: Operator
@@ -98,6 +99,7 @@ class Operator(ABC):
         self.demand: Demand | None = None  # what its consumer asks for; all, if there is none
         self.renewal: Demand | None = None  # whenever this asks for something, it starts anew
         self.asked: Asked = NOTHING
+        self.needed: NDArray[np.bool_] | None = None  # rows of the store, if only some are
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
         self._compiled: dict[tuple[int, bool], Compiled] = {}
@@ -253,6 +255,41 @@ class Operator(ABC):
             self.out.expire(self.context.eat, self.out.n)
         else:
             self.out.drop(self.out.n)
+
+    # ── where matches are looked for from their starts ──
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether events may be needed although their window has passed."""
+        return False
+
+    @property
+    def begins_with_start(self) -> bool:
+        """Whether a match's first event is the one that it was found from."""
+        return False
+
+    def starts(self) -> Iterator[tuple[int, str, NDArray[np.int64]]]:
+        """The ways in which a match can start: for each its number, the variable and the rows (in
+        the store) that are alive."""
+        return iter(())
+
+    def free(self, entry: int, rows: NDArray[np.int64]) -> None:
+        """No match that starts with these rows counts any more."""
+        raise AssertionError("there are no starts to free")
+
+    def held(self) -> tuple[tuple[int, int], NDArray[np.bool_]] | None:
+        """How many events matches may still need, altogether and of one key, and which rows of the
+        store these are; None if the window alone tells."""
+        return None
+
+    def renumber(self, kept: NDArray[np.int64], base: int) -> bool:
+        """Only these rows are left in the store, and begin with this number. False if records know
+        the old numbers."""
+        return False
+
+    def settle(self) -> None:
+        """Nobody needs the groups of the records that have been taken."""
+        return
 
 
 class _RowFunction:

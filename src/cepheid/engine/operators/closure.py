@@ -125,6 +125,7 @@ class RunOperator(Grouping):
     """Runs of events alone: each event ends the run of those before it."""
 
     node: Run
+    in_full = True
 
     def __init__(self, context: Context, node: Run, element: Operator) -> None:
         super().__init__(context, element, element, node.element.variable)

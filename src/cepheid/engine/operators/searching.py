@@ -74,6 +74,7 @@ class Searching(Operator):
     inner: Operator
     inner_key: Key | None
     outer_key: Key | None
+    in_full = False
 
     def prepare(self) -> Any:
         """Bring the inner input's chain up to date; its heads."""

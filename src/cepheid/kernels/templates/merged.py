@@ -7,6 +7,11 @@ A kernel writes into arrays that it is given; where they are full, it returns ho
 called again with more room. Numba takes as long to compile the making of arrays as all the rest.
 """
 
+from __future__ import annotations
+
+from textwrap import fill
+from typing import Any, NamedTuple
+
 _MIXED = """
 @inner
 def mixed(seed, value):
@@ -104,6 +109,68 @@ def over(pool, i, here, now, reach, restless):
             or (restless[u(node)] and pool[u(i), POSITION] < here - 1))
 """
 
+
+class Advance(NamedTuple):
+    """What `ADVANCED` is called with, in order: the kernel's signature and its call come from here.
+
+    Of lists of various lengths, the first name is where each begins and the second, if there is
+    one, their values.
+    """
+
+    # The events at hand: where each row's predicates begin among all; its values.
+    position: Any
+    time: Any
+    satisfied: Any
+    predicates: Any
+    cells: Any
+    known: Any
+    base: int
+    first: int
+    # The nodes.
+    parent: Any
+    depth: Any
+    node_links: Any
+    node_probe: Any
+    node_key: Any
+    strict: Any
+    reach: Any
+    restless: Any
+    rules: Any
+    # The edges of each predicate, and the negations that it ends.
+    edges: Any
+    edge_nodes: Any
+    endings: Any
+    ending_enders: Any
+    enders: Any
+    ender_list: Any
+    ender_links: Any
+    ender_probe: Any
+    # What is compared with bound events, what instances are found by, what is asked for.
+    link_sets: Any
+    links: Any
+    keys: Any
+    key_places: Any
+    probes: Any
+    probe_columns: Any
+    # The instances.
+    pool: Any
+    heads: Any
+    active: Any
+    ender_heads: Any
+    entry_nodes: Any
+    entry_next: Any
+    entry_on: Any
+    # What comes out, and how far it is.
+    out_nodes: Any
+    out_rows: Any
+    state: Any
+
+
+def _signature(names: tuple[str, ...]) -> str:
+    head = "def kernel("
+    return fill(f"{head}{', '.join(names)}):", 100, subsequent_indent=" " * len(head))
+
+
 ADVANCED = (
     _MIXED
     + _INSTANCES
@@ -138,12 +205,9 @@ def asked(node, row, cells, known, begin, end, columns):
 
 
 @outer
-def kernel(position, time, satisfied, predicates, cells, known, base, first,
-           parent, depth, node_links, node_probe, node_key, strict, reach, restless,
-           rules, edges, edge_nodes, endings, ending_enders, enders, ender_list,
-           ender_links, ender_probe, link_sets, links, keys, key_places, probes, probe_columns,
-           pool, heads, active, ender_heads, entry_nodes, entry_next, entry_on,
-           out_nodes, out_rows, state):
+"""
+    + _signature(Advance._fields)
+    + """
     room = out_nodes.shape[0]
     mask = heads.shape[0] - 1
     s, skip, n, m = state[1], state[2], state[3], 0

@@ -1,0 +1,176 @@
+"""The operators of a plan, one for each distinct node, and who asks whom for records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, assert_never
+
+from cepheid import kernels
+from cepheid.algebra.expressions import Expr, variables
+from cepheid.engine.automaton.operator import AutomatonOperator
+from cepheid.engine.lowering import Inputs, Lowering
+from cepheid.engine.operators.base import Context, LeafOperator, Operator
+from cepheid.engine.operators.closure import KseqOperator, RunOperator
+from cepheid.engine.operators.demand import Demand
+from cepheid.engine.operators.joins import AcceptedLeaf, ConjOperator, SeqOperator
+from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
+from cepheid.engine.operators.searching import NO_HEADS, Passing, Searching, places
+from cepheid.engine.operators.stacks import StacksOperator
+from cepheid.kernels import Pieces
+from cepheid.plan.nodes import (
+    Automaton,
+    Conj,
+    Filter,
+    Kseq,
+    Leaf,
+    Neg,
+    Node,
+    Nseq,
+    Run,
+    Seq,
+    Stacks,
+)
+
+
+class FilterOperator(Passing):
+    """Records that satisfy the predicates; with none, a copy of the input."""
+
+    node: Filter
+
+    def __init__(self, context: Context, node: Filter, source: Operator) -> None:
+        super().__init__(context, source)
+        self.node = node
+
+    def searched(self) -> Iterable[Operator]:
+        return self.deferred()
+
+    def source(self, inputs: Inputs) -> str:
+        lower = Lowering(inputs, places(self.outer, inputs, "o_slots", "o", outer=False))
+        lower.require(self.node.predicates)
+        results = self.result_values(lower)
+        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, None, results)
+        pieces.demand = self.demand is not None
+        return kernels.filter_(pieces, self.outer.copied, isinstance(self.outer, LeafOperator))
+
+    def step(self) -> bool:
+        source = self.outer.out
+        return self.pass_on(source.visible, source.records, NO_HEADS) == 1
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Inside the left input of a SEQ, `node`, that passes predicates down: operators in here are
+    its own. `right` makes the records that the events are tested with."""
+
+    node: Seq
+    right: Operator
+
+    def passed(self, leaf: Leaf) -> tuple[Expr, ...]:
+        return tuple(p for p in self.node.passed if leaf.variable in variables(p))
+
+
+class Build(Protocol):
+    def __call__(
+        self, node: Node, widened: bool = False, scope: Scope | None = None
+    ) -> Operator: ...
+
+
+def build_operators(
+    context: Context, roots: Sequence[Node], leaves: Mapping[Leaf, LeafOperator]
+) -> tuple[list[Operator], list[Operator]]:
+    """One operator per distinct node, inputs first; and the operators of the roots."""
+    known: dict[tuple[Node, bool, Scope | None], Operator] = {
+        (node, False, None): leaf for node, leaf in leaves.items()
+    }
+
+    def build(node: Node, widened: bool = False, scope: Scope | None = None) -> Operator:
+        """A negated pattern whose gap is open on both sides can span two windows."""
+        if isinstance(node, Leaf) and not (scope and scope.passed(node)):
+            return known[node, False, None]
+        key = (node, widened, scope)
+        if key not in known:
+            below = partial(build, widened=widened, scope=scope)
+            operator = _operator(context, node, below, scope)
+            operator.window *= 2 if widened else 1
+            known[key] = operator
+        return known[key]
+
+    tops = [build(root) for root in roots]
+    operators = list(known.values())
+    inside: dict[Scope, list[Operator]] = {}
+    for (_, _, scope), operator in known.items():
+        if scope is not None:
+            inside.setdefault(scope, []).append(operator)
+    _connect(operators, tops, inside)
+    return operators, tops
+
+
+def _operator(context: Context, node: Node, build: Build, scope: Scope | None) -> Operator:
+    match node:
+        case Leaf():
+            assert scope is not None
+            leaf = build(node, scope=None)
+            return AcceptedLeaf(context, scope.node, scope.passed(node), leaf, scope.right)
+        case Seq():
+            # The right input comes first: it may have to say what is wanted of the left one.
+            right = build(node.right)
+            below = Scope(node, right) if node.passed and scope is None else scope
+            return SeqOperator(context, node, build(node.left, scope=below), right)
+        case Conj():
+            return ConjOperator(context, node, build(node.left), build(node.right))
+        case Nseq(before=True):
+            return NseqBefore(context, node, build(node.input), build(node.negated, scope=None))
+        case Nseq():
+            return NseqAfter(context, node, build(node.input), build(node.negated, scope=None))
+        case Neg(gap=gap):
+            widened = gap.open_before and gap.open_after
+            negated = build(node.negated, widened=widened, scope=None)
+            return NegOperator(context, node, build(node.input), negated)
+        case Kseq():
+            element = build(node.element, scope=None)
+            return KseqOperator(context, node, build(node.input), element)
+        case Run():
+            return RunOperator(context, node, build(node.element, scope=None))
+        case Filter():
+            return FilterOperator(context, node, build(node.input))
+        case Stacks():
+            classes = [build(leaf, scope=None) for leaf in node.classes]
+            return StacksOperator(context, node, *classes)
+        case Automaton():
+            classes = [build(leaf, scope=None) for leaf in node.leaves]
+            return AutomatonOperator(context, node, *classes)
+        case _:
+            assert_never(node)
+
+
+def _connect(
+    operators: Sequence[Operator], roots: Sequence[Operator], inside: Mapping[Scope, list[Operator]]
+) -> None:
+    """Let every SEQ that pulls ask its left input, and what that takes its records from.
+
+    An operator that several others read is not asked by any one of them; nor are CONJ, RUN, stacks
+    and automata, which have no single input to wait for. What is below such an operator is
+    evaluated in full.
+    """
+    readers = Counter(source for operator in operators for source in operator.inputs)
+    readers.update(roots)
+
+    def ask(operator: Operator, demand: Demand) -> None:
+        if readers[operator] > 1 or operator.in_full:
+            return
+        operator.demand = demand
+        assert isinstance(operator, Searching)
+        ask(operator.outer, demand)
+
+    for operator in operators:
+        if isinstance(operator, SeqOperator) and (operator.node.pull or operator.node.passed):
+            renewed = inside.get(Scope(operator.node, operator.outer), [])
+            demand = Demand(operator, operator.outer, operator.cursor, renewed)
+            for member in renewed:
+                member.renewal = demand
+                if isinstance(member, AcceptedLeaf) and member.demand is None:
+                    member.demand = demand
+            ask(operator.inner, demand)
