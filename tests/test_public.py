@@ -52,6 +52,7 @@ def test_exports() -> None:
         "StateLimitError",
         "Statistics",
         "Status",
+        "StreamError",
         "UnsupportedError",
         "Watch",
         "analyze",
@@ -59,6 +60,7 @@ def test_exports() -> None:
         "rejected",
         "status",
         "timeouts",
+        "wait",
     }
     assert all(getattr(cep, name).__doc__ for name in cep.__all__)
 

@@ -19,6 +19,7 @@ from cepheid.errors import (
     RuleSetError,
     StateError,
     StateLimitError,
+    StreamError,
     UnsupportedError,
 )
 from cepheid.spark.session import ensure_worker_python
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cepheid.query import Query, match, rejected
     from cepheid.rewrites import RULES
     from cepheid.rules import LiveRules, Rule, RuleSet, Watch
+    from cepheid.spark.streaming.outcome import wait
     from cepheid.spark.streaming.reports import Status, status
     from cepheid.statistics import Statistics
 
@@ -53,6 +55,7 @@ __all__ = [
     "StateLimitError",
     "Statistics",
     "Status",
+    "StreamError",
     "UnsupportedError",
     "Watch",
     "analyze",
@@ -60,6 +63,7 @@ __all__ = [
     "rejected",
     "status",
     "timeouts",
+    "wait",
 ]
 
 __version__ = "0.2.0"
@@ -82,6 +86,7 @@ _HOMES = {
     "analyze": "cepheid.analysis",
     "status": "cepheid.spark.streaming.reports",
     "timeouts": "cepheid.expiry",
+    "wait": "cepheid.spark.streaming.outcome",
 }
 
 

@@ -7,6 +7,7 @@
     ├── PlanError             a forced plan doesn't fit the query
     ├── StateLimitError       more events would have to be held than the caller allows
     ├── StateError            what a stream has saved can't be gone on with
+    ├── StreamError           a streaming query has failed; the message is Spark's sentence
     └── DataError             the data doesn't fit: a missing column, a wrong type, disorder
 
 Messages say what to do next. A `QueryError` prints the line and a caret (see
@@ -111,6 +112,10 @@ class StateLimitError(CepheidError):
 
 class StateError(CepheidError):
     """What a streaming query has saved is damaged, or was saved by another query."""
+
+
+class StreamError(CepheidError):
+    """A streaming query has failed, for a reason that Spark gives (see `cepheid.wait`)."""
 
 
 class DataError(CepheidError):

@@ -16,9 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cepheid.cli.arguments import Input
 from cepheid.cli.failure import message
+from cepheid.cli.stream_source import refuse_other_inputs
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
 from cepheid.cli.unreadable import Unreadable
+from cepheid.errors import DataError
 from cepheid.spark.streaming.reports import Status
 from tests.cli.running import run
 
@@ -124,6 +127,26 @@ def test_matches_of_another_run_are_not_added_to(
     (place / "out" / "_spark_metadata").mkdir(parents=True)
     assert run("run", "rise.cep", *COMMON, *PLACES) == 1
     assert "out has what another run found, with another checkpoint" in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_of_its_folders(place: Path) -> None:
+    state, known = place / "state", {"": {"path": str(place / "in")}}
+    refuse_other_inputs([Input(None, "in")], known, state)
+    refuse_other_inputs([Input(None, str(place / "other" / ".." / "in"))], known, state)
+    with pytest.raises(DataError, match=r"state was written with events from \S+/in, and now they"):
+        refuse_other_inputs([Input(None, "in2")], known, state)
+    with pytest.raises(DataError, match="now they come from s3a://bank/in: name the same --input"):
+        refuse_other_inputs([Input(None, "s3a://bank/in")], known, state)
+    with pytest.raises(DataError, match="start with another checkpoint and another output"):
+        refuse_other_inputs([Input("cards", "in")], known, state)
+    before_version_0_2 = {"": {"format": "parquet"}}
+    refuse_other_inputs([Input(None, "in2")], before_version_0_2, state)
+
+
+def test_a_run_that_leaves_all_or_files_aside_is_not_complete() -> None:
+    assert Totals().complete and Totals(events=5, late=2, rejected=2).complete
+    assert not Totals(events=5, late=3, rejected=2).complete
+    assert not Totals(events=5, files=1).complete
 
 
 # ── on Spark ─────────────────────────────────────────────────────────────────

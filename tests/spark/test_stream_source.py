@@ -95,6 +95,7 @@ def test_the_columns_are_those_of_the_first_start(spark: SparkSession, tmp_path:
     write_json(folder)
     (first,) = open_folders(spark, [source], None, {}, kept)
     assert first.schema["ts"].dataType.simpleString() == "string"  # "soon" is no time
+    assert json.loads(kept.read_text())[""]["path"] == str(folder)
     (folder / "1.jsonl").unlink()
     assert open_folders(spark, [source], None, {}, kept) == (first,)
     (given,) = open_folders(spark, [source], None, COLUMNS, kept)

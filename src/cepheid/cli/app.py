@@ -32,7 +32,8 @@ app.add_typer(generate.app, name="generate")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line. Ends the process: 0 done, 1 the run failed, 2 used wrongly."""
+    """Run the command line. Ends the process: 0 done, 1 the run failed, 2 used wrongly,
+    3 a stream is done, but what came in was set aside (see `failure.SET_ASIDE`)."""
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     warnings.showwarning = _show
     with exit_cleanly():
@@ -82,6 +83,7 @@ def _options(
         cepheid analyze examples/shoplifting.cep
             --input rfid.parquet --time ts --type type --out stats.json
 
-    Exit codes: 0 done, 1 the run failed, 2 the query or an option is wrong.
+    Exit codes: 0 done, 1 the run failed, 2 the query or an option is wrong, 3 a
+    stream is done, but files couldn't be read or no event could be matched.
     CEPHEID_DEBUG=1 in the environment shows the traceback of an error.
     """

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cepheid.errors import CepheidError, PlanError, QueryError, RuleSetError, UnsupportedError
-
-_OURS = re.compile(r"^cepheid\.errors\.\w+: (.+)$", re.MULTILINE)
-"""An error of ours that was raised on a worker, in what Spark makes of it."""
+from cepheid.errors import (
+    CepheidError,
+    PlanError,
+    QueryError,
+    RuleSetError,
+    StreamError,
+    UnsupportedError,
+)
+from cepheid.spark.streaming.outcome import failure
 
 FAILED = 1
 USED_WRONGLY = 2
+SET_ASIDE = 3
+"""A stream is done, but files couldn't be read, or none of its events could be matched."""
+
+_WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the whole of it)"
 
 
 @contextmanager
@@ -46,10 +54,11 @@ def message(error: Exception) -> str:
             return f"error: {error}"
         case OSError(strerror=str(reason), filename=str(name)):
             return f"error: {name}: {reason}"
-        case _ if own := _OURS.search(str(error)):
-            return f"error: {own[1]}"
+        case _ if not isinstance(own := failure(error), StreamError):
+            return f"error: {own}"  # raised on a worker
+        case _ if type(error).__module__.startswith(("pyspark.", "py4j.")):
+            return f"error: {own}\n{_WHOLE}"
         case _:
-            # Spark's messages carry the JVM's stack; their first line says what happened.
             lines = str(error).strip().splitlines()
             first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-            return f"error: {first}\n(CEPHEID_DEBUG=1 in the environment shows the whole of it)"
+            return f"error: {first}\n{_WHOLE}"

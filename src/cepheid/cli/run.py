@@ -206,8 +206,9 @@ def run(
         policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
         limited = None if state_limit is None else Limit(total=state_limit, policy=policy)
         options = replace(options, buckets=buckets, limit=limited)
-        typer.echo(run_stream(query, sources, options, endless, master or "local[*]"))
-        return
+        text, code = run_stream(query, sources, options, endless, master or "local[*]")
+        typer.echo(text)
+        raise typer.Exit(code)
     wanted = read_queries(queries, options.params)
     on_spark = engine is EngineName.SPARK or (engine is None and master is not None)
     if master is not None and not on_spark:

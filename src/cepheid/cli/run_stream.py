@@ -25,6 +25,7 @@ from pyspark.sql import types as t
 
 import cepheid as cep
 from cepheid.cli.arguments import Input
+from cepheid.cli.failure import SET_ASIDE
 from cepheid.cli.queries import WatchedRules
 from cepheid.cli.stream_rules import running_rules
 from cepheid.cli.stream_source import (
@@ -95,9 +96,9 @@ def run_stream(
     options: Options,
     target: StreamTarget,
     master: str,
-) -> str:
+) -> tuple[str, int]:
     """Run until the files are done, if that was asked for, or else until it is told to stop; tell
-    what was done."""
+    what was done, and the exit code. A stop that was asked for is a success."""
     _refuse_places(sources, target)
     _refuse_other(query, target)
     with errors_to(target.checkpoint / "spark.log"):
@@ -110,7 +111,8 @@ def run_stream(
         finally:
             with ends_with(stopped):
                 spark.stop()
-    return _summary(totals, target, stopped.is_set())
+    done = stopped.is_set() or totals.complete
+    return _summary(totals, target, stopped.is_set()), 0 if done else SET_ASIDE
 
 
 def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:

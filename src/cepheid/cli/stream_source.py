@@ -54,6 +54,8 @@ def open_folders(
     """The folders with their columns: those given, or else those of the first start, kept in a
     file, or else those of the files."""
     known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    if known:
+        refuse_other_inputs(sources, known, kept.parent)
     folders = []
     for source in sources:
         name = source.name or ""
@@ -67,9 +69,39 @@ def open_folders(
             schema = _columns(spark, replace(source, chosen=found))
         folders.append(Folder(name, source.path, found, schema))
     kept.parent.mkdir(parents=True, exist_ok=True)
-    written = {f.name: {"format": f.format.value, "schema": f.schema.jsonValue()} for f in folders}
+    written = {
+        f.name: {
+            "path": _whole_path(f.path),
+            "format": f.format.value,
+            "schema": f.schema.jsonValue(),
+        }
+        for f in folders
+    }
     kept.write_text(json.dumps(written, indent=1))
     return tuple(folders)
+
+
+def refuse_other_inputs(
+    sources: Sequence[Input], known: Mapping[str, Mapping[str, Any]], checkpoint: Path
+) -> None:
+    """Other inputs than those of the first start: Spark would take their files for new ones, and
+    go on in the middle of events that have nothing to do with them."""
+    before = {name: one.get("path") for name, one in known.items()}
+    now = {source.name or "": _whole_path(source.path) for source in sources}
+    for name in before.keys() | now.keys():
+        # Before version 0.2, paths weren't kept.
+        was, is_ = before.get(name, "no folder"), now.get(name, "no folder")
+        if was is not None and was != is_:
+            stream = f" for `{name}`" if name else ""
+            raise DataError(
+                f"the checkpoint {checkpoint} was written with events from {was}{stream}, and now "
+                f"they come from {is_}: name the same --input, or start with another checkpoint "
+                "and another output"
+            )
+
+
+def _whole_path(path: str) -> str:
+    return str(Path(path).resolve()) if is_local(path) else path
 
 
 def _parsed(spark: SparkSession, text: str) -> t.StructType:

@@ -55,6 +55,11 @@ class Totals:
         if done.events and done.seconds:
             self.rate, self.seconds = done.events / done.seconds, done.seconds
 
+    @property
+    def complete(self) -> bool:
+        """Whether all files could be read, and some of the events matched, if there were any."""
+        return not self.files and (not self.events or self.late + self.rejected < self.events)
+
     def counts(self) -> str:
         """The figures that only grow."""
         parts = [many(self.events, "event"), many(self.matches, "match", "es")]

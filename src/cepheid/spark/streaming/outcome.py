@@ -1,0 +1,70 @@
+"""How a streaming query ends: what made it fail, as an error of Cepheid's with one sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cepheid import errors
+from cepheid.errors import CepheidError, StreamError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_OURS = re.compile(
+    r"^cepheid\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\Z)", re.MULTILINE | re.DOTALL
+)
+"""An error of ours that was raised on a worker, in what Spark makes of it."""
+
+_AROUND = (
+    re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: "),
+    re.compile(
+        r"^(?:Job aborted due to stage failure: )?Task \d+ in stage .*? \(TID.*?\)(?: \(.*?\))?: "
+    ),
+    re.compile(r"^An error occurred while calling \S+\s+: "),
+    re.compile(r"^(?:[a-z]\w*\.)+\w+(?:Exception|Error): "),
+    re.compile(r" SQLSTATE: \w+$"),
+)
+"""What Spark writes around the sentence that says what happened, from the outside in."""
+
+
+def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
+    """Wait until a streaming query ends, or for so many seconds; tell whether it has ended.
+
+    This is the query's `awaitTermination`, but what made the query fail is raised as an error of
+    Cepheid's: the one that was raised on a worker, such as a `StateError`, or else a `StreamError`
+    with Spark's sentence. What Spark raised, stacks included, is its `__context__`.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        ended = query.awaitTermination() if seconds is None else query.awaitTermination(seconds)
+    except StreamingQueryException as error:
+        raise failure(error) from None
+    return True if ended is None else bool(ended)
+
+
+def failure(error: BaseException) -> CepheidError:
+    """The error of ours that is in an exception of Spark's; else a `StreamError` with its sentence.
+
+    >>> failure(RuntimeError("Traceback\\ncepheid.errors.StateError: it is damaged\\n\\n\\tat x"))
+    StateError('it is damaged')
+    """
+    text = str(error).strip()
+    if own := _OURS.findall(text):
+        name, sentence = own[-1]
+        kind: type[CepheidError] = getattr(errors, name, StreamError)
+        # Some errors carry more than a sentence, which can't be made again.
+        return kind(sentence) if "__init__" not in vars(kind) else StreamError(sentence)
+    return StreamError(spark_sentence(text) or type(error).__name__)
+
+
+def spark_sentence(text: str) -> str:
+    """What Spark says has happened, without the query's ids, tasks, classes and stacks.
+
+    >>> spark_sentence("org.apache.spark.SparkException: [X] no such file. SQLSTATE: KD001")
+    '[X] no such file.'
+    """
+    for around in _AROUND:
+        text = around.sub("", text.strip().split("\n\tat ")[0])
+    return " ".join(text.splitlines()[0].split()) if text.strip() else ""
