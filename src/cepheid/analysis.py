@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid import local
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.sampling import targets
 from cepheid.errors import DataError
+from cepheid.inprocess.frames import EventTable, Source, to_arrow
+from cepheid.inprocess.merge import merge, streams_of
 from cepheid.options import Options
 from cepheid.planner import analyzed
 from cepheid.query import Query, is_spark, options_of
@@ -53,19 +54,20 @@ def analyze(
 
 
 def _events(query: Query, data: Any, options: Options) -> tuple[BoundQuery, pa.Table]:
+    """The query bound to the data, and what it reads of them."""
     if not isinstance(data, Mapping):
-        table = _table(data)
-        return query.bind(table.schema, options), table
-    streams = {name: _table(part) for name, part in data.items()}
+        source = _whole(to_arrow(data))
+        bound = query.bind(source.schema, options)
+        return bound, source.read(bound.required)
+    streams = {name: _whole(part) for name, part in streams_of(data).items()}
     schemas = {name: part.schema for name, part in streams.items()}
     bound = query.bind(schemas, options)
     merged, _ = bind_streams(schemas, options)
     named = {n: part for n, part in streams.items() if n in (bound.schema.streams or ())}
-    return bound, local.merge(named, merged)
+    return bound, _whole(merge(named, merged, options)).read(bound.required)
 
 
-def _table(data: Any) -> pa.Table:
-    source = local.to_arrow(data)
-    if not isinstance(source, pa.Table):
-        raise DataError("analyze() needs a table or a frame: an iterator could be read only once")
-    return source
+def _whole(source: Source) -> EventTable:
+    if isinstance(source, EventTable):
+        return source
+    raise DataError("analyze() needs a table or a frame: an iterator could be read only once")

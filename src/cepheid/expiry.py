@@ -16,7 +16,6 @@ from typing import Any, TypeVar, assert_never
 
 import pyarrow as pa
 
-from cepheid import local
 from cepheid.algebra import patterns
 from cepheid.algebra.expressions import (
     Aggregate,
@@ -38,6 +37,8 @@ from cepheid.algebra.text import pattern_text
 from cepheid.algebra.types import Type
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError, UnsupportedError
+from cepheid.inprocess.frames import as_table, like, may_be_endless, to_arrow
+from cepheid.inprocess.merge import streams_of
 from cepheid.language import ast
 from cepheid.options import Options
 from cepheid.query import Query, is_spark, options_of
@@ -86,20 +87,19 @@ def timeouts(data: Data, query: str | Query, options: Options | None = None, **n
     for place, name in enumerate((STEP, STEPS)):
         table = table.set_column(place, name, table[name].cast(pa.int32()))
     table = table.sort_by(MATCH_END)
-    found: Data = local.like(data, table.schema, iter(table.to_batches()))
+    found: Data = like(data, table.schema, iter(table.to_batches()))
     return found
 
 
 def _readable_often(data: Any) -> Any:
     """The data as tables, since every length is a query of its own."""
-    streams = data if isinstance(data, Mapping) else {"": data}
-    sources = {name: local.to_arrow(part) for name, part in streams.items()}
-    if local.may_be_endless(sources):
+    sources = streams_of(data) if isinstance(data, Mapping) else {"": to_arrow(data)}
+    if may_be_endless(sources):
         raise DataError(
             "timeouts() reads the events several times, which an iterator gives only once: pass a "
             "table, a frame, or a list of record batches"
         )
-    tables = {name: local.as_table(source) for name, source in sources.items()}
+    tables = {name: as_table(source) for name, source in sources.items()}
     return tables if isinstance(data, Mapping) else tables[""]
 
 

@@ -15,6 +15,9 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
+from cepheid.inprocess.frames import Batches, as_table, like, may_be_endless, to_arrow
+from cepheid.inprocess.frames import Source as Events
+from cepheid.inprocess.merge import merge, streams_of
 from cepheid.language import ast, parse_source, render
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options
@@ -79,7 +82,7 @@ class Query:
         prepared, source = self._prepared(data, chosen)
         prepared.warn()
         matched, batches = local.run(prepared, source, chosen)
-        found: Data = local.like(data, matched, batches)
+        found: Data = like(data, matched, batches)
         return found
 
     def explain(
@@ -148,21 +151,22 @@ class Query:
         """Refuse to run on data that may never end, if ever more of it might have to be held."""
         require_bounds(bound, options.limit, self.syntax.pattern.span, self.source)
 
-    def _prepared(self, data: Any, options: Options) -> tuple[Prepared, local.Source]:
+    def _prepared(self, data: Any, options: Options) -> tuple[Prepared, Events]:
         """The query, ready for in-process data, and that data as Arrow."""
         if not isinstance(data, Mapping):
-            source = local.to_arrow(data)
+            source = to_arrow(data)
             bound = self.bind(source.schema, options)
-            if local.may_be_endless(source):
+            if may_be_endless(source):
                 self.require_bounds(bound, options)
             return prepare(bound, options), source
-        streams = {name: local.to_arrow(part) for name, part in data.items()}
+        streams = streams_of(data)
         schemas = {name: part.schema for name, part in streams.items()}
         merged, _ = bind_streams(schemas, options)
         bound = self.bind(schemas, options)
-        if local.may_be_endless(streams):
+        chosen = {n: part for n, part in streams.items() if n in (bound.schema.streams or ())}
+        if may_be_endless(chosen):
             self.require_bounds(bound, options)
-        return prepare(bound, options), local.merge(streams, merged)
+        return prepare(bound, options), merge(chosen, merged, options)
 
 
 @overload
@@ -226,14 +230,14 @@ def rejected(data: Data, time: str, start: str | None = None) -> Data:
 
         on_spark: Data = rejected_on_spark(data, time, start)
         return on_spark
-    source = local.to_arrow(data)
-    if not isinstance(source, pa.Table):
+    source = to_arrow(data)
+    if isinstance(source, Batches):
         raise DataError("rejected() needs a table or a frame: an iterator could be read only once")
     for name, part in ((time, "time"), (start, "start")):
-        if name is not None and name not in source.column_names:
+        if name is not None and name not in source.schema.names:
             raise DataError(f"there is no column `{name}` ({part}=)")
-    dead = local.rejected(source, time, start)
-    letters: Data = local.like(data, dead.schema, iter(dead.to_batches()))
+    dead = local.rejected(as_table(source), time, start)
+    letters: Data = like(data, dead.schema, iter(dead.to_batches()))
     return letters
 
 

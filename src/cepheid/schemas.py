@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from cepheid.algebra.kinds import (
+    attribute_type,
+    check_readable,
+    is_unreadable,
+    readable,
+    reasons,
+    unreadable,
+)
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN, Schema, Type
 from cepheid.errors import DataError
 from cepheid.language import ast
@@ -25,39 +33,19 @@ _UNITS = {
 
 
 _MOMENTS = (Type.INTEGER, Type.TIMESTAMP, Type.DATE)
-
-
-def attribute_type(type_: pa.DataType) -> Type:
-    """What predicates see of an Arrow type."""
-    is_ = pa.types
-    if is_.is_dictionary(type_):
-        return attribute_type(type_.value_type)
-    if is_.is_boolean(type_):
-        return Type.BOOLEAN
-    if is_.is_integer(type_):
-        return Type.INTEGER
-    if is_.is_floating(type_):
-        return Type.FLOAT
-    if is_.is_decimal(type_):
-        return Type.DECIMAL
-    if is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_):
-        return Type.STRING
-    if is_.is_binary(type_) or is_.is_large_binary(type_) or is_.is_fixed_size_binary(type_):
-        return Type.BINARY
-    if is_.is_date(type_):
-        return Type.DATE
-    if is_.is_timestamp(type_):
-        return Type.TIMESTAMP
-    if is_.is_duration(type_):
-        return Type.DURATION
-    return Type.OTHER
+_NAMES = (Type.STRING, Type.BINARY, Type.INTEGER, Type.BOOLEAN, Type.DATE)
+_TO_MOMENTS = {
+    Type.STRING: ": parse it before, with `to_datetime` (pandas, polars) or `to_timestamp` (Spark)",
+    Type.FLOAT: ": cast it to an integer, and say with `unit` what one is",
+    Type.DECIMAL: ": cast it to an integer, and say with `unit` what one is",
+    Type.DURATION: ": add it to the date that it counts from",
+}
 
 
 def bind_schema(columns: pa.Schema, options: Options) -> Schema:
     """The schema of one stream; what the options name must be there and fit."""
+    columns = readable(columns)
     _check(columns, options)
-    if options.type is not None:
-        _require(columns, options.type, "type")
     return _schema(columns, options, None)
 
 
@@ -68,6 +56,7 @@ def bind_streams(streams: Mapping[str, pa.Schema], options: Options) -> tuple[pa
     if not streams:
         raise DataError("there are no streams: pass at least one, {'name': data}")
     merged_fields: dict[str, pa.Field] = {}
+    streams = {name: readable(columns) for name, columns in streams.items()}
     for name, columns in streams.items():
         try:
             _check(columns, options)
@@ -96,6 +85,7 @@ def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schem
     """The schema of streams of events and of matches merged. When an event starts and ends is in
     columns of their own, since it is called otherwise in each stream."""
     merged: dict[str, pa.Field] = {}
+    inputs = {name: replace(own, columns=readable(own.columns)) for name, own in inputs.items()}
     for name, own in inputs.items():
         roles = {TIME_COLUMN: own.time, START_COLUMN: own.start or own.time}
         times = [own.columns.field(column).with_name(role) for role, column in roles.items()]
@@ -113,20 +103,42 @@ def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schem
         streams=named,
         others=others[0] if others else None,
         unit=None if options.unit is None else _UNITS[options.unit],
+        unreadable=reasons(columns),
     )
     return columns, schema
 
 
 def _unify(one: pa.Field, other: pa.Field, stream: str) -> pa.Field:
+    """A column that several streams have: of the type that holds the values of all. Streams that
+    have no such type disagree about it, so that it can't be read."""
+    if is_unreadable(one) or is_unreadable(other):
+        return one if is_unreadable(one) else other
+    zoned = _zoned(one.type, other.type)
+    if zoned is not None:
+        return one.with_type(zoned)
     try:
         return pa.unify_schemas(
             [pa.schema([one]), pa.schema([other])], promote_options="permissive"
         ).field(0)
     except (pa.ArrowTypeError, pa.ArrowInvalid):
-        raise DataError(
-            f"`{one.name}` is {one.type} in one stream and {other.type} in `{stream}`; "
+        why = (
+            f"is {one.type} in one stream and {other.type} in `{stream}`; "
             "give them one type or different names"
-        ) from None
+        )
+        if pa.types.is_timestamp(one.type) and pa.types.is_timestamp(other.type):
+            naive = f"`{stream}`" if other.type.tz is None else "another stream"
+            why += f": without a time zone nobody knows which moments those of {naive} are"
+        return unreadable(one.name, why)
+
+
+def _zoned(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type of moments in two time zones."""
+    if not (pa.types.is_timestamp(one) and pa.types.is_timestamp(other)):
+        return None
+    if one.tz is None or other.tz is None or one.tz == other.tz:
+        return None
+    finer = max(one.unit, other.unit, key=("s", "ms", "us", "ns").index)
+    return pa.timestamp(finer, "UTC")
 
 
 def _schema(
@@ -140,40 +152,51 @@ def _schema(
         start=options.start,
         streams=streams,
         unit=None if options.unit is None else _UNITS[options.unit],
+        unreadable=reasons(columns),
     )
 
 
 def _check(columns: pa.Schema, options: Options) -> None:
-    reserved = [n for n in columns.names if n.startswith("__")]
-    if reserved:
-        raise DataError(f"column `{reserved[0]}`: names that begin with `__` are reserved")
-    duplicate = [n for n in columns.names if columns.names.count(n) > 1]
-    if duplicate:
-        raise DataError(f"there are several columns called `{duplicate[0]}`")
-    _require(columns, options.time, "time")
-    kind = attribute_type(columns.field(options.time).type)
+    """The columns that options name are there, can be read, and fit their parts."""
+    time = _part(columns, options.time, "time")
+    kind = attribute_type(time.type)
     if kind not in _MOMENTS:
         raise DataError(
-            f"the time column `{options.time}` is {columns.field(options.time).type}; "
-            "it must be a timestamp, a date or an integer"
+            f"the time column `{options.time}` is {time.type}; it must be a timestamp, a date or "
+            f"an integer{_TO_MOMENTS.get(kind, '')}"
         )
+    if options.type is not None:
+        type_ = _part(columns, options.type, "type").type
+        if attribute_type(type_) not in _NAMES:
+            raise DataError(
+                f"the type column `{options.type}` is {type_}; it must be a string, an integer, a "
+                "boolean or a date: cast it to a string"
+            )
     if options.tie is not None:
-        _require(columns, options.tie, "tie")
+        type_ = _part(columns, options.tie, "tie").type
+        if attribute_type(type_) in (Type.OTHER, Type.NULL):
+            raise DataError(
+                f"the tie column `{options.tie}` is {type_}, which has no order; it must be a "
+                "number, a string or a time"
+            )
     if options.start is not None:
-        _require(columns, options.start, "start")
-        other = attribute_type(columns.field(options.start).type)
+        start = _part(columns, options.start, "start").type
+        other = attribute_type(start)
         if other not in _MOMENTS or (other is Type.INTEGER) != (kind is Type.INTEGER):
             raise DataError(
-                f"the start column `{options.start}` is {columns.field(options.start).type}, but "
-                f"the time column `{options.time}` is {columns.field(options.time).type}"
+                f"the start column `{options.start}` is {start}, but the time column "
+                f"`{options.time}` is {time.type}"
             )
 
 
-def _require(columns: pa.Schema, name: str, part: str) -> None:
+def _part(columns: pa.Schema, name: str, part: str) -> pa.Field:
+    """The column that an option names."""
     if name not in columns.names:
         close = nearest(name, columns.names)
         hint = f"did you mean `{close}`?" if close else f"there are {', '.join(columns.names)}"
         raise DataError(f"there is no column `{name}` ({part}=); {hint}")
+    check_readable(reasons(columns), [name])
+    return columns.field(name)
 
 
 def assumed(query: ast.Query, options: Options) -> pa.Schema:

@@ -21,6 +21,8 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.scope import leaves, listed, place_of
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
+from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless
+from cepheid.inprocess.merge import merge_inputs, streams_of
 from cepheid.language import ast
 from cepheid.options import Options
 from cepheid.planner import prepare
@@ -188,19 +190,19 @@ def _streams(data: Any) -> dict[str, Any]:
     streams = dict(data) if isinstance(data, Mapping) else {EVENTS: data}
     if is_spark(data):
         return streams
-    sources = {name: local.to_arrow(part) for name, part in streams.items()}
-    if local.may_be_endless(sources):
+    sources = streams_of(streams)
+    if may_be_endless(sources):
         raise DataError(
             "several queries read the same events, which an iterator gives only once: pass a "
             "table, a frame, or a list of record batches"
         )
-    return {name: local.as_table(source) for name, source in sources.items()}
+    return {name: as_table(source) for name, source in sources.items()}
 
 
 def _like(data: Any, matches: Any) -> Any:
     if is_spark(data):
         return matches
-    return local.like(data, matches.schema, iter(matches.to_batches()))
+    return like(data, matches.schema, iter(matches.to_batches()))
 
 
 def _match(step: Step, streams: Mapping[str, Any], options: Options) -> Any:
@@ -216,8 +218,8 @@ def _match(step: Step, streams: Mapping[str, Any], options: Options) -> Any:
     inputs, merged, bound = _bound(step, schemas, options)
     prepared = prepare(bound, options)
     prepared.warn()
-    table = local.merge_inputs(streams, inputs, merged)
-    schema, batches = local.run(prepared, table, options)
+    table = merge_inputs(streams, inputs, merged)
+    schema, batches = local.run(prepared, EventTable.of(table), options)
     return pa.Table.from_batches(batches, schema)
 
 

@@ -183,7 +183,7 @@ def test_integer_time_has_a_unit(tmp_path: Path) -> None:
     ("change", "code", "text"),
     [
         (("--time", "tss"), 1, "error: there is no column `tss` (time=); did you mean `ts`?\n"),
-        (("--time", "type"), 1, "the time column `type` must be ISO 8601"),
+        (("--time", "type", "--type", "id"), 1, "the time column `type` must be ISO 8601"),
         (("--input", "missing.csv"), 1, "error: missing.csv: No such file or folder\n"),
         (("--plan", "(a c)"), 2, "error: the plan '(a c)' names `c`"),
         (("--negation", "down"), 2, "'down' is not one of 'auto', 'push', 'top'"),

@@ -12,6 +12,7 @@ from cepheid.algebra.conjuncts import Classifier, check_until, true_where_absent
 from cepheid.algebra.expressions import TRUE, Expr, conjuncts
 from cepheid.algebra.findings import Findings
 from cepheid.algebra.keys import Place, equality, find_key, implied
+from cepheid.algebra.kinds import check_readable
 from cepheid.algebra.lowering import Lowering
 from cepheid.algebra.outputs import outputs, required
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart
@@ -31,7 +32,8 @@ def bind(
     params: Mapping[str, object] | None = None,
     source: Source | None = None,
 ) -> BoundQuery:
-    """What the query means over events of this schema; `QueryError` with all that is wrong."""
+    """What the query means over events of this schema; `QueryError` with all that is wrong with
+    it, `DataError` if it reads a column that can't be read."""
     findings = Findings(source or Source(""))
     streams = schema.streams or {}
     schema = restrict(schema, query, findings)
@@ -55,6 +57,8 @@ def bind(
     binder.check_after_match()
     returned = outputs(query, replace(lowering, clause=Clause.RETURN))
     findings.check()
+    read = required(schema, bound, where, having, key, returned)
+    check_readable(schema.unreadable, read)
     return BoundQuery(
         pattern=bound,
         variables=scope.variables,
@@ -64,7 +68,7 @@ def bind(
         window=window,
         key=key,
         outputs=returned,
-        required=required(schema, bound, where, having, key, returned),
+        required=read,
         after_match=query.after_match,
         into=query.into,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
@@ -50,6 +50,7 @@ class Schema:
     columns of events of every other type, if one of the streams has types of its own. `unit` says
     what one tick of an integer time column is; without it only `units` can be a window over
     integers. `start` is set if events have a duration: `time` is then the column of their ends.
+    `unreadable` says why columns that are there can't be read.
     """
 
     columns: Mapping[str, Type]
@@ -60,6 +61,7 @@ class Schema:
     unit: Unit | None = None
     start: str | None = None
     others: frozenset[str] | None = None
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[str, ...]:

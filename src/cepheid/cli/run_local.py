@@ -18,10 +18,11 @@ from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.files.formats import output_format
 from cepheid.files.output import write_batches
+from cepheid.inprocess.frames import EventTable, as_table
+from cepheid.inprocess.merge import merged
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.query import Query
-from cepheid.schemas import bind_streams
 
 
 def run_here(query: Query, sources: tuple[Input, ...], options: Options, target: Target) -> Result:
@@ -37,12 +38,12 @@ def run_here(query: Query, sources: tuple[Input, ...], options: Options, target:
         name: file.read([n for n in file.schema.names if n in prepared.plan.required])
         for name, file in files.items()
     }
-    table = local.merge(tables, _merged(tables, options)) if named else tables[""]
+    table = as_table(merged(tables, options))
     with bar() as progress, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
         task = progress.add_task("matching", total=table.num_rows, unit="events")
         schema, batches = local.run(
-            prepared, table, options, lambda rows: progress.advance(task, rows)
+            prepared, EventTable.of(table), options, lambda rows: progress.advance(task, rows)
         )
         refuse_nested(schema, target)
         kept = Kept(target.limit)
@@ -78,10 +79,6 @@ class Kept:
                 self.rows += batch.slice(0, missing).to_pylist()
             self.matches += batch.num_rows
             yield batch
-
-
-def _merged(tables: dict[str, pa.Table], options: Options) -> pa.Schema:
-    return bind_streams({name: table.schema for name, table in tables.items()}, options)[0]
 
 
 def write_rejected(files: dict[str, EventFile], path: Path) -> None:

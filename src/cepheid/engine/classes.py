@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Call
+from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.query import Variable
 from cepheid.algebra.types import Type
 from cepheid.engine.vector import evaluate
@@ -137,7 +138,11 @@ def _type_codes(
 
 
 def _places(values: pa.Array, names: list[str]) -> NDArray[np.integer]:
-    text = values if pa.types.is_string(values.type) else values.cast(pa.string())
-    found = pc.index_in(text, value_set=pa.array(names, pa.string()))
+    if attribute_type(values.type) is Type.BINARY:  # it need not be text
+        values, wanted = values.cast(pa.large_binary()), pa.array(names).cast(pa.large_binary())
+    else:
+        values = values if pa.types.is_string(values.type) else values.cast(pa.string())
+        wanted = pa.array(names, pa.string())
+    found = pc.index_in(values, value_set=wanted)
     places: NDArray[np.integer] = pc.fill_null(found, len(names)).to_numpy(zero_copy_only=False)
     return places

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock, Window
 from cepheid.algebra.types import Schema
-from cepheid.engine.columns import decoded, microseconds
+from cepheid.engine.columns import beyond, decoded, microseconds
+from cepheid.engine.vector import seen
 from cepheid.errors import DataError
 
 CLOCK_COLUMN = "__ordinal"
@@ -92,6 +93,7 @@ class Ticker:
         self._time = schema.time
         self._tie = schema.tie
         self._start = schema.start
+        self._kinds = schema.columns
         self._events = window is not None and window.clock is Clock.EVENTS
         names = [set(part.values()) for part in key]
         keyed = self._events and all(len(n) == 1 for n in names)
@@ -133,7 +135,10 @@ class Ticker:
 
     def read(self, batch: pa.RecordBatch, rows: Ints) -> Ticks:
         """The ticks of these rows of the batch. Only a clock of events looks at the others."""
-        everything = times(batch.column(self._time))
+        try:
+            everything = times(batch.column(self._time))
+        except pa.ArrowInvalid as error:
+            raise beyond(self._time, error) from None
         if self._events:
             return self._number(batch, everything).of(rows)
         if everything[0] < self._reached or (everything[1:] < everything[:-1]).any():
@@ -164,7 +169,8 @@ class Ticker:
         before = self._before(batch)
         new_section = np.zeros(len(time), np.bool_)
         for name in self._sections:
-            new_section |= _differs(batch.column(name), before.column(name))
+            key = (seen(name, part.column(name), self._kinds[name]) for part in (batch, before))
+            new_section |= _differs(*key)
         previous = times(before.column(self._time))
         self._check_order(time, previous, new_section)
         changed = new_section | (time != previous)
@@ -239,6 +245,8 @@ class Ticker:
 
 def _differs(column: pa.Array, before: pa.Array) -> NDArray[np.bool_]:
     """Where two columns differ; NULL is like NULL, and NaN like NaN."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.bool_)
     column, before = decoded(column), decoded(before)
     unequal = pc.fill_null(pc.not_equal(column, before), False)
     if pa.types.is_floating(column.type):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call, Expr, bare_variables, transform, variables
 from cepheid.algebra.types import Type
+from cepheid.errors import DataError
 
 NATIVE = frozenset(
     {"and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "neg"}
@@ -197,6 +198,14 @@ def kernel_values(
     return values.to_numpy(zero_copy_only=False), valid
 
 
+def beyond(name: str, error: Exception) -> DataError:
+    """What to say of a column whose values don't fit into 64 bits as predicates see them."""
+    return DataError(
+        f"column `{name}` has values that don't fit into 64 bits, so it can't be compared: cast it "
+        f"to a decimal or a string ({str(error).splitlines()[0]})"
+    )
+
+
 def microseconds(array: pa.Array) -> pa.Array:
     """A timestamp (or date) array as microseconds since the epoch; integers are that already."""
     if pa.types.is_integer(array.type):
@@ -216,9 +225,13 @@ def days(array: pa.Array) -> pa.Array:
 
 
 def ticks(array: pa.Array) -> pa.Array:
-    """A duration array as microseconds."""
+    """A duration array as microseconds; of a time of day, those since midnight."""
     if pa.types.is_integer(array.type):
         return array.cast(pa.int64())
+    if pa.types.is_time(array.type):
+        return array.cast(pa.time64("us"), safe=False).cast(pa.int64())
+    if array.type.unit == "ns":
+        return pc.divide(array.cast(pa.int64()), 1000)
     return array.cast(pa.duration("us")).cast(pa.int64())
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.query import Clock
+from cepheid.algebra.types import Type
 from cepheid.engine.columns import decoded
+from cepheid.engine.vector import seen
 from cepheid.plan.nodes import Plan
 
 
@@ -23,17 +26,22 @@ def key_by_key(plan: Plan) -> bool:
 def in_order(plan: Plan, table: pa.Table) -> pa.Table:
     """The table in the order of the stream; simultaneous events stay in input order."""
     keys = [next(iter(part.values())) for part in plan.key] if key_by_key(plan) else []
-    return sorted_by(table, [*keys, *plan.schema.order])
+    # Equal keys come together: those that predicates take as equal.
+    kinds = {name: plan.schema.columns[name] for name in keys}
+    return sorted_by(table, [*keys, *plan.schema.order], kinds)
 
 
-def sorted_by(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The table in the order of these columns, and else of the input."""
+def sorted_by(
+    table: pa.Table, names: Sequence[str], kinds: Mapping[str, Type] = MappingProxyType({})
+) -> pa.Table:
+    """The table in the order of these columns, and else of the input; of those that have a kind,
+    in the order of the values that predicates see."""
     if not _sorted(table, names):
         # NULL comes first, as in Spark; the last key keeps simultaneous events in input order.
         columns = {}
         for n in names:
             columns[f"{n} is there"] = pc.is_valid(table[n])
-            columns[n] = decoded(table[n])
+            columns[n] = seen(n, table[n], kinds[n]) if n in kinds else decoded(table[n])
         columns[""] = pa.array(np.arange(table.num_rows))
         order = pc.sort_indices(pa.table(columns), sort_keys=[(n, "ascending") for n in columns])
         table = table.take(order)

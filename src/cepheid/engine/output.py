@@ -413,6 +413,8 @@ class View:
 
     def _extreme(self, function: str, offsets: Ints, values: pa.Array) -> pa.Array:
         """min or max; pyarrow passes NaN over, but it is above every number, as in Spark."""
+        if pa.types.is_duration(values.type):  # pyarrow has no such aggregate
+            return self._extreme(function, offsets, values.cast(pa.int64())).cast(values.type)
         best = self._reduce(function, offsets, values)
         if function == "min" or not pa.types.is_floating(values.type):
             return best

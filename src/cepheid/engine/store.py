@@ -24,6 +24,7 @@ from cepheid.engine.columns import (
     Hash,
     Interner,
     Stored,
+    beyond,
     decoded,
     hashes,
     kernel_values,
@@ -87,12 +88,7 @@ class EventStore:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of a batch that are read: what is returned, and what kernels need."""
-        needed = {
-            node.name
-            for column in self._columns
-            for node in walk(column.expression)
-            if isinstance(node, Attribute)
-        }
+        needed = {name for column in self._columns for name in _names(column)}
         return tuple(sorted(needed.union(self.returned)))
 
     def expire(self, eat: int) -> None:
@@ -151,7 +147,10 @@ class EventStore:
         self._show()
 
     def _append(self, column: Column, batch: pa.RecordBatch) -> None:
-        values, valid = kernel_values(evaluated(column, batch), column.type, self.interner)
+        try:
+            values, valid = kernel_values(evaluated(column, batch), column.type, self.interner)
+        except pa.ArrowInvalid as error:
+            raise beyond(", ".join(_names(column)), error) from None
         held = self._values.get(column)
         if valid is not None and column not in self.nullable:
             self.nullable |= {column}
@@ -224,6 +223,11 @@ class EventStore:
     def _known(self, column: Column, begin: int) -> Valid | None:
         valid = self.valid[column]
         return None if valid is None else valid[begin:]
+
+
+def _names(column: Column) -> list[str]:
+    """The columns of a batch that a kernel column is made of."""
+    return [node.name for node in walk(column.expression) if isinstance(node, Attribute)]
 
 
 def evaluated(column: Column, batch: pa.RecordBatch) -> pa.Array:

@@ -29,7 +29,7 @@ from cepheid.algebra.expressions import (
     Whole,
 )
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import days, microseconds, ticks
+from cepheid.engine.columns import beyond, days, microseconds, ticks
 
 Read = Callable[[Attribute], pa.Array]
 Special = Callable[[Expr], pa.Array]
@@ -58,6 +58,14 @@ def evaluate(expr: Expr, read: Read, length: int, special: Special | None = None
     return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
 
+def seen(name: str, array: pa.Array, type_: Type) -> pa.Array:
+    """A column as predicates see it; `DataError`, if some of its values have no such form."""
+    try:
+        return logical(array, type_)
+    except pa.ArrowInvalid as error:
+        raise beyond(name, error) from None
+
+
 def logical(array: pa.Array, type_: Type) -> pa.Array:
     """An Arrow array as predicates see it."""
     if pa.types.is_dictionary(array.type):
@@ -82,7 +90,7 @@ def _evaluate(expr: Expr, read: Read, special: Special | None) -> Any:
                 return pa.scalar(None)
             return pa.scalar(expr.value, ARROW[expr.type])
         case Attribute():
-            return logical(read(expr), expr.type)
+            return seen(expr.name, read(expr), expr.type)
         case Call():
             return _call(expr, [_evaluate(a, read, special) for a in expr.arguments])
         case Previous() | Aggregate() | Every() | Some() | TimeSpan() | MatchDuration() | Whole():

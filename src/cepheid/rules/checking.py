@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cepheid import local
 from cepheid.algebra import bind
+from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.types import Schema, Type
 from cepheid.errors import DataError, QueryError
+from cepheid.inprocess.frames import Batches, to_arrow
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.walking import walk
@@ -33,7 +34,7 @@ from cepheid.rules.findings import Finding
 from cepheid.rules.lifting import Lifted, lifted
 from cepheid.rules.naming import resubscriptions
 from cepheid.rules.template import Template
-from cepheid.schemas import assumed, attribute_type, bind_schema, bind_streams
+from cepheid.schemas import assumed, bind_schema, bind_streams
 
 _NO_MOMENT = "?"
 
@@ -227,7 +228,7 @@ def columns_of(data: Any) -> Columns:
         return arrow_schema(data.schema)
     if isinstance(getattr(data, "schema", None), pa.Schema):
         return data.schema
-    found = local.to_arrow(data)
-    if isinstance(found, local.Batches):
+    found = to_arrow(data)
+    if isinstance(found, Batches):
         raise DataError("an iterator can be read only once: pass the schema of its batches")
     return found.schema

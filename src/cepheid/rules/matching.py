@@ -18,6 +18,8 @@ from cepheid.engine.merged.parted import found_by_each
 from cepheid.engine.order import sorted_by
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
+from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless, to_arrow
+from cepheid.inprocess.merge import merged, slices, streams_of
 from cepheid.options import Options
 from cepheid.rules.checking import columns_of
 from cepheid.rules.compiling import Compiled, compile_rules, naming
@@ -25,7 +27,6 @@ from cepheid.rules.dividing import Placed, passes_of
 from cepheid.rules.placing import Ground
 from cepheid.rules.streaming import match_stream
 from cepheid.rules.template import Template
-from cepheid.schemas import bind_streams
 
 if TYPE_CHECKING:
     from cepheid.spark.rules import Frame
@@ -34,21 +35,21 @@ if TYPE_CHECKING:
 def match_local(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
     """The matches of all rules, in the order of their ends, as the same kind of data."""
     named = isinstance(data, Mapping)
-    sources = {n: local.to_arrow(d) for n, d in (data if named else {"": data}).items()}
-    if local.may_be_endless(sources):
+    sources = streams_of(data) if named else {"": to_arrow(data)}
+    if may_be_endless(sources):
         raise DataError(
             "rules read the same events several times, which an iterator gives only once: pass a "
             "table, a frame, or a list of record batches"
         )
-    tables = {name: local.as_table(source) for name, source in sources.items()}
+    tables = {name: as_table(source) for name, source in sources.items()}
     schemas = {name: table.schema for name, table in tables.items()}
     compiled = compile_rules(templates, schemas if named else schemas[""], options)
-    table = tables[""] if not named else local.merge(tables, bind_streams(schemas, options)[0])
+    table = as_table(merged(tables, options))
     schema = found_schema(compiled.rules, _plain(table.schema.field(options.time).type))
     _warn_of_rejected(table, options)
     found = pa.Table.from_batches(run(compiled, table, schema, options), schema)
     order = np.argsort(times(found[MATCH_END].combine_chunks()), kind="stable")
-    return local.like(data, schema, iter(found.take(pa.array(order)).to_batches()))
+    return like(data, schema, iter(found.take(pa.array(order)).to_batches()))
 
 
 def _warn_of_rejected(table: pa.Table, options: Options) -> None:
@@ -73,10 +74,10 @@ def run(
         warnings.filterwarnings("ignore", message=".*have no time")  # said once, for all rules
         for group in compiled.groups:
             rows = sorted_by(table.select(group.required), group.query.schema.order)
-            yield from matches(group, compiled.rules, schema, local.slices(rows), options.jit)
+            yield from matches(group, compiled.rules, schema, slices(rows), options.jit)
         for one in compiled.runs:
             with naming(compiled.rules[RULE][one.members[0].rules[0]]):
-                _, batches = local.run(one.prepared, table, options)
+                _, batches = local.run(one.prepared, EventTable.of(table), options)
             for batch in batches:
                 yield found_by_each(compiled.rules, one.findings, batch, schema)
 

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
 
-from cepheid import local
+from cepheid.algebra.kinds import check_readable, reasons
 from cepheid.engine.merged.found import RULE
 from cepheid.errors import DataError
+from cepheid.inprocess.frames import as_table, to_arrow
 from cepheid.query import is_spark
 
 TABLES = (".csv", ".parquet")
@@ -34,8 +35,9 @@ def rows_of(data: Any) -> pa.Table:
         return pa.table(dict(data))
     if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
         return pa.Table.from_pylist(data)
-    found = data.toArrow() if is_spark(data) else local.to_arrow(data)
-    return found if isinstance(found, pa.Table) else pa.Table.from_batches(found, found.schema)
+    source = to_arrow(data.toArrow() if is_spark(data) else data)
+    check_readable(reasons(source.schema), source.schema.names)
+    return as_table(source)
 
 
 def read_rows(path: Path) -> pa.Table:

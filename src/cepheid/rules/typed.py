@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid import local
 from cepheid.algebra.findings import did_you_mean
 from cepheid.engine.merged.found import MATCH, RULE
 from cepheid.engine.merged.typed import typed
 from cepheid.engine.output import MATCH_END, MATCH_START, output_schema
 from cepheid.errors import DataError
+from cepheid.inprocess.frames import as_table, like, to_arrow
 from cepheid.options import Options
 from cepheid.query import Query, is_spark
 from cepheid.rules.checking import columns_of
@@ -31,10 +31,10 @@ def typed_frame(rule: str, query: Query, found: Any, data: Any, options: Options
 
         _require(found.columns)
         return typed_of(found, rule, schema)
-    table = local.as_table(local.to_arrow(found))
+    table = as_table(to_arrow(found))
     _require(table.column_names)
     own = table.select(_NEEDED).filter(pc.equal(table[RULE], rule))
-    return local.like(found, schema, (typed(batch, schema) for batch in own.to_batches()))
+    return like(found, schema, (typed(batch, schema) for batch in own.to_batches()))
 
 
 def _merged(columns: Any, options: Options) -> pa.Schema:

@@ -1,0 +1,327 @@
+"""Data in this process as Arrow, whatever library holds them, and matches as that library's.
+
+Only the columns that a query reads are converted. A column that can't be is in the schema all the
+same, and says why (see `cepheid.algebra.kinds`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from cepheid.algebra.kinds import is_unreadable, plain_column, plain_field, readable, unreadable
+from cepheid.errors import DataError
+
+_NO_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
+"""What pyarrow raises if it has no array for the values."""
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """Events that are there as a whole, and can be read again: their columns, and a function that
+    gives some of them."""
+
+    schema: pa.Schema
+    load: Callable[[Sequence[str]], pa.Table]
+
+    @staticmethod
+    def of(table: pa.Table) -> EventTable:
+        """A table whose columns are plain, and may have reserved names."""
+        return EventTable(table.schema, table.select)
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """These columns, plain."""
+        loaded = self.load([n for n in names if not is_unreadable(self.schema.field(n))])
+        columns: dict[str, Any] = {
+            name: _plain(name, column)
+            for name, column in zip(loaded.column_names, loaded.columns, strict=True)
+        }
+        fields = [self.schema.field(n) for n in names]
+        arrays = [columns[f.name] if f.name in columns else _nulls(loaded, f) for f in fields]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return plain_column(column)
+    except _NO_ARROW as error:
+        raise DataError(f"column `{name}` can't be read: {_first_line(error)}") from None
+
+
+def _nulls(table: pa.Table, field: pa.Field) -> pa.Array:
+    return pa.nulls(table.num_rows, field.type)
+
+
+class Batches:
+    """An iterator of record batches whose schema is known. `endless`: it may be, since nobody can
+    tell how many there are."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.endless = not isinstance(batches, Sized)
+        self._batches = iter(batches)
+        if isinstance(batches, pa.RecordBatchReader):
+            self._raw = batches.schema
+        else:
+            first = next(self._batches, None)
+            if first is None:
+                raise DataError(
+                    "the iterator of record batches is empty, so its columns are unknown"
+                )
+            self._raw = _batch(first).schema
+            self._batches = _chain(first, self._batches)
+        self.schema = readable(self._raw)
+
+    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns, plain, of batch after batch. An iterator gives them once."""
+        fields = [self.schema.field(n) for n in names]
+        for number, batch in enumerate(self._batches, 1):
+            arrays = [
+                pa.nulls(batch.num_rows, field.type)
+                if is_unreadable(field)
+                else _plain(field.name, self._column(_batch(batch), field.name, number))
+                for field in fields
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _column(self, batch: pa.RecordBatch, name: str, number: int) -> pa.Array:
+        """All batches must have the columns of the first."""
+        place = batch.schema.get_field_index(name)
+        if place < 0:
+            raise DataError(f"batch {number} has no column `{name}`, which the first batch has")
+        was, found = self._raw.field(name).type, batch.schema.field(place).type
+        if was != found:
+            raise DataError(
+                f"column `{name}` is {found} in batch {number}, but {was} in the first batch; "
+                "give all batches one schema"
+            )
+        return batch.column(place)
+
+
+def _batch(item: Any) -> pa.RecordBatch:
+    if isinstance(item, pa.RecordBatch):
+        return item
+    raise DataError(f"expected record batches, not {type(item).__name__}{_remedy(item)}")
+
+
+def _remedy(item: object) -> str:
+    """What to do with something that isn't a record batch."""
+    match item:
+        case pa.Table():
+            return ": pass `table.to_batches()` of each"
+        case Mapping():
+            return ": make a table of them, with `pyarrow.Table.from_pylist`"
+        case _:
+            return ""
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+Source: TypeAlias = EventTable | Batches
+
+
+def to_arrow(data: Any) -> Source:
+    """Any supported data in this process."""
+    if isinstance(data, EventTable | Batches):
+        return data
+    if isinstance(data, pa.Table):
+        return EventTable(readable(data.schema), data.select)
+    if isinstance(data, pa.RecordBatch):
+        return to_arrow(pa.Table.from_batches([data]))
+    if _is(data, "pandas", "DataFrame"):
+        return _of_pandas(data)
+    if _is(data, "polars", "DataFrame"):
+        return EventTable(_polars_schema(data), lambda names: data.select(names).to_arrow())
+    if _is(data, "polars", "LazyFrame"):
+        empty = data.collect_schema().to_frame()
+        return EventTable(
+            _polars_schema(empty), lambda names: data.select(names).collect().to_arrow()
+        )
+    if _is(data, "pyarrow.dataset", "Dataset"):
+        return EventTable(readable(data.schema), lambda names: data.to_table(columns=names))
+    if isinstance(data, pa.RecordBatchReader):
+        return Batches(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return to_arrow(_produced(data))
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | PurePath | Mapping):
+        return Batches(data)
+    raise DataError(f"can't read events from {type(data).__name__}{_suggestion(data)}")
+
+
+def _suggestion(data: object) -> str:
+    match data:
+        case str() | PurePath():
+            return ": open the file before, with `pyarrow.dataset.dataset(path)`"
+        case Mapping():
+            return ": make a table of it, with `pyarrow.table(data)`"
+        case _:
+            return (
+                ": pass a Spark, pandas or polars frame, a pyarrow Table, anything else that gives "
+                "Arrow data, an iterator of record batches, or a dict of those"
+            )
+
+
+def as_table(source: Source) -> pa.Table:
+    """All columns, and all rows: what can be read only once is read."""
+    if isinstance(source, EventTable):
+        return source.read(source.schema.names)
+    return pa.Table.from_batches(source.read(source.schema.names), source.schema)
+
+
+def may_be_endless(data: Any) -> bool:
+    """Whether there may always be more to read: of an iterator nobody knows."""
+    if isinstance(data, Mapping):
+        return any(may_be_endless(part) for part in data.values())
+    return isinstance(data, Batches) and data.endless
+
+
+# ── libraries ────────────────────────────────────────────────────────────────
+
+
+def _is(data: Any, module: str, name: str) -> bool:
+    """Whether data is of a class of a library that may not be installed."""
+    library = sys.modules.get(module)
+    return library is not None and isinstance(data, getattr(library, name))
+
+
+def _produced(data: Any) -> pa.Table:
+    """What an object of any library gives through Arrow's C interface."""
+    try:
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    except pa.ArrowException as error:
+        raise DataError(
+            f"can't read events from {type(data).__name__}: {_first_line(error)}"
+        ) from None
+
+
+def _of_pandas(data: Any) -> EventTable:
+    """Of a column of Python objects only the values tell the type, so it is converted at once."""
+    fields: list[pa.Field] = []
+    objects: dict[str, pa.Array] = {}
+    series = {str(name): data.iloc[:, place] for place, name in enumerate(data.columns)}
+    for name in map(str, data.columns):
+        column = series[name]
+        try:
+            if column.dtype == object:
+                objects[name] = pa.array(column, from_pandas=True)
+                type_ = objects[name].type
+            else:
+                type_ = pa.array(column.iloc[:0], from_pandas=True).type
+        except _NO_ARROW as error:
+            fields.append(unreadable(name, _why_not(column.dtype, error)))
+            continue
+        if str(column.dtype).startswith("period"):
+            why = f"is {column.dtype}; make timestamps of it, with `.dt.to_timestamp()`"
+            fields.append(unreadable(name, why))
+        elif column.dtype == object and pa.types.is_timestamp(type_) and _half_zoned(column):
+            why = "has timestamps with a time zone and others without; give one to all of them"
+            fields.append(unreadable(name, why))
+        else:
+            fields.append(pa.field(name, type_))
+
+    def load(names: Sequence[str]) -> pa.Table:
+        return pa.table(
+            {
+                n: objects[n] if n in objects else pa.array(series[n], from_pandas=True)
+                for n in names
+            }
+        )
+
+    return EventTable(readable(pa.schema(fields)), load)
+
+
+def _half_zoned(column: Any) -> bool:
+    return len({moment.tzinfo is None for moment in column.dropna()}) > 1
+
+
+def _why_not(dtype: object, error: Exception) -> str:
+    return (
+        f"is {dtype}, which can't be read ({_first_line(error).rstrip('.')}); cast it to one "
+        "type, as in `.astype(str)`"
+    )
+
+
+def _polars_schema(data: Any) -> pa.Schema:
+    import polars
+
+    fields: list[pa.Field] = []
+    for name, type_ in data.schema.items():
+        try:
+            if type_ == polars.Object:
+                raise TypeError("it holds Python objects")
+            found = data.get_column(name).head(0).to_arrow().type
+            fields.append(plain_field(pa.field(name, found)))
+        except _NO_ARROW as error:
+            why = f"is {type_}, which can't be read ({_first_line(error)}); cast it before"
+            fields.append(unreadable(name, why))
+    return readable(pa.schema(fields))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+# ── matches ──────────────────────────────────────────────────────────────────
+
+
+def like(data: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any:
+    """The matches as the same kind of data as the events."""
+    if isinstance(data, Mapping):
+        data = next(iter(data.values()))
+    if isinstance(data, pa.RecordBatchReader | Batches) or not _is_whole(data):
+        return pa.RecordBatchReader.from_batches(schema, batches)
+    table = pa.Table.from_batches(batches, schema)
+    if _is(data, "pandas", "DataFrame"):
+        return _pandas(table)
+    if _is(data, "polars", "DataFrame"):
+        return _polars(table)
+    if _is(data, "polars", "LazyFrame"):
+        return _polars(table).lazy()
+    return _as_produced(data, table)
+
+
+def _is_whole(data: Any) -> bool:
+    if isinstance(data, pa.RecordBatch | pa.Table | EventTable):
+        return True
+    return (
+        hasattr(data, "__arrow_c_stream__")
+        or _is(data, "pandas", "DataFrame")
+        or _is(data, "polars", "LazyFrame")
+        or _is(data, "pyarrow.dataset", "Dataset")
+    )
+
+
+def _pandas(table: pa.Table) -> Any:
+    import pandas
+
+    try:
+        return table.to_pandas()
+    except pa.ArrowNotImplementedError:  # NumPy has no arrays of some kinds
+        return table.to_pandas(types_mapper=pandas.ArrowDtype)
+
+
+def _polars(table: pa.Table) -> Any:
+    import polars
+
+    return polars.from_arrow(table)
+
+
+def _as_produced(data: Any, table: pa.Table) -> Any:
+    """As the kind that the library of the events makes of Arrow data; else the table."""
+    library = type(data).__module__.partition(".")[0]
+    match library:
+        case "duckdb" | "_duckdb":
+            return sys.modules["duckdb"].from_arrow(table)
+        case "ibis":
+            return sys.modules["ibis"].memtable(table)
+        case "nanoarrow":
+            return type(data)(table)
+        case _:
+            return table
