@@ -18,11 +18,11 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record, Verdict, provenance, short
 from benchmarks.rules.figures import Say, Size
 from benchmarks.rules.running import SEED
-from cepheid.engine.merged.found import found_schema
+from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compiling import Compiled, compile_rules
-from cepheid.rules.matching import run
+from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.run.batch import run
 from cepheid.workloads import fraud
 
 BEGINNINGS = {

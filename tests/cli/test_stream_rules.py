@@ -20,7 +20,7 @@ from cepheid.errors import RuleSetError
 from cepheid.query import Query
 from cepheid.rules import LiveRules, RuleSet
 from cepheid.rules.findings import Finding
-from cepheid.rules.watching import Change
+from cepheid.rules.live.watch import Change
 from tests.cli.test_stream import BUSY, COMMON, ON_ONE_CORE, PLACES, add_parquet, run
 
 RISE = "INTO rise PATTERN A a ; B b WHERE [id] AND b.x > a.x WITHIN 1 minute RETURN b.x AS x"

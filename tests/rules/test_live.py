@@ -11,7 +11,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.errors import DataError
-from cepheid.rules.watching import Change, Watch
+from cepheid.rules.live.watch import Change, Watch
 
 COLUMNS = pa.schema(
     {"ts": pa.int64(), "type": pa.string(), "id": pa.int64(), "amount": pa.float64()}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
-from cepheid.rules.reading import read
+from cepheid.rules.load.files import read
 
 PAIR = "INTO Pair PATTERN A a ; B b WITHIN 5"
 COLUMNS = pa.schema({"ts": pa.int64(), "type": pa.string(), "x": pa.int64()})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.rules.overlapping import overlapping
 from tests.rules.strategies import Set
-from tests.rules.test_joining import whatever_it_costs
+from tests.rules.test_shared_plan import whatever_it_costs
 from tests.streaming.simulation import Weather
 from tests.streaming.test_rules import WEATHER, check
 

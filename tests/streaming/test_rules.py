@@ -19,20 +19,20 @@ from hypothesis import strategies as st
 from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.types import Schema
-from cepheid.engine.merged.found import found_schema
+from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
-from cepheid.rules.buckets import StreamCompiler
-from cepheid.rules.compiling import compile_rules
-from cepheid.rules.passes import Needs, needs, passes
-from cepheid.rules.portable import encoded
+from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.run.passes import Needs, needs, passes
+from cepheid.rules.run.portable import encoded
+from cepheid.rules.run.worker import StreamCompiler
 from cepheid.streaming.rules import RuleBucket, RulesJob, Version, open_rules
 from tests.corpus.reader import table
 from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
-from tests.rules.test_matching import expected, rule_set
+from tests.rules.test_batch import expected, rule_set
 from tests.streaming.simulation import MemoryCells, Weather, same
 
 EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "60"))

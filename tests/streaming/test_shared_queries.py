@@ -9,8 +9,8 @@ from cepheid.algebra.types import Schema
 from cepheid.errors import UnsupportedError
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compiling import compile_rules
-from cepheid.rules.portable import encoded
+from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.run.portable import encoded
 from cepheid.streaming.rules import Version
 from tests.corpus.reader import table
 from tests.oracle.events import Event

@@ -15,6 +15,9 @@ from cepheid.algebra.types import Type
 
 Value = int | float | str | bytes | bool | None
 
+FLIPPED = {"<": ">", "<=": ">=", "=": "=", "<>": "<>", ">=": "<=", ">": "<"}
+"""The comparison with its sides exchanged."""
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:

@@ -17,7 +17,7 @@ from cepheid.files.formats import Format
 if TYPE_CHECKING:
     from cepheid.options import Options
     from cepheid.query import Query
-    from cepheid.rules.reading import Loaded
+    from cepheid.rules.load.files import Loaded
 
 
 def check(
@@ -55,7 +55,7 @@ def check(
     """
     from cepheid.cli.inputs import make_options
     from cepheid.cli.queries import alone
-    from cepheid.rules.reading import read
+    from cepheid.rules.load.files import read
 
     options = make_options(time, type, tie, unit, param)
     right = True
@@ -98,8 +98,8 @@ def _check_rules(
 ) -> bool:
     """Print what is wrong with the rules, and how many are right; whether all are."""
     from cepheid.cli.inputs import columns_for
-    from cepheid.rules.checking import check as check_templates
-    from cepheid.rules.checking import count_wrong
+    from cepheid.rules.load.check import check as check_templates
+    from cepheid.rules.load.check import count_wrong
 
     templates, columns = loaded.templates, None
     if input and templates:

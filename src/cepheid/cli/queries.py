@@ -13,7 +13,7 @@ from cepheid.language.diagnostics import Source
 from cepheid.language.splitting import split_queries
 from cepheid.query import Query
 from cepheid.rules import LiveRules, RuleSet
-from cepheid.rules.reading import Loaded, read
+from cepheid.rules.load.files import Loaded, read
 
 
 def read_query(path: Path) -> Query:

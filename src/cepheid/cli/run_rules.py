@@ -15,7 +15,7 @@ from cepheid.cli.inputs import EventFile
 from cepheid.cli.run_local import write_rejected
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
-from cepheid.engine.merged.found import RULE
+from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import RuleSetError
 from cepheid.files.output import write_batches
 from cepheid.language import ast

@@ -15,7 +15,7 @@ from cepheid.cli.progress import spark_tasks
 from cepheid.cli.run_rules import refuse_wrong
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
-from cepheid.engine.merged.found import RULE
+from cepheid.engine.attribution.json_rows import RULE
 from cepheid.files.formats import Format, output_format, spark_format
 from cepheid.options import Options
 from cepheid.query import Query

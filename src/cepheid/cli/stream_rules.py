@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cepheid.cli.queries import WatchedRules
 from cepheid.options import Options
 from cepheid.rules import LiveRules, Watch
-from cepheid.rules.watching import Change
+from cepheid.rules.live.watch import Change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from cepheid.algebra.expressions import Call, Constant, Expr, Value
+from cepheid.algebra.expressions import FLIPPED, Call, Constant, Expr, Value
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import Type
-from cepheid.rewrites.values import COMPARISONS, FLIPPED, compare, contains
+from cepheid.rewrites.values import COMPARISONS, compare, contains
 
 WHOLE = (Type.INTEGER, Type.DATE, Type.TIMESTAMP, Type.DURATION)
 """Types with nothing between a value and the next one."""

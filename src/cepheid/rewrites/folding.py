@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.expressions import (
+    FLIPPED,
     TRUE,
     Aggregate,
     Attribute,
@@ -39,7 +40,6 @@ from cepheid.rewrites.rule import Facts, Rule
 from cepheid.rewrites.values import (
     ARITHMETIC,
     COMPARISONS,
-    FLIPPED,
     OPPOSITE,
     compare,
     compute,

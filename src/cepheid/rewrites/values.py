@@ -20,9 +20,6 @@ COMPARISONS: dict[str, frozenset[int]] = {
 
 NAMES = {outcomes: name for name, outcomes in COMPARISONS.items()}
 
-FLIPPED = {"<": ">", "<=": ">=", "=": "=", "<>": "<>", ">=": "<=", ">": "<"}
-"""The comparison with its sides exchanged."""
-
 OPPOSITE = {"<": ">=", "<=": ">", "=": "<>", "<>": "=", ">=": "<", ">": "<="}
 """The comparison that is true where this one is false; unknown where this one is."""
 

@@ -16,14 +16,14 @@ from cepheid.errors import QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options
 from cepheid.query import Query, is_spark, options_of
-from cepheid.rules import reading
-from cepheid.rules.checking import check, columns_of
-from cepheid.rules.compiling import compile_rules
-from cepheid.rules.explaining import SetExplanation, explained
+from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.explain.explanation import SetExplanation, explained
 from cepheid.rules.findings import Finding, of_query
-from cepheid.rules.matching import match_local, match_spark, passes
-from cepheid.rules.naming import all_names, unknown
-from cepheid.rules.rows import rows_of
+from cepheid.rules.load import files as reading
+from cepheid.rules.load.check import check, columns_of
+from cepheid.rules.load.names import all_names, unknown
+from cepheid.rules.load.tables import rows_of
+from cepheid.rules.run.batch import match_local, match_spark, passes
 from cepheid.rules.template import Rule, Template
 
 _SHOWN = 4

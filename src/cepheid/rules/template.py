@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.findings import did_you_mean
-from cepheid.engine.merged.found import MATCH, RULE
+from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
@@ -49,7 +49,7 @@ class Rule:
         """What `match` returns, taken from what a set of rules has `found` with this one in it, so
         that nothing is run again. Of the data only the columns are looked at: a schema will do.
         """
-        from cepheid.rules.typed import typed_frame
+        from cepheid.rules.run.typed_frame import typed_frame
 
         chosen = options_of(options, named)
         given = {**chosen.params, **self.params}

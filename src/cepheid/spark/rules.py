@@ -22,10 +22,10 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
-from cepheid.engine.merged.found import MATCH, RULE
+from cepheid.engine.attribution.json_rows import MATCH, RULE
+from cepheid.engine.attribution.owners import Attribution, found_by_each
+from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.merged.group import Group, matches, necessary
-from cepheid.engine.merged.parted import Finding, found_by_each
-from cepheid.engine.merged.typed import typed
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.options import Options
@@ -167,14 +167,14 @@ def _chosen(names: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def as_found(
-    found: DataFrame, findings: Sequence[Finding], rules: pa.Table, schema: pa.Schema
+    found: DataFrame, attributions: Sequence[Attribution], rules: pa.Table, schema: pa.Schema
 ) -> DataFrame:
     """The matches of a query, or of several that are joined, as those of the rules that they stand
     for."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield found_by_each(rules, findings, batch, schema)
+            yield found_by_each(rules, attributions, batch, schema)
 
     return _mapped(found, run, schema)
 

@@ -12,17 +12,11 @@ import pytest
 
 from cepheid.algebra.expressions import Attribute, Varying
 from cepheid.algebra.values import constant
+from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.columns import Interner
-from cepheid.engine.merged.intervals import (
-    HIGHEST,
-    LOWEST,
-    Boxes,
-    Rows,
-    boxes,
-    disordered,
-    ordered,
-)
+from cepheid.engine.merged.intervals import Boxes, boxes
 from cepheid.engine.merged.paths import NoPath, path_of
+from cepheid.engine.ordered_codes import HIGHEST, LOWEST, disordered, ordered
 from cepheid.options import Options
 from cepheid.query import Query
 
@@ -41,7 +35,7 @@ def boxes_of(condition: str, interner: Interner | None = None, **parameters: lis
     query = Query(f"PATTERN a WHERE {condition}").bind(SCHEMA, Options("ts", params=given))
     length = len(next(iter(columns.values()))) if columns else 1
     conditions = path_of(query).steps[0].conditions
-    return boxes(conditions, Rows(length, columns), interner or Interner())
+    return boxes(conditions, RuleParameters(length, columns), interner or Interner())
 
 
 def bounds(found: Boxes, rule: int) -> list[dict[str, tuple[int, int]]]:

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.engine.merged import group as groups
-from cepheid.engine.merged.found import found_schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compiling import compile_rules
+from cepheid.rules.compile.compiler import compile_rules
 
 RULES = RuleSet.from_template(
     "rise",

@@ -16,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
+from cepheid.engine.attribution.json_rows import found_rows
 from cepheid.engine.clock import Ticker
 from cepheid.engine.columns import without_dictionary_nulls
 from cepheid.engine.limits import Floors
-from cepheid.engine.merged.found import found_rows
 from cepheid.engine.merged.group import Group
 from cepheid.engine.merged.machine import CHUNK, Found, Machine
 from cepheid.engine.operators.base import Horizon

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cepheid.engine.merged.dag import Numbers, Predicates, Ragged, Shape, Short, distinct
-from cepheid.engine.merged.intervals import HIGHEST, LOWEST
+from cepheid.engine.ordered_codes import HIGHEST, LOWEST
 from cepheid.kernels import load
 from cepheid.kernels.templates.merged import MIXED, SATISFIED
 

@@ -12,77 +12,37 @@ rules. `(:p IS NULL OR a.x = :p)` is no condition at all for the rules whose p i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import (
+    FLIPPED,
     Attribute,
     Call,
     Constant,
     Expr,
     Varying,
     conjuncts,
-    transform,
     walk,
 )
 from cepheid.algebra.types import Type
+from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.columns import Column, Interner, kernel_values
-from cepheid.engine.merged.paths import FLIPPED, NoPath
-from cepheid.engine.vector import evaluate
+from cepheid.engine.merged.paths import NoPath
+from cepheid.engine.ordered_codes import HIGHEST, LOWEST, ordered
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
-LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 MOST = 16
 """Alternatives that a rule's condition may have, on average."""
 
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-def ordered(values: NDArray[np.generic]) -> Ints:
-    """Integers in the order of the values: -0.0 is 0.0, and NaN is one value above all others."""
-    if values.dtype != np.float64:
-        return values.astype(np.int64)
-    floats = values.astype(np.float64) + 0.0
-    bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
-    return np.where(bits < 0, bits ^ HIGHEST, bits)
-
-
-def disordered(codes: Ints) -> NDArray[np.float64]:
-    """The doubles that these integers stand for."""
-    return np.where(codes < 0, codes ^ HIGHEST, codes).view(np.float64)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rules of a template: how many, and their parameters."""
-
-    length: int
-    parameters: Mapping[str, pa.Array]
-
-    def evaluate(self, expr: Expr) -> pa.Array:
-        """An expression over parameters alone, for every rule."""
-        return evaluate(as_read(expr), lambda a: self.parameters[a.name], self.length)
-
-    def of(self, rules: Ints) -> Rows:
-        """Those of the rules with these places."""
-        chosen = pa.array(rules)
-        values = {name: column.take(chosen) for name, column in self.parameters.items()}
-        return Rows(len(rules), values)
-
-
-def as_read(expr: Expr) -> Expr:
-    """The expression with parameters as attributes of nothing."""
-    return transform(
-        expr, lambda e: Attribute("", e.name, e.type) if isinstance(e, Varying) else None
-    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +72,7 @@ class Boxes:
     bound: Mask
 
 
-def boxes(conditions: Iterable[Expr], rows: Rows, interner: Interner) -> Boxes:
+def boxes(conditions: Iterable[Expr], rows: RuleParameters, interner: Interner) -> Boxes:
     """The events that satisfy all conditions; `NoPath` if that has too many alternatives."""
     reader = _Reader(rows, interner)
     clauses = [reader.alternatives(c) for condition in conditions for c in conjuncts(condition)]
@@ -184,7 +144,7 @@ def _cut(found: Boxes, part: slice, interval: Interval) -> Mask:
 class _Reader:
     """Conditions as alternatives. NOT goes down to the comparisons, where unknown stays unknown."""
 
-    def __init__(self, rows: Rows, interner: Interner) -> None:
+    def __init__(self, rows: RuleParameters, interner: Interner) -> None:
         self.rows = rows
         self.interner = interner
 

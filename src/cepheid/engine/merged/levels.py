@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from cepheid.engine.columns import Column
 from cepheid.engine.merged.dag import distinct
-from cepheid.engine.merged.intervals import HIGHEST, LOWEST, Boxes
+from cepheid.engine.merged.intervals import Boxes
+from cepheid.engine.ordered_codes import HIGHEST, LOWEST
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.expressions import (
+    FLIPPED,
     Attribute,
     Call,
     Constant,
@@ -26,8 +27,6 @@ from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column
 from cepheid.language.ast import SequenceOperator, Skip
-
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)

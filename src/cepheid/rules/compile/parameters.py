@@ -1,0 +1,74 @@
+"""The rows of a template: in what they have to be alike to be bound as one, and what varies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Varying
+from cepheid.algebra.values import constant
+from cepheid.engine.attribution.parameters import RuleParameters
+from cepheid.language import ast
+from cepheid.language.walking import parameters, walk
+from cepheid.rules.template import Template
+
+Ints: TypeAlias = NDArray[np.int64]
+
+
+def values_of(template: Template, rows: Ints) -> RuleParameters:
+    if template.rows is None:
+        return RuleParameters(len(rows), {})
+    own = template.rows.select(list(template.parameters)).take(pa.array(rows))
+    return RuleParameters(
+        len(rows), {name: own[name].combine_chunks() for name in own.column_names}
+    )
+
+
+def alike(
+    template: Template, rows: Ints, names: list[str]
+) -> Iterator[tuple[Ints, Mapping[str, object]]]:
+    """The rows that have the same values in these columns, and those."""
+    if template.rows is None or not names:
+        yield rows, {}
+        return
+    columns = (template.rows[name].take(pa.array(rows)).to_pylist() for name in names)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for row, values in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
+        groups.setdefault(values, []).append(row)
+    for values, own in groups.items():
+        yield np.array(own), dict(zip(names, values, strict=True))
+
+
+def shaping(template: Template) -> list[str]:
+    """The parameters that are amounts of time or of events, and lengths of time."""
+    if template.rows is None:
+        return []
+    amounts = (
+        part
+        for part in walk(template.query.syntax)
+        if isinstance(part, ast.Duration | ast.EventCount)
+    )
+    within = {name for amount in amounts for name in parameters(amount)}
+    return [
+        name
+        for name in template.parameters
+        if name in within or pa.types.is_duration(template.rows[name].type)
+    ]
+
+
+def varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dict[str, object]:
+    """All other parameters, each with a value that one of the rules has; NULL if none has any."""
+    found: dict[str, object] = {}
+    for name in template.parameters:
+        if template.rows is not None and name not in fixed:
+            values = template.rows[name].take(pa.array(rows)).drop_null()
+            example = constant(values[0].as_py()) if len(values) else None
+            if example is None:
+                found[name] = values[0].as_py() if len(values) else None
+            else:
+                found[name] = Varying(example.value, example.type, name)
+    return found

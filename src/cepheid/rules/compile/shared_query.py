@@ -1,0 +1,252 @@
+"""One query for many rules of a template: what all of them find, and more.
+
+A condition with a parameter is left out of the query, or made so wide that it holds whenever it
+holds for one of the rules; each rule then checks its own on the matches (`attribution.residual`).
+That is exact only if the condition is a plain filter on matches: if, left out, it changes nothing
+about the matches that satisfy it. It is one where it
+
+- stands in HAVING, which kills matches and looks for no others; or needs the complete match, as
+  `duration()` does;
+- or reads single events, and groups only as a whole, by aggregates. `;`, `&` and `=>` take every
+  such event, whatever else is asked of it, and a group follows from its neighbors and its own
+  filters; in modes other than the maximal one, every choice of a group is a match of its own. With
+  `->`, which takes the first event that satisfies everything, only what is read before any `->` has
+  chosen is free: each such beginning goes on for itself.
+
+It is none where it reads elements of a group one by one, a forbidden event, an optional one in
+WHERE or UNTIL, or variables of a branch that a match may not have taken; nor after `AFTER MATCH`
+with a SKIP, where a match that goes makes room for another. A window is a filter, too, unless a
+closure or a negation at an edge of the pattern reaches as far as the window does, or it counts
+events.
+
+Rules share a query if they agree in all parameters that are read anywhere else. What a rule asks
+and returns is computed from values of the match, so a parameter inside an aggregate,
+`sum(b.x * :rate)`, or in a test of every element, is one in which they have to agree as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from cepheid.algebra.expressions import (
+    Attribute,
+    Call,
+    Every,
+    Expr,
+    MatchDuration,
+    Previous,
+    Some,
+    TimeSpan,
+    Varying,
+    variables,
+    walk,
+)
+from cepheid.algebra.outputs import required
+from cepheid.algebra.patterns import (
+    Closure,
+    Conjunction,
+    Delay,
+    Disjunction,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+    positive,
+)
+from cepheid.algebra.patterns import walk as walk_pattern
+from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Output, Role
+from cepheid.algebra.structure import structure
+from cepheid.algebra.text import condition_text
+from cepheid.engine.attribution.parameters import RuleParameters, as_read
+from cepheid.engine.attribution.residual import OF_MATCH, Ints, Residual
+from cepheid.language import ast
+from cepheid.language.ast import SequenceOperator, Skip
+from cepheid.language.walking import parameters
+from cepheid.rewrites.conditions import classify, has_next
+from cepheid.rules.compile.hulls import parameters_of, wide
+
+# ── the law ──────────────────────────────────────────────────────────────────
+
+
+def agreed(query: BoundQuery) -> frozenset[str]:
+    """The parameters in which rules have to agree if one query is to serve them."""
+    found: set[str] = set()
+    for conjunct in query.where:
+        if not (_is_filter(conjunct, query) and _separable(conjunct.expression, query)):
+            found |= parameters_of(conjunct.expression)
+    for condition in query.having:
+        if not (_kills(condition, query) and _separable(condition, query)):
+            found |= parameters_of(condition)
+    for output in query.outputs:
+        if not _separable(output.expression, query):
+            found |= parameters_of(output.expression)
+    for part in walk_pattern(query.pattern):
+        if isinstance(part, Closure) and part.until is not None:
+            found |= parameters_of(part.until)
+    return frozenset(found)
+
+
+def window_is_filter(query: BoundQuery) -> bool:
+    """Whether a longer window finds the same matches, and longer ones."""
+    timed = query.window is not None and query.window.clock is Clock.TIME
+    return timed and not _skips(query) and not _open(query.pattern)
+
+
+def window_parameters(query: ast.Query) -> list[str]:
+    """The parameters that the window is made of, and that are read nowhere else."""
+    others = parameters(replace(query, within=None))
+    return [name for name in parameters(query.within) if name not in others]
+
+
+def _is_filter(conjunct: Conjunct, query: BoundQuery) -> bool:
+    if not _kills(conjunct.expression, query):
+        return False
+    match conjunct.role:
+        case Role.MATCH:
+            return True
+        case Role.CLASS | Role.EQUALITY | Role.MULTI | Role.CHECK:
+            kinds = {query.variables[v].kind for v in conjunct.variables}
+            whole = {Kind.GROUP} if conjunct.role is Role.CHECK else set()
+            if has_next(query.pattern):
+                whole = set()
+            free = _before_next(query.pattern)
+            return kinds <= {Kind.SINGLE, *whole} and free.issuperset(conjunct.variables)
+        case Role.FILTER | Role.RUNNING | Role.NEGATION:
+            return False
+
+
+def _kills(condition: Expr, query: BoundQuery) -> bool:
+    """Whether it is asked of every match, and nothing is made of those that it kills."""
+    branches = structure(query.pattern).branches
+    return not _skips(query) and not any(branches.get(v) for v in variables(condition))
+
+
+def _skips(query: BoundQuery) -> bool:
+    return query.after_match is not None and query.after_match.skip is not Skip.NONE
+
+
+def _before_next(pattern: Pattern) -> frozenset[str]:
+    """The variables that are bound before any `->` has chosen; of a pattern without, all."""
+    if not has_next(pattern):
+        return frozenset(positive(pattern))
+    found: set[str] = set()
+    if isinstance(pattern, Sequence):
+        for item, operator in zip(
+            pattern.items, (SequenceOperator.ANY, *pattern.operators), strict=True
+        ):
+            if operator is SequenceOperator.NEXT or has_next(item):
+                break
+            found.update(positive(item))
+    return frozenset(found)
+
+
+def _open(pattern: Pattern) -> bool:
+    """Whether something at an edge reaches as far as the window does."""
+    match pattern:
+        case Leaf():
+            return False
+        case Negation() | Closure():
+            return True
+        case Sequence(items):
+            return _open(items[0]) or _open(items[-1])
+        case Conjunction(items) | Disjunction(items):
+            return any(map(_open, items))
+        case Unless(item) | Delay(item):
+            return _open(item)
+
+
+def _separable(expr: Expr, query: BoundQuery) -> bool:
+    """Whether it is a function of parameters, and of values that the query can return."""
+    if not parameters_of(expr):
+        return all(_returnable(node, query) for node in walk(expr))
+    match expr:
+        case Varying():
+            return True
+        case Call():
+            return all(_separable(argument, query) for argument in expr.arguments)
+        case _:
+            return False
+
+
+def _returnable(node: Expr, query: BoundQuery) -> bool:
+    match node:
+        case Every() | Some() | Previous():
+            return False
+        case TimeSpan(names):
+            return all(query.variables[v].kind is Kind.SINGLE for v in names)
+        case _:
+            return True
+
+
+# ── the query and what is left ───────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A query for all rules, which returns the values that they need of a match; what each of them
+    asks of it; and the same in words."""
+
+    query: BoundQuery
+    residual: Residual
+    tested: tuple[str, ...]
+
+
+def widened(query: BoundQuery, rows: RuleParameters, windows: Ints) -> Widened:
+    """The rules agree in what `agreed` names; the query's window is the longest of theirs."""
+    varying = [c for c in query.where if parameters_of(c.expression)]
+    killing = [h for h in query.having if parameters_of(h)]
+    values = _Values()
+    conditions = [*(c.expression for c in varying), *killing]
+    tested = tuple(values.asked(condition) for condition in conditions)
+    outputs = tuple(Output(o.name, values.asked(o.expression)) for o in query.outputs)
+    where = tuple(c for old in query.where for c in _wide_where(old, query, rows))
+    having = tuple(h for old in query.having for h in wide(old, rows))
+    needed = values.outputs()
+    widest = replace(
+        query,
+        where=where,
+        having=having,
+        outputs=needed,
+        required=required(query.schema, query.pattern, where, having, query.key, needed),
+    )
+    texts = [condition_text(condition) for condition in conditions]
+    if (windows == windows[0]).all():
+        return Widened(widest, Residual(rows, tested, outputs), tuple(texts))
+    texts.append("the window")
+    return Widened(widest, Residual(rows, tested, outputs, windows), tuple(texts))
+
+
+class _Values:
+    """The values of a match that rules read, each once."""
+
+    def __init__(self) -> None:
+        self._names: dict[Expr, str] = {}
+
+    def outputs(self) -> tuple[Output, ...]:
+        return tuple(Output(name, expr) for expr, name in self._names.items())
+
+    def asked(self, expr: Expr) -> Expr:
+        """The expression over such values and parameters."""
+        if parameters_of(expr):
+            match expr:
+                case Call():
+                    return replace(expr, arguments=tuple(map(self.asked, expr.arguments)))
+                case _:
+                    return as_read(expr)
+        if not variables(expr) and not any(isinstance(e, MatchDuration) for e in walk(expr)):
+            return expr
+        name = self._names.setdefault(expr, f"value {len(self._names) + 1}")
+        return Attribute(OF_MATCH, name, expr.type)
+
+
+def _wide_where(old: Conjunct, query: BoundQuery, rows: RuleParameters) -> Iterator[Conjunct]:
+    """What is asked of the same events at the same point as the old one, or nothing."""
+    if not parameters_of(old.expression):
+        yield old
+        return
+    for expr in wide(old.expression, rows, old.role is Role.CLASS):
+        new = classify(expr, query)
+        if (new.role, new.variables) == (old.role, old.variables):
+            yield new

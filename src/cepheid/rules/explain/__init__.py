@@ -1,0 +1,1 @@
+"""What the rules of a set share, and what that saves."""

@@ -1,0 +1,151 @@
+"""Rules that change while a stream runs: a table of their versions, which the stream reads beside
+its events.
+
+The table is a folder of Parquet files, one for each version, which are only ever added: so Spark
+knows which batch a version belongs to, also when that batch is done again, and everyone can see
+which rules there were when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from cepheid.errors import DataError
+from cepheid.options import Options
+from cepheid.query import is_spark, options_of
+from cepheid.rules.ruleset import RuleSet
+from cepheid.rules.run.portable import decoded, encoded
+from cepheid.rules.run.stream import match_stream
+
+_SCHEMA = pa.schema(
+    {
+        "version": pa.string(),
+        "published": pa.timestamp("us", "UTC"),
+        "count": pa.int64(),
+        "rules": pa.binary(),
+    }
+)
+_SUFFIX = ".parquet"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A version of the rules: its name, when it was published, and how many rules it has."""
+
+    version: str
+    published: datetime
+    count: int
+
+
+@dataclass(frozen=True)
+class LiveRules:
+    """The versions of a set of rules, in a folder that the stream's cluster can read: a path, or a
+    URI such as `s3://...`.
+
+    What can't change while a stream runs follows from the first version: the columns that rules
+    carry to the output, and the keys that events are parted by. `keys` are those keys instead; None
+    among them is for rules without any.
+
+    >>> import tempfile
+    >>> live = LiveRules(tempfile.mkdtemp())
+    >>> live.publish(RuleSet.of({"pair": "PATTERN A ; B WITHIN 5"}))
+    '00000001'
+    >>> live.publish(RuleSet.of({"pair": "PATTERN A ; B WITHIN 9"}))
+    '00000002'
+    >>> live.rules()["pair"].query.text
+    'PATTERN A ; B WITHIN 9'
+    """
+
+    path: str
+    keys: tuple[str | None, ...] | None = None
+
+    def publish(self, rules: RuleSet) -> str | None:
+        """Make these the rules from the next batch on. The version's name; None if they are those
+        that are there already. One program at a time may publish."""
+        names = self._names()
+        if names and self._read(names[-1]) == rules:
+            return None
+        version = f"{int(names[-1]) + 1 if names else 1:08}"
+        row = {
+            "version": version,
+            "published": datetime.now(UTC),
+            "count": len(rules),
+            "rules": encoded(rules.templates),
+        }
+        system, folder = self._place()
+        system.create_dir(folder)
+        hidden, own = f"{folder}/.{version}", f"{folder}/{version}{_SUFFIX}"
+        pq.write_table(pa.Table.from_pylist([row], _SCHEMA), hidden, filesystem=system)
+        system.move(hidden, own)  # so that nobody reads half of it
+        return version
+
+    def rules(self, version: str | None = None) -> RuleSet:
+        """Those of a version; of the last one, if none is given."""
+        names = self._names()
+        if version is None and names:
+            return self._read(names[-1])
+        if version not in names:
+            raise DataError(f"{self.path} has no version {version}; publish one first")
+        return self._read(str(version))
+
+    def first(self) -> RuleSet | None:
+        """What the rules began with, if there are any."""
+        names = self._names()
+        return self._read(names[0]) if names else None
+
+    def versions(self) -> Iterator[Published]:
+        """All there have been."""
+        for name in self._names():
+            row = self._table(name, ["version", "published", "count"]).to_pylist()[0]
+            yield Published(**row)
+
+    def match(self, stream: Any, options: Options | None = None, **named: Any) -> Any:
+        """What the rules find in a streaming DataFrame, as `RuleSet.match` gives it, by the rules
+        that there are in each batch."""
+        first = self.first()
+        if first is None:
+            raise DataError(f"there are no rules in {self.path}: publish some first")
+        if not is_spark(stream) or not _is_streaming(stream):
+            raise DataError("rules that change need a stream; for other data, use rules().match")
+        frame = next(iter(stream.values())) if isinstance(stream, dict) else stream
+        reader = frame.sparkSession.readStream.schema("version string, rules binary")
+        return match_stream(
+            first.templates,
+            stream,
+            options_of(options, named),
+            reader.parquet(self.path),
+            self.keys,
+        )
+
+    def _names(self) -> list[str]:
+        """Of the versions, in order."""
+        system, folder = self._place()
+        found = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        names = (info.base_name for info in found if info.base_name.endswith(_SUFFIX))
+        return sorted(name.removesuffix(_SUFFIX) for name in names if not name.startswith("."))
+
+    def _read(self, name: str) -> RuleSet:
+        table = self._table(name, ["rules"])
+        return RuleSet(decoded(table["rules"][0].as_py()))
+
+    def _table(self, name: str, columns: list[str]) -> pa.Table:
+        system, folder = self._place()
+        return pq.read_table(f"{folder}/{name}{_SUFFIX}", columns=columns, filesystem=system)
+
+    def _place(self) -> tuple[Any, str]:
+        if "://" in self.path:
+            system, folder = fs.FileSystem.from_uri(self.path)
+            return system, folder
+        return fs.LocalFileSystem(), self.path
+
+
+def _is_streaming(data: Any) -> bool:
+    frames = data.values() if isinstance(data, dict) else [data]
+    return any(frame.isStreaming for frame in frames)

@@ -1,0 +1,188 @@
+"""Rules from files: queries, and tables of their parameters.
+
+All files are read and everything that is wrong with any of them is gathered, so that one look at
+the findings is enough to mend them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from cepheid.algebra.findings import did_you_mean
+from cepheid.engine.attribution.json_rows import RULE
+from cepheid.errors import DataError, QueryError
+from cepheid.language import quoted
+from cepheid.language.diagnostics import Source
+from cepheid.language.splitting import spans_a_line_with_into, split_at_lines, split_queries
+from cepheid.query import Query
+from cepheid.rules.findings import Finding, of_query
+from cepheid.rules.load.names import duplicates, first_of_each_name, resubscriptions
+from cepheid.rules.load.tables import TABLES, read_rows
+from cepheid.rules.template import Template, clashes, problems
+from cepheid.rules.written import Frame, written
+
+QUERIES = ".cep"
+NO_PARAMETERS: Mapping[str, object] = {}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What files hold: the templates that could be read, and all that is wrong."""
+
+    templates: tuple[Template, ...]
+    findings: tuple[Finding, ...]
+
+
+def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> Loaded:
+    """The rules of a folder, or of a file and the tables beside it that its queries need.
+
+    `params` are values of parameters for all rules; a table that has a column of that name has
+    its own.
+    """
+    place = Path(path)
+    if not place.exists():
+        return Loaded((), (Finding(str(path), "there is no such file or folder"),))
+    if place.is_dir():
+        files = sorted(_files(place))
+        tables = [file for file in files if file.suffix.lower() in TABLES]
+        files = [file for file in files if file.suffix.lower() == QUERIES]
+        if not files:
+            hint = f"queries are in files whose names end with {QUERIES}"
+            return Loaded((), (Finding(str(path), "there are no rules in this folder", hint),))
+    else:
+        files, tables = [place], []
+    findings: list[Finding] = []
+    read = [template for file in files for template in _templates(file, findings)]
+    named = first_of_each_name(read, findings)
+    if not place.is_dir():
+        tables = [t for template in named.values() for t in _beside(place, template, params)]
+    templates = _with_tables(named, tables, findings)
+    return gathered(with_params(templates, params), findings)
+
+
+def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) -> Loaded:
+    """The templates, and what is wrong with them by themselves and together."""
+    found = tuple(templates)
+    own = [finding for template in found for finding in problems(template)]
+    together = (*duplicates(found), *resubscriptions(found), *clashes(found))
+    return Loaded(found, (*findings, *own, *together))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Of the folder and those in it, but hidden ones. A table may be a folder."""
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir() and path.suffix.lower() not in TABLES:
+            yield from _files(path)
+        else:
+            yield path
+
+
+# ── queries ──────────────────────────────────────────────────────────────────
+
+
+def _templates(file: Path, findings: list[Finding]) -> list[Template]:
+    """A template for each query of a file that is one."""
+    try:
+        source = Source(file.read_text(encoding="utf-8-sig"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        findings.append(Finding(str(file), f"the file can't be read: {reason}"))
+        return []
+    pieces = split_queries(source)
+    read, wrong = parsed((file.stem, piece) for piece in pieces)
+    if wrong and any(spans_a_line_with_into(piece.text) for piece in pieces):
+        pieces = split_at_lines(source)
+        read, wrong = parsed((file.stem, piece) for piece in pieces)
+    findings.extend(wrong)
+    templates = []
+    for template in read:
+        if template.label is None and len(pieces) > 1:
+            message = f"line {template.query.line}: this query has no name"
+            hint = "a file has several queries if each begins with INTO and a name"
+            findings.append(Finding(str(file), message, hint))
+        else:
+            templates.append(replace(template, name=template.label or file.stem, origin=""))
+    return templates
+
+
+def parsed(texts: Iterable[tuple[str, Source]]) -> tuple[list[Template], list[Finding]]:
+    """A template for each text that is a query, by these names. Of those that only differ in their
+    label and in plain conditions, one is parsed; if that is no query, each of them is, since
+    findings have places."""
+    templates, findings = list[Template](), list[Finding]()
+    frames: dict[Frame, Frame] = {}
+    for name, source in texts:
+        apart = written(source.text)
+        frame = None if apart is None else frames.get(apart.frame)
+        at = {"line": source.line, "column": source.column}
+        try:
+            query = Query(source.text, source.name, **at, known=frame is not None)
+        except QueryError as error:
+            findings.extend(of_query(error))
+            continue
+        if apart is not None:
+            kept = frames.setdefault(apart.frame, apart.frame)
+            apart = replace(apart, frame=kept)
+        templates.append(Template(name, query, written=apart))
+    return templates, findings
+
+
+# ── tables ───────────────────────────────────────────────────────────────────
+
+
+def _beside(file: Path, template: Template, params: Mapping[str, object]) -> list[Path]:
+    """The tables that a query of a single file needs. Others beside it may well be events."""
+    if template.parameters.keys() <= params.keys():
+        return []
+    paths = [file.with_name(template.name + suffix) for suffix in TABLES]
+    return [path for path in paths if path.exists()]
+
+
+def _with_tables(
+    named: Mapping[str, Template], tables: Sequence[Path], findings: list[Finding]
+) -> list[Template]:
+    """A table belongs to the query that is called as its file is."""
+    filled = dict(named)
+    taken: dict[str, Path] = {}
+    for path in tables:
+        name = path.stem
+        if name not in named:
+            hint = did_you_mean(name, named, f"begin one with INTO {quoted(name)}")
+            findings.append(Finding(str(path), f"no query is called `{name}`", hint))
+        elif name in taken:
+            message = f"the query `{name}` has a table already: {taken[name]}"
+            findings.append(Finding(str(path), message, "keep one of them", (), name))
+        else:
+            taken[name] = path
+            try:
+                filled[name] = replace(named[name], rows=read_rows(path), origin=str(path))
+            except DataError as error:
+                findings.append(Finding(str(path), str(error)))
+                del filled[name]
+    return list(filled.values())
+
+
+def with_params(templates: Iterable[Template], params: Mapping[str, object]) -> Iterator[Template]:
+    """The templates with values for parameters of which their tables have no columns."""
+    for template in templates:
+        missing = [name for name in template.parameters if name in params]
+        if template.rows is None and missing:
+            named = pa.table({RULE: [template.name]})
+            yield replace(template, rows=_add(named, missing, params), origin=template.query.name)
+        elif template.rows is not None:
+            missing = [name for name in missing if name not in template.rows.column_names]
+            yield replace(template, rows=_add(template.rows, missing, params))
+        else:
+            yield template
+
+
+def _add(rows: pa.Table, names: Sequence[str], params: Mapping[str, object]) -> pa.Table:
+    for name in names:
+        rows = rows.append_column(name, pa.array([params[name]] * rows.num_rows))
+    return rows

@@ -1,0 +1,91 @@
+"""Written rules as a template: those that only differ in plain conditions are bound once.
+
+Constants of conditions are parameters, and a condition that not all rules have is `(:p IS NULL OR
+condition)`. So thousands of queries become one query and a table, as if somebody had written them
+like that. What a rule finds stays the same; what is wrong with one is told by the query itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cepheid.engine.attribution.json_rows import RULE
+from cepheid.query import Query
+from cepheid.rules.template import Template
+from cepheid.rules.written import FLOAT, INTEGER, STRING, Condition, Frame, Value
+
+FEWEST = 8
+"""Rules of one frame from which on a template of them pays."""
+
+_TYPES: Mapping[str, pa.DataType] = {
+    INTEGER: pa.int64(),
+    FLOAT: pa.float64(),
+    STRING: pa.string(),
+}
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A template, and the places of those that it stands for, one for each of its rows."""
+
+    template: Template
+    places: tuple[int, ...]
+
+
+def lifted(templates: Sequence[Template], fewest: int = FEWEST) -> list[Lifted]:
+    """Templates for single rules that are alike."""
+    groups: dict[Frame, list[int]] = {}
+    for place, template in enumerate(templates):
+        if template.rows is None and template.written is not None:
+            groups.setdefault(template.written.frame, []).append(place)
+    return [
+        Lifted(_template([templates[place] for place in places]), tuple(places))
+        for places in groups.values()
+        if len(places) >= fewest
+    ]
+
+
+def _template(rules: Sequence[Template]) -> Template:
+    apart = [rule.written for rule in rules if rule.written is not None]
+    columns: dict[tuple[str, int], list[tuple[Value, ...] | None]] = {}
+    for row, one in enumerate(apart):
+        for key, condition in _numbered(one.conditions):
+            if key not in columns:
+                columns[key] = [None] * len(rules)
+            columns[key][row] = condition.values
+    parameters: dict[str, pa.Array] = {RULE: pa.array([rule.name for rule in rules])}
+    conditions = [
+        _condition(form, values, parameters) for (form, _), values in sorted(columns.items())
+    ]
+    query = Query(apart[0].text(conditions), rules[0].query.name)
+    return Template(rules[0].name, query, pa.table(parameters))
+
+
+def _numbered(conditions: Sequence[Condition]) -> list[tuple[tuple[str, int], Condition]]:
+    """A rule may have several conditions of one form: `a.x <> 1 AND a.x <> 2`."""
+    seen: Counter[str] = Counter()
+    found = []
+    for condition in conditions:
+        found.append(((condition.form, seen[condition.form]), condition))
+        seen[condition.form] += 1
+    return found
+
+
+def _condition(
+    form: str, values: list[tuple[Value, ...] | None], parameters: dict[str, pa.Array]
+) -> str:
+    """The condition with parameters, whose columns are added."""
+    attribute, *words = form.split(" ")
+    names: list[str] = []
+    for n, word in enumerate(words):
+        if word in _TYPES:
+            column = [None if own is None else own[len(names)] for own in values]
+            names.append(f"p{len(parameters)}")
+            parameters[names[-1]] = pa.array(column, _TYPES[word])
+            words[n] = f":{names[-1]}"
+    condition = " ".join((attribute, *words))
+    return f"(:{names[0]} IS NULL OR {condition})" if None in values else condition

@@ -1,0 +1,259 @@
+"""Groups of rules in pieces that share no steps, and groups made of such pieces.
+
+What a merged automaton shares is below its first nodes: rules that begin otherwise have nothing in
+common but predicates. So a group is cut between them, and rules that begin alike are only cut where
+they are much more than a part's share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute
+from cepheid.engine.merged.dag import ROOT
+from cepheid.engine.merged.group import Group, values_of
+from cepheid.engine.merged.merge import Branch, merge
+from cepheid.options import Placement
+from cepheid.rules.placement.cost import (
+    EVERY,
+    MOST_NODES,
+    Ground,
+    Load,
+    Piece,
+    Place,
+    lanes,
+    place,
+    share,
+)
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+EQUAL, BETWEEN = 1 / 100, 1 / 3
+"""How likely a row satisfies an equality, and a range, of which nothing is known."""
+LUMP = 1.5
+"""Shares of a part that rules may have which begin alike, and aren't cut."""
+FINE = 8
+"""Pieces of a part, about, if the rules can be cut so finely."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """A group, and the rules of each of its pieces, by their numbers in the automaton."""
+
+    group: Group
+    load: Load
+    rules: tuple[Ints, ...]
+
+
+def divide(
+    groups: Sequence[Group], ground: Ground, placement: Placement = "auto"
+) -> tuple[Division, ...]:
+    """Each group in as many pieces as are of use there."""
+    kinds = [_kinds(group) for group in groups]
+    known = frozenset[str]().union(*(kind for own in kinds for kind in own))
+    return tuple(
+        _divide(group, own, known, _ways(group, ground, placement))
+        for group, own in zip(groups, kinds, strict=True)
+    )
+
+
+def _ways(group: Group, ground: Ground, placement: Placement) -> int:
+    """How many parts there may be."""
+    whole = Load(group.key, group.merged.reach, group.single, ())
+    match placement:
+        case "keys" | "one":
+            return 1
+        case "split":
+            return ground.cores
+        case "auto":
+            idle = ground.cores if lanes(whole, ground) < ground.cores else 1
+            return max(idle, -(-group.merged.graph.nodes // MOST_NODES))
+
+
+def _divide(
+    group: Group, kinds: Sequence[frozenset[str]], known: frozenset[str], ways: int
+) -> Division:
+    graph = group.merged.graph
+    paths = _Paths.of(group)
+    cost = np.append(0.0, _rates(group, kinds, known)[graph.predicate[1:]])
+    rules: tuple[Ints, ...] = (np.arange(int(group.merged.begins[-1])),)
+    if ways > 1 and len(paths.rule):
+        rules = tuple(_cut(paths, paths.shares(cost), ways))
+    pieces = tuple(_piece(group, paths, own, kinds, cost) for own in rules)
+    return Division(group, Load(group.key, group.merged.reach, group.single, pieces), rules)
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """Ways through the graph: path i is of rule `rule[i]`, and is at `nodes[k][i]` after step k, at
+    the root where it has none. `start` tells rules apart that share no step."""
+
+    rule: Ints
+    nodes: tuple[Ints, ...]
+    start: Ints
+
+    @staticmethod
+    def of(group: Group) -> _Paths:
+        graph = group.merged.graph
+        rule = graph.rules.values.astype(np.int64)
+        nodes = [np.repeat(np.arange(graph.nodes), np.diff(graph.rules.begins))]
+        for _ in range(int(graph.depth.max())):
+            nodes.append(graph.parent[nodes[-1]].astype(np.int64))  # the root is its own parent
+        first = reduce(lambda low, one: np.where(one == ROOT, low, one), nodes)
+        return _Paths(rule, tuple(nodes), _connected(first, rule, graph.nodes))
+
+    def shares(self, cost: Floats) -> Floats:
+        """What each path costs, if those that go through a node share its cost."""
+        through = sum(np.bincount(nodes, minlength=len(cost)) for nodes in self.nodes)
+        each = cost / np.maximum(through, 1)
+        found: Floats = np.sum([each[nodes] for nodes in self.nodes], axis=0)
+        return found
+
+
+def _connected(first: Ints, rule: Ints, nodes: int) -> Ints:
+    """Of each path the least of the first nodes that it is connected with: a rule may have several
+    paths, and all of them stay together."""
+    least = np.arange(nodes)
+    while True:
+        found = np.full(int(rule.max(initial=0)) + 1, nodes)
+        np.minimum.at(found, rule, least[first])
+        lower = least.copy()
+        np.minimum.at(lower, first, found[rule])
+        if (lower == least).all():
+            return least[first]
+        least = lower
+
+
+def _cut(paths: _Paths, cost: Floats, ways: int) -> Iterable[Ints]:
+    """Rules in the order of what they share, cut into pieces of some size: between those that share
+    nothing, and elsewhere only where they are much more than a part's share."""
+    order = np.lexsort((paths.nodes[0], paths.start))
+    start, rule, sums = paths.start[order], paths.rule[order], np.cumsum(cost[order])
+    bounds = np.flatnonzero(np.diff(start, prepend=-1))
+    ends = np.append(bounds[1:], len(order))
+    whole = max(float(sums[-1]), np.finfo(float).tiny)
+    begin, done = 0, 0.0
+    for first, last in zip(bounds.tolist(), ends.tolist(), strict=True):
+        inside = float(sums[last - 1]) - (float(sums[first - 1]) if first else 0.0)
+        if inside > LUMP * whole / ways:
+            if begin < first:
+                yield np.unique(rule[begin:first])
+            distinct = np.unique(rule[first:last], return_index=True)
+            ordered = distinct[0][np.argsort(distinct[1], kind="stable")]
+            yield from (np.sort(own) for own in np.array_split(ordered, ways) if len(own))
+            begin, done = last, float(sums[last - 1])
+        elif float(sums[last - 1]) - done >= whole / (FINE * ways):
+            yield np.unique(rule[begin:last])
+            begin, done = last, float(sums[last - 1])
+    if begin < len(order):
+        yield np.unique(rule[begin:])
+
+
+def _piece(
+    group: Group, paths: _Paths, rules: Ints, kinds: Sequence[frozenset[str]], cost: Floats
+) -> Piece:
+    graph = group.merged.graph
+    own = np.isin(paths.rule, rules)
+    nodes = np.unique(np.concatenate([one[own] for one in paths.nodes]))
+    nodes = nodes[nodes != ROOT]
+    waiting = np.repeat(np.arange(graph.nodes), np.diff(graph.enders.begins))
+    enders = graph.enders.values[np.isin(waiting, nodes)]
+    ended = np.repeat(np.arange(len(kinds)), np.diff(graph.endings.begins))
+    ends = ended[np.isin(graph.endings.values, enders)]
+    predicates = np.unique(np.concatenate((graph.predicate[nodes], ends))).tolist()
+    read = frozenset[str]().union(*{kinds[p] for p in predicates})
+    if group.counts_all:
+        read = frozenset((EVERY,))
+    return Piece(len(rules), float(cost[nodes].sum()), len(nodes), read)
+
+
+# ── predicates ───────────────────────────────────────────────────────────────
+
+
+def _kinds(group: Group) -> tuple[frozenset[str], ...]:
+    """Of each predicate, the types of the rows that can satisfy it."""
+    index, type_ = group.merged.index, group.query.schema.type
+    every = frozenset((EVERY,))
+    found = [every] * (len(index.atoms) - 1)
+    for n, column in enumerate(group.merged.columns):
+        match column.expression:
+            case Attribute(name=name) if name == type_:
+                own = np.flatnonzero((index.columns == n) & (index.lows == index.highs))
+                predicate = np.searchsorted(index.atoms, own, "right") - 1
+                values = values_of(group, column, index.lows[own])
+                for p, value in zip(predicate.tolist(), values, strict=True):
+                    found[p] = frozenset((str(value),))
+            case _:
+                pass
+    return tuple(found)
+
+
+def _rates(group: Group, kinds: Sequence[frozenset[str]], known: frozenset[str]) -> Floats:
+    """Of each predicate, how many of the rows satisfy it."""
+    index, type_ = group.merged.index, group.query.schema.type
+    likely = np.where(index.lows == index.highs, EQUAL, BETWEEN)
+    for n, column in enumerate(group.merged.columns):
+        if isinstance(column.expression, Attribute) and column.expression.name == type_:
+            likely[index.columns == n] = 1.0
+    predicate = np.repeat(np.arange(len(kinds)), np.diff(index.atoms))
+    logs = np.bincount(predicate, np.log(likely), minlength=len(kinds))
+    found: Floats = np.exp(logs) * np.array([share(kind, known) for kind in kinds])
+    return found
+
+
+# ── passes ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A pass over the events: the groups that run it, one for each part of its rules. `apart` is
+    what each of the groups would be by itself and undivided."""
+
+    place: Place
+    ground: Ground
+    parts: tuple[Group, ...]
+    apart: tuple[Place, ...]
+
+
+def passes_of(
+    groups: Sequence[Group], ground: Ground, placement: Placement = "auto"
+) -> tuple[Placed, ...]:
+    divisions = divide(groups, ground, placement)
+    loads = [division.load for division in divisions]
+    apart = place(loads, ground, "keys")
+    return tuple(
+        Placed(one, ground, _parts(one, divisions), tuple(apart[n] for n in one.groups))
+        for one in place(loads, ground, placement)
+    )
+
+
+def _parts(at: Place, divisions: Sequence[Division]) -> tuple[Group, ...]:
+    if len(at.groups) == len(at.parts) == 1:
+        return (divisions[at.groups[0]].group,)
+    return tuple(_part(at, part, divisions) for part in at.parts)
+
+
+def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Division]) -> Group:
+    branches: list[Branch] = []
+    numbers: list[Ints] = []
+    chosen: dict[int, list[Ints]] = {}
+    for division, piece in part:
+        chosen.setdefault(division, []).append(divisions[division].rules[piece])
+    for division, pieces in chosen.items():
+        group, rules = divisions[division].group, np.sort(np.concatenate(pieces))
+        begins = group.merged.begins
+        for n, branch in enumerate(group.merged.branches):
+            own = rules[(rules >= begins[n]) & (rules < begins[n + 1])] - begins[n]
+            if len(own):
+                branches.append(branch.of(own))
+                numbers.append(group.numbers[n][own])
+    merged, refused = merge(branches)
+    assert merged is not None and not refused, "they have been merged before"
+    return Group(merged, tuple(numbers), at.key)

@@ -1,0 +1,107 @@
+"""Rules over a streaming DataFrame: which passes there are, and what runs in them."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.errors import DataError
+from cepheid.options import Options
+from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.load.check import columns_of
+from cepheid.rules.run.passes import needs, own_pass, passes
+from cepheid.rules.run.portable import encoded
+from cepheid.rules.run.worker import StreamCompiler
+from cepheid.rules.template import Template
+from cepheid.schemas import bind_schema, bind_streams
+from cepheid.streaming.rules import RulesJob, Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Keys = Sequence[str | None]
+
+
+def match_stream(
+    templates: tuple[Template, ...],
+    data: Any,
+    options: Options,
+    versions: DataFrame | None = None,
+    keys: Keys | None = None,
+) -> DataFrame:
+    """What the rules find. If they change, `versions` has all there are and will be, and the
+    templates are those to begin with. `keys` are those of the passes, if they are given."""
+    from cepheid.spark import rules as on_spark
+    from cepheid.spark.batch import frames_of
+    from cepheid.spark.schema import UNKNOWN
+    from cepheid.spark.streaming import buckets
+    from cepheid.spark.streaming.rules import Pass, match_passes, rows_schema
+    from cepheid.spark.streaming.time import watermark_of
+
+    frame = on_spark.read(data, options)
+    columns = columns_of(data)
+    compiled = compile_rules(templates, columns, options)
+    chosen = passes(templates, columns, options) if keys is None else tuple(keys)
+    if not chosen:
+        raise DataError("there are no rules yet: what a stream is parted by follows from the first")
+    needed = needs(templates, columns, options)
+    places = [own_pass(t, chosen, own) for t, own in zip(templates, needed, strict=True)]
+    found = found_schema(compiled.rules, frame.schema.field(options.time).type)
+    schema = _schema(columns, options)
+    watermark = watermark_of(frames_of(data), options.time)
+    read = tuple(f.name for f in frame.schema if f.type != UNKNOWN)
+    if versions is None:
+        required = _required(compiled)
+        read = tuple(name for name in read if name in required)
+    run, made = uuid4().hex, list[Pass]()
+    for key in chosen:
+        count = 1 if key is None else options.buckets or buckets.DEFAULT
+        compiler = StreamCompiler(
+            run, columns, options, key, chosen, rows_schema(frame, read), schema, found,
+            watermark.delayed,
+        )  # fmt: skip
+        own = [t for t, place in zip(templates, places, strict=True) if place == key]
+        if key is None and own:
+            warnings.warn(_one_bucket(own), stacklevel=4)
+        rules = None if versions is not None else _version(own)
+        signature = _signature(schema, key)
+        made.append(Pass(key, RulesJob(compiler, signature, count, rules), read))
+    return match_passes(frame, made, schema, found, watermark, versions)
+
+
+def _schema(columns: Any, options: Options) -> Any:
+    if isinstance(columns, Mapping):
+        return bind_streams(columns, options)[1]
+    return bind_schema(columns, options)
+
+
+def _required(compiled: Compiled) -> set[str]:
+    """The columns that some rule reads."""
+    found = {name for group in compiled.groups for name in group.required}
+    return found.union(*(one.prepared.plan.required for one in compiled.alone))
+
+
+def _version(templates: Sequence[Template]) -> Version:
+    """Called by what is in it, so that other rules are noticed when a stream goes on."""
+    digest = hashlib.blake2b(digest_size=16)
+    for template in templates:
+        digest.update(template.fingerprint.encode())
+    return Version(digest.hexdigest(), encoded(templates))
+
+
+def _signature(schema: Any, key: str | None) -> dict[str, str]:
+    roles = {"time=": schema.time, "type=": schema.type, "tie=": schema.tie, "key": key}
+    return {name: str(role) for name, role in roles.items() if role is not None}
+
+
+def _one_bucket(templates: Sequence[Template]) -> str:
+    names = ", ".join(f"`{template.name}`" for template in templates[:3])
+    more = f" and {len(templates) - 3} more" if len(templates) > 3 else ""
+    return (
+        f"no key connects the variables of {names}{more}, so all events go through one bucket for "
+        "them, on one core; connect the variables by a key in WHERE, such as [id]"
+    )

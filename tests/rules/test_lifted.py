@@ -1,0 +1,340 @@
+"""Written rules that are bound together find what each of them finds alone."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cepheid as cep
+from cepheid.algebra.expressions import Attribute
+from cepheid.algebra.types import Type
+from cepheid.options import Options
+from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.load.lifted import lifted
+from cepheid.rules.written import Condition, written
+
+COLUMNS = pa.schema(
+    {
+        "ts": pa.int64(),
+        "type": pa.string(),
+        "id": pa.int64(),
+        "x": pa.int64(),
+        "y": pa.float64(),
+        "s": pa.string(),
+        "day": pa.timestamp("us"),
+    }
+)
+OPTIONS = Options("ts", type="type")
+
+
+def alone(rules: cep.RuleSet, events: pa.Table) -> list[tuple[Any, ...]]:
+    """Each rule by itself, as the query that was written."""
+    found = []
+    for name, rule in rules.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it can never match
+            table = cep.match(events, rule.query.text, OPTIONS)
+        found += [(name, *row.values()) for row in table.to_pylist()]
+    return sorted(found, key=repr)
+
+
+def together(rules: cep.RuleSet, events: pa.Table) -> list[tuple[Any, ...]]:
+    rows = rules.match(events, OPTIONS).to_pylist()
+    found = [
+        (r["rule"], *json.loads(r["match"]).values(), r["match_start"], r["match_end"])
+        for r in rows
+    ]
+    return sorted(found, key=repr)
+
+
+def condition(variable: str) -> st.SearchStrategy[str]:
+    numbers = st.sampled_from(["0", "1", "2", "-1", "1.5", "0.5", "-0.5", "3"])
+    texts = st.sampled_from(["'u'", "'v'", "''", "'a AND b.x = 1'", "'it''s'", '"u"'])
+    compared = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "==", "!="])
+    return st.one_of(
+        st.builds(f"{variable}.{{}} {{}} {{}}".format, st.sampled_from("xyi"), compared, numbers),
+        st.builds(f"{variable}.x{{}}{{}}".format, compared, numbers),
+        st.builds(f"{variable}.y BETWEEN {{}} AND {{}}".format, numbers, numbers),
+        st.builds(f"{variable}.s {{}} {{}}".format, st.sampled_from(["=", "<>", "<"]), texts),
+        st.builds(f"{variable}.x IN ({{}}, {{}})".format, numbers, numbers),
+        st.builds(f"({variable}.x = {{}} OR {variable}.y > {{}})".format, numbers, numbers),
+        st.builds(f"{variable}.x * {{}} > 1".format, numbers),
+        st.just(f"NOT {variable}.x = 1"),
+        st.just(f"{variable}.s IS NOT NULL"),
+    ).map(lambda text: text.replace(".i ", ".id "))
+
+
+FRAMES = [
+    "PATTERN A a ; B b {} WITHIN 6 RETURN a.ts AS a, b.ts AS b",
+    "PATTERN A a ; !C n ; B b {} WITHIN 8 RETURN a.ts AS a, b.ts AS b",
+    "PATTERN A a -> B b {} WITHIN 6 RETURN a.ts AS a, b.ts AS b",
+    "PATTERN A a ; B b {} HAVING a.x < 3 WITHIN 6 RETURN a.ts AS a, b.ts AS b, 'a.x = 1' AS c",
+]
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> dict[str, str]:
+    """Many rules of few frames."""
+    found = {}
+    for number, frame in enumerate(draw(st.lists(st.sampled_from(FRAMES), min_size=1, max_size=2))):
+        variables = ["a", "b", *(["n"] if "!C n" in frame else [])]
+        keyed = draw(st.sampled_from([[], ["[id]"], ["a.id = b.id"], ["a.x <= b.x"]]))
+        shapes = [condition(v) for v in variables]
+        for n in range(draw(st.integers(8, 12))):
+            own = draw(st.lists(st.one_of(shapes), max_size=4))
+            conditions = draw(st.permutations([*own, *keyed]))
+            glue = draw(st.sampled_from([" AND ", "\n  and "]))
+            where = f"WHERE {glue.join(conditions)}" if conditions else ""
+            label = draw(st.sampled_from(["", f"INTO label{number}x{n}\n"]))
+            found[f"rule{number}-{n}"] = label + frame.format(where)
+    return found
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> pa.Table:
+    rows = draw(
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "type": st.sampled_from("ABC"),
+                    "id": st.sampled_from([0, 1, None]),
+                    "x": st.sampled_from([-1, 0, 1, 2, 3, None]),
+                    "y": st.sampled_from([-0.5, 0.0, 0.5, 1.5, 2.0, float("nan"), None]),
+                    "s": st.sampled_from(["u", "v", "", "it's", "a AND b.x = 1", None]),
+                }
+            ),
+            max_size=12,
+        )
+    )
+    timed = [{"ts": n, "day": None, **row} for n, row in enumerate(rows)]
+    return pa.Table.from_pylist(timed, COLUMNS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(texts(), streams())
+def test_every_rule_finds_what_it_finds_alone(texts: dict[str, str], events: pa.Table) -> None:
+    rules = cep.RuleSet.of(texts)
+    assert together(rules, events) == alone(rules, events)
+
+
+# ── what is lifted ───────────────────────────────────────────────────────────
+
+
+def many(text: Callable[[int], str], count: int = 10) -> cep.RuleSet:
+    return cep.RuleSet.of({f"r{n}": text(n) for n in range(count)})
+
+
+def branches(rules: cep.RuleSet) -> int:
+    (group,) = compile_rules(rules.templates, COLUMNS, OPTIONS).groups
+    return len(group.numbers)
+
+
+def test_rules_with_other_constants_are_one_branch() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.x > {n} AND [id] WITHIN 5")
+    assert branches(rules) == 1
+
+
+def test_rules_with_other_conditions_are_one_branch() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE {'ab'[n % 2]}.y < {n}.5 AND [id] WITHIN 5")
+    assert branches(rules) == 1
+
+
+def test_what_decides_about_the_shape_is_kept_apart() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.x > {n} WITHIN {5 + n % 2}", 20)
+    assert branches(rules) == 2
+
+
+def test_a_rule_that_can_never_match_finds_nothing_and_harms_no_other() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.x > {n % 3} AND a.x < 2 WITHIN 5")
+    events = pa.Table.from_pylist(
+        [{"ts": 1, "type": "A", "x": 1}, {"ts": 2, "type": "B", "x": 1}], COLUMNS
+    )
+    found = rules.match(events, OPTIONS)["rule"].to_pylist()
+    assert sorted(found) == ["r0", "r3", "r6", "r9"]
+
+
+def test_a_constant_of_the_key_is_told_of_all_events() -> None:
+    """Else every event would have to be tried with every rule."""
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE [id] AND a.id = {n} WITHIN 5")
+    (group,) = compile_rules(rules.templates, COLUMNS, OPTIONS).groups
+    index = group.merged.index
+    key = [c.expression for c in group.merged.columns].index(Attribute("", "id", Type.INTEGER))
+    assert (index.lows == index.highs)[index.columns == key].sum() == 20
+
+
+def test_texts_that_are_moments_are_read_as_such() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.day = '2026-01-0{n + 1}' WITHIN 5", 9)
+    events = pa.table(
+        {
+            "ts": [1, 2],
+            "type": ["A", "B"],
+            "day": pa.array(["2026-01-03", None]).cast(pa.timestamp("us")),
+        }
+    )
+    assert rules.match(events, OPTIONS)["rule"].to_pylist() == ["r2"]
+
+
+# ── what a user sees ─────────────────────────────────────────────────────────
+
+
+def test_each_rule_keeps_its_text_and_its_place() -> None:
+    rules = many(lambda n: f"INTO r{n} PATTERN A a ; B b WHERE a.x > {n} WITHIN 5")
+    assert rules["r7"].query.text == "INTO r7 PATTERN A a ; B b WHERE a.x > 7 WITHIN 5"
+    assert str(rules["r7"].query).splitlines()[2] == "WHERE a.x > 7"
+    assert rules["r7"].params == {}
+    assert rules["r7"].origin == "r7:1"
+
+
+def test_sets_are_equal_if_each_rule_is() -> None:
+    def text(n: int) -> str:
+        return f"PATTERN A a ; B b WHERE a.x > {n} WITHIN 5"
+
+    rules = many(text)
+    other = cep.RuleSet()
+    for n in range(10):
+        other |= cep.RuleSet.of({f"r{n}": text(n)})
+    assert rules == other
+    assert rules == pickle.loads(pickle.dumps(rules))
+    assert rules != many(lambda n: text(n + 1))
+
+
+def test_a_mistake_is_found_in_every_rule_that_has_it() -> None:
+    texts = {f"r{n}": f"PATTERN A a ; B b WHERE a.x > {n} WITHNI 5" for n in range(10)}
+    with pytest.raises(cep.RuleSetError) as error:
+        cep.RuleSet.of(texts)
+    assert [finding.file for finding in error.value.findings] == list(texts)
+    assert error.value.findings[3].render().splitlines()[:2] == [
+        "CEP103: unexpected `WITHNI`",
+        "  r3:1:33",
+    ]
+
+
+def test_rules_that_read_rules_are_found_among_many() -> None:
+    texts = {f"r{n}": f"INTO R{n} PATTERN A a ; B b WHERE a.x > {n} WITHIN 5" for n in range(10)}
+    texts |= {f"s{n}": f"PATTERN R3 a ; B b WHERE a.x > {n} WITHIN 5" for n in range(10)}
+    with pytest.raises(cep.RuleSetError) as error:
+        cep.RuleSet.of(texts)
+    assert [finding.template for finding in error.value.findings] == [f"s{n}" for n in range(10)]
+
+
+def test_check_tells_of_the_rules_that_do_not_fit_and_of_no_others() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.day > '2026-{n + 8:02}-01' WITHIN 5")
+    found = rules.check(COLUMNS, OPTIONS)
+    assert [finding.template for finding in found] == [f"r{n}" for n in range(5, 10)]
+    assert found[0].render().splitlines() == [
+        "CEP214: `'2026-13-01'` is not a date or timestamp",
+        "  r5:1:33",
+        "  1 | PATTERN A a ; B b WHERE a.day > '2026-13-01' WITHIN 5",
+        "    |                                 ^^^^^^^^^^^^ write it as '2024-05-01 12:30:00'",
+    ]
+
+
+def test_check_tells_of_an_attribute_that_some_rules_name() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.{'x' if n % 4 else 'z'} > 1 WITHIN 5")
+    found = rules.check(COLUMNS, OPTIONS)
+    assert [finding.template for finding in found] == ["r0", "r4", "r8"]
+    assert [finding.rows for finding in found] == [()] * 3
+
+
+def test_a_rule_that_does_not_fit_is_refused_by_its_own_text() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.{'x' if n else 'z'} > 1 WITHIN 5")
+    events = pa.Table.from_pylist([{"ts": 1, "type": "A"}], COLUMNS)
+    with pytest.raises(cep.QueryError, match=r"a\.z > 1"):
+        rules.match(events, OPTIONS)
+
+
+# ── texts ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("where", "conditions", "others"),
+    [
+        ("a.x = 1", ["a.x = {i}"], ()),
+        ("a.x=-1.5 AND [id]", ["a.x = {f}"], ("[id]",)),
+        ("a.s = 'x AND y' and b.x != 2", ["a.s = {s}", "b.x <> {i}"], ()),
+        ("a.y BETWEEN 1 AND 2.5 AND b.x = 1", ["a.y BETWEEN {i} AND {f}", "b.x = {i}"], ()),
+        ("a.x = 1 AND (a.y = 1 OR b.y = 2 AND b.x = 3)", ["a.x = {i}"], None),
+        ("NOT a.x = 1 AND b.x = 2", ["b.x = {i}"], ("NOT a.x = 1",)),
+        ("a.x = 1 AND a.from = 2 AND a.and = 3", ["a.x = {i}", "a.from = {i}", "a.and = {i}"], ()),
+        ("a.x = 5 % 3 AND a.ts > 5 minutes", [], ("a.x = 5 % 3", "a.ts > 5 minutes")),
+        ("a.x = 1 = b.x AND b.x = 12345678901234567890", [], None),
+    ],
+)
+def test_plain_conditions(
+    where: str, conditions: list[str], others: tuple[str, ...] | None
+) -> None:
+    found = written(f"INTO r PATTERN A a ; B b WHERE {where} WITHIN 5 RETURN a.x")
+    assert found is not None
+    assert found.label == "r"
+    assert [condition.form for condition in found.conditions] == conditions
+    if others is not None:
+        assert found.frame == ("PATTERN A a ; B b", others, "WITHIN 5 RETURN a.x")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "a.x = 1 OR a.y = 2 AND b.x = 3",
+        "a.y BETWEEN b.y AND b.x = 5 AND 7",
+        "CASE WHEN a.x = 1 AND b.x = 2 AND a.y = 3 THEN 1 END = 1",
+        "a.x = 1 AND b.y BETWEEN (1) AND 2",
+        "a.x = 1)AND b.x = 2 AND (a.x = 1",
+    ],
+)
+def test_conditions_that_are_left_where_they_are(where: str) -> None:
+    found = written(f"PATTERN A a ; B b WHERE {where} WITHIN 5")
+    assert found is not None
+    assert found.conditions == ()
+    assert found.text([]).split() == f"PATTERN A a ; B b WHERE {where} WITHIN 5".split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN A a WHERE a.s = 'it''s'",
+        'PATTERN A a WHERE a.s = "it\'s" AND a.x = 1 AND a.s = "it\'s"',
+        "PATTERN A a -- WHERE a.x = 1\nWITHIN 5",
+        "PATTERN A a /* ' */ WHERE a.x = 1 /* ' */",
+        "PATTERN A a WHERE a.x > :low",
+        "PATTERN A `where` WHERE `where`.x = 1",
+        "INTO where PATTERN A a",
+        "no query at all",
+    ],
+)
+def test_texts_that_are_not_taken_apart(text: str) -> None:
+    assert written(text) is None
+
+
+def test_values_are_as_written() -> None:
+    found = written("PATTERN A a WHERE a.x = -7 AND a.y > 0.1 AND a.s = 'x:  y'")
+    assert found is not None
+    assert found.conditions == (
+        Condition("a.x = {i}", (-7,)),
+        Condition("a.y > {f}", (0.1,)),
+        Condition("a.s = {s}", ("x:  y",)),
+    )
+
+
+def test_a_template_of_written_rules() -> None:
+    texts = {"p": "a.x = 1", "q": "a.x = 2 AND a.x <> 3", "r": "a.x = 3 AND b.s = 'u'"}
+    rules = cep.RuleSet.of({n: f"PATTERN A a ; B b WHERE {w} WITHIN 5" for n, w in texts.items()})
+    (one,) = lifted(rules.templates, fewest=3)
+    assert one.places == (0, 1, 2)
+    assert one.template.query.text == (
+        "PATTERN A a ; B b WHERE (:p1 IS NULL OR a.x <> :p1) AND a.x = :p2"
+        " AND (:p3 IS NULL OR b.s = :p3) WITHIN 5"
+    )
+    assert one.template.rows.to_pydict() == {
+        "rule": ["p", "q", "r"],
+        "p1": [None, 3, None],
+        "p2": [1, 2, 3],
+        "p3": [None, None, "u"],
+    }
