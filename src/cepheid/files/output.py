@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import date, datetime, time
 from pathlib import Path
@@ -70,8 +70,7 @@ class JsonLinesWriter:
         self._file = path.open("w", encoding="utf-8")
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        encode = json.JSONEncoder(default=_plain, separators=(",", ":"), ensure_ascii=False).encode
-        self._file.writelines(f"{encode(row)}\n" for row in batch.to_pylist())
+        self._file.writelines(f"{json_line(row)}\n" for row in batch.to_pylist())
 
     def __enter__(self) -> Self:
         return self
@@ -94,3 +93,15 @@ def _plain(value: Any) -> str:
             return value.hex()
         case _:
             return str(value)
+
+
+_ENCODER = json.JSONEncoder(default=_plain, separators=(",", ":"), ensure_ascii=False)
+
+
+def json_line(row: Mapping[str, Any]) -> str:
+    """A row as a line of JSON.
+
+    >>> json_line({"ts": datetime(2026, 1, 31, 12), "x": None})
+    '{"ts":"2026-01-31T12:00:00","x":null}'
+    """
+    return _ENCODER.encode(row)

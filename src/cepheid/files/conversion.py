@@ -6,6 +6,7 @@ doesn't fit is never turned into NULL here: the caller is told which ones don't,
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +48,8 @@ def convert(
     """Cells as values of a type. `time_format` is for timestamps that aren't as in ISO 8601."""
     if is_text(type_) or pa.types.is_binary(type_):
         return Converted(texts.cast(type_))
+    if time_format is None and (values := _at_once(texts, type_)) is not None:
+        return Converted(values)
     cells = pc.ascii_trim_whitespace(texts)
     empty = pc.is_in(pc.ascii_lower(cells), value_set=pa.array(MISSING))
     cells = pc.if_else(empty, pa.scalar(None, pa.string()), cells)
@@ -60,8 +63,35 @@ def convert(
     return Converted(values.cast(type_), misfits if misfits.any() else None)
 
 
+def without_nan(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """NaN in a text says that there is no value."""
+    nan = pc.is_nan(array)
+    return pc.if_else(nan, pa.scalar(None, array.type), array) if pc.any(nan).as_py() else array
+
+
 def is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _at_once(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:
+    """The values if pyarrow can cast all the texts and would do it as `convert` does. Of times, all
+    have an offset or none does."""
+    is_ = pa.types
+    if is_.is_timestamp(type_):
+        # Where casting fails it is slow, so the first cell tells whether there are offsets.
+        first = next((str(cell) for cell in texts if cell.is_valid), "")
+        steps = [MOMENT] if re.search(_ZONED, first) else [pa.timestamp("us"), MOMENT]
+    elif is_.is_integer(type_) or is_.is_floating(type_) or is_.is_date(type_):
+        steps = []
+    else:
+        return None
+    values = texts
+    try:
+        for step in (*steps, type_):
+            values = values.cast(step)
+    except pa.ArrowInvalid:
+        return None
+    return without_nan(values) if is_.is_floating(type_) else values
 
 
 def _form(type_: pa.DataType) -> str:

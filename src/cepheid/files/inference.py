@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
 
-from cepheid.files import cells
-from cepheid.files.cells import MISSING, MOMENT
+from cepheid.files import conversion
+from cepheid.files.conversion import MISSING, MOMENT
 
 FEW = 20
 """One cell in so many may not fit its column; where there are fewer but `_ENOUGH`, one."""
@@ -25,10 +25,11 @@ _FEW_CODES = 1000
 """One number in so many may begin with a zero; if there are more, they are names: 007."""
 
 _EXAMPLES = 3
-_BEYOND = 2**63
+_BEYOND, _DIGITS = 2**63, 18
+"""The first integer that needs more than 64 bits, and the digits that always fit."""
 
 
-class Kind(StrEnum):
+class CellKind(StrEnum):
     """What a cell looks like by itself."""
 
     EMPTY = "empty"
@@ -41,34 +42,35 @@ class Kind(StrEnum):
     TIME = "time"
     NESTED = "nested"  # an object or an array of JSON
     TEXT = "text"
+    QUOTED = "quoted"  # a number in quotes, in JSON
 
 
-_NUMBERS = (Kind.INTEGER, Kind.HUGE, Kind.FLOAT, Kind.CODE)
+_NUMBERS = (CellKind.INTEGER, CellKind.HUGE, CellKind.FLOAT, CellKind.CODE)
+_QUOTED = {**dict.fromkeys(_NUMBERS, CellKind.QUOTED), CellKind.BOOLEAN: CellKind.TEXT}
+"""What a cell of JSON in quotes is taken for: it can be a time, but not a number."""
+
 _FORMS = re.compile(
-    rf"(?P<code>[+-]?0[0-9]+)|(?P<integer>{cells.INTEGER})|(?P<float>{cells.FLOAT})"
-    rf"|(?P<boolean>{cells.BOOLEAN})|(?P<date>{cells.DATE})|(?P<time>{cells.TIME})"
+    rf"(?P<code>[+-]?0[0-9]+)|(?P<integer>{conversion.INTEGER})|(?P<float>{conversion.FLOAT})"
+    rf"|(?P<boolean>{conversion.BOOLEAN})|(?P<date>{conversion.DATE})|(?P<time>{conversion.TIME})"
 )
 
 
-def kind_of(cell: str) -> Kind:
+def kind_of(cell: str) -> CellKind:
     """
     >>> [kind_of(c).value for c in ("7", "007", "1e3", " 2026-01-31", "n/a", "-", "9" * 19)]
     ['integer', 'code', 'float', 'date', 'empty', 'text', 'huge']
     """
-    text = cell.strip()
-    if text.lower() in MISSING:
-        return Kind.EMPTY
-    form = _FORMS.fullmatch(text)
+    form = _FORMS.fullmatch(cell) or _FORMS.fullmatch(cell.strip())
     if form is None:
-        return Kind.TEXT
-    kind = Kind(str(form.lastgroup))
-    if kind is Kind.INTEGER and not -_BEYOND <= int(text) < _BEYOND:
-        return Kind.HUGE
+        return CellKind.EMPTY if cell.strip().lower() in MISSING else CellKind.TEXT
+    kind = CellKind(str(form.lastgroup))
+    if kind is CellKind.INTEGER and len(cell) > _DIGITS and not -_BEYOND <= int(cell) < _BEYOND:
+        return CellKind.HUGE
     return kind
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class InferredColumn:
     """A column as the sample of its cells decides it. `cells` are those that aren't empty, and
     `misfits` those of them that don't fit the type; `numbers` look like numbers. `examples` are
     misfits, and of text some that aren't numbers."""
@@ -83,52 +85,55 @@ class Column:
     @property
     def looks_numeric(self) -> bool:
         """Whether it is text, though most of its cells are numbers."""
-        return cells.is_text(self.type) and self.numbers * 2 > self.cells
+        return conversion.is_text(self.type) and self.numbers * 2 > self.cells
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Cells of a column. Those of JSON that stand in quotes can be times, but not numbers."""
+@dataclass(slots=True)
+class CellSample:
+    """Cells of a column; those of JSON may stand in quotes, or be objects and arrays."""
 
-    cells: Sequence[str] = ()
-    quoted: Sequence[str] = ()
-    nested: Sequence[object] = ()
+    cells: list[str] = field(default_factory=list)
+    quoted: list[str] = field(default_factory=list)
+    nested: list[object] = field(default_factory=list)
 
-    def kinds(self) -> list[tuple[Kind, str]]:
-        found = [(kind_of(cell), cell) for cell in self.cells]
-        for cell in self.quoted:
+    def counts(self) -> dict[str, tuple[CellKind, int]]:
+        """The kind of each cell that isn't empty, and how often it is there."""
+        found = {}
+        for cell, count in Counter(self.cells).items():
+            found[cell] = (kind_of(cell), count)
+        for cell, count in Counter(self.quoted).items():
             kind = kind_of(cell)
-            timed = kind in (Kind.DATE, Kind.TIME, Kind.EMPTY)
-            found.append((kind if timed else Kind.TEXT, cell))
-        return [*found, *((Kind.NESTED, str(value)) for value in self.nested)]
+            found[cell] = (_QUOTED.get(kind, kind), count)
+        for value in self.nested:
+            found[str(value)] = (CellKind.NESTED, 1)
+        return {cell: pair for cell, pair in found.items() if pair[0] is not CellKind.EMPTY}
 
 
-def decide(name: str, sample: Sample, *, exact: bool = False, time: bool = False) -> Column:
+def decide(
+    name: str, sample: CellSample, *, exact: bool = False, time: bool = False
+) -> InferredColumn:
     """The type that all cells have but a few; text if there is none, and null without cells.
 
     `exact`: all cells must have it. `time`: this is the column of the event time, and the type is
     that of a time if most of its cells are.
     """
-    kinds = [pair for pair in sample.kinds() if pair[0] is not Kind.EMPTY]
-    counts = Counter(kind for kind, _ in kinds)
+    cells = sample.counts()
+    counts: Counter[CellKind] = Counter()
+    for kind, count in cells.values():
+        counts[kind] += count
     total = counts.total()
     if not total:
-        return Column(name, pa.null())
+        return InferredColumn(name, pa.null())
     few = _few(total, exact, time)
     candidates = _candidates(counts, _nested_type(sample.nested), time)
     type_, fitting = next(
         (pair for pair in candidates if total - sum(counts[kind] for kind in pair[1]) <= few),
-        (pa.string(), frozenset(_NUMBERS)),
+        (pa.string(), frozenset({*_NUMBERS, CellKind.QUOTED})),
     )
-    others = [cell for kind, cell in kinds if kind not in fitting]
-    return Column(
-        name,
-        type_,
-        total,
-        0 if cells.is_text(type_) else len(others),
-        sum(kind_of(cell) in _NUMBERS for cell in (*sample.cells, *sample.quoted)),
-        tuple(dict.fromkeys(others))[:_EXAMPLES],
-    )
+    misfits = 0 if conversion.is_text(type_) else total - sum(counts[kind] for kind in fitting)
+    numbers = sum(counts[kind] for kind in (*_NUMBERS, CellKind.QUOTED))
+    examples = [cell for cell, (kind, _) in cells.items() if kind not in fitting]
+    return InferredColumn(name, type_, total, misfits, numbers, tuple(examples[:_EXAMPLES]))
 
 
 def _few(total: int, exact: bool, time: bool) -> int:
@@ -139,25 +144,25 @@ def _few(total: int, exact: bool, time: bool) -> int:
 
 
 def _candidates(
-    counts: Counter[Kind], nested: pa.DataType | None, time: bool
-) -> Iterator[tuple[pa.DataType, frozenset[Kind]]]:
+    counts: Counter[CellKind], nested: pa.DataType | None, time: bool
+) -> Iterator[tuple[pa.DataType, frozenset[CellKind]]]:
     """Types that the cells might have, and the kinds of cells that do; the narrowest first."""
-    whole, moments = {Kind.INTEGER, Kind.CODE}, {Kind.DATE, Kind.TIME}
-    named = counts[Kind.CODE] > counts.total() // _FEW_CODES
+    whole, moments = {CellKind.INTEGER, CellKind.CODE}, {CellKind.DATE, CellKind.TIME}
+    named = counts[CellKind.CODE] > counts.total() // _FEW_CODES
     if time or not named:
-        if time or not counts[Kind.FLOAT]:
+        if time or not counts[CellKind.FLOAT]:
             yield pa.int64(), frozenset(whole)
-        if counts[Kind.FLOAT]:
+        if counts[CellKind.FLOAT]:
             # Beside fractions a huge integer is a quantity; alone it is a name, which stays exact.
-            huge = {Kind.HUGE} if counts[Kind.FLOAT] >= counts[Kind.HUGE] else set()
-            yield pa.float64(), frozenset({*whole, Kind.FLOAT, *huge})
-    if not counts[Kind.TIME]:
-        yield pa.date32(), frozenset({Kind.DATE})
+            huge = {CellKind.HUGE} if counts[CellKind.FLOAT] >= counts[CellKind.HUGE] else set()
+            yield pa.float64(), frozenset({*whole, CellKind.FLOAT, *huge})
+    if not counts[CellKind.TIME]:
+        yield pa.date32(), frozenset({CellKind.DATE})
     yield MOMENT, frozenset(moments)
     if not time:
-        yield pa.bool_(), frozenset({Kind.BOOLEAN})
+        yield pa.bool_(), frozenset({CellKind.BOOLEAN})
         if nested is not None:
-            yield nested, frozenset({Kind.NESTED})
+            yield nested, frozenset({CellKind.NESTED})
 
 
 def _nested_type(values: Sequence[object]) -> pa.DataType | None:
@@ -170,7 +175,7 @@ def _nested_type(values: Sequence[object]) -> pa.DataType | None:
         return None
 
 
-def agree(columns: Sequence[Column], *, exact: bool = False) -> Column:
+def agree(columns: Sequence[InferredColumn], *, exact: bool = False) -> InferredColumn:
     """What most of the files say that a column is; text if they don't agree.
 
     Files without cells don't count. Integers beside fractions are fractions, and dates beside times
@@ -189,13 +194,13 @@ def agree(columns: Sequence[Column], *, exact: bool = False) -> Column:
     return _merged(type_, voting)
 
 
-def _merged(type_: pa.DataType, columns: Sequence[Column]) -> Column:
+def _merged(type_: pa.DataType, columns: Sequence[InferredColumn]) -> InferredColumn:
     narrower = {pa.float64(): pa.int64(), MOMENT: pa.date32()}
     fitting = {type_, narrower.get(type_, type_)}
-    text = cells.is_text(type_)
+    text = conversion.is_text(type_)
     misfits = 0 if text else sum(c.misfits if c.type in fitting else c.cells for c in columns)
     examples = [e for c in columns for e in c.examples if text or c.misfits or c.type != type_]
-    return Column(
+    return InferredColumn(
         columns[0].name,
         type_,
         sum(c.cells for c in columns),

@@ -1,0 +1,210 @@
+"""Files of events for the local engine: their columns, and those of their rows that are wanted."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.errors import DataError
+from cepheid.files.conversion import MOMENT, is_text
+from cepheid.files.csv_rows import parse_header, read_csv
+from cepheid.files.file_sample import Sampled, sample_files
+from cepheid.files.formats import COMPRESSED, Format, data_files
+from cepheid.files.inference import InferredColumn
+from cepheid.files.json_rows import read_json
+from cepheid.files.parquet_rows import parquet_columns, read_parquet
+from cepheid.files.text_rows import REJECTED, UTF_8, BadRows, EventRows, LineBlock, RowFormat
+from cepheid.files.time_format import TimeFormat
+
+_BLOCK = 1 << 23
+"""Bytes of a text file that are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """What the user says of the files: the column of the event time, columns that he declares, how
+    times are written, the encoding, and what becomes of bad rows."""
+
+    time: str
+    declared: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    time_format: TimeFormat | None = None
+    encoding: str = UTF_8
+    bad_rows: BadRows = BadRows.REJECT
+
+    def __post_init__(self) -> None:
+        try:
+            codec = codecs.lookup(self.encoding).name
+        except LookupError:
+            raise DataError(
+                f"--encoding {self.encoding} isn't known; there are utf-8, latin-1, cp1252 and more"
+            ) from None
+        if codec.startswith(("utf-16", "utf-32", "utf-7")):
+            raise DataError(f"--encoding {self.encoding} can't be read; make it UTF-8, with iconv")
+        object.__setattr__(self, "encoding", codec)
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumns:
+    """The columns of an input. `decided` says how those were decided that aren't declared; `header`
+    and `multiline` are of CSV (see `sample`). A column without a value has the type null."""
+
+    schema: pa.Schema
+    decided: tuple[InferredColumn, ...] = ()
+    header: tuple[str, ...] = ()
+    multiline: bool = False
+
+
+def shape_of(path: str, sampled: Sampled, given: InputOptions) -> InputColumns:
+    """The columns that were sampled, or are declared: those count. DataError if the event time
+    can't be one."""
+    types = {column.name: column.type for column in sampled.columns}
+    types |= {column.name: column.type for column in given.declared}
+    if given.time in types:
+        types[given.time] = _time_type(path, types[given.time], sampled, given)
+    known = set(given.declared.names)
+    decided = tuple(column for column in sampled.columns if column.name not in known)
+    return InputColumns(pa.schema(list(types.items())), decided, sampled.header, sampled.multiline)
+
+
+def _time_type(path: str, type_: pa.DataType, sampled: Sampled, given: InputOptions) -> pa.DataType:
+    if given.time_format is not None or given.time in given.declared.names:
+        return MOMENT if given.time_format is not None or is_text(type_) else type_
+    if pa.types.is_null(type_):
+        return MOMENT
+    if not is_text(type_):
+        return type_
+    examples = next(c.examples for c in sampled.columns if c.name == given.time)
+    shown = f", such as {examples[0]!r}" if examples else ""
+    raise DataError(
+        f"{path}: the time column `{given.time}` is text{shown}. A time is written as in ISO "
+        "8601, 2026-01-31T12:00:00Z, or --time-format says how: '%d.%m.%Y %H:%M:%S'"
+    )
+
+
+def row_format(
+    format: Format, shape: InputColumns, columns: pa.Schema, given: InputOptions
+) -> RowFormat:
+    """How the lines of the files become rows of these columns."""
+    return RowFormat(
+        format,
+        columns,
+        given.time,
+        given.time_format,
+        given.encoding,
+        given.bad_rows,
+        shape.multiline,
+    )
+
+
+class EventFiles:
+    """The events of an input for the local engine."""
+
+    def __init__(self, path: str, format: Format, given: InputOptions) -> None:
+        self._format, self._given = format, given
+        self._files = tuple(data_files(path))
+        if not self._files:
+            raise FileNotFoundError(2, "No such file or folder", path)
+        self.shape = shape_of_files(path, self._files, format, given)
+        if not self.shape.schema:
+            raise DataError(
+                f"{path}: it is empty, so its columns are unknown; name them: --schema 'ts "
+                "timestamp, user long, amount double'"
+            )
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.shape.schema
+
+    def read(self, columns: pa.Schema) -> EventRows:
+        """These columns of all rows, and what was rejected."""
+        form = row_format(self._format, self.shape, columns, self._given)
+        if self._format is Format.PARQUET:
+            read = [read_parquet(form, file) for file in self._files]
+        else:
+            read = [read_block(form, b) for file in self._files for b in blocks(file, form)]
+        return EventRows(
+            pa.concat_tables([columns.empty_table(), *(rows.table for rows in read)]),
+            pa.concat_tables([REJECTED.empty_table(), *(rows.rejected for rows in read)]),
+        )
+
+
+def shape_of_files(
+    path: str, files: Sequence[Path], format: Format, given: InputOptions
+) -> InputColumns:
+    """The columns of files that are here."""
+    if format is Format.PARQUET:
+        sampled = Sampled(parquet_columns(files, given.time))
+    else:
+        exact = given.bad_rows is BadRows.KEEP
+        sampled = sample_files(files, format, given.encoding, given.time, exact=exact)
+    return shape_of(path, sampled, given)
+
+
+def read_block(form: RowFormat, block: LineBlock) -> EventRows:
+    """The rows of a block of a text file."""
+    return read_json(form, block) if form.format is Format.JSON else read_csv(form, block)
+
+
+def blocks(path: Path, form: RowFormat) -> Iterator[LineBlock]:
+    """A text file, so many lines at a time, without the header of CSV."""
+    header: tuple[str, ...] = ()
+    number = 1
+    for text in _whole_lines(path, form):
+        if form.format.delimiter is not None and not header:
+            header, text, taken = take_header(text, form)
+            number += taken
+        if text:
+            yield LineBlock(str(path), text, number, header)
+        number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
+
+
+def take_header(text: bytes, form: RowFormat) -> tuple[tuple[str, ...], bytes, int]:
+    """The header of a CSV file, what follows it, and how many lines it was. There is none in empty
+    lines."""
+    taken = 0
+    while text:
+        line, _, text = text.partition(b"\n")
+        taken += 1
+        if line.strip():
+            names = line.decode(form.encoding, "replace").rstrip("\r")
+            return parse_header(names, form.format.delimiter or ","), text, taken
+    return (), b"", taken
+
+
+def _whole_lines(path: Path, form: RowFormat) -> Iterator[bytes]:
+    with _opened(path) as stream:
+        rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+        while piece := stream.read(_BLOCK):
+            text = rest + piece
+            end = _last_end(text, form.multiline)
+            rest = text[end:]
+            if end:
+                yield text[:end]
+        if rest:
+            yield rest
+
+
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    if path.suffix.lower() in COMPRESSED:
+        unpacked: AbstractContextManager[BinaryIO] = pa.input_stream(str(path))
+        return unpacked
+    return path.open("rb")
+
+
+def _last_end(text: bytes, multiline: bool) -> int:
+    """Where the last whole line ends. A line end between quotes is part of a cell."""
+    end = len(text)
+    quotes = text.count(b'"') if multiline else 0
+    while (at := text.rfind(b"\n", 0, end)) >= 0:
+        quotes -= text.count(b'"', at, end) if multiline else 0
+        if quotes % 2 == 0:
+            break
+        end = at
+    return at + 1

@@ -1,0 +1,210 @@
+"""Samples of text files: enough lines of enough files to tell what the columns are.
+
+Bad cells may be anywhere, so of a file not only the beginning is looked at, but pieces all over it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from cepheid.errors import DataError
+from cepheid.files.csv_rows import parse_header
+from cepheid.files.formats import COMPRESSED, Format
+from cepheid.files.inference import CellSample, InferredColumn, agree, decide
+from cepheid.files.json_rows import Number, cell_text, parse_line
+
+_FILES = 20
+"""Files that are looked at; of more, as many spread over all."""
+
+_HEAD, _PIECE, _PIECES = 1 << 15, 1 << 13, 15
+"""Bytes of the beginning of a file, those of each of the other pieces, and how many there are. Of
+several files, each is looked at less."""
+
+_COMPRESSED = 1 << 17
+"""Bytes of a compressed file, of which only the beginning can be looked at."""
+
+
+@dataclass
+class FileSample:
+    """Cells of a file by column, the columns in the order in which they come."""
+
+    cells: dict[str, CellSample] = field(default_factory=dict)
+    header: tuple[str, ...] = ()
+    multiline: bool = False
+
+    def add_csv(self, text: str, delimiter: str) -> None:
+        """Rows of CSV; those that aren't as long as the header say nothing."""
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        while True:
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error:  # a quote that isn't closed, or not at the end of a cell
+                continue
+            if len(row) != len(self.header):
+                continue
+            self.multiline |= any("\n" in cell for cell in row)
+            for name, cell in zip(self.header, row, strict=True):
+                self.cells[name].cells.append(cell)
+
+    def add_json(self, text: str) -> int:
+        """Lines of JSON; how many of them are objects."""
+        found = [value for line in text.split("\n") if (value := parse_line(line)) is not None]
+        for value in found:
+            for name, cell in value.items():
+                sample = self.cells.setdefault(name, CellSample())
+                match cell:
+                    case dict() | list():
+                        sample.nested.append(plain(cell))
+                    case str() if not isinstance(cell, Number):
+                        sample.quoted.append(cell)
+                    case _:
+                        sample.cells.append(cell_text(cell) or "")
+        return len(found)
+
+
+def plain(value: object) -> object:
+    """A value of JSON with its numbers as numbers."""
+    match value:
+        case dict():
+            return {name: plain(item) for name, item in value.items()}
+        case list():
+            return [plain(item) for item in value]
+        case Number():
+            whole = value.lstrip("-").isdigit()
+            return int(value) if whole else float(value)
+        case _:
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What the files of an input look like. `header` is that of most CSV files; `multiline` says
+    whether cells go over several lines."""
+
+    columns: tuple[InferredColumn, ...]
+    header: tuple[str, ...] = ()
+    multiline: bool = False
+
+
+def sample_files(
+    files: Sequence[Path], format: Format, encoding: str, time: str, *, exact: bool = False
+) -> Sampled:
+    """The columns that most of the files have, decided from pieces of some of them. Files without a
+    line say nothing."""
+    step = max(1, -(-len(files) // _FILES))
+    chosen = files[::step]
+    share = min(len(chosen), 4)
+    samples = []
+    for file in chosen:
+        pieces = _pieces(file, _HEAD // share, max(1, _PIECES // len(chosen)))
+        texts = (_decoded(piece, file, encoding) for piece in pieces)
+        samples.append(sample_texts(texts, format, str(file)))
+    return combine(samples, time, exact=exact)
+
+
+def sample_texts(texts: Iterable[str], format: Format, file: str) -> FileSample:
+    """Lines of a file, of which the first begin it. DataError if they aren't of that format."""
+    sample = FileSample()
+    first = True
+    objects = 0
+    for text in texts:
+        if first:
+            text = text.lstrip("\r\n")
+        if format.delimiter is None:
+            objects += sample.add_json(text)
+            if first and text.strip() and not objects:
+                raise _not_json(file, text)
+        else:
+            if first:
+                line, _, text = text.partition("\n")
+                _add_header(sample, parse_header(line.rstrip("\r"), format.delimiter), file)
+            sample.add_csv(text, format.delimiter)
+        first = False
+    return sample
+
+
+def _add_header(sample: FileSample, header: tuple[str, ...], file: str) -> None:
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise DataError(f"{file}: there are several columns called `{twice[0]}`")
+    sample.header = header
+    sample.cells = {name: CellSample() for name in header}
+
+
+def _not_json(file: str, text: str) -> DataError:
+    if text.lstrip().startswith("["):
+        return DataError(
+            f"{file}: it is one JSON array; write each event on a line of its own: jq -c '.[]'"
+        )
+    shown = text.strip().split("\n")[0][:60]
+    return DataError(f"{file}: no line is a JSON object; the first one is {shown!r}")
+
+
+def combine(samples: Sequence[FileSample], time: str, *, exact: bool = False) -> Sampled:
+    """What most of the files say."""
+    by_name: dict[str, list[InferredColumn]] = {}
+    for sample in samples:
+        for name, cells in sample.cells.items():
+            column = decide(name, cells, exact=exact, time=name == time)
+            by_name.setdefault(name, []).append(column)
+    headers = Counter(sample.header for sample in samples if sample.header)
+    return Sampled(
+        tuple(agree(columns, exact=exact) for columns in by_name.values()),
+        headers.most_common(1)[0][0] if headers else (),
+        any(sample.multiline for sample in samples),
+    )
+
+
+def _pieces(path: Path, head: int, pieces: int) -> Iterator[bytes]:
+    """Whole lines from all over a file, those of its beginning first."""
+    if path.suffix.lower() in COMPRESSED:
+        with pa.input_stream(str(path)) as stream:
+            yield _whole_lines(stream.read(_COMPRESSED), _COMPRESSED)
+        return
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= head + pieces * _PIECE:
+            yield file.read()
+            return
+        yield _whole_lines(file.read(head), head)
+        step = (size - head) // pieces
+        for number in range(1, pieces + 1):
+            file.seek(head + number * step - _PIECE)
+            piece = file.read(_PIECE)
+            yield _whole_lines(piece.partition(b"\n")[2], 0)
+
+
+def _whole_lines(text: bytes, limit: int) -> bytes:
+    """Without the last line if it isn't whole, unless there is only that."""
+    if len(text) < limit:
+        return text  # all of the file
+    return text[: text.rfind(b"\n") + 1] or text
+
+
+def _decoded(text: bytes, file: Path, encoding: str) -> str:
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text:
+        raise DataError(
+            f"{file}: it is UTF-16, or no text at all; as UTF-8 it could be read: iconv -f UTF-16 "
+            "-t UTF-8"
+        )
+    try:
+        return text.removeprefix(codecs.BOM_UTF8).decode(encoding)
+    except UnicodeDecodeError as error:
+        begin = text.rfind(b"\n", 0, error.start) + 1
+        end = text.find(b"\n", error.start)
+        line = text[begin : end if end >= 0 else None].decode("latin-1").strip()
+        raise DataError(
+            f"{file}: it isn't {encoding.upper()}, as in {line[:60]!r}; say which --encoding it "
+            "has, such as latin-1"
+        ) from None

@@ -1,0 +1,102 @@
+"""Rows of Parquet files: their columns have types, but a time may be text, or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+import pyarrow.parquet
+
+from cepheid.errors import DataError
+from cepheid.files.conversion import MOMENT, is_text
+from cepheid.files.inference import InferredColumn
+from cepheid.files.output import json_line
+from cepheid.files.text_rows import (
+    EventRows,
+    LineBlock,
+    RejectedLine,
+    RowFault,
+    RowFormat,
+    finish,
+    typed,
+    without_time,
+)
+
+_WRONG = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+def parquet_columns(files: Sequence[Path], time: str) -> tuple[InferredColumn, ...]:
+    """The columns of the first file. Text in the time column is a time, and nothing is finer than a
+    microsecond."""
+    try:
+        schema = pa.parquet.read_schema(files[0])
+    except (*_WRONG, OSError) as error:
+        raise _unreadable(files[0], error) from None
+    return tuple(InferredColumn(column.name, _type(column, time)) for column in schema)
+
+
+def _type(column: pa.Field, time: str) -> pa.DataType:
+    if column.name == time and is_text(column.type):
+        return MOMENT
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        return pa.timestamp("us", column.type.tz)
+    return column.type
+
+
+def read_parquet(form: RowFormat, path: Path) -> EventRows:
+    """The rows of a file; a column that it hasn't got is NULL."""
+    try:
+        dataset = pa.dataset.dataset(path, format="parquet")
+        names = [name for name in form.columns.names if name in dataset.schema.names]
+        found = dataset.to_table(columns=names)
+    except (*_WRONG, OSError) as error:
+        raise _unreadable(path, error) from None
+    table, faults = _typed(form, path, found)
+    faults = without_time(form, table, faults)
+    lines = []
+    if faults:
+        whole = dataset.to_table().take(pa.array(sorted(faults))).to_pylist()
+        texts = map(json_line, whole)
+        lines = [
+            RejectedLine(row, text, faults[row])
+            for row, text in zip(sorted(faults), texts, strict=True)
+        ]
+    return finish(form, LineBlock(str(path), b""), table, faults, lines)
+
+
+def _typed(form: RowFormat, path: Path, found: pa.Table) -> tuple[pa.Table, dict[int, RowFault]]:
+    """Columns of another type as the one that is wanted, text cell by cell."""
+    texts, arrays = {}, {}
+    for column in form.columns:
+        if column.name not in found.column_names:
+            continue
+        array = found[column.name]
+        if is_text(array.type) and array.type != column.type:
+            texts[column.name] = pc.cast(array, pa.string()).combine_chunks()
+        elif array.type != column.type:
+            arrays[column.name] = _cast(array, column, path)
+        else:
+            arrays[column.name] = array
+    table, faults = typed(form, texts, found.num_rows)
+    for name, array in arrays.items():
+        table = table.set_column(
+            table.schema.get_field_index(name), form.columns.field(name), array
+        )
+    return table, faults
+
+
+def _cast(array: pa.ChunkedArray, column: pa.Field, path: Path) -> pa.ChunkedArray:
+    both = pa.types.is_timestamp(array.type) and pa.types.is_timestamp(column.type)
+    try:
+        return array.cast(column.type, safe=not both)
+    except _WRONG as error:
+        raise DataError(
+            f"{path}: `{column.name}` is {array.type} and can't be read as {column.type}: {error}"
+        ) from None
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path}: {str(error).strip().splitlines()[0]}")

@@ -1,0 +1,233 @@
+"""Lines of text files as rows of typed columns, and the lines that are rejected.
+
+Blocks of lines without a fault go through pyarrow's readers with the columns' types. Only where
+that fails is a block read as text, and looked at cell by cell. The same code runs here and on
+Spark's workers (`csv_rows`, `json_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.errors import DataError
+from cepheid.files.conversion import convert, without_nan
+from cepheid.files.declared import type_name
+from cepheid.files.formats import Format
+from cepheid.files.time_format import TimeFormat
+
+UTF_8 = "utf-8"
+
+REJECTED = pa.schema(
+    {"file": pa.string(), "number": pa.int64(), "line": pa.string(), "reason": pa.string()}
+)
+"""What is kept of a row that is rejected: its file, the number of its line where that is known, the
+line as it is in the file, and why."""
+
+_SHOWN = 60
+"""Letters of a cell that a reason shows."""
+
+
+class BadRows(StrEnum):
+    """What becomes of a row with a cell that doesn't fit its column."""
+
+    REJECT = "reject"
+    KEEP = "keep"
+    FAIL = "fail"
+    NULL = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """How lines become rows: the format of the files, the columns wanted, the one of the event
+    time, and what the user has said of times, letters and bad rows. `multiline`: a cell of CSV may
+    go over several lines."""
+
+    format: Format
+    columns: pa.Schema
+    time: str
+    time_format: TimeFormat | None = None
+    encoding: str = UTF_8
+    bad_rows: BadRows = BadRows.REJECT
+    multiline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Whole lines of a file, of which the first has a number if that is known. `header` are the
+    columns of a CSV file."""
+
+    file: str
+    text: bytes
+    number: int | None = None
+    header: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowFault:
+    """Why a row is rejected. It isn't `bad` if it only has no time."""
+
+    reason: str
+    bad: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedLine:
+    """A line that is rejected, counted from the first of its block."""
+
+    number: int
+    text: str
+    fault: RowFault
+
+
+@dataclass(frozen=True, slots=True)
+class EventRows:
+    """The rows of a block, and those of its lines that are rejected."""
+
+    table: pa.Table
+    rejected: pa.Table = field(default_factory=REJECTED.empty_table)
+
+
+def typed(
+    form: RowFormat, texts: Mapping[str, pa.Array], length: int
+) -> tuple[pa.Table, dict[int, RowFault]]:
+    """The cells of the columns as values, and what is wrong, by row. A column without cells is
+    NULL."""
+    faults: dict[int, RowFault] = {}
+    arrays = []
+    nulled = form.bad_rows is BadRows.NULL
+    for column in form.columns:
+        cells = texts.get(column.name)
+        if cells is None:
+            arrays.append(pa.nulls(length, column.type))
+            continue
+        converted = convert(
+            cells, column.type, form.time_format if column.name == form.time else None
+        )
+        arrays.append(converted.values)
+        if converted.misfits is None or (nulled and column.name != form.time):
+            continue
+        for row in np.flatnonzero(converted.misfits).tolist():
+            reason = misfit(column, str(cells[row]))
+            faults.setdefault(row, RowFault(reason, not nulled))
+    return pa.Table.from_arrays(arrays, schema=form.columns), faults
+
+
+def settled(form: RowFormat, table: pa.Table) -> pa.Table | None:
+    """Columns that pyarrow has read, some of them as text, as they should be; None if a cell
+    doesn't fit. A column that isn't there is NULL."""
+    arrays = []
+    for column in form.columns:
+        if column.name not in table.column_names:
+            arrays.append(pa.nulls(table.num_rows, column.type))
+            continue
+        array = table[column.name]
+        if array.type != column.type:
+            given = form.time_format if column.name == form.time else None
+            converted = [convert(chunk, column.type, given) for chunk in array.chunks]
+            if any(c.misfits is not None for c in converted):
+                return None
+            array = pa.chunked_array([c.values for c in converted], column.type)
+        elif pa.types.is_floating(column.type):
+            array = without_nan(array)
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, schema=form.columns)
+
+
+def without_time(
+    form: RowFormat, table: pa.Table, faults: dict[int, RowFault]
+) -> dict[int, RowFault]:
+    """Also the faults of the rows that have no time."""
+    if form.time not in table.column_names or not table[form.time].null_count:
+        return faults
+    empty = RowFault(f"`{form.time}` is empty", bad=False)
+    missing = pc.is_null(table[form.time]).to_numpy()
+    return {row: empty for row in np.flatnonzero(missing).tolist()} | faults
+
+
+def misfit(column: pa.Field, cell: str) -> str:
+    """
+    >>> misfit(pa.field("x", pa.int64()), "n.n.")
+    "`x` is 'n.n.', not an integer"
+    """
+    shown = cell if len(cell) <= _SHOWN else f"{cell[:_SHOWN]}…"
+    return f"`{column.name}` is {shown!r}, not {_called(column.type)}"
+
+
+def _called(type_: pa.DataType) -> str:
+    is_ = pa.types
+    if type_ == pa.int64():
+        return "an integer"
+    if is_.is_float64(type_):
+        return "a number"
+    if is_.is_timestamp(type_):
+        return "a time"
+    if is_.is_date(type_):
+        return "a date"
+    if is_.is_boolean(type_):
+        return "true or false"
+    return type_name(type_)
+
+
+def finish(
+    form: RowFormat,
+    block: LineBlock,
+    table: pa.Table,
+    faults: Mapping[int, RowFault],
+    lines: Sequence[RejectedLine],
+) -> EventRows:
+    """The table without its faulty rows, and the lines that are rejected: of those rows, and
+    others. DataError for the first bad one if the user has asked for that."""
+    if not lines:
+        return EventRows(table)
+    if faults:
+        good = np.ones(table.num_rows, np.bool_)
+        good[list(faults)] = False
+        table = table.filter(pa.array(good))
+    lines = sorted(lines, key=lambda line: line.number)
+    numbers = [None if block.number is None else block.number + line.number for line in lines]
+    if form.bad_rows is BadRows.FAIL:
+        for line, number in zip(lines, numbers, strict=True):
+            if line.fault.bad:
+                raise _bad_row(block.file, number, line)
+    columns = [
+        [block.file] * len(lines),
+        numbers,
+        [line.text for line in lines],
+        [line.fault.reason for line in lines],
+    ]
+    return EventRows(table, pa.table(columns, schema=REJECTED))
+
+
+def _bad_row(file: str, number: int | None, line: RejectedLine) -> DataError:
+    place = file if number is None else f"{file}:{number}"
+    return DataError(
+        f"{place}: {line.fault.reason}. --bad-rows reject goes on without such rows, and --schema "
+        "declares other columns"
+    )
+
+
+def decoded(form: RowFormat, text: bytes) -> tuple[bytes, list[RejectedLine]]:
+    """A block as UTF-8. Lines that aren't in the encoding are left empty, so that the others keep
+    their numbers."""
+    if form.encoding == UTF_8 and text.isascii():
+        return text, []
+    try:
+        plain = text.decode(form.encoding)
+        return (text if form.encoding == UTF_8 else plain.encode()), []
+    except UnicodeDecodeError:
+        pass
+    fault = RowFault(f"it isn't {form.encoding.upper()}; --encoding names another encoding")
+    kept, wrong = [], []
+    for number, line in enumerate(text.split(b"\n")):
+        try:
+            kept.append(line.decode(form.encoding).encode())
+        except UnicodeDecodeError:
+            kept.append(b"")
+            wrong.append(RejectedLine(number, line.decode("latin-1").rstrip("\r"), fault))
+    return b"\n".join(kept), wrong
