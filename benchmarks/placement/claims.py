@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from statistics import mean, median
 
+from benchmarks.next.ordering import ROUNDING
 from benchmarks.placement.model import WORKLOADS, Workload
 from benchmarks.placement.queries import OPERATORS
 from benchmarks.placement.rewriting import ISSUED, ONE, REWRITTEN, Figure, Measured, percent, spent
 from benchmarks.report import Record, Verdict, provenance, short
-from cepheid.planner.placement.ordering import ROUNDING
 
 NOISE = 3.0
 """Percent by which a query may seem to lose."""

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 import cepheid as cep
 from benchmarks.measure import WrongAnswer
+from benchmarks.next.operators import Next, Operator, Source, Union
 from benchmarks.placement.queries import RATES
 from cepheid import local
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.options import Options
 from cepheid.planner import prepare
-from cepheid.planner.placement.operators import Next, Operator, Source, Union
 from cepheid.schemas import bind_streams
 
 NEXT = "PATTERN x a -> y b AFTER MATCH SKIP TO NEXT EVENT RETURN a.id AS id"

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import accumulate, islice, takewhile
 from typing import Literal
 
-from cepheid.planner.placement.deploy import Deployment, Item, Policy, deploy, empty
+from benchmarks.next.deploy import Deployment, Item, Policy, deploy, empty
 
 Workload = Literal["next", "mix", "union"]
 WORKLOADS: tuple[Workload, ...] = ("next", "mix", "union")

@@ -7,11 +7,11 @@ from math import comb
 from random import Random
 from typing import assert_never
 
+from benchmarks.next.deploy import Item
+from benchmarks.next.items import item_of
+from benchmarks.next.operators import Next, Operator, Source, Union
+from benchmarks.next.ordering import rewrite
 from benchmarks.placement.model import Workload
-from cepheid.planner.placement.deploy import Item
-from cepheid.planner.placement.items import item_of
-from cepheid.planner.placement.operators import Next, Operator, Source, Union
-from cepheid.planner.placement.ordering import rewrite
 
 Kind = type[Next] | type[Union]
 

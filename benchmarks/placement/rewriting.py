@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import islice, product
 from statistics import mean
 
+from benchmarks.next import cost, rewrite
+from benchmarks.next.operators import Operator
 from benchmarks.placement.engine import (
     Run,
     Streams,
@@ -19,8 +21,6 @@ from benchmarks.placement.engine import (
 )
 from benchmarks.placement.model import WORKLOADS, Workload
 from benchmarks.placement.queries import OPERATORS, RATES, drawn
-from cepheid.planner.placement import cost, rewrite
-from cepheid.planner.placement.operators import Operator
 
 ISSUED, REWRITTEN, ONE = "as issued", "rewritten", "one query"
 

@@ -13,6 +13,9 @@ from statistics import mean
 import pytest
 
 from benchmarks.experiments.writing import claim_lines
+from benchmarks.next.deploy import Item
+from benchmarks.next.operators import Next, Operator, Source, Union, inputs
+from benchmarks.next.rates import figures
 from benchmarks.placement.figure import (
     FLAT_FROM,
     MOST,
@@ -44,9 +47,6 @@ from benchmarks.placement.model import (
 )
 from benchmarks.placement.queries import RATES, Queries, drawn, mixed, tree
 from benchmarks.placement.writing import BEGIN, END, draw, markdown, update_readme
-from cepheid.planner.placement.deploy import Item
-from cepheid.planner.placement.figures import figures
-from cepheid.planner.placement.operators import Next, Operator, Source, Union, inputs
 
 TINY = Size((1, SOME, FLAT_FROM, MOST), seeds=2, limit=12, counted=6)
 

@@ -14,6 +14,8 @@ import pytest
 
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.measure import WrongAnswer
+from benchmarks.next import rewrite
+from benchmarks.next.operators import Next, Operator, Source, Union
 from benchmarks.placement.claims import between, dearest, record, steady, typical
 from benchmarks.placement.engine import (
     COLUMNS,
@@ -44,8 +46,6 @@ from benchmarks.placement.writing import (
     rewriting_markdown,
     update_rewriting,
 )
-from cepheid.planner.placement import rewrite
-from cepheid.planner.placement.operators import Next, Operator, Source, Union
 
 TINY = Effort((1, 2, 5), 2, (1, 2), seeds=2, seconds=2, repeats=1)
 A, B, C = Source("s1"), Source("s2"), Source("s4")

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cepheid.options import Placement
-from cepheid.planner.placement import cheapest
 
 READ = 6.0
 """To hand a row to the automaton, and to find out what it satisfies."""
@@ -214,6 +213,19 @@ class Site:
 
     def share(self, kinds: frozenset[str]) -> float:
         return share(kinds, self.kinds)
+
+
+def cheapest(loads: Sequence[float], inputs: Sequence[tuple[int, float]]) -> int:
+    """The node with the least load after placing an item with inputs at these nodes, of these
+    rates. What the item itself costs, it costs everywhere; what isn't received, is saved.
+
+    >>> cheapest([5.0, 3.0], []), cheapest([5.0, 3.0], [(0, 4.0)])
+    (1, 0)
+    """
+    left = [*loads]
+    for node, rate in inputs:
+        left[node] -= rate
+    return min(range(len(left)), key=left.__getitem__)
 
 
 def kinds_of(loads: Iterable[Load]) -> frozenset[str]:

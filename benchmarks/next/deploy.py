@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TypeAlias, assert_never
 
 from cepheid.errors import PlanError
+from cepheid.rules.placement.cost import cheapest
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +106,6 @@ def deploy(
         found=draft.found,
         queries=(*deployment.queries, root),
     )
-
-
-def cheapest(loads: Sequence[float], inputs: Sequence[tuple[int, float]]) -> int:
-    """The node with the least load after placing an item with inputs at these nodes, of these
-    rates. What the item itself costs, it costs everywhere; what isn't received, is saved.
-
-    >>> cheapest([5.0, 3.0], []), cheapest([5.0, 3.0], [(0, 4.0)])
-    (1, 0)
-    """
-    left = [*loads]
-    for node, rate in inputs:
-        left[node] -= rate
-    return min(range(len(left)), key=left.__getitem__)
 
 
 @dataclass

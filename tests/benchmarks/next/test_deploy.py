@@ -9,8 +9,7 @@ from random import Random
 
 import pytest
 
-from cepheid.errors import PlanError
-from cepheid.planner.placement.deploy import (
+from benchmarks.next.deploy import (
     Deployment,
     Feed,
     Item,
@@ -19,9 +18,10 @@ from cepheid.planner.placement.deploy import (
     deploy,
     empty,
 )
-from cepheid.planner.placement.figures import cpu, figures
-from cepheid.planner.placement.items import item_of
-from cepheid.planner.placement.operators import Next, Source, Union
+from benchmarks.next.items import item_of
+from benchmarks.next.operators import Next, Source, Union
+from benchmarks.next.rates import cpu, figures
+from cepheid.errors import PlanError
 
 SEEDS = range(30)
 

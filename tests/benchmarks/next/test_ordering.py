@@ -13,9 +13,7 @@ from random import Random
 
 import pytest
 
-from cepheid.errors import UnsupportedError
-from cepheid.planner.placement.figures import Figures, cost, figures, next_cost, next_figures
-from cepheid.planner.placement.operators import (
+from benchmarks.next.operators import (
     Delay,
     Filter,
     Iteration,
@@ -28,7 +26,7 @@ from cepheid.planner.placement.operators import (
     inputs,
     text,
 )
-from cepheid.planner.placement.ordering import (
+from benchmarks.next.ordering import (
     Step,
     operands,
     optimal_next,
@@ -36,6 +34,8 @@ from cepheid.planner.placement.ordering import (
     rewrite,
     steps,
 )
+from benchmarks.next.rates import Figures, cost, figures, next_cost, next_figures
+from cepheid.errors import UnsupportedError
 
 DOUBLING = [float(2**n) for n in range(8)]
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from cepheid.errors import PlanError, UnsupportedError
-from cepheid.planner.placement.operators import (
+from benchmarks.next.operators import (
     Delay,
     Filter,
     Iteration,
@@ -23,6 +22,7 @@ from cepheid.planner.placement.operators import (
     Unless,
     inputs,
 )
+from cepheid.errors import PlanError, UnsupportedError
 
 Rates = Mapping[str, float]
 """Events per second of each source, by its name."""

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import assert_never
 
-from cepheid.planner.placement.figures import Figures, Rates, cost, figures, next_cost, next_figures
-from cepheid.planner.placement.operators import (
+from benchmarks.next.operators import (
     Delay,
     Filter,
     Iteration,
@@ -33,6 +32,7 @@ from cepheid.planner.placement.operators import (
     canonical,
     text,
 )
+from benchmarks.next.rates import Figures, Rates, cost, figures, next_cost, next_figures
 from cepheid.rewrites.ordering import merges
 
 ROUNDING = 1e-9

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cepheid.errors import PlanError, UnsupportedError
-from cepheid.planner.placement.figures import Figures, cost, cpu, figures, next_cost, next_figures
-from cepheid.planner.placement.operators import (
+from benchmarks.next.operators import (
     Delay,
     Filter,
     Iteration,
@@ -18,6 +16,8 @@ from cepheid.planner.placement.operators import (
     canonical,
     text,
 )
+from benchmarks.next.rates import Figures, cost, cpu, figures, next_cost, next_figures
+from cepheid.errors import PlanError, UnsupportedError
 
 A, B, C = Source("a"), Source("b"), Source("c")
 RATES = {"a": 8.0, "b": 2.0, "c": 4.0}

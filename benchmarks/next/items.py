@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from benchmarks.next.deploy import Feed, Input, Item
+from benchmarks.next.operators import Operator, Source, canonical, inputs
+from benchmarks.next.rates import Rates, cpu, figures
 from cepheid.errors import PlanError
-from cepheid.planner.placement.deploy import Feed, Input, Item
-from cepheid.planner.placement.figures import Rates, cpu, figures
-from cepheid.planner.placement.operators import Operator, Source, canonical, inputs
 
 
 def item_of(query: Operator, rates: Rates) -> Item:
