@@ -98,3 +98,8 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(_HOMES.get(name, "cepheid.query")), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, also of what isn't loaded yet."""
+    return [*__all__, "__version__"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -12,9 +12,9 @@ from cepheid.engine.sampling import targets
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import EventTable, Source, to_arrow
 from cepheid.inprocess.merge import merge, streams_of
-from cepheid.options import Options
+from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.planner import analyzed
-from cepheid.query import Query, is_spark, options_of
+from cepheid.query import Query, is_spark, options_of, query_of
 from cepheid.schemas import bind_streams
 from cepheid.statistics import Statistics
 from cepheid.stretches import check_rows, of_table
@@ -22,13 +22,14 @@ from cepheid.stretches import check_rows, of_table
 ROWS = 200_000
 
 
+@takes_options
 def analyze(
     data: Any,
     query: str | Query,
     options: Options | None = None,
     *,
     rows: int = ROWS,
-    **named: Any,
+    **named: Unpack[GivenOptions],
 ) -> Statistics:
     """Find out what the planner needs to know: how often the pattern's events come, how selective
     its conditions are, how many keys there are and which are hot.
@@ -42,7 +43,7 @@ def analyze(
     >>> found.rates["a"], found.selectivities["a.price < b.price"]
     (0.5, 1.0)
     """
-    parsed = query if isinstance(query, Query) else Query(query)
+    parsed = query_of(query, data)
     chosen, most = options_of(options, named), check_rows(rows)
     if is_spark(data):
         from cepheid.spark.analyze import analyze as analyze_on_spark

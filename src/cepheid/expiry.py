@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar, Unpack, assert_never
 
 import pyarrow as pa
 
@@ -40,8 +40,8 @@ from cepheid.errors import DataError, UnsupportedError
 from cepheid.inprocess.frames import as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import streams_of
 from cepheid.language import ast
-from cepheid.options import Options
-from cepheid.query import Query, is_spark, options_of
+from cepheid.options import GivenOptions, Options, takes_options
+from cepheid.query import Query, is_spark, options_of, query_of
 from cepheid.rewrites.conditions import classify
 from cepheid.rewrites.surgery import renamed
 
@@ -55,7 +55,10 @@ DEFINED = (
 )
 
 
-def timeouts(data: Data, query: str | Query, options: Options | None = None, **named: Any) -> Data:
+@takes_options
+def timeouts(
+    data: Data, query: str | Query, options: Options | None = None, **named: Unpack[GivenOptions]
+) -> Data:
     """Find the partial matches that expired: those that nothing continued in their window.
 
     `data` and the options are as for `match`, and so is the result: one row per expired partial
@@ -71,7 +74,7 @@ def timeouts(data: Data, query: str | Query, options: Options | None = None, **n
     [{'step': 2, 'reached': 'a, b', 'missing': 'C c', 'a': 1, 'b': 2},
      {'step': 1, 'reached': 'a', 'missing': 'B b', 'a': 3, 'b': None}]
     """
-    parsed = query if isinstance(query, Query) else Query(query)
+    parsed = query_of(query, data)
     chosen = replace(
         options_of(options, named), plan="auto", negation="auto", propagation="auto", stats=None
     )
@@ -161,7 +164,9 @@ class Partial(Query):
 
     length: int = 1
 
-    def bind(self, schema: Any, options: Options | None = None, **named: Any) -> BoundQuery:
+    def bind(
+        self, schema: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> BoundQuery:
         return expired(super().bind(schema, options, **named), self.length)
 
 

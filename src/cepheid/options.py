@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Literal, TypedDict, TypeVar
 
 from cepheid.statistics import Statistics
 
 Partitioning = Literal["auto", "key", "partial", "slices", "single"]
 Placement = Literal["auto", "keys", "one", "split"]
 EngineChoice = Literal["auto", "tree", "nfa"]
+NegationChoice = Literal["auto", "push", "top"]
+PropagationChoice = Literal["auto", "push", "lazy", "pull", "pass-down"]
 Unit = Literal["us", "ms", "s", "min", "h", "d"]
 
 
@@ -98,8 +101,8 @@ class Options:
     params: Mapping[str, object] = field(default_factory=dict)
     engine: EngineChoice = "auto"
     plan: str = "auto"
-    negation: Literal["auto", "push", "top"] = "auto"
-    propagation: Literal["auto", "push", "lazy", "pull", "pass-down"] = "auto"
+    negation: NegationChoice = "auto"
+    propagation: PropagationChoice = "auto"
     stats: Statistics | None = None
     adapt: Adaptation | None = Adaptation()
     without: tuple[str, ...] = ()
@@ -111,6 +114,8 @@ class Options:
     jit: bool = True
 
     def __post_init__(self) -> None:
+        for part in ("time", "type", "tie", "start"):
+            _column(part, getattr(self, part))
         _one_of("engine", self.engine, ("auto", "tree", "nfa"))
         _one_of("negation", self.negation, ("auto", "push", "top"))
         _one_of("propagation", self.propagation, ("auto", "push", "lazy", "pull", "pass-down"))
@@ -127,6 +132,57 @@ class Options:
                 raise ValueError(f"{name} must be at least 1, not {count}")
 
 
+def _column(part: str, name: object) -> None:
+    if not isinstance(name, str) and (name is not None or part == "time"):
+        raise ValueError(f"{part} is the name of a column, a string; not {name!r}")
+
+
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}; not {value!r}")
+
+
+class GivenOptions(TypedDict, total=False):
+    """The options by name, as functions take them: those of `Options`."""
+
+    time: str
+    type: str | None
+    tie: str | None
+    start: str | None
+    unit: Unit | None
+    params: Mapping[str, object]
+    engine: EngineChoice
+    plan: str
+    negation: NegationChoice
+    propagation: PropagationChoice
+    stats: Statistics | None
+    adapt: Adaptation | None
+    without: tuple[str, ...]
+    limit: Limit | None
+    partitioning: Partitioning
+    placement: Placement
+    partitions: int | None
+    buckets: int | None
+    jit: bool
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def takes_options(function: Function) -> Function:
+    """Show the options one by one in the signature of a function that takes them by name, which is
+    what `help` and completion look at."""
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if option.default is MISSING else option.default,
+            annotation=option.type,
+        )
+        for option in fields(Options)
+    ]
+    spelled = signature.replace(parameters=[*own, *options])
+    function.__signature__ = spelled  # type: ignore[attr-defined]
+    return function

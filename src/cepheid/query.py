@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar, overload
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import pyarrow as pa
 
@@ -13,18 +14,22 @@ from cepheid import local
 from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
+from cepheid.engine.clock import unplaced
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
-from cepheid.inprocess.frames import Batches, as_table, like, may_be_endless, to_arrow
+from cepheid.inprocess.frames import Batches, filtered, like, may_be_endless, to_arrow
 from cepheid.inprocess.frames import Source as Events
 from cepheid.inprocess.merge import merge, streams_of
 from cepheid.language import ast, parse_source, render
-from cepheid.language.diagnostics import Source
-from cepheid.options import Options
+from cepheid.language.diagnostics import Source, nearest
+from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import require_bounds
-from cepheid.schemas import assumed, bind_schema, bind_streams
+from cepheid.schemas import assumed, bind_schema, bind_streams, part_field
+
+if TYPE_CHECKING:
+    from cepheid.rules import RuleSet
 
 Data = TypeVar("Data")
 
@@ -50,6 +55,9 @@ class Query:
     known: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        text: object = self.text
+        if not isinstance(text, str):
+            raise DataError(f"a query is a text, not {of_kind(text)}{_how_to_read(text)}")
         if not self.known:
             self.__dict__["syntax"] = parse_source(self.source)
 
@@ -66,7 +74,10 @@ class Query:
         """The text and its place, for messages."""
         return Source(self.text, self.name, self.line, self.column)
 
-    def match(self, data: Data, options: Options | None = None, **named: Any) -> Data:
+    @takes_options
+    def match(
+        self, data: Data, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> Data:
         """The matches of this query in the data, as the same kind of data; see `match`.
 
         >>> table = pa.table({"ts": [1, 2], "name": ["A", "B"]})
@@ -85,13 +96,14 @@ class Query:
         found: Data = like(data, matched, batches)
         return found
 
+    @takes_options
     def explain(
         self,
         data: Any = None,
         options: Options | None = None,
         *,
         analyze: bool = False,
-        **named: Any,
+        **named: Unpack[GivenOptions],
     ) -> Explanation:
         """How the query is run and why: print it, or save it as JSON, a drawing or a page.
 
@@ -127,11 +139,12 @@ class Query:
         profile, planned = local.profile(prepared, source, chosen)
         return _explanation(replace(prepared, planned=planned), profile=profile)
 
+    @takes_options
     def bind(
         self,
         schema: pa.Schema | Mapping[str, pa.Schema],
         options: Options | None = None,
-        **named: Any,
+        **named: Unpack[GivenOptions],
     ) -> BoundQuery:
         """The query bound to the columns of one stream, or of several.
 
@@ -170,27 +183,36 @@ class Query:
 
 
 @overload
-def match(data: Data, query: str | Query, options: Options | None = None, **named: Any) -> Data: ...
+def match(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+    data: Data,
+    query: str | Query | RuleSet,
+    options: Options | None = None,
+    **named: Unpack[GivenOptions],
+) -> Data: ...
 
 
 @overload
 def match(
-    data: Data, query: Sequence[str | Query], options: Options | None = None, **named: Any
+    data: Data,
+    query: Sequence[str | Query],
+    options: Options | None = None,
+    **named: Unpack[GivenOptions],
 ) -> dict[str, Data]: ...
 
 
+@takes_options
 def match(
     data: Data,
-    query: str | Query | Sequence[str | Query],
+    query: str | Query | RuleSet | Sequence[str | Query],
     options: Options | None = None,
-    **named: Any,
+    **named: Unpack[GivenOptions],
 ) -> Data | dict[str, Data]:
     """Find the query's matches in the data.
 
-    `data` is a Spark DataFrame, a pyarrow Table or an iterator of record batches, a pandas or a
-    polars frame, or a dict of those for several streams; the result is of the same kind, one row
-    per match: the RETURN columns, `match_start` and `match_end`. The options are those of
-    `Options`, by name or as one object.
+    `data` is a Spark DataFrame, a pandas or a polars frame, a pyarrow Table or whatever else gives
+    Arrow data, an iterator of record batches, or a dict of those for several streams. The result
+    is of the same kind, one row per match: the RETURN columns, `match_start` and `match_end`. The
+    options are those of `Options`, by name or as one object.
 
     >>> import cepheid as cep
     >>> trades = pa.table({
@@ -209,13 +231,48 @@ def match(
     >>> found = cep.match(trades, [both, fall, rise], time="ts", type="name")
     >>> {name: matches.num_rows for name, matches in found.items()}
     {'query 1': 0, 'Fall': 1, 'Rise': 0}
-    """
-    if not isinstance(query, str | Query):
-        from cepheid.streams import match_all
 
-        return match_all(data, query, options_of(options, named))
-    parsed = query if isinstance(query, Query) else Query(query)
-    return parsed.match(data, options, **named)
+    A `RuleSet` finds the matches of all its rules, as `RuleSet.match` does.
+    """
+    given: Any = query
+    if isinstance(given, Mapping) and hasattr(given, "match"):  # a set of rules
+        found: Data = given.match(data, options, **named)
+        return found
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return query_of(given, data).match(data, options, **named)
+    from cepheid.streams import match_all
+
+    several = [one if isinstance(one, str) else query_of(one, data) for one in given]
+    return match_all(data, several, options_of(options, named))
+
+
+def query_of(query: object, data: object = None) -> Query:
+    """The query that was passed, beside the data."""
+    if isinstance(data, str | Query) and not isinstance(query, str | Query):
+        raise DataError("pass the data before the query: match(data, query)")
+    if isinstance(query, Query):
+        return query
+    if isinstance(query, str):
+        return Query(query)
+    raise DataError(f"expected a query, not {of_kind(query)}{_how_to_read(query)}")
+
+
+def of_kind(value: object) -> str:
+    name = type(value).__name__
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
+
+
+def _how_to_read(value: object) -> str:
+    """What to do with something that isn't a query, but may hold some."""
+    match value:
+        case PurePath():
+            return ": read it before, with `path.read_text()`, or load rules with `RuleSet.load`"
+        case Mapping() if hasattr(value, "match"):
+            return ": match it by itself, with `rules.match(data, ...)`"
+        case Mapping():
+            return ": make a set of rules of it, with `RuleSet.of`"
+        case _:
+            return ""
 
 
 def rejected(data: Data, time: str, start: str | None = None) -> Data:
@@ -224,20 +281,26 @@ def rejected(data: Data, time: str, start: str | None = None) -> Data:
 
     >>> rejected(pa.table({"ts": [1, None], "x": [5, 6]}), time="ts").to_pydict()
     {'ts': [None], 'x': [6]}
+
+    Of several streams, a dict of those of each.
     """
     if is_spark(data):
         from cepheid.spark.batch import rejected as rejected_on_spark
 
         on_spark: Data = rejected_on_spark(data, time, start)
         return on_spark
+    if isinstance(data, Mapping):
+        of_each: Any = {name: rejected(part, time, start) for name, part in data.items()}
+        streams: Data = of_each
+        return streams
     source = to_arrow(data)
     if isinstance(source, Batches):
         raise DataError("rejected() needs a table or a frame: an iterator could be read only once")
-    for name, part in ((time, "time"), (start, "start")):
-        if name is not None and name not in source.schema.names:
-            raise DataError(f"there is no column `{name}` ({part}=)")
-    dead = local.rejected(as_table(source), time, start)
-    letters: Data = like(data, dead.schema, iter(dead.to_batches()))
+    parts = [(time, "time")] if start is None else [(time, "time"), (start, "start")]
+    for name, part in parts:
+        part_field(source.schema, name, part)
+    dead = unplaced(source.read([name for name, _ in parts]), time, start)
+    letters: Data = filtered(data, dead)
     return letters
 
 
@@ -257,8 +320,18 @@ def _explanation(
     )
 
 
-def options_of(options: Options | None, named: Mapping[str, Any]) -> Options:
-    if options is not None:
+def options_of(options: object, named: Mapping[str, Any]) -> Options:
+    """The options, as an object, by name, or some by name beside an object."""
+    if options is not None and not isinstance(options, Options):
+        hint = f": name it, as in time={options!r}" if isinstance(options, str) else ""
+        raise DataError(f"expected Options, not {of_kind(options)}{hint}")
+    known = [option.name for option in fields(Options)]
+    for name in named:
+        if name not in known:
+            close = nearest(name, known)
+            hint = f"did you mean `{close}`?" if close else f"there are {', '.join(known)}"
+            raise DataError(f"there is no option `{name}`; {hint}")
+    if isinstance(options, Options):
         return replace(options, **named)
     if "time" not in named:
         raise DataError("say which column holds the event time: time='ts'")

@@ -158,7 +158,7 @@ def _schema(
 
 def _check(columns: pa.Schema, options: Options) -> None:
     """The columns that options name are there, can be read, and fit their parts."""
-    time = _part(columns, options.time, "time")
+    time = part_field(columns, options.time, "time")
     kind = attribute_type(time.type)
     if kind not in _MOMENTS:
         raise DataError(
@@ -166,21 +166,21 @@ def _check(columns: pa.Schema, options: Options) -> None:
             f"an integer{_TO_MOMENTS.get(kind, '')}"
         )
     if options.type is not None:
-        type_ = _part(columns, options.type, "type").type
+        type_ = part_field(columns, options.type, "type").type
         if attribute_type(type_) not in _NAMES:
             raise DataError(
                 f"the type column `{options.type}` is {type_}; it must be a string, an integer, a "
                 "boolean or a date: cast it to a string"
             )
     if options.tie is not None:
-        type_ = _part(columns, options.tie, "tie").type
+        type_ = part_field(columns, options.tie, "tie").type
         if attribute_type(type_) in (Type.OTHER, Type.NULL):
             raise DataError(
                 f"the tie column `{options.tie}` is {type_}, which has no order; it must be a "
                 "number, a string or a time"
             )
     if options.start is not None:
-        start = _part(columns, options.start, "start").type
+        start = part_field(columns, options.start, "start").type
         other = attribute_type(start)
         if other not in _MOMENTS or (other is Type.INTEGER) != (kind is Type.INTEGER):
             raise DataError(
@@ -189,7 +189,7 @@ def _check(columns: pa.Schema, options: Options) -> None:
             )
 
 
-def _part(columns: pa.Schema, name: str, part: str) -> pa.Field:
+def part_field(columns: pa.Schema, name: str, part: str) -> pa.Field:
     """The column that an option names."""
     if name not in columns.names:
         close = nearest(name, columns.names)

@@ -197,12 +197,17 @@ def _produced(data: Any) -> pa.Table:
         return pa.RecordBatchReader.from_stream(data).read_all()
     except pa.ArrowException as error:
         raise DataError(
-            f"can't read events from {type(data).__name__}: {_first_line(error)}"
+            f"can't read events from {type(data).__name__}, which gives no table: "
+            f"{_first_line(error)}"
         ) from None
 
 
 def _of_pandas(data: Any) -> EventTable:
-    """Of a column of Python objects only the values tell the type, so it is converted at once."""
+    """Of a column of Python objects only the values tell the type, so it is converted at once. An
+    index that has a name is a column."""
+    taken = {str(name) for name in data.columns}
+    levels = [name for name in data.index.names if name is not None and str(name) not in taken]
+    data = data.reset_index(level=levels) if levels else data
     fields: list[pa.Field] = []
     objects: dict[str, pa.Array] = {}
     series = {str(name): data.iloc[:, place] for place, name in enumerate(data.columns)}
@@ -287,6 +292,25 @@ def like(data: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any
     return _as_produced(data, table)
 
 
+def filtered(data: Any, chosen: pa.ChunkedArray | None) -> Any:
+    """The rows of the data that are chosen, with all that is in them; without a choice, none."""
+    if _is(data, "pandas", "DataFrame"):
+        return data.iloc[:0] if chosen is None else data[chosen.to_numpy()]
+    if _is(data, "polars", "LazyFrame"):
+        return filtered(data.collect(), chosen).lazy()
+    if _is(data, "polars", "DataFrame"):
+        return data.head(0) if chosen is None else data.filter(_polars(chosen))
+    table = data if isinstance(data, pa.Table) else _table(data)
+    table = table.slice(0, 0) if chosen is None else table.filter(chosen)
+    return like(data, table.schema, iter(table.to_batches()))
+
+
+def _table(data: Any) -> pa.Table:
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    return data.to_table() if _is(data, "pyarrow.dataset", "Dataset") else _produced(data)
+
+
 def _is_whole(data: Any) -> bool:
     if isinstance(data, pa.RecordBatch | pa.Table | EventTable):
         return True
@@ -307,10 +331,10 @@ def _pandas(table: pa.Table) -> Any:
         return table.to_pandas(types_mapper=pandas.ArrowDtype)
 
 
-def _polars(table: pa.Table) -> Any:
+def _polars(data: pa.Table | pa.ChunkedArray) -> Any:
     import polars
 
-    return polars.from_arrow(table)
+    return polars.from_arrow(data)
 
 
 def _as_produced(data: Any, table: pa.Table) -> Any:

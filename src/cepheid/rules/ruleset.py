@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.errors import QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
-from cepheid.options import Options
+from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, is_spark, options_of
 from cepheid.rules.compile.compiler import compile_rules
 from cepheid.rules.explain.explanation import SetExplanation, explained
@@ -190,7 +190,10 @@ class RuleSet(Mapping[str, Rule]):
 
     # ── matching ─────────────────────────────────────────────────────────────
 
-    def match(self, data: Any, options: Options | None = None, **named: Any) -> Any:
+    @takes_options
+    def match(
+        self, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> Any:
         """The matches of all rules in the data, as one frame of the same kind: `rule`,
         `match_start`, `match_end`, RETURN's values as JSON in `match`, and what the rules carry.
         The options are those of `cepheid.match`.
@@ -207,7 +210,10 @@ class RuleSet(Mapping[str, Rule]):
         run = match_spark if is_spark(data) else match_local
         return run(self.templates, data, options_of(options, named))
 
-    def explain(self, data: Any, options: Options | None = None, **named: Any) -> SetExplanation:
+    @takes_options
+    def explain(
+        self, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> SetExplanation:
         """How the rules are run: which share a pass, what they share in it, which run alone and
         why; on Spark, also where. Nothing is matched, but of a DataFrame the first and the last
         time are looked up if there are rules without a key.
@@ -231,8 +237,9 @@ class RuleSet(Mapping[str, Rule]):
 
     # ── checking ─────────────────────────────────────────────────────────────
 
+    @takes_options
     def check(
-        self, data: Any = None, options: Options | None = None, **named: Any
+        self, data: Any = None, options: Options | None = None, **named: Unpack[GivenOptions]
     ) -> tuple[Finding, ...]:
         """What is wrong with the rules over these events: a schema, data of any kind, or a dict of
         either for several streams. Nothing is run. Without data, every attribute is taken to exist.

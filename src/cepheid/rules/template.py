@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.walking import parameters
-from cepheid.options import Options
+from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
 from cepheid.rules.findings import Finding, of_diagnostic
 from cepheid.rules.written import Written
@@ -39,13 +39,19 @@ class Rule:
     carried: Mapping[str, object]
     origin: str
 
-    def match(self, data: Any, options: Options | None = None, **named: Any) -> Any:
+    @takes_options
+    def match(
+        self, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> Any:
         """The matches of this rule alone, RETURN's values as columns; see `cepheid.match`."""
         chosen = options_of(options, named)
         given = {**chosen.params, **self.params}
         return self.query.match(data, replace(chosen, params=given))
 
-    def typed(self, found: Any, data: Any, options: Options | None = None, **named: Any) -> Any:
+    @takes_options
+    def typed(
+        self, found: Any, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> Any:
         """What `match` returns, taken from what a set of rules has `found` with this one in it, so
         that nothing is run again. Of the data only the columns are looked at: a schema will do.
         """

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from cepheid.errors import DataError
-from cepheid.options import Options
+from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import is_spark, options_of
 from cepheid.rules.ruleset import RuleSet
 from cepheid.rules.run.portable import decoded, encoded
@@ -106,7 +106,10 @@ class LiveRules:
             row = self._table(name, ["version", "published", "count"]).to_pylist()[0]
             yield Published(**row)
 
-    def match(self, stream: Any, options: Options | None = None, **named: Any) -> Any:
+    @takes_options
+    def match(
+        self, stream: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> Any:
         """What the rules find in a streaming DataFrame, as `RuleSet.match` gives it, by the rules
         that there are in each batch."""
         first = self.first()
