@@ -41,6 +41,7 @@ def test_exports() -> None:
         "Explanation",
         "Limit",
         "LiveRules",
+        "OptionError",
         "Options",
         "PlanError",
         "Query",

@@ -130,7 +130,7 @@ def text(operator: Operator) -> str:
         case Unless(item, exception):
             return f"({text(item)} \\ {text(exception)})"
         case Delay(item, seconds):
-            return f"{text(item)}@{seconds:g}"
+            return f"{text(item)}@{seconds:.15g}"
         case Iteration(item):
             return f"{text(item)}+"
         case _:

@@ -96,7 +96,7 @@ def source_figures(name: str, rates: Rates) -> Figures:
         known = ", ".join(f"`{n}`" for n in rates) or "none"
         raise PlanError(f"the rate of `{name}` is not given; there are rates of: {known}")
     if not rate > 0:
-        raise PlanError(f"the rate of `{name}` is {rate:g}; give a positive number per second")
+        raise PlanError(f"the rate of `{name}` is {rate}; give a positive number per second")
     return Figures(rate, 1 / rate, 1.0, rate)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cepheid.errors import (
     CepheidError,
     DataError,
+    OptionError,
     PlanError,
     QueryError,
     RuleSetError,
@@ -44,6 +45,7 @@ __all__ = [
     "Explanation",
     "Limit",
     "LiveRules",
+    "OptionError",
     "Options",
     "PlanError",
     "Query",

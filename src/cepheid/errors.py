@@ -9,6 +9,7 @@
     ├── StateError            what a stream has saved can't be gone on with
     ├── StreamError           a streaming query has failed; the message is Spark's sentence
     └── DataError             the data doesn't fit: a missing column, a wrong type, disorder
+        └── OptionError       an option is wrong: it names what isn't there, or what can't be used
 
 Messages say what to do next. A `QueryError` prints the line and a caret (see
 `cepheid.language.diagnostics`).
@@ -123,8 +124,20 @@ class DataError(CepheidError):
 
     >>> import cepheid as cep, pyarrow as pa
     >>> try:
-    ...     cep.match(pa.table({"ts": [1]}), "PATTERN a ; b WITHIN 5", time="tss")
+    ...     cep.match(pa.table({"ts": ["noon"]}), "PATTERN a ; b WITHIN 5", time="ts")
     ... except cep.DataError as error:
+    ...     print(error)
+    the time column `ts` is string; it must be a timestamp, a date or an integer
+    """
+
+
+class OptionError(DataError):
+    """An option is wrong: it names what isn't there, or what can't be used.
+
+    >>> import cepheid as cep, pyarrow as pa
+    >>> try:
+    ...     cep.match(pa.table({"ts": [1]}), "PATTERN a ; b WITHIN 5", time="tss")
+    ... except cep.OptionError as error:
     ...     print(error)
     there is no column `tss` (time=); did you mean `ts`?
     """

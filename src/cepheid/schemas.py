@@ -16,7 +16,7 @@ from cepheid.algebra.kinds import (
     unreadable,
 )
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN, Schema, Type
-from cepheid.errors import DataError
+from cepheid.errors import DataError, OptionError
 from cepheid.language import ast
 from cepheid.language.diagnostics import nearest
 from cepheid.language.walking import walk
@@ -52,7 +52,7 @@ def bind_schema(columns: pa.Schema, options: Options) -> Schema:
 def bind_streams(streams: Mapping[str, pa.Schema], options: Options) -> tuple[pa.Schema, Schema]:
     """The schema of several streams merged: all their columns, and the stream's name as type."""
     if options.type is not None:
-        raise DataError("with several streams the type is the stream's name: leave out `type`")
+        raise OptionError("with several streams the type is the stream's name: leave out `type`")
     if not streams:
         raise DataError("there are no streams: pass at least one, {'name': data}")
     merged_fields: dict[str, pa.Field] = {}
@@ -61,7 +61,7 @@ def bind_streams(streams: Mapping[str, pa.Schema], options: Options) -> tuple[pa
         try:
             _check(columns, options)
         except DataError as error:
-            raise DataError(f"stream `{name}`: {error}") from None
+            raise type(error)(f"stream `{name}`: {error}") from None
         for field in columns:
             known = merged_fields.get(field.name)
             merged_fields[field.name] = field if known is None else _unify(known, field, name)
@@ -194,7 +194,7 @@ def part_field(columns: pa.Schema, name: str, part: str) -> pa.Field:
     if name not in columns.names:
         close = nearest(name, columns.names)
         hint = f"did you mean `{close}`?" if close else f"there are {', '.join(columns.names)}"
-        raise DataError(f"there is no column `{name}` ({part}=); {hint}")
+        raise OptionError(f"there is no column `{name}` ({part}=); {hint}")
     check_readable(reasons(columns), [name])
     return columns.field(name)
 

@@ -48,7 +48,7 @@ def test_what_is_written_can_be_planned_with(
     given: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stats = tmp_path / "new folder" / "stats.json"
-    assert run("analyze", *given, *MOST, "--out", str(stats)) == 0
+    assert run("analyze", *given, *MOST, "--output", str(stats)) == 0
     assert capsys.readouterr().out == ""
     assert json.loads(stats.read_text()) == FOUND
     assert run("explain", *given, *MOST, "--stats", str(stats), "--format", "json") == 0

@@ -69,7 +69,7 @@ def test_a_file_with_a_query_is_explained_as_one(
 
 def test_json_to_a_file(rules: Path, events: tuple[str, ...], tmp_path: Path) -> None:
     out = tmp_path / "new" / "plan.json"
-    assert run(rules, *events, "--out", out) == 0
+    assert run(rules, *events, "--output", out) == 0
     found = json.loads(out.read_text())
     (one,) = found["passes"]
     assert (one["rules"], one["steps"], one["nodes"]) == (3, 6, 3)

@@ -82,7 +82,7 @@ def test_wrong_options(
 def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     target = tmp_path / "file" / "events.parquet"
-    assert run("generate", "rfid", "--rows", "10", "--output", str(target)) == 1
+    assert run("generate", "rfid", "--rows", "10", "--output", str(target)) == 2
     error = capsys.readouterr().err
     assert "error: " in error and str(tmp_path / "file") in error and "Traceback" not in error
 
@@ -94,6 +94,7 @@ def test_a_run_cut_short_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("cepheid.cli.generate.rfid_workload.batches", broken)
     (tmp_path / "kept.parquet").write_text("what was there before")
-    assert run("generate", "rfid", "--rows", "10", "--output", str(tmp_path / "kept.parquet")) == 1
+    output = ("--output", str(tmp_path / "kept.parquet"), "--overwrite")
+    assert run("generate", "rfid", "--rows", "10", *output) == 1
     assert [file.name for file in tmp_path.iterdir()] == ["kept.parquet"]
     assert (tmp_path / "kept.parquet").read_text() == "what was there before"

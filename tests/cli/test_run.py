@@ -19,6 +19,7 @@ import typer
 
 from cepheid.cli.arguments import Input, parse_inputs, parse_parameters
 from cepheid.files.formats import Format
+from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.statistics import Statistics
 from tests.cli.running import run
@@ -182,9 +183,9 @@ def test_integer_time_has_a_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "text"),
     [
-        (("--time", "tss"), 1, "error: there is no column `tss` (time=); did you mean `ts`?\n"),
+        (("--time", "tss"), 2, "error: there is no column `tss` (--time); did you mean `ts`?\n"),
         (("--time", "type", "--type", "id"), 1, "the time column `type` must be ISO 8601"),
-        (("--input", "missing.csv"), 1, "error: missing.csv: No such file or folder\n"),
+        (("--input", "missing.csv"), 2, "error: missing.csv: No such file or folder\n"),
         (("--plan", "(a c)"), 2, "error: the plan '(a c)' names `c`"),
         (("--negation", "down"), 2, "'down' is not one of 'auto', 'push', 'top'"),
         (("--propagation", "drag"), 2, "'drag' is not one of 'auto', 'push', 'lazy', 'pull'"),
@@ -321,7 +322,7 @@ def test_csv_holds_no_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     found = tmp_path / "found.csv"
     events = str(write(tmp_path, "e.parquet"))
     common = ("--time", "ts", "--type", "type", "-o", str(found))
-    assert run("run", str(tmp_path / "q.cep"), "-i", events, *common) == 1
+    assert run("run", str(tmp_path / "q.cep"), "-i", events, *common) == 2
     assert "CSV can't hold `xs`" in capsys.readouterr().err
     assert not found.exists()
 
@@ -337,7 +338,7 @@ def test_a_path_with_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "day=3").mkdir()
     assert parse_inputs(["day=3"], Format.CSV) == (Input(None, "day=3", Format.CSV),)
-    assert parse_inputs(["day=4.csv"], None) == (Input("day", "4.csv", Format.CSV),)
+    assert parse_inputs(["day=4.csv"], None) == (Input("day", "4.csv"),)
     with pytest.raises(typer.BadParameter):
         parse_inputs(["day=3", "a=b.csv"], None)
 
@@ -421,6 +422,12 @@ def test_spark_gives_the_same(query: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     (row,) = json_rows(found)
     assert {name: row[name] for name in FOUND} == FOUND
+    # Both are known as outputs, and nothing else was left.
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "rise.cep", "e.jsonl", "found", "dead.jsonl",
+    }  # fmt: skip
+    Guard(overwrite=True).check_folder(found, "--output")
+    Guard(overwrite=True).check_folder(dead, "--rejected")
     (letter,) = json_rows(dead)
     assert letter == {"type": "B", "id": 3, "x": 4}
     figures = [line.split()[:2] for line in done.stdout.splitlines()]

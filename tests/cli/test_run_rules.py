@@ -131,7 +131,7 @@ def test_csv_holds_no_groups_that_are_carried(
 ) -> None:
     (rules / "big.csv").unlink()
     pq.write_table(pa.table({"least": [1], "w": [5], "tags": [["a", "b"]]}), rules / "big.parquet")
-    assert run(rules, "-i", events, *COMMON, "-o", tmp_path / "found.csv") == 1
+    assert run(rules, "-i", events, *COMMON, "-o", tmp_path / "found.csv") == 2
     assert f"leave it out of {rules}/big.parquet, or write" in capsys.readouterr().err
     assert run(rules, "-i", events, *COMMON, "-o", tmp_path / "found.jsonl") == 0
 

@@ -22,6 +22,7 @@ from cepheid.cli.stream_source import refuse_other_inputs
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
 from cepheid.cli.unreadable import Unreadable
 from cepheid.errors import DataError
+from cepheid.files.guard import mark_stream
 from cepheid.spark.streaming.reports import Status
 from tests.cli.running import run
 
@@ -84,7 +85,16 @@ ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
         ((*PLACES, "--watermark", "once"), 2, "--watermark is like '10 seconds', not 'once'"),
         ((*PLACES, "--shed"), 2, "--shed needs --state-limit"),
         ((*PLACES, "--schema", "a=x long"), 2, "--schema a=... is for no --input of that name"),
-        ((*PLACES, "--rejected", "in/bad"), 1, "error: in/bad is in in, where the events are read"),
+        ((*PLACES, "--rejected", "in/bad"), 2, "--rejected in/bad: this is inside in, all of wh"),
+        (("--output", "out", "--checkpoint", "out/state"), 2, "--checkpoint out/state is in --out"),
+        (("--output", ".", "--checkpoint", "state"), 2, "the working folder is never replaced"),
+        (
+            ("--output", "notes", "--checkpoint", "state"),
+            2,
+            "notes: the folder holds files that",
+        ),
+        ((*PLACES, "--overwrite"), 2, "--overwrite isn't for --stream, which adds to its output"),
+        ((*PLACES, "-i", "-"), 2, "Spark reads files, not standard input"),
     ],
 )
 def test_what_makes_no_sense(
@@ -94,6 +104,8 @@ def test_what_makes_no_sense(
     place: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    (place / "notes").mkdir()
+    (place / "notes" / "a.txt").touch()
     assert run("run", "rise.cep", *COMMON, *arguments) == code
     error = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert text in error and "Traceback" not in error
@@ -108,9 +120,9 @@ def test_one_query_at_a_time(place: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_a_stream_is_a_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = add_parquet(place, "e.parquet", (0, "A", 1, 1))
     common = ("run", "rise.cep", "--stream", "--time", "ts", *PLACES)
-    assert run(*common, "--input", str(file)) == 1
+    assert run(*common, "--input", str(file)) == 2
     assert "a stream is a folder to which files are added" in capsys.readouterr().err
-    assert run(*common, "--input", "missing") == 1
+    assert run(*common, "--input", "missing") == 2
     assert capsys.readouterr().err == "error: missing: No such folder\n"
 
 
@@ -124,8 +136,9 @@ def test_matches_of_another_run_are_not_added_to(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Spark would skip as many batches as the folder has had."""
-    (place / "out" / "_spark_metadata").mkdir(parents=True)
-    assert run("run", "rise.cep", *COMMON, *PLACES) == 1
+    mark_stream(place / "out")
+    (place / "out" / "_spark_metadata").mkdir()
+    assert run("run", "rise.cep", *COMMON, *PLACES) == 2
     assert "out has what another run found, with another checkpoint" in capsys.readouterr().err
 
 

@@ -17,6 +17,7 @@ import pytest
 from cepheid.cli.queries import WatchedRules, read_stream
 from cepheid.cli.stream_rules import FIRST, LATER, change_text
 from cepheid.errors import RuleSetError
+from cepheid.files.guard import mark_stream
 from cepheid.query import Query
 from cepheid.rules import LiveRules, RuleSet
 from cepheid.rules.findings import Finding
@@ -71,11 +72,12 @@ def test_a_stream_does_not_begin_without_rules(
 def test_the_checkpoint_is_of_the_same_kind(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    mark_stream(place / "state")
     (place / "state/queries/matches").mkdir(parents=True)
-    assert run("run", "rules", *COMMON, *PLACES) == 1
+    assert run("run", "rules", *COMMON, *PLACES) == 2
     assert "state is the checkpoint of a query, and this is a set" in capsys.readouterr().err
     (place / "state/rules").mkdir()
-    assert run("run", "rules/rise.cep", *COMMON, *PLACES) == 1
+    assert run("run", "rules/rise.cep", *COMMON, *PLACES) == 2
     assert "state is the checkpoint of a set of rules, and this is a" in capsys.readouterr().err
 
 
@@ -83,16 +85,16 @@ def test_rules_that_are_wrong_go_on_if_there_were_some(place: Path) -> None:
     rules, versions = place / "rules", place / "versions"
     (rules / "rise.cep").write_text("INTO rise PATTERN A a ;")
     with pytest.raises(RuleSetError):
-        read_stream(rules, {}, versions, watched=True)
+        read_stream(rules, None, {}, versions, watched=True)
     LiveRules(str(versions)).publish(RuleSet.of({"rise": RISE}))
-    assert read_stream(rules, {}, versions, watched=True) == WatchedRules(rules, versions)
+    assert read_stream(rules, None, {}, versions, watched=True) == WatchedRules(rules, versions)
 
 
 def test_a_file_may_be_a_query_or_rules(place: Path) -> None:
     file = place / "rules" / "rise.cep"
-    assert isinstance(read_stream(file, {}, place / "versions", watched=True), Query)
+    assert isinstance(read_stream(file, None, {}, place / "versions", watched=True), Query)
     file.write_text(f"{RISE}\n{FALL}")
-    assert isinstance(read_stream(file, {}, place / "versions", watched=True), WatchedRules)
+    assert isinstance(read_stream(file, None, {}, place / "versions", watched=True), WatchedRules)
 
 
 # ── what is told ─────────────────────────────────────────────────────────────

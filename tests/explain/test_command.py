@@ -99,7 +99,7 @@ def test_the_name_of_the_file_says_the_form(
     query: str, tmp_path: Path, name: str, first: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "new folder" / name
-    assert run(query, "--out", str(target)) == 0
+    assert run(query, "--output", str(target)) == 0
     text = target.read_text("utf-8")
     assert text.startswith(first)
     ET.fromstring(text.removeprefix("<!DOCTYPE html>"))
@@ -108,7 +108,7 @@ def test_the_name_of_the_file_says_the_form(
 
 def test_the_form_can_be_said(query: str, tmp_path: Path) -> None:
     target = tmp_path / "plan.out"
-    assert run(query, "--out", str(target), "--format", "json") == 0
+    assert run(query, "--output", str(target), "--format", "json") == 0
     assert json.loads(target.read_text("utf-8"))["version"] == 1
 
 
@@ -116,7 +116,7 @@ def test_a_file_of_an_unknown_form_is_refused(
     query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "p.png"
-    assert run(query, "--out", str(target)) == 2
+    assert run(query, "--output", str(target)) == 2
     assert "--format" in capsys.readouterr().err
     assert not target.exists()
 

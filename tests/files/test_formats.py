@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cepheid.errors import DataError
+from cepheid.errors import OptionError
 from cepheid.files.formats import (
     Format,
     data_files,
@@ -54,14 +54,14 @@ def test_a_folder_has_the_format_of_its_files(tmp_path: Path) -> None:
 
 def test_what_the_names_do_not_say_is_asked_for(tmp_path: Path) -> None:
     fill(tmp_path, "x.xlsx")
-    with pytest.raises(DataError, match=r"x\.xlsx: the ending \.xlsx is unknown.*--input-format"):
+    with pytest.raises(OptionError, match=r"x\.xlsx: the ending \.xlsx is unknown.*--input-format"):
         input_format(str(tmp_path))
     fill(tmp_path, "a.csv")
-    with pytest.raises(DataError, match=r"several formats.*--input-format csv"):
+    with pytest.raises(OptionError, match=r"several formats.*--input-format csv"):
         input_format(str(tmp_path))
     assert input_format(str(tmp_path / "*.csv")) is Format.CSV
     fill(tmp_path, "plain")
-    with pytest.raises(DataError, match="plain: the name has no ending"):
+    with pytest.raises(OptionError, match="plain: the name has no ending"):
         input_format(str(tmp_path / "plain"))
 
 
@@ -84,7 +84,7 @@ def test_patterns(tmp_path: Path) -> None:
     }
     for pattern, expected in names.items():
         assert [f.name for f in data_files(str(tmp_path / pattern))] == expected
-    with pytest.raises(DataError, match=r"\*\*"):
+    with pytest.raises(OptionError, match=r"\*\*"):
         list(data_files(str(tmp_path / "**" / "*.csv")))
 
 
@@ -92,5 +92,5 @@ def test_outputs(tmp_path: Path) -> None:
     assert output_format(Path("found.ndjson")) is Format.JSON
     assert output_format(Path("found")) is Format.PARQUET
     assert output_format(Path("found.xlsx"), Format.CSV) is Format.CSV
-    with pytest.raises(DataError, match=r"x\.xlsx: the ending \.xlsx is unknown.*--format"):
+    with pytest.raises(OptionError, match=r"x\.xlsx: the ending \.xlsx is unknown.*--format"):
         output_format(Path("x.xlsx"))

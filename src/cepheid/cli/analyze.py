@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from cepheid.cli import arguments
+from cepheid.files.formats import STANDARD
+from cepheid.files.guard import guard_of
 
 
 def analyze(
-    query: arguments.QueryFile,
     input: arguments.Inputs,
     time: arguments.TimeColumn,
+    file: arguments.QueryFile = None,
+    query: arguments.QueryText = None,
     type: arguments.TypeColumn = None,
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
@@ -22,10 +25,8 @@ def analyze(
         int | None,
         typer.Option(min=1, help="How many rows to look at, about.", show_default="200,000"),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Where it goes instead of the screen.", dir_okay=False),
-    ] = None,
+    output: arguments.TextOutput = Path(STANDARD),
+    overwrite: arguments.Overwrite = False,
     input_format: arguments.InputFormat = None,
 ) -> None:
     """Find out what the planner should know of the data, and print it as JSON.
@@ -36,7 +37,7 @@ def analyze(
     sees them. heavy: values that many events have.
 
         cepheid analyze theft.cep --input rfid.parquet --time ts --type type
-            --out stats.json
+            --output stats.json
 
         cepheid run theft.cep --input rfid.parquet --time ts --type type
             --stats stats.json
@@ -50,13 +51,12 @@ def analyze(
     from cepheid.analysis import analyze as analyzed
     from cepheid.cli.inputs import make_options, read_events
     from cepheid.cli.queries import read_query
+    from cepheid.files.output import write_text
 
-    parsed = read_query(query)
+    parsed = read_query(file, query)
+    guard = guard_of([*(source.path for source in sources), file], overwrite)
+    guard.check_file(output, "--output")
     options = make_options(time, type, tie, unit, param)
     events = read_events(parsed, sources, options)
     written = analyzed(events, parsed, options, rows=rows or ROWS).to_json()
-    if out is None:
-        typer.echo(written)
-    else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(f"{written}\n", encoding="utf-8")
+    write_text(written, output, guard)

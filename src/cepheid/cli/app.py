@@ -13,12 +13,14 @@ from cepheid.cli import generate
 from cepheid.cli.analyze import analyze
 from cepheid.cli.check import check
 from cepheid.cli.explain import explain
-from cepheid.cli.failure import exit_cleanly
+from cepheid.cli.failure import Interruptible, ended_by_sigterm, exit_cleanly
 from cepheid.cli.run import run
+from cepheid.cli.words import in_command_words
 from cepheid.spark.session import PANDAS_NOTICE
 
 app = typer.Typer(
     name="cepheid",
+    cls=Interruptible,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -33,10 +35,11 @@ app.add_typer(generate.app, name="generate")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. Ends the process: 0 done, 1 the run failed, 2 used wrongly,
-    3 a stream is done, but what came in was set aside (see `failure.SET_ASIDE`)."""
+    3 a stream is done, but what came in was set aside (see `failure.SET_ASIDE`), 130 ended by
+    Ctrl-C."""
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     warnings.showwarning = _show
-    with exit_cleanly():
+    with ended_by_sigterm(), exit_cleanly():
         app(args=arguments, prog_name="cepheid")
 
 
@@ -49,7 +52,7 @@ def _show(
     line: str | None = None,
 ) -> None:
     """A warning as a line of its own, without the place in the code that it comes from."""
-    typer.echo(f"warning: {message}", err=True)
+    typer.echo(f"warning: {in_command_words(str(message))}", err=True)
 
 
 def _print_version(wanted: bool) -> None:
@@ -81,9 +84,10 @@ def _options(
             --input rfid.parquet --time ts --type type
 
         cepheid analyze examples/shoplifting.cep
-            --input rfid.parquet --time ts --type type --out stats.json
+            --input rfid.parquet --time ts --type type --output stats.json
 
     Exit codes: 0 done, 1 the run failed, 2 the query or an option is wrong, 3 a
-    stream is done, but files couldn't be read or no event could be matched.
+    stream is done, but files couldn't be read or no event could be matched, 130
+    ended by Ctrl-C.
     CEPHEID_DEBUG=1 in the environment shows the traceback of an error.
     """

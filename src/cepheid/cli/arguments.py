@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Annotated
 
 import typer
 
-from cepheid.files.formats import Format, input_format
+from cepheid.files.formats import STANDARD, Format, input_format
 
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
 
@@ -48,21 +52,38 @@ class Propagation(StrEnum):
 
 
 QueryFile = Annotated[
-    Path,
+    Path | None,
     typer.Argument(
         metavar="QUERY.cep", exists=True, dir_okay=False, help="The file with the query.",
         show_default=False,
     ),
 ]  # fmt: skip
 QueryOrRules = Annotated[
-    Path,
+    Path | None,
     typer.Argument(
         metavar="QUERY", exists=True, show_default=False,
         help="The file with the query, or a folder of rules.",
     ),
 ]  # fmt: skip
+QueryText = Annotated[
+    str | None,
+    typer.Option(
+        "--query", "-q", metavar="TEXT", show_default=False,
+        help="The query itself, instead of a file: -q 'PATTERN a ; b WITHIN 5 minutes'.",
+    ),
+]  # fmt: skip
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace an output that exists. An input never is."),
+]
+TextOutput = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", show_default="standard output", help="The file that it is written to.",
+    ),
+]  # fmt: skip
 QueryFiles = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
         metavar="QUERY", exists=True, show_default=False,
         help="The file with the query; several, if one reads what another finds; or a folder of "
@@ -73,13 +94,14 @@ Inputs = Annotated[
     list[str],
     typer.Option(
         "--input", "-i", metavar="[NAME=]PATH", show_default=False,
-        help="A file or folder of events. For several streams repeat it with the streams' names: "
-        "--input trades=a.parquet --input news=b.csv.",
+        help="Events: a file, a folder, a pattern such as 'logs/*.csv.gz', or - for standard "
+        "input. For several streams repeat it with the streams' names: --input trades=a.parquet "
+        "--input news=b.csv.",
     ),
 ]  # fmt: skip
 InputFormat = Annotated[
     Format | None,
-    typer.Option(help="By default what the file's name ends with, or else Parquet."),
+    typer.Option(help="By default what the names of the files end with."),
 ]
 TimeColumn = Annotated[
     str, typer.Option(help="The column of the event time.", metavar="COLUMN", show_default=False)
@@ -222,13 +244,30 @@ def parse_inputs(texts: Sequence[str], format: Format | None) -> tuple[Input, ..
     for text in texts:
         named = None if Path(text).exists() else _NAMED.fullmatch(text)
         name, path = (named[1], named[2]) if named else (None, text)
-        inputs.append(Input(name, path, format))
+        inputs.append(Input(name, spooled(format) if path == STANDARD else path, format))
     names = [i.name for i in inputs]
     if len(inputs) > 1 and None in names:
         raise typer.BadParameter("with several inputs each needs a name: --input trades=a.parquet")
     if len(set(names)) < len(names):
         raise typer.BadParameter("two inputs have the same name")
     return tuple(inputs)
+
+
+def reads_standard_input(texts: Sequence[str]) -> bool:
+    return any(text == STANDARD or text.endswith(f"={STANDARD}") for text in texts)
+
+
+def spooled(format: Format | None) -> str:
+    """Standard input as a file: what is in it is looked at more than once."""
+    if format is None:
+        choices = ", ".join(Format)
+        raise typer.BadParameter(f"--input - needs --input-format: {choices}")
+    folder = mkdtemp(prefix="cepheid-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / f"standard-input.{format.value}"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return str(path)
 
 
 def parse_schemas(texts: Sequence[str], inputs: Sequence[Input]) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,6 @@ import typer
 from cepheid.cli import arguments
 from cepheid.cli.failure import USED_WRONGLY, message
 from cepheid.errors import CepheidError, UnsupportedError
-from cepheid.files.formats import Format
 
 if TYPE_CHECKING:
     from cepheid.options import Options
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 def check(
     queries: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="RULES...",
             exists=True,
             help="Files with queries, and folders of rules.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    query: arguments.QueryText = None,
     input: arguments.OptionalInputs = None,
     time: arguments.AssumedTime = "ts",
     type: arguments.TypeColumn = None,
@@ -54,46 +55,56 @@ def check(
         cepheid check rules/ --input cards.parquet --time ts
     """
     from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import alone
+    from cepheid.cli.queries import alone, read_query
     from cepheid.rules.load.files import read
 
     options = make_options(time, type, tie, unit, param)
-    right = True
-    for path in queries:
+    sources = arguments.parse_inputs(input or (), input_format)
+
+    def check_file(path: Path) -> bool:
         loaded = read(path, options.params)
-        try:
-            query = alone(path, loaded)
-            if query is not None:
-                _check_query(query, input, input_format, options)
-            else:
-                right &= _check_rules(path, loaded, input, input_format, options)
-        except UnsupportedError as error:
-            typer.echo(f"{path}: OK, but {error}")
-        except CepheidError as error:
-            right = False
-            typer.echo(message(error), err=True)
+        parsed = alone(path, loaded)
+        if parsed is None:
+            return _check_rules(path, loaded, sources, options)
+        return _check_query(parsed, sources, options)
+
+    if query is not None or not queries:
+        only = queries[0] if queries else None
+        right = _told("query", lambda: _check_query(read_query(only, query), sources, options))
+    else:
+        right = all([_told(str(path), partial(check_file, path)) for path in queries])
     if not right:
         raise typer.Exit(USED_WRONGLY)
 
 
-def _check_query(
-    query: Query, input: Sequence[str] | None, format: Format | None, options: Options
-) -> None:
+def _told(name: str, check: Callable[[], bool]) -> bool:
+    """Whether it is right; if not, what is wrong is printed."""
+    try:
+        return check()
+    except UnsupportedError as error:
+        typer.echo(f"{name}: OK, but {error}")
+        return True
+    except CepheidError as error:
+        typer.echo(message(error), err=True)
+        return False
+
+
+def _check_query(query: Query, sources: Sequence[arguments.Input], options: Options) -> bool:
     from cepheid.cli.inputs import columns_for
     from cepheid.planner import prepare
 
-    columns, fitting = columns_for(query, input, format, options)
+    columns, fitting = columns_for(query, sources, options)
     prepared = prepare(query.bind(columns, fitting), fitting)
     typer.echo(f"{query.name}: OK")
     for warning in prepared.query.warnings:
         typer.echo(f"warning: {query.name}: {warning}", err=True)
+    return True
 
 
 def _check_rules(
     path: Path,
     loaded: Loaded,
-    input: Sequence[str] | None,
-    format: Format | None,
+    sources: Sequence[arguments.Input],
     options: Options,
 ) -> bool:
     """Print what is wrong with the rules, and how many are right; whether all are."""
@@ -102,8 +113,8 @@ def _check_rules(
     from cepheid.rules.load.check import count_wrong
 
     templates, columns = loaded.templates, None
-    if input and templates:
-        columns, _ = columns_for(templates[0].query, input, format, options)
+    if sources and templates:
+        columns, _ = columns_for(templates[0].query, sources, options)
     elif options.type is None:
         options = replace(options, type="type")
     findings = (*loaded.findings, *check_templates(templates, columns, options))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.table import Table
+from rich.text import Text
 
 import cepheid as cep
 from cepheid.cli.failure import exit_cleanly
@@ -19,6 +20,7 @@ from cepheid.cli.generate import write_events
 from cepheid.cli.progress import spark_tasks
 from cepheid.cli.show import Figures, console, sample
 from cepheid.files.formats import Format
+from cepheid.files.guard import Guard
 from cepheid.spark.session import PANDAS_NOTICE, local_session
 from cepheid.workloads import fraud
 
@@ -53,7 +55,9 @@ def demo(folder: Path, rows: int = EVENTS) -> Figures:
         matches = cep.match(data, QUERY, time="ts", tie="id")
         begin = time.perf_counter()
         with spark_tasks(spark, "matching"):
-            matches.write.mode("overwrite").parquet(str(folder / "matches"))
+            guard = Guard(overwrite=True)
+            with guard.new_folder(folder / "matches", "--output", "the demo") as partial:
+                matches.write.parquet(str(partial))
         seconds = time.perf_counter() - begin
     finally:
         spark.stop()
@@ -62,7 +66,7 @@ def demo(folder: Path, rows: int = EVENTS) -> Figures:
     planted, found = planted_and_found(events, result)
     figures = Figures(rows, result.num_rows, seconds)
     screen.rule("some of the matches")
-    screen.print(earliest(result))
+    screen.print(earliest(result, screen.width))
     screen.rule("figures")
     screen.print(figures.table({"planted frauds found": f"{found:,} of {planted:,}"}))
     return figures
@@ -72,7 +76,9 @@ def event_file(folder: Path, rows: int) -> Path:
     """The file of events, made now if it isn't there."""
     path = folder / f"fraud-{rows}.parquet"
     if not path.exists():
-        write_events("making events", fraud.batches(rows), fraud.SCHEMA, rows, path, Format.PARQUET)
+        write_events(
+            "making events", fraud.batches(rows), fraud.SCHEMA, rows, path, Format.PARQUET, Guard()
+        )
     return path
 
 
@@ -84,14 +90,14 @@ def planted_and_found(events: Path, matches: pa.Table) -> tuple[int, int]:
     return len(large), pc.sum(pc.is_in(large, pc.unique(matches["id"]))).as_py() or 0
 
 
-def earliest(matches: pa.Table) -> Table:
+def earliest(matches: pa.Table, width: int) -> Table | Text:
     """The first few matches by time, one line each."""
     hidden = ("id", "match_start", "match_end")
     names = [name for name in matches.column_names if name not in hidden]
     rows = matches.sort_by("spent").slice(0, SAMPLE).select(names).to_pylist()
     for row in rows:
         row.update({n: v.replace(microsecond=0) for n, v in row.items() if isinstance(v, datetime)})
-    return sample(names, rows)
+    return sample(names, rows, width)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, assert_never
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from cepheid.cli import arguments
+from cepheid.files.formats import STANDARD
+from cepheid.files.guard import guard_of
 from cepheid.options import Options
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from cepheid.explain import Explanation
-    from cepheid.files.formats import Format
     from cepheid.query import Query
     from cepheid.rules import RuleSet
 
@@ -33,7 +34,8 @@ _SUFFIXES = {".txt": Form.TEXT, ".json": Form.JSON, ".svg": Form.SVG, ".html": F
 
 
 def explain(
-    query: arguments.QueryOrRules,
+    file: arguments.QueryOrRules = None,
+    query: arguments.QueryText = None,
     input: arguments.OptionalInputs = None,
     time: arguments.AssumedTime = "ts",
     type: arguments.TypeColumn = None,
@@ -50,12 +52,10 @@ def explain(
     ] = False,
     format: Annotated[
         Form | None,
-        typer.Option(help="By default what the name of --out ends with, or else text."),
+        typer.Option(help="By default what the name of --output ends with, or else text."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Where it goes instead of the screen.", dir_okay=False),
-    ] = None,
+    output: arguments.TextOutput = Path(STANDARD),
+    overwrite: arguments.Overwrite = False,
     input_format: arguments.InputFormat = None,
 ) -> None:
     """Show how a query is run and why: rewrites, plan, estimates, the plans that lost.
@@ -71,7 +71,7 @@ def explain(
 
         cepheid explain stocks.cep --plan '((IBM Sun) (Oracle Google))'
 
-        cepheid explain stocks.cep --stats rates.json --out plan.html
+        cepheid explain stocks.cep --stats rates.json --output plan.html
 
     A folder is a set of rules, and so is a file with several queries, or with a
     table of its parameters beside it. Of a set it is shown which rules share a
@@ -80,54 +80,51 @@ def explain(
 
         cepheid explain rules/ --input cards.parquet --time ts --type kind
     """
-    form = _form(format, out)
+    form = _form(format, output)
     if analyze and not input:
         raise typer.BadParameter("--analyze runs the query: say over what, --input events.parquet")
     from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import read_queries
+    from cepheid.cli.queries import files_read, read_queries
+    from cepheid.files.output import write_text
     from cepheid.rules import RuleSet
 
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
-    wanted = read_queries([query], options.params)
+    paths = [] if file is None else [file]
+    wanted = read_queries(paths, query, options.params)
+    sources = arguments.parse_inputs(input or (), input_format)
+    guard = guard_of([*(s.path for s in sources), *files_read(paths, wanted), stats], overwrite)
+    guard.check_file(output, "--output")
     if isinstance(wanted, RuleSet):
-        _refuse_for_rules(analyze, form, input)
-        written = _rules(wanted, input or [], input_format, options, form)
+        _refuse_for_rules(analyze, form, sources)
+        written = _rules(wanted, sources, options, form)
     else:
         (parsed,) = wanted
-        data, options = _data(parsed, input, input_format, options, analyze)
+        data, options = _data(parsed, sources, options, analyze)
         written = _written(parsed.explain(data, options, analyze=analyze), form)
-    if out is None:
-        typer.echo(written)
-    else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(f"{written}\n", encoding="utf-8")
+    write_text(written, output, guard)
 
 
-def _form(chosen: Form | None, out: Path | None) -> Form:
-    if chosen is not None or out is None:
+def _form(chosen: Form | None, output: Path) -> Form:
+    if chosen is not None or str(output) == STANDARD:
         return chosen or Form.TEXT
-    form = _SUFFIXES.get(out.suffix.lower())
+    form = _SUFFIXES.get(output.suffix.lower())
     if form is None:
         names = ", ".join(_SUFFIXES)
-        raise typer.BadParameter(f"{out} is none of {names}: say which --format it is to have")
+        raise typer.BadParameter(f"{output} is none of {names}: say which --format it is to have")
     return form
 
 
 def _data(
-    query: Query,
-    inputs: list[str] | None,
-    format: Format | None,
-    options: Options,
-    analyze: bool,
+    query: Query, sources: Sequence[arguments.Input], options: Options, analyze: bool
 ) -> tuple[pa.Table | Mapping[str, pa.Table], Options]:
     """The events to run over; if it isn't run, no events, with the columns that there would be."""
     from cepheid.cli.inputs import columns_for, read_events
 
     if analyze:
-        return read_events(query, arguments.parse_inputs(inputs or (), format), options), options
-    schemas, options = columns_for(query, inputs, format, options)
+        return read_events(query, sources, options), options
+    schemas, options = columns_for(query, sources, options)
     if isinstance(schemas, Mapping):
         return {name: schema.empty_table() for name, schema in schemas.items()}, options
     return schemas.empty_table(), options
@@ -150,26 +147,23 @@ def _written(explanation: Explanation, form: Form) -> str:
 # ── rules ────────────────────────────────────────────────────────────────────
 
 
-def _refuse_for_rules(analyze: bool, form: Form, inputs: list[str] | None) -> None:
+def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.Input]) -> None:
     """A set has no columns that would fit all of its rules, no single plan to draw, and no run."""
     if analyze:
         raise typer.BadParameter("--analyze is for a query: `cepheid run` tells what rules find")
     if form not in (Form.TEXT, Form.JSON):
         raise typer.BadParameter(f"a set of rules is explained as text or json, not as {form}")
-    if not inputs:
+    if not sources:
         raise typer.BadParameter(
             "what rules share depends on the columns: say of what events, --input events.parquet"
         )
 
 
-def _rules(
-    rules: RuleSet, inputs: list[str], format: Format | None, options: Options, form: Form
-) -> str:
+def _rules(rules: RuleSet, sources: Sequence[arguments.Input], options: Options, form: Form) -> str:
     """How the set is run; `RuleSetError` with all that is wrong with any of its rules."""
     from cepheid.cli.inputs import EventFile
     from cepheid.errors import RuleSetError
 
-    sources = arguments.parse_inputs(inputs, format)
     schemas = {source.name or "": EventFile(source, options.time).schema for source in sources}
     columns = schemas.get("", schemas)
     findings = rules.check(columns, options)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
+import typer
+from typer.core import TyperGroup
+
+from cepheid.cli.words import in_command_words
 from cepheid.errors import (
     CepheidError,
+    OptionError,
     PlanError,
     QueryError,
     RuleSetError,
@@ -22,6 +30,22 @@ USED_WRONGLY = 2
 SET_ASIDE = 3
 """A stream is done, but files couldn't be read, or none of its events could be matched."""
 
+INTERRUPTED = 130
+"""What a shell calls a process that Ctrl-C has ended: 128 and the number of the signal."""
+
+TERMINATED = 143
+
+_WRONG = (
+    QueryError,
+    RuleSetError,
+    PlanError,
+    UnsupportedError,
+    OptionError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 _WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the whole of it)"
 
 
@@ -40,13 +64,42 @@ def exit_cleanly() -> Iterator[None]:
         sys.exit(exit_code(error))
 
 
+class Interruptible(TyperGroup):
+    """Commands that Ctrl-C ends with one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as an exception does, so that it leaves nothing half done."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def exit_code(error: Exception) -> int:
-    """2 if the query can't be run as it was given, 1 if running it failed."""
-    wrong = QueryError | RuleSetError | PlanError | UnsupportedError
-    return USED_WRONGLY if isinstance(error, wrong) else FAILED
+    """2 if the command can't be run as it was given, 1 if running it failed."""
+    return USED_WRONGLY if isinstance(error, _WRONG) else FAILED
 
 
 def message(error: Exception) -> str:
+    """What to print of an error, in the words of the command line."""
+    return in_command_words(_text(error))
+
+
+def _text(error: Exception) -> str:
     match error:
         case QueryError() | RuleSetError():
             return str(error)

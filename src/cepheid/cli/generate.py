@@ -10,10 +10,12 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from cepheid.cli import arguments
 from cepheid.cli.progress import bar
-from cepheid.errors import DataError
-from cepheid.files.formats import Format, output_format
-from cepheid.files.output import write_batches
+from cepheid.errors import DataError, OptionError
+from cepheid.files.formats import STANDARD, Format
+from cepheid.files.guard import Guard
+from cepheid.files.output import check_output, open_writer
 from cepheid.workloads import fraud as fraud_workload
 from cepheid.workloads import rfid as rfid_workload
 from cepheid.workloads import stocks as stocks_workload
@@ -33,12 +35,15 @@ app = typer.Typer(
 
 Rows = Annotated[int, typer.Option(min=0, help="How many events, such as 1_000_000.")]
 Output = Annotated[
-    Path, typer.Option(dir_okay=False, help="The file to write. One that exists is replaced.")
+    Path, typer.Option("--output", "-o", help="The file to write; - is standard output.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Another seed gives other events.")]
 FileFormat = Annotated[
     Format | None,
-    typer.Option(help="By default what the file's name ends with, or else Parquet."),
+    typer.Option(
+        help="By default what the file's name ends with, Parquet if it has no ending, and CSV on "
+        "standard output."
+    ),
 ]
 Share = {"min": 0.0, "max": 1.0}
 
@@ -49,6 +54,7 @@ def stocks(
     output: Output,
     seed: Seed = 0,
     format: FileFormat = None,
+    overwrite: arguments.Overwrite = False,
     rate: Annotated[
         list[str] | None,
         typer.Option(help="Relative rate of a stock, as NAME=NUMBER. Repeat it for each stock."),
@@ -69,7 +75,7 @@ def stocks(
     rates = dict(map(_rate, rate)) if rate else stocks_workload.DEFAULT_RATES
     pairs = dict(map(_selectivity, selectivity or ()))
     batches = stocks_workload.batches(rows, seed, rates=rates, selectivity=pairs)
-    _write("stocks", batches, stocks_workload.SCHEMA, rows, output, format)
+    _write("stocks", batches, stocks_workload.SCHEMA, rows, output, format, overwrite)
 
 
 @app.command()
@@ -78,6 +84,7 @@ def weblog(
     output: Output,
     seed: Seed = 0,
     format: FileFormat = None,
+    overwrite: arguments.Overwrite = False,
     visitors: Annotated[int, typer.Option(min=1, help="How many IP addresses there are.")] = 20_000,
     skew: Annotated[
         float, typer.Option(min=0.0, help="Zipf's exponent of visits per address; 0 is even.")
@@ -92,7 +99,7 @@ def weblog(
         cepheid generate weblog --rows 1_500_000 --output weblog.parquet
     """
     batches = weblog_workload.batches(rows, seed, visitors=visitors, skew=skew)
-    _write("weblog", batches, weblog_workload.SCHEMA, rows, output, format)
+    _write("weblog", batches, weblog_workload.SCHEMA, rows, output, format, overwrite)
 
 
 @app.command()
@@ -101,6 +108,7 @@ def fraud(
     output: Output,
     seed: Seed = 0,
     format: FileFormat = None,
+    overwrite: arguments.Overwrite = False,
     days: Annotated[float, typer.Option(min=0.001, help="The time that the events cover.")] = 30.0,
     cards: Annotated[
         int | None, typer.Option(min=1, help="By default so many that each is used once a day.")
@@ -118,7 +126,7 @@ def fraud(
         cepheid generate fraud --rows 1_000_000 --output fraud.parquet
     """
     batches = fraud_workload.batches(rows, seed, days=days, cards=cards, fraud=fraud)
-    _write("fraud", batches, fraud_workload.SCHEMA, rows, output, format)
+    _write("fraud", batches, fraud_workload.SCHEMA, rows, output, format, overwrite)
 
 
 @app.command()
@@ -127,6 +135,7 @@ def rfid(
     output: Output,
     seed: Seed = 0,
     format: FileFormat = None,
+    overwrite: arguments.Overwrite = False,
     stolen: Annotated[
         float, typer.Option(**Share, help="Share of products that leave unpaid.")
     ] = 0.005,
@@ -142,7 +151,7 @@ def rfid(
         cepheid generate rfid --rows 100_000 --output rfid.parquet
     """
     batches = rfid_workload.batches(rows, seed, stolen=stolen, misplaced=misplaced, bought=bought)
-    _write("rfid", batches, rfid_workload.SCHEMA, rows, output, format)
+    _write("rfid", batches, rfid_workload.SCHEMA, rows, output, format, overwrite)
 
 
 def write_events(
@@ -152,11 +161,14 @@ def write_events(
     rows: int,
     path: Path,
     format: Format,
+    guard: Guard,
 ) -> None:
     """Write events with a progress bar."""
-    with bar() as progress:
+    with bar() as progress, open_writer(path, schema, format, guard) as writer:
         task = progress.add_task(name, total=rows, unit="events")
-        write_batches(batches, schema, path, format, lambda n: progress.advance(task, n))
+        for batch in batches:
+            writer.write_batch(batch)
+            progress.advance(task, batch.num_rows)
 
 
 def _write(
@@ -166,14 +178,19 @@ def _write(
     rows: int,
     output: Path,
     format: Format | None,
+    overwrite: bool,
 ) -> None:
-    chosen = output_format(output, format)
+    guard = Guard(overwrite=overwrite)
+    chosen = check_output(output, format, guard, "--output")
     try:
-        write_events(name, batches, schema, rows, output, chosen)
+        write_events(name, batches, schema, rows, output, chosen, guard)
+    except OptionError:
+        raise
     except DataError as error:
         # The only data here is what the options ask for.
         raise typer.BadParameter(str(error)) from error
-    typer.echo(f"{rows:,} events in {output} ({chosen.value})")
+    if str(output) != STANDARD:
+        typer.echo(f"{rows:,} events in {output} ({chosen.value})")
 
 
 def _rate(text: str) -> tuple[str, float]:

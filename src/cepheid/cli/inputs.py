@@ -19,11 +19,10 @@ from cepheid.cli.arguments import (
     Negation,
     Propagation,
     TimeUnit,
-    parse_inputs,
     parse_parameters,
 )
 from cepheid.errors import DataError
-from cepheid.files.formats import Format
+from cepheid.files.formats import Format, existing_files
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.schemas import assumed
@@ -85,10 +84,9 @@ def read_events(
 
 
 def columns_for(
-    query: Query, inputs: Sequence[str] | None, format: Format | None, options: Options
+    query: Query, sources: Sequence[Input], options: Options
 ) -> tuple[pa.Schema | Mapping[str, pa.Schema], Options]:
     """The columns of the files named; if there are none, columns that fit the query."""
-    sources = parse_inputs(inputs or (), format)
     if not sources:
         typed = options if options.type else replace(options, type="type")
         return assumed(query.syntax, typed), typed
@@ -100,11 +98,10 @@ class EventFile:
     """The events of an input for the local engine: its columns, and those of its rows wanted."""
 
     def __init__(self, source: Input, time: str) -> None:
-        if not Path(source.path).exists():
-            raise FileNotFoundError(2, "No such file or folder", source.path)
+        files = [str(file) for file in existing_files(source.path)]
         self._path, self._format, self._time = source.path, source.format, time
         try:
-            self._dataset = pa.dataset.dataset(source.path, format=_dataset_format(source.format))
+            self._dataset = pa.dataset.dataset(files, format=_dataset_format(source.format))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise self._unreadable(error) from None
         self.schema = pa.schema([self._field(f) for f in self._dataset.schema])

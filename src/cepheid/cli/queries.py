@@ -8,24 +8,30 @@ from pathlib import Path
 
 import typer
 
-from cepheid.errors import RuleSetError
+from cepheid.errors import OptionError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.language.splitting import split_queries
 from cepheid.query import Query
 from cepheid.rules import LiveRules, RuleSet
 from cepheid.rules.load.files import Loaded, read
 
+ONE_QUERY = "name the file of a query, or write the query itself: -q 'PATTERN a ; b'"
 
-def read_query(path: Path) -> Query:
-    """The query of a file; its findings will name the file."""
-    return Query(path.read_text(encoding="utf-8-sig"), str(path))
+
+def read_query(path: Path | None, text: str | None = None) -> Query:
+    """The query of a file, whose findings will name it, or the one written in the command."""
+    if (path is None) == (text is None):
+        raise typer.BadParameter(ONE_QUERY)
+    return Query(_text(path), str(path)) if path is not None else Query(text or "")
 
 
 def read_queries(
-    paths: Sequence[Path], params: Mapping[str, object]
+    paths: Sequence[Path], text: str | None, params: Mapping[str, object]
 ) -> tuple[Query, ...] | RuleSet:
     """Several files are queries of their own. A folder is a set of rules, and so is a file that has
     several queries, or a table beside it for the parameters that have no value."""
+    if text is not None or not paths:
+        return (read_query(paths[0] if paths else None, text),)
     if len(paths) > 1:
         for path in paths:
             _refuse_rules(path)
@@ -51,10 +57,16 @@ class WatchedRules:
 
 
 def read_stream(
-    path: Path, params: Mapping[str, object], versions: Path, watched: bool
+    path: Path | None,
+    text: str | None,
+    params: Mapping[str, object],
+    versions: Path,
+    watched: bool,
 ) -> Query | WatchedRules:
     """What a stream is to run. Rules may be wrong in part, and even altogether if there are some
     to go on with."""
+    if path is None or text is not None:
+        return read_query(path, text)
     loaded = read(path, params)
     query = alone(path, loaded)
     if query is not None:
@@ -74,10 +86,23 @@ def alone(path: Path, loaded: Loaded) -> Query | None:
     return None if tabled or elsewhere else template.query
 
 
+def files_read(paths: Sequence[Path], wanted: tuple[Query, ...] | RuleSet) -> tuple[str, ...]:
+    """The files and folders that the queries are from, and the tables of their parameters."""
+    tables = [t.origin for t in wanted.templates] if isinstance(wanted, RuleSet) else []
+    return (*map(str, paths), *(table for table in tables if Path(table).exists()))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise OptionError(f"{path}: this is no query, since it is no text in UTF-8") from None
+
+
 def _refuse_rules(path: Path) -> None:
     if path.is_dir():
         raise typer.BadParameter(f"{path} is a folder of rules, which are run by themselves")
-    source = Source(path.read_text(encoding="utf-8-sig"), str(path))
+    source = Source(_text(path), str(path))
     if len(split_queries(source)) > 1:
         raise typer.BadParameter(
             f"{path} has several queries: run it by itself, as a set of rules, or give each query "

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cepheid.cli import arguments
-from cepheid.cli.show import console, sample
-from cepheid.cli.target import Result, Target
-from cepheid.files.formats import Format, output_format
+from cepheid.cli.show import console, sample, shown
+from cepheid.cli.target import Result, Target, file_target, folder_target
+from cepheid.files.formats import STANDARD, Format, is_local, output_format
+from cepheid.files.guard import guard_of
 from cepheid.options import Limit, Options
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ class EngineName(StrEnum):
 
 
 def run(
-    queries: arguments.QueryFiles,
     input: arguments.Inputs,
     time: arguments.TimeColumn,
+    queries: arguments.QueryFiles = None,
+    query: arguments.QueryText = None,
     type: arguments.TypeColumn = None,
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
@@ -40,22 +42,29 @@ def run(
     propagation: arguments.PropagationKind = None,
     stats: arguments.StatisticsFile = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",
-            help="Where the matches go: a file, from Spark or of several queries a folder.",
+            metavar="PATH",
+            help="Where the matches go: a file, or - for standard output; from Spark or of several "
+            "queries a folder.",
         ),
     ] = None,
     format: Annotated[
         Format | None,
-        typer.Option(help="Of the output: by default what its name ends with, or else Parquet."),
-    ] = None,
-    rejected: Annotated[
-        Path | None,
         typer.Option(
+            help="Of the output: by default what its name ends with, Parquet if it has no ending, "
+            "and CSV on standard output."
+        ),
+    ] = None,
+    overwrite: arguments.Overwrite = False,
+    rejected: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
             help="Where rows without a time go; they are always counted. Of a stream, also what "
-            "can't be read: by default CHECKPOINT/rejected."
+            "can't be read: by default CHECKPOINT/rejected.",
         ),
     ] = None,
     input_format: arguments.InputFormat = None,
@@ -150,8 +159,6 @@ def run(
         cepheid run rules/ --stream --input cards/ --time ts
             --output found/ --checkpoint state/ --trigger '10 seconds'
     """
-    sources = arguments.parse_inputs(input, input_format)
-    target = Target(output, output_format(output or Path(), format), rejected, limit)
     streaming = {
         "--checkpoint": checkpoint,
         "--trigger": trigger,
@@ -164,22 +171,23 @@ def run(
         "--timeouts": timeouts,
         "--no-watch": no_watch,
     }
+    files = queries or []
+    on_spark = stream or engine is EngineName.SPARK or (engine is None and master is not None)
     if not stream and (given := [name for name, value in streaming.items() if value is not None]):
         raise typer.BadParameter(f"{given[0]} is for --stream")
-    if stream and (output is None or checkpoint is None):
-        missing = "--output" if output is None else "--checkpoint"
-        raise typer.BadParameter(f"--stream needs {missing}, a folder to write to")
-    if shed and state_limit is None:
-        raise typer.BadParameter("--shed needs --state-limit")
-    if stream and (engine is EngineName.LOCAL or len(queries) > 1):
-        local = engine is EngineName.LOCAL
-        reason = "is for Spark" if local else "runs one query, or a folder of rules"
-        raise typer.BadParameter(f"--stream {reason}")
+    if stream:
+        _check_stream(output, checkpoint, overwrite, engine, files, shed and state_limit is None)
+    elif master is not None and not on_spark:
+        raise typer.BadParameter("--master is for --engine spark")
+    elif len(files) > 1 and on_spark:
+        raise typer.BadParameter("several queries are run here, not on Spark, by this command")
+    if on_spark and arguments.reads_standard_input(input):
+        raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import WatchedRules, read_queries, read_stream
-    from cepheid.rules import RuleSet
+    from cepheid.cli.queries import WatchedRules, files_read, read_queries, read_stream
 
+    sources = arguments.parse_inputs(input, input_format)
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
@@ -187,42 +195,78 @@ def run(
         from cepheid.cli.run_stream import StreamTarget, run_stream
 
         endless = StreamTarget(
-            output,
-            target.format,
+            Path(output),
+            output_format(Path(output), format),
             checkpoint,
-            rejected or checkpoint / "rejected",
+            checkpoint / "rejected" if rejected is None else Path(rejected),
             timeouts,
             trigger,
             watermark,
             max_files,
             input_format,
             arguments.parse_schemas(schema or (), sources),
+            files,
         )
-        query = read_stream(queries[0], options.params, endless.versions, not no_watch)
-        if isinstance(query, WatchedRules) and timeouts is not None:
+        only = files[0] if files else None
+        running = read_stream(only, query, options.params, endless.versions, not no_watch)
+        if isinstance(running, WatchedRules) and timeouts is not None:
             raise typer.BadParameter("--timeouts is for a single query: rules have none")
-        if no_watch and not isinstance(query, WatchedRules):
+        if no_watch and not isinstance(running, WatchedRules):
             raise typer.BadParameter("--no-watch is for a set of rules")
         policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
         limited = None if state_limit is None else Limit(total=state_limit, policy=policy)
         options = replace(options, buckets=buckets, limit=limited)
-        text, code = run_stream(query, sources, options, endless, master or "local[*]")
+        text, code = run_stream(running, sources, options, endless, master or "local[*]")
         typer.echo(text)
         raise typer.Exit(code)
-    wanted = read_queries(queries, options.params)
-    on_spark = engine is EngineName.SPARK or (engine is None and master is not None)
-    if master is not None and not on_spark:
-        raise typer.BadParameter("--master is for --engine spark")
-    if len(queries) > 1 and on_spark:
-        raise typer.BadParameter("several queries are run here, not on Spark, by this command")
+    wanted = read_queries(files, query, options.params)
+    guard = guard_of([*(s.path for s in sources), *files_read(files, wanted), stats], overwrite)
     if on_spark:
-        from cepheid.cli.run_spark import run_on_spark
-
-        one = wanted if isinstance(wanted, RuleSet) else wanted[0]
-        results = {"": run_on_spark(one, sources, options, target, master or "local[*]")}
+        target = folder_target(output, format, rejected, limit, guard)
+        results = _run_on_spark(wanted, sources, options, target, master or "local[*]")
     else:
+        target = file_target(output, format, rejected, limit, guard, several=len(files) > 1)
         results = _run_here(wanted, sources, options, target)
     _print(results, target)
+
+
+def _check_stream(
+    output: str | None,
+    checkpoint: Path | None,
+    overwrite: bool,
+    engine: EngineName | None,
+    files: list[Path],
+    unlimited: bool | None,
+) -> None:
+    if output is None or checkpoint is None:
+        missing = "--output" if output is None else "--checkpoint"
+        raise typer.BadParameter(f"--stream needs {missing}, a folder to write to")
+    if not is_local(output) or output == STANDARD:
+        raise typer.BadParameter("--stream writes to a folder on this machine: --output found/")
+    if overwrite:
+        raise typer.BadParameter(
+            "--overwrite isn't for --stream, which adds to its output; remove --output and "
+            "--checkpoint to begin again"
+        )
+    if unlimited:
+        raise typer.BadParameter("--shed needs --state-limit")
+    if engine is EngineName.LOCAL or len(files) > 1:
+        local = engine is EngineName.LOCAL
+        reason = "is for Spark" if local else "runs one query, or a folder of rules"
+        raise typer.BadParameter(f"--stream {reason}")
+
+
+def _run_on_spark(
+    wanted: tuple[Query, ...] | RuleSet,
+    sources: tuple[arguments.Input, ...],
+    options: Options,
+    target: Target,
+    master: str,
+) -> dict[str, Result]:
+    from cepheid.cli.run_spark import run_on_spark
+
+    one = wanted[0] if isinstance(wanted, tuple) else wanted
+    return {"": run_on_spark(one, sources, options, target, master)}
 
 
 def _run_here(
@@ -246,14 +290,16 @@ def _run_here(
 
 
 def _print(results: Mapping[str, Result], target: Target) -> None:
-    screen = console()
-    if target.output is not None:
+    screen = console(stderr=target.piped)
+    if target.output is not None and target.output != STANDARD:
         screen.print(f"matches in {target.output} ({target.format.value})", highlight=False)
     for name, result in results.items():
         if name:
             screen.print(f"{name}:", highlight=False)
         if target.output is None and target.limit:
-            screen.print(sample(result.names, result.rows) if result.rows else "no matches")
+            screen.print(sample(result.names, result.rows, screen.width))
+            if len(result.rows) < result.figures.matches:
+                screen.print(shown(len(result.rows), result.figures.matches), highlight=False)
         rules = result.rules
         screen.print(result.figures.table(None if rules is None else rules.figures()))
         if rules is not None and rules.counts:

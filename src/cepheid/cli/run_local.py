@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from cepheid.cli.inputs import EventFile
 from cepheid.cli.progress import bar
 from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
-from cepheid.files.formats import output_format
-from cepheid.files.output import write_batches
+from cepheid.files.guard import Guard
+from cepheid.files.output import check_output, open_writer, write_batches
 from cepheid.inprocess.frames import EventTable, as_table
 from cepheid.inprocess.merge import merged
 from cepheid.options import Options
@@ -45,22 +46,15 @@ def run_here(query: Query, sources: tuple[Input, ...], options: Options, target:
         schema, batches = local.run(
             prepared, EventTable.of(table), options, lambda rows: progress.advance(task, rows)
         )
-        refuse_nested(schema, target)
+        refuse_nested(schema, target.written)
         kept = Kept(target.limit)
-        counted = kept.watch(batches)
-        if target.output is None:
-            for _ in counted:
-                pass
-        else:
-            write_batches(counted, schema, target.output, target.format)
+        write_found(kept.watch(batches), schema, files, target)
     figures = Figures(
         events=table.num_rows,
         matches=kept.matches,
         seconds=clock.perf_counter() - begin,
         rejected=table[options.time].null_count,
     )
-    if target.rejected is not None:
-        write_rejected(files, target.rejected)
     return Result(schema.names, kept.rows, figures)
 
 
@@ -81,7 +75,28 @@ class Kept:
             yield batch
 
 
-def write_rejected(files: dict[str, EventFile], path: Path) -> None:
+def write_found(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    files: dict[str, EventFile],
+    target: Target,
+) -> None:
+    """The matches and the dead letters: both files, or none."""
+    with ExitStack() as stack:
+        writer = None
+        if target.output is not None:
+            path = Path(target.output)
+            writer = stack.enter_context(open_writer(path, schema, target.format, target.guard))
+        for batch in batches:
+            if writer is not None:
+                writer.write_batch(batch)
+        if target.rejected is not None:
+            write_rejected(files, Path(target.rejected), target.guard)
+
+
+def write_rejected(files: dict[str, EventFile], path: Path, guard: Guard) -> None:
     """The dead letters; those of several streams with the columns of all."""
     table = pa.concat_tables([f.rejected() for f in files.values()], promote_options="permissive")
-    write_batches(table.to_batches(), table.schema, path, output_format(path))
+    option = "--rejected"
+    format = check_output(path, None, guard, option)
+    write_batches(table.to_batches(), table.schema, path, format, guard, option)

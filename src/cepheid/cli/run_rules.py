@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 
 from cepheid.cli.arguments import Input
 from cepheid.cli.inputs import EventFile
-from cepheid.cli.run_local import write_rejected
+from cepheid.cli.run_local import write_found
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import RuleSetError
-from cepheid.files.output import write_batches
 from cepheid.language import ast
 from cepheid.language.walking import walk
 from cepheid.options import Options
@@ -40,10 +39,7 @@ def run_rules_here(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
         found: pa.Table = rules.match(tables.get("", tables), options)
-    if target.output is not None:
-        write_batches(found.to_batches(), found.schema, target.output, target.format)
-    if target.rejected is not None:
-        write_rejected(files, target.rejected)
+    write_found(found.to_batches(), found.schema, files, target)
     figures = Figures(
         events=sum(table.num_rows for table in tables.values()),
         matches=found.num_rows,
@@ -61,7 +57,7 @@ def refuse_wrong(rules: RuleSet, data: Any, options: Options, target: Target) ->
     if findings:
         raise RuleSetError(findings)
     for template in rules.templates:
-        refuse_nested(template.carried_schema, target, f"leave it out of {template.origin}")
+        refuse_nested(template.carried_schema, target.written, f"leave it out of {template.origin}")
 
 
 def columns_read(templates: Iterable[Template], columns: pa.Schema, options: Options) -> list[str]:

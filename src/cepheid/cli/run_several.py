@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time as clock
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+
+import pyarrow as pa
 
 from cepheid.cli.arguments import Input
 from cepheid.cli.inputs import EventFile
 from cepheid.cli.run_local import write_rejected
 from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
-from cepheid.errors import DataError
-from cepheid.files.output import write_batches
+from cepheid.errors import OptionError
+from cepheid.files.output import open_writer
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.streams import match_all
@@ -25,21 +28,16 @@ def run_several(
     """The matches of each query, by labels and names of files; the output is a folder of files
     that are called so."""
     begin = clock.perf_counter()
+    short = _short_names(queries)
+    for name in short.values():
+        if target.output is not None:
+            target.guard.check_file(_path(target, name), "--output")
     files = {source.name or "": EventFile(source, options.time) for source in sources}
     tables = {name: file.read(file.schema.names) for name, file in files.items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
         found = match_all(tables if all(tables) else tables[""], queries, options)
-    short = {name: name if name in _labels(queries) else Path(name).stem for name in found}
-    if len(set(short.values())) < len(short):
-        raise DataError("two outputs would have the same name: label the queries with INTO")
-    for name, matches in found.items():
-        refuse_nested(matches.schema, target)
-        if target.output is not None:
-            path = target.output / f"{short[name]}.{target.format.value}"
-            write_batches(matches.to_batches(), matches.schema, path, target.format)
-    if target.rejected is not None:
-        write_rejected(files, target.rejected)
+    _write(found, short, files, target)
     seconds = clock.perf_counter() - begin
     events = sum(table.num_rows for table in tables.values())
     rejected = sum(table[options.time].null_count for table in tables.values())
@@ -53,5 +51,38 @@ def run_several(
     }
 
 
-def _labels(queries: Sequence[Query]) -> set[str | None]:
-    return {query.syntax.into for query in queries}
+def _short_names(queries: Sequence[Query]) -> dict[str, str]:
+    """What the outputs are called: as the label, or as the file without its ending."""
+    short = {q.syntax.into or q.name: q.syntax.into or Path(q.name).stem for q in queries}
+    if len(set(short.values())) < len(queries):
+        raise OptionError("two outputs would have the same name: label the queries with INTO")
+    for name in short.values():
+        if Path(name).name != name:
+            raise OptionError(f"the label `{name}` can't be the name of a file: choose another")
+    return short
+
+
+def _path(target: Target, name: str) -> Path:
+    return Path(target.output or "") / f"{name}.{target.format.value}"
+
+
+def _write(
+    found: Mapping[str, pa.Table],
+    short: Mapping[str, str],
+    files: dict[str, EventFile],
+    target: Target,
+) -> None:
+    """The matches and the dead letters: all files, or none."""
+    with ExitStack() as stack:
+        for name, matches in found.items():
+            refuse_nested(matches.schema, target.written)
+            if target.output is None:
+                continue
+            path = _path(target, short[name])
+            writer = stack.enter_context(
+                open_writer(path, matches.schema, target.format, target.guard)
+            )
+            for batch in matches.to_batches():
+                writer.write_batch(batch)
+        if target.rejected is not None:
+            write_rejected(files, Path(target.rejected), target.guard)

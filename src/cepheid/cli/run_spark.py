@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from cepheid.cli.run_rules import refuse_wrong
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
-from cepheid.files.formats import Format, output_format, spark_format
+from cepheid.files.formats import Format, is_local, output_format, spark_format
+from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
@@ -54,14 +56,17 @@ def _run(
     if isinstance(query, RuleSet):
         refuse_wrong(query, data, options, target)
     matches: DataFrame = query.match(data, options)
-    refuse_nested(arrow_schema(matches.schema), target)
+    refuse_nested(arrow_schema(matches.schema), target.written)
     begin = clock.perf_counter()
     # Kept, so that counting and showing them doesn't match once more.
     matches = matches.persist()
-    with spark_tasks(spark, "matching"):
+    with ExitStack() as stack, spark_tasks(spark, "matching"):
         found = matches.count()
         if target.output is not None:
-            _write(matches, target.output, target.format)
+            made_by = query.name if isinstance(query, Query) else "a set of rules"
+            _write(matches, target.output, target.format, target.guard, "--output", made_by, stack)
+        if target.rejected is not None:
+            _write_rejected(frames, options.time, target.rejected, target.guard, stack)
     seconds = clock.perf_counter() - begin
     first = [] if target.output else matches.sort("match_end", "match_start").head(target.limit)
     events, rejected = 0, 0
@@ -69,8 +74,6 @@ def _run(
         row = frame.select(F.count("*"), F.count_if(F.col(options.time).isNull())).first()
         assert row is not None
         events, rejected = events + row[0], rejected + row[1]
-    if target.rejected is not None:
-        _write_rejected(frames, options.time, target.rejected)
     rows = [row.asDict(recursive=True) for row in first]
     figures = Figures(events, found, seconds, rejected)
     if not isinstance(query, RuleSet):
@@ -94,14 +97,28 @@ def _read(spark: SparkSession, source: Input, time: str) -> DataFrame:
     return data.withColumns({name: F.col(name).cast("timestamp") for name in texts})
 
 
-def _write(data: DataFrame, path: Path, format: Format) -> None:
-    name, options = spark_format(format)
-    data.write.mode("overwrite").format(name).options(**options).save(str(path))
+def _write(
+    data: DataFrame,
+    place: str,
+    format: Format,
+    guard: Guard,
+    option: str,
+    made_by: str,
+    stack: ExitStack,
+) -> None:
+    """Write a folder that gets its name when the stack ends; at an address, it has it at once."""
+    name, settings = spark_format(format, place)
+    if is_local(place):
+        place = str(stack.enter_context(guard.new_folder(Path(place), option, made_by)))
+    data.write.mode("error").format(name).options(**settings).save(place)
 
 
-def _write_rejected(frames: dict[str, DataFrame], time: str, path: Path) -> None:
+def _write_rejected(
+    frames: dict[str, DataFrame], time: str, place: str, guard: Guard, stack: ExitStack
+) -> None:
     """The dead letters; those of several streams with the columns of all."""
     dead, *others = (cep.rejected(frame, time) for frame in frames.values())
     for other in others:
         dead = dead.unionByName(other, allowMissingColumns=True)
-    _write(dead, path, output_format(path))
+    format = output_format(Path(place))
+    _write(dead, place, format, guard, "--rejected", "rejected rows", stack)

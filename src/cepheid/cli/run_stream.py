@@ -35,10 +35,11 @@ from cepheid.cli.stream_source import (
     read_rejected,
 )
 from cepheid.cli.stream_status import Show, Totals, many, screen
-from cepheid.cli.target import Target, refuse_nested
+from cepheid.cli.target import refuse_nested, refuse_nested_places
 from cepheid.cli.unreadable import Unreadable
-from cepheid.errors import DataError
-from cepheid.files.formats import Format, is_local, spark_format
+from cepheid.errors import OptionError
+from cepheid.files.formats import Format, fixed_folder, is_local, is_pattern, spark_format
+from cepheid.files.guard import guard_of, mark_stream
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.spark.schema import arrow_schema
@@ -60,7 +61,7 @@ _POLL_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class StreamTarget:
-    """What a stream is asked for; `schemas` are by the name of the input."""
+    """What a stream is asked for; `schemas` are by the name of the input, `queries` the files."""
 
     output: Path
     format: Format
@@ -72,6 +73,7 @@ class StreamTarget:
     max_files: int | None
     input_format: Format | None
     schemas: Mapping[str, str]
+    queries: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
         for name, text in (("--trigger", self.trigger), ("--watermark", self.watermark)):
@@ -79,6 +81,14 @@ class StreamTarget:
             if text is not None and not once and not _DURATION.fullmatch(text):
                 also = " or once" if name == "--trigger" else ""
                 raise typer.BadParameter(f"{name} is like '10 seconds'{also}, not {text!r}")
+
+    def places(self) -> dict[str, Path]:
+        """The folders that are written to, by their options. What is rejected may be with the
+        checkpoint."""
+        named = {"--output": self.output, "--checkpoint": self.checkpoint}
+        if not self.rejected.resolve().is_relative_to(self.checkpoint.resolve()):
+            named["--rejected"] = self.rejected
+        return named if self.timeouts is None else {**named, "--timeouts": self.timeouts}
 
     def place(self, query: str) -> Path:
         """The checkpoint of one of the queries."""
@@ -101,6 +111,8 @@ def run_stream(
     what was done, and the exit code. A stop that was asked for is a success."""
     _refuse_places(sources, target)
     _refuse_other(query, target)
+    for folder in target.places().values():
+        mark_stream(folder)
     with errors_to(target.checkpoint / "spark.log"):
         spark = local_session(master, app="cepheid run --stream")
     totals = Totals()
@@ -130,20 +142,24 @@ def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
 
 def _refuse_places(sources: Sequence[Input], target: StreamTarget) -> None:
     for source in sources:
-        folder = Path(source.path)
-        if not is_local(source.path):
+        if not is_local(source.path) or is_pattern(source.path):
             continue
-        if not folder.exists():
+        if not Path(source.path).exists():
             raise FileNotFoundError(2, "No such folder", source.path)
-        if not folder.is_dir():
-            raise DataError(f"{source.path}: a stream is a folder to which files are added")
-        for written in (target.output, target.checkpoint, target.rejected, target.timeouts):
-            if written is not None and written.resolve().is_relative_to(folder.resolve()):
-                raise DataError(f"{written} is in {source.path}, where the events are read from")
+        if not Path(source.path).is_dir():
+            raise OptionError(
+                f"--input {source.path}: a stream is a folder to which files are added, or a "
+                "pattern of names"
+            )
+    guard = guard_of([*(s.path for s in sources), *target.queries], overwrite=False)
+    places = target.places()
+    refuse_nested_places({option: str(path) for option, path in places.items()})
+    for option, path in places.items():
+        guard.check_stream(path, option)
     for query, folder in _sinks(target).items():
         # Spark would take the batches for those that the folder has, and write nothing.
         if (folder / "_spark_metadata").exists() and not target.place(query).exists():
-            raise DataError(
+            raise OptionError(
                 f"{folder} has what another run found, with another checkpoint: go on with that "
                 "checkpoint, or write to another folder"
             )
@@ -156,7 +172,7 @@ def _refuse_other(query: Query | WatchedRules, target: StreamTarget) -> None:
     rules = isinstance(query, WatchedRules)
     if rules != target.versions.exists():
         was, now = ("a query", "a set of rules") if rules else ("a set of rules", "a query")
-        raise DataError(
+        raise OptionError(
             f"{target.checkpoint} is the checkpoint of {was}, and this is {now}: start with "
             "another checkpoint and another output"
         )
@@ -189,10 +205,8 @@ def _run(
         if isinstance(query, Query) and target.timeouts is not None:
             again = _events(spark, folders, options.time, target)
             found["timeouts"] = cep.timeouts(again, query, options)
-        for name, frame in found.items():
-            refuse_nested(
-                arrow_schema(frame.schema), Target(_sinks(target)[name], target.format, None, 0)
-            )
+        for frame in found.values():
+            refuse_nested(arrow_schema(frame.schema), target.format)
         found["rejected"] = read_rejected(spark, folders, options.time, target.max_files)
         running: dict[str, StreamingQuery] = {}
         try:
@@ -229,7 +243,7 @@ def _events(spark: SparkSession, folders: Sequence[Folder], time: str, target: S
 
 
 def _start(frame: DataFrame, name: str, format: Format, target: StreamTarget) -> StreamingQuery:
-    kind, options = spark_format(format)
+    kind, options = spark_format(format, str(_sinks(target)[name]))
     writer = frame.writeStream.format(kind).options(**options).queryName(name)
     writer = writer.option("checkpointLocation", str(target.place(name)))
     match target.trigger:
@@ -243,7 +257,7 @@ def _start(frame: DataFrame, name: str, format: Format, target: StreamTarget) ->
 
 
 def _unreadable(folders: Sequence[Folder], target: StreamTarget) -> Unreadable:
-    checked = [Path(f.path) for f in folders if f.is_local and f.format is Format.PARQUET]
+    checked = [fixed_folder(f.path) for f in folders if f.is_local and f.format is Format.PARQUET]
     log, listed = target.place("matches") / "sources", target.rejected / FILES
     return Unreadable(checked, log, listed, target.checkpoint / "checked.json")
 

@@ -11,17 +11,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-PIPED_WIDTH = 160
-"""Columns of a table that isn't printed on a terminal, whose width would be a guess."""
-
 MOST_FREQUENT = 10
 """Rules whose matches are counted one by one."""
 
 
-def console() -> Console:
-    """Stdout as a console, wide enough for a table when it is piped."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=PIPED_WIDTH)
+def console(stderr: bool = False) -> Console:
+    """Standard output or error; what isn't a terminal has 80 columns."""
+    return Console(stderr=stderr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +65,41 @@ class PerRule:
         return table
 
 
-def sample(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Matches as a table, one line each; numbers to the right."""
+def sample(names: Sequence[str], rows: Sequence[Mapping[str, Any]], width: int) -> Table | Text:
+    """Matches as a table, one line each, numbers to the right; or, if that is wider than the
+    screen, as one below the other, with a line for each column."""
+    if not rows:
+        return Text("no matches")
+    cells = [[cell(row[name]) for name in names] for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    if sum(widths) + 3 * len(names) + 1 > width:
+        return _below_each_other(names, cells)
     table = Table()
     for name in names:
         numbers = any(isinstance(row[name], int | float) for row in rows)
-        table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell(row[name])) for name in names))
+        table.add_column(Text(name), justify="right" if numbers else "left", no_wrap=True)
+    for line in cells:
+        table.add_row(*map(Text, line))
     return table
+
+
+def _below_each_other(names: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+    table = Table(show_header=False, box=None)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column()
+    for number, line in enumerate(cells, 1):
+        table.add_row(Text(f"match {number:,}"), "")
+        for name, text in zip(names, line, strict=True):
+            table.add_row(Text(f"  {name}"), Text(text))
+    return table
+
+
+def shown(count: int, matches: int) -> str:
+    """
+    >>> shown(20, 1223)
+    '20 of 1,223 shown'
+    """
+    return f"{count:,} of {matches:,} shown"
 
 
 def cell(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 from cepheid.errors import DataError
 from cepheid.explain.document import to_json
@@ -13,6 +14,9 @@ from cepheid.explain.text import explanation_text
 from cepheid.plan.profile import Profile
 from cepheid.planner.planned import Planned
 from cepheid.rewrites import Applied
+
+_SHOWN = 60
+"""Characters of a query that its representation shows."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,10 @@ class Explanation:
 
     def __str__(self) -> str:
         return explanation_text(self)
+
+    def __repr__(self) -> str:
+        words = shorten(self.query, _SHOWN, placeholder=" …")
+        return f"Explanation({words!r}, plan {self.planned.winner.name!r})"
 
     def to_json(self) -> str:
         """As a JSON object; `docs/explain.md` describes it."""

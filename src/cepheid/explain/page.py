@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cepheid.explain.figures import duration, ratio
+from cepheid.amounts import duration, ratio
 from cepheid.explain.markup import element, escape
 from cepheid.explain.paint import MONO, SANS
 from cepheid.explain.picture import picture

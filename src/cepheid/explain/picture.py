@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cepheid.amounts import amount, count, duration, share
 from cepheid.explain.diagram import diagram
-from cepheid.explain.figures import amount, count, duration, share
 from cepheid.explain.layout import PAGE, Box, Item, Layout, arrange
 from cepheid.explain.legend import legend
 from cepheid.explain.markup import element, escape, shorten

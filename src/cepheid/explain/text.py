@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from cepheid.explain.figures import amount, count, duration, ratio, share
+from cepheid.amounts import amount, count, duration, ratio, share
 from cepheid.explain.markup import shorten
 from cepheid.explain.sections import (
     replan_text,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from glob import glob
 from pathlib import Path, PurePath
 
-from cepheid.errors import DataError
+from cepheid.errors import OptionError
 
 
 class Format(StrEnum):
@@ -37,8 +37,11 @@ ENDINGS = {
     ".ndjson": Format.JSON,
 }
 
-COMPRESSED = (".gz", ".bz2")
-"""Endings of compressed text files that pyarrow and Spark both read."""
+STANDARD = "-"
+"""The path that stands for standard input or output."""
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bzip2"}
+"""Endings of compressed text files that pyarrow and Spark both read, and what Spark calls them."""
 
 _PATTERN = re.compile(r"[*?\[{]")
 _ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
@@ -51,6 +54,17 @@ def is_local(path: str) -> bool:
 def is_pattern(path: str) -> bool:
     """Whether the path stands for all whose names fit; a file that is called so is only itself."""
     return bool(_PATTERN.search(path)) and not (is_local(path) and Path(path).exists())
+
+
+def fixed_folder(pattern: str) -> Path:
+    """The folder in which all that fits a pattern is.
+
+    >>> fixed_folder("logs/day=*/a.csv").name
+    'logs'
+    """
+    parts = Path(pattern).parts
+    wild = next((n for n, part in enumerate(parts) if _PATTERN.search(part)), len(parts))
+    return Path(*parts[:wild])
 
 
 def named_format(path: str | PurePath) -> Format | None:
@@ -70,7 +84,7 @@ def input_format(path: str, chosen: Format | None = None) -> Format | None:
     """The format of what is read: the one chosen, or else what the names of all its files say.
 
     None if there is no file, or only Spark can look; an address may end with its format.
-    DataError if the names say nothing, or not the same.
+    OptionError if the names say nothing, or not the same.
     """
     if chosen is not None:
         return chosen
@@ -85,7 +99,7 @@ def input_format(path: str, chosen: Format | None = None) -> Format | None:
         case [(format, _)]:
             return format
         case [(_, one), (_, other), *_]:
-            raise DataError(
+            raise OptionError(
                 f"{path} has files of several formats, such as {one.name} and {other.name}: read "
                 f"some of them, --input '{_folder(path)}/*.csv', or all as one, --input-format csv"
             )
@@ -94,7 +108,7 @@ def input_format(path: str, chosen: Format | None = None) -> Format | None:
 
 def output_format(path: Path, chosen: Format | None = None) -> Format:
     """The format of what is written: the one chosen, or else what the name ends with; Parquet if it
-    has no ending. DataError if it has another."""
+    has no ending. OptionError if it has another."""
     if chosen is not None:
         return chosen
     found = named_format(path)
@@ -103,21 +117,35 @@ def output_format(path: Path, chosen: Format | None = None) -> Format:
     return found or Format.PARQUET
 
 
-def spark_format(format: Format) -> tuple[str, dict[str, str]]:
-    """What Spark calls the format, and the options that go with it."""
+def spark_format(format: Format, path: str) -> tuple[str, dict[str, str]]:
+    """What Spark calls the format, and the options to write it to a folder of this name."""
+    ending = PurePath(path).suffix.lower()
+    options = {"compression": COMPRESSED[ending]} if ending in COMPRESSED else {}
     if format.delimiter is None:
-        return format.value, {}
-    return "csv", {"header": "true", "sep": format.delimiter}
+        return format.value, options
+    return "csv", {"header": "true", "sep": format.delimiter, **options}
 
 
-def unknown_ending(path: Path, option: str) -> DataError:
+def unknown_ending(path: Path, option: str) -> OptionError:
     known = ", ".join(ENDINGS)
     what = f"the ending {path.suffix} is unknown" if path.suffix else "the name has no ending"
     choices = ", ".join(Format)
-    return DataError(
+    return OptionError(
         f"{path}: {what}. Known are {known}, and those of text with {' or '.join(COMPRESSED)}; or "
         f"name the format: {option} ({choices})"
     )
+
+
+def existing_files(path: str) -> list[Path]:
+    """The files of a local path; OptionError if there is none."""
+    found = list(data_files(path))
+    if found:
+        return found
+    if is_pattern(path):
+        raise OptionError(f"{path}: no file has a name that fits")
+    if Path(path).is_dir():
+        raise OptionError(f"{path}: there is no file in this folder")
+    raise FileNotFoundError(2, "No such file or folder", path)
 
 
 def data_files(path: str) -> Iterator[Path]:
@@ -137,14 +165,14 @@ def _places(path: str) -> list[Path]:
     if not is_pattern(path):
         return [Path(path)]
     if "**" in path:
-        raise DataError(f"{path}: `**` can't be read by Spark, so it isn't known here either")
-    found = {place for one in _alternatives(path) for place in glob(one)}
+        raise OptionError(f"{path}: `**` can't be read by Spark, so it isn't known here either")
+    found = {place for one in alternatives(path) for place in glob(one)}
     return [place for place in map(Path, sorted(found)) if not _is_hidden(Path(place.name))]
 
 
-def _alternatives(path: str) -> Iterator[str]:
+def alternatives(path: str) -> Iterator[str]:
     """
-    >>> list(_alternatives("{a,b}/*.{csv,tsv}"))
+    >>> list(alternatives("{a,b}/*.{csv,tsv}"))
     ['a/*.csv', 'a/*.tsv', 'b/*.csv', 'b/*.tsv']
     """
     braces = _ALTERNATIVES.search(path)
@@ -152,7 +180,7 @@ def _alternatives(path: str) -> Iterator[str]:
         yield path
         return
     for choice in braces[1].split(","):
-        yield from _alternatives(path[: braces.start()] + choice + path[braces.end() :])
+        yield from alternatives(path[: braces.start()] + choice + path[braces.end() :])
 
 
 def _folder(path: str) -> str:

@@ -311,7 +311,8 @@ def _literal(literal: Literal) -> str:
 
 
 def _duration(duration: Duration) -> str:
-    return f"{_amount(duration.amount)} {duration.unit.value}"
+    name = duration.unit.value
+    return f"{_amount(duration.amount)} {name[:-1] if duration.amount == 1 else name}"
 
 
 def _amount(amount: int | Decimal | Parameter) -> str:

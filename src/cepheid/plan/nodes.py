@@ -232,6 +232,10 @@ class Plan:
     limit: Limit | None = None
     returned: tuple[frozenset[int], ...] = ()
 
+    def __repr__(self) -> str:
+        roots = [type(root).__name__ for root in self.alternatives]
+        return f"Plan({' | '.join(roots)} over {', '.join(self.variables)})"
+
 
 def children(node: Node) -> tuple[Node, ...]:
     """Inputs, in the order in which `Equality` means them."""

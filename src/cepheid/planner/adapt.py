@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Literal
 
 from cepheid.algebra.query import BoundQuery
+from cepheid.amounts import amount
 from cepheid.engine.run import Engine
 from cepheid.engine.sampling import Sampler, Targets, Windowed, targets
 from cepheid.options import Adaptation, EngineChoice
@@ -209,5 +210,5 @@ def moved(basis: Statistics, now: Statistics, change: float) -> str | None:
                 return "first look at the data"
             distance = abs(value - old) / max(old, 1e-12)
             if distance > change:
-                far.append((distance, f"{what} {name} {old:.3g} → {value:.3g}"))
+                far.append((distance, f"{what} {name} {amount(old)} → {amount(value)}"))
     return max(far)[1] if far else None

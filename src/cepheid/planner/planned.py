@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cepheid.amounts import duration
 from cepheid.plan.nodes import Node, Plan
 from cepheid.planner.choice import Choice
 from cepheid.statistics import Statistics
@@ -42,3 +43,6 @@ class Planned:
     losers: tuple[Candidate, ...] = ()
     statistics: Statistics = field(default_factory=Statistics)
     forced: bool = False
+
+    def __repr__(self) -> str:
+        return f"Planned({self.winner.name!r}, {duration(self.winner.cost)} per window)"

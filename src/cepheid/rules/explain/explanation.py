@@ -119,6 +119,10 @@ class SetExplanation:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    def __repr__(self) -> str:
+        counts = {"passes": self.passes, "joined": self.joined, "alone": self.alone}
+        return f"SetExplanation({', '.join(f'{n}={len(v)}' for n, v in counts.items())})"
+
 
 def explained(compiled: Compiled, placed: tuple[Placed, ...] | None = None) -> SetExplanation:
     """How the rules are run: in this process, or as they are placed on Spark."""

@@ -1,0 +1,64 @@
+"""Messages in the words of the command line.
+
+What is wrong is told by modules that are called from Python, too, and name options as they are
+there: `time=`. Here that becomes `--time`. Lines of a query that a message shows stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+_NAMES = {
+    "time": "--time",
+    "type": "--type",
+    "tie": "--tie",
+    "unit": "--unit",
+    "params": "--param",
+    "engine": "--evaluation",
+    "plan": "--plan",
+    "negation": "--negation",
+    "propagation": "--propagation",
+    "stats": "--stats",
+    "buckets": "--buckets",
+}
+_OPTION = re.compile(
+    rf"(?<![\w.`'])({'|'.join(_NAMES)})=(?:'([^']*)'|\"([^\"]*)\"|(\.\.\.|[\d_]+))?(?![\w{{])"
+)
+_LIMIT = re.compile(r"limit=Limit\(total=([\d_]+)\)")
+_PARAMETER = re.compile(r'params=\{"([^"]+)": …\}')
+_QUOTED_LINE = re.compile(r" *\d+ \| ")
+_PHRASES = {
+    "leave out `type`": "leave out --type",
+    "pass at least one, {'name': data}": "name at least one, --input trades=a.parquet",
+}
+
+
+def in_command_words(text: str) -> str:
+    """
+    >>> in_command_words("there is no column `tss` (time=); did you mean `ts`?")
+    'there is no column `tss` (--time); did you mean `ts`?'
+    >>> in_command_words("plan='(a b)' is a tree of joins, but engine='nfa' asks for automata")
+    "--plan '(a b)' is a tree of joins, but --evaluation nfa asks for automata"
+    >>> in_command_words("add WITHIN, or pass limit=Limit(total=100_000) for the run")
+    'add WITHIN, or pass --state-limit 100000 for the run'
+    >>> in_command_words('give it one: params={"limit": …}')
+    'give it one: --param limit=…'
+    """
+    return "\n".join(
+        line if _QUOTED_LINE.match(line) else _translated(line) for line in text.split("\n")
+    )
+
+
+def _translated(line: str) -> str:
+    for python, command in _PHRASES.items():
+        line = line.replace(python, command)
+    line = _LIMIT.sub(lambda found: f"--state-limit {found[1].replace('_', '')}", line)
+    line = _PARAMETER.sub(r"--param \1=…", line)
+    return _OPTION.sub(_option, line)
+
+
+def _option(found: re.Match[str]) -> str:
+    value = found[2] or found[3]
+    given = shlex.quote(value) if value else found[4]
+    return f"{_NAMES[found[1]]} {given}" if given else _NAMES[found[1]]

@@ -1,0 +1,59 @@
+"""Batches in files: every format and compression, read back."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cepheid.errors import OptionError
+from cepheid.files.formats import Format
+from cepheid.files.guard import Guard
+from cepheid.files.output import check_output, open_writer, write_batches
+
+TABLE = pa.table({"a": [1, None], "b": ["x", "y z"]})
+
+
+def write(path: Path, table: pa.Table = TABLE) -> None:
+    format = check_output(path, None, Guard(), "--output")
+    write_batches(table.to_batches(), table.schema, path, format, Guard())
+
+
+@pytest.mark.parametrize(
+    ("name", "open_", "text"),
+    [
+        ("a.csv", open, '"a","b"\n1,"x"\n,"y z"\n'),
+        ("a.tsv.gz", gzip.open, '"a"\t"b"\n1\t"x"\n\t"y z"\n'),
+        ("a.jsonl.bz2", bz2.open, '{"a":1,"b":"x"}\n{"a":null,"b":"y z"}\n'),
+        ("a.ndjson", open, '{"a":1,"b":"x"}\n{"a":null,"b":"y z"}\n'),
+    ],
+)
+def test_the_ending_says_how(
+    name: str, open_: Callable[..., object], text: str, tmp_path: Path
+) -> None:
+    write(tmp_path / name)
+    with open_(tmp_path / name, "rt") as file:  # type: ignore[attr-defined]
+        assert file.read() == text
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    numbers = [1.5, float("nan"), float("inf"), None]
+    write(tmp_path / "a.json", pa.table({"x": numbers, "d": [Decimal("1.50")] * 4}))
+    lines = [json.loads(line) for line in (tmp_path / "a.json").read_text().splitlines()]
+    assert [line["x"] for line in lines] == [1.5, "NaN", "Infinity", None]
+    assert lines[0]["d"] == "1.50"
+
+
+def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with open_writer(Path("-"), TABLE.schema, Format.JSON, Guard()) as writer:
+        writer.write_batch(TABLE.to_batches()[0])
+    assert capfdbinary.readouterr().out == b'{"a":1,"b":"x"}\n{"a":null,"b":"y z"}\n'
+    assert check_output(Path("-"), None, Guard(), "--output") is Format.CSV
+    with pytest.raises(OptionError, match="--output - writes text: --format csv, tsv or json"):
+        check_output(Path("-"), Format.PARQUET, Guard(), "--output")
