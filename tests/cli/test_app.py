@@ -59,7 +59,7 @@ def test_the_command_starts_without_spark() -> None:
         (UnsupportedError("not yet"), 2, "error: not yet\n"),
         (DataError("no column `ts`"), 1, "error: no column `ts`\n"),
         (CepheidError("no Java"), 1, "error: no Java\n"),
-        (FileNotFoundError(2, "No such file", "x.csv"), 1, "error: x.csv: No such file\n"),
+        (FileNotFoundError(2, "No such file", "x.csv"), 2, "error: x.csv: No such file\n"),
         (
             ValueError("one\n  at org.apache.spark"),
             1,

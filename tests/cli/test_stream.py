@@ -87,7 +87,7 @@ ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
         ((*PLACES, "--schema", "a=x long"), 2, "--schema a=... is for no --input of that name"),
         ((*PLACES, "--rejected", "in/bad"), 2, "--rejected in/bad: this is inside in, all of wh"),
         (("--output", "out", "--checkpoint", "out/state"), 2, "--checkpoint out/state is in --out"),
-        (("--output", ".", "--checkpoint", "state"), 2, "the working folder is never replaced"),
+        (("--output", ".", "--checkpoint", "../state"), 2, "the working folder is never replaced"),
         (
             ("--output", "notes", "--checkpoint", "state"),
             2,
