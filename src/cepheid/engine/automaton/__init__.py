@@ -1,14 +1,21 @@
-"""Event automata as kernels (Cayuga 3 and 4, NEXT 3, SASE+).
+"""Event automata as kernels (Cayuga 3 and 4, NEXT 3, SASE+): pattern → program → source.
 
-- `code`: lines, names, and what is known at a place in the kernel
-- `conditions`: when a conjunct becomes evaluable, and its test
-- `searching`: loops over the events of a class; conjunctions, disjunctions
-- `groups`: which groups a closure over events can bind
-- `rounds`: closures over a pattern
-- `blocks`: closures that stand beside each other, those that are choices of their own
+A program, as data:
+
+- `program`: the whole, which prints itself (`listing`)
+- `instructions`: what it is made of; `points`: positions, by the parts that lie there
+
+From a pattern to its program:
+
+- `compiler`: events, conjunctions, disjunctions, and the recursion
+- `knowledge`: what is known at a place, and which conditions can be checked there
 - `sequences`: what `;`, `->` and `=>` let stand right of what is bound
-- `checks`: exceptions and negations
-- `program`: the whole kernel: a complete match, and when it is known
+- `closures`: groups, and those that stand beside each other
+- `forbidden`: exceptions and negations
+- `matches`: a complete match
+
+From a program to its kernel: `source`. At run time:
+
 - `layout`: rows key by key
 - `operator`: rounds, horizons, what is kept
 """

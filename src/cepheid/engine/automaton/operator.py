@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay, Disjunction, positive, walk
 from cepheid.algebra.types import Type
-from cepheid.engine.automaton.conditions import grouped
+from cepheid.engine.automaton.compiler import compile_pattern
+from cepheid.engine.automaton.forbidden import next_negations
+from cepheid.engine.automaton.knowledge import grouped
 from cepheid.engine.automaton.layout import Key, Listed, lay_out
-from cepheid.engine.automaton.program import Program, next_negations, write
+from cepheid.engine.automaton.source.kernel import KernelSource, write_kernel
 from cepheid.engine.buffers import Pool
 from cepheid.engine.columns import Column
 from cepheid.engine.lowering import Inputs
@@ -75,7 +77,14 @@ class AutomatonOperator(Operator):
         self.pools = {name: Pool() for name in names if name in groups}
         self.groups = dict(self.pools)
         self.state = np.zeros(Run.POOLS + 2 * len(self.pools), np.int64)
-        self._program = Program("", 0, 0, (), False, False)
+        self.program = compile_pattern(
+            node,
+            windowed=context.window < FOREVER,
+            in_time=context.in_time,
+            lasting=context.store.lasting,
+        )
+        self._starts = tuple(self.program.classes.index(v) for v in self.program.starts)
+        self._source = KernelSource("", 0, 0)
         self._round: Round | None = None  # the one that is under way
         self._paying = False
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
@@ -90,14 +99,8 @@ class AutomatonOperator(Operator):
         self._held: tuple[tuple[int, int], NDArray[np.bool_]] = (0, 0), np.zeros(0, np.bool_)
 
     def source(self, inputs: Inputs) -> str:
-        self._program = write(
-            self.node,
-            inputs,
-            windowed=self.context.window < FOREVER,
-            intervals=self.context.store.lasting,
-            in_time=self.context.in_time,
-        )
-        return self._program.source
+        self._source = write_kernel(self.program, inputs)
+        return self._source.text
 
     @property
     def pays(self) -> bool:
@@ -109,7 +112,7 @@ class AutomatonOperator(Operator):
         store = self.context.store
         if not self._paying:
             many = store.base + store.n >= self.context.compile_at
-            self._paying = many or not is_cold(self._program.source)
+            self._paying = many or not is_cold(self._source.text)
             if self._paying:
                 self._compiled.clear()
         return super().compiled()
@@ -133,7 +136,7 @@ class AutomatonOperator(Operator):
         if not self._go_on(self._round):
             return False
         self._forget(self._round)
-        waiting = self._program.waits and self._round.horizon < FOREVER
+        waiting = self.program.waits and self._round.horizon < FOREVER
         self._undecided = self._earliest(self._round) if waiting else FOREVER
         self._round = None
         self._known = self.context.horizon
@@ -179,8 +182,8 @@ class AutomatonOperator(Operator):
         state[Run.REACHED] = self._reached
         state[Run.SCALE] = self._unit()
         state[Run.KEYS] = keys
-        scratch = np.empty((max(1, self._program.scratches), store.n + 2), np.int64)
-        sums = np.empty((max(1, self._program.sums), store.n + 2), np.float64)
+        scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
+        sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
         clocks = (store.opened, store.clock, store.start, store.time)
         rows = (begin, position, *clocks)
         return Round(tuple(lists), keys, rows, scratch, sums, compiled, horizon)
@@ -232,7 +235,7 @@ class AutomatonOperator(Operator):
     def _revive(self) -> None:
         """New rows are alive; rows that have left the store are forgotten."""
         store = self.context.store
-        entries = max(1, len(self._program.starts))
+        entries = max(1, len(self._starts))
         alive = np.ones((entries, store.n), np.uint8)
         kept = self._alive_from + self._alive.shape[1] - store.base
         if kept > 0 and self._alive.shape[0] == entries:
@@ -243,13 +246,13 @@ class AutomatonOperator(Operator):
         """Which rows matches to come may need: those of a key from its first start on that is
         alive."""
         context, store = self.context, self.context.store
-        back = self._program.looks_back
+        back = self.program.looks_back
         if context.limit is None and back:
             return
         floors = np.full(round_.keys, FOREVER)
         floor = load(FLOOR, context.jit)
         need: Callable[..., Any] = load(NEED, context.jit)
-        for entry, n in enumerate(self._program.starts):
+        for entry, n in enumerate(self._starts):
             floor(*round_.lists[n].arrays, self._alive[entry], floors)
         needed = np.zeros(store.n, np.bool_)
         most = 0
@@ -267,7 +270,7 @@ class AutomatonOperator(Operator):
         """Where the first start lies of which a match may still come."""
         begin = round_.rows[0]
         found = [FOREVER]
-        for entry, n in enumerate(self._program.starts):
+        for entry, n in enumerate(self._starts):
             rows = round_.lists[n].rows
             alive = rows[self._alive[entry, rows] != 0]
             if len(alive):
@@ -279,7 +282,7 @@ class AutomatonOperator(Operator):
 
     def starts(self) -> Iterator[tuple[int, str, Ints]]:
         base = self.context.store.base
-        for entry, n in enumerate(self._program.starts):
+        for entry, n in enumerate(self._starts):
             leaf = self.inputs[n]
             rows = leaf.out.records.slots[0, : leaf.out.visible] - base
             rows = rows[(rows >= 0) & (rows < self._alive.shape[1])]
@@ -287,13 +290,13 @@ class AutomatonOperator(Operator):
 
     @property
     def begins_with_start(self) -> bool:
-        return not self._program.looks_back and not self.context.store.lasting
+        return not self.program.looks_back and not self.context.store.lasting
 
     @property
     def looks_ahead(self) -> bool:
         """`P => !Q` may wait for the next event beyond its window; what is needed tells then what
         can be dropped."""
-        return next_negations(self.node.pattern) and not self._program.looks_back
+        return next_negations(self.node.pattern) and not self.program.looks_back
 
     def free(self, entry: int, rows: Ints) -> None:
         self._alive[entry, rows] = 0

@@ -1,0 +1,283 @@
+"""Exceptions and negations: what must not be there, and between what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from cepheid.algebra.patterns import (
+    Closure,
+    Conjunction,
+    Delay,
+    Disjunction,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+    positive,
+    walk,
+)
+from cepheid.engine.automaton.closures import sizes
+from cepheid.engine.automaton.instructions import (
+    Check,
+    CheckRound,
+    Forbid,
+    ForbidNext,
+    ForbidRounds,
+    Fork,
+    Instructions,
+    Interruption,
+    PickRound,
+    RoundEvent,
+    RoundGroup,
+    Search,
+    Uninterrupted,
+)
+from cepheid.engine.automaton.knowledge import (
+    STRICT,
+    Compilation,
+    Known,
+    Then,
+    binds,
+    hold,
+    owner,
+)
+from cepheid.engine.automaton.points import Beside, Neighbors, Opening, Origin, Path, Point
+from cepheid.errors import UnsupportedError
+
+_Part = tuple[Path | Beside, bool | None]
+
+# ── exceptions ──
+
+
+def unless(
+    c: Compilation, pattern: Unless, path: Path, known: Known, after: Point | None, then: Then
+) -> Instructions:
+    """An exception decides which composite is first, so it is checked as soon as it can be: at
+    once, unless it reads what is bound later, or a closure waits for its edge."""
+    read = {
+        v
+        for conjunct in c.node.where
+        if owner(c, conjunct) == pattern.index
+        for v in conjunct.variables
+        if c.negations[v] is None
+    }
+
+    def check(bound: Known) -> Instructions:
+        if read <= bound.decided and bound.fringes == known.fringes:
+            return (Uninterrupted(interruption(c, pattern, path, bound)), *then(bound))
+        return then(replace(bound, exceptions=(*bound.exceptions, (path, pattern))))
+
+    return c.bind(pattern.item, (*path, 0), known, after, check)
+
+
+def interruption(c: Compilation, pattern: Unless, path: Path, known: Known) -> Interruption:
+    """Look for the exception from the part's start to its end, inclusive."""
+    # What lies inside an event that lasts ends before it.
+    c.looks_back = c.looks_back or c.lasting
+    during, at = (*path, 0), (*path, 1)
+    search = None
+    if binds(pattern.item, during, known) is not None:
+        looking = _looking(known, pattern.index, bounded=True)
+        search = c.bind(pattern.exception, at, looking, Origin(), lambda bound: ())
+    return Interruption(during, at, positive(pattern.item), positive(pattern.exception), search)
+
+
+def _looking(known: Known, index: int, bounded: bool) -> Known:
+    control = replace(known.control, negation=index, bounded=bounded, unordered=False)
+    return known.under(control)
+
+
+# ── negations ──
+
+
+def checks(
+    c: Compilation, pattern: Pattern, path: Path, known: Known, between: Neighbors
+) -> tuple[Check, ...]:
+    """What the negations below forbid. The neighbors are the nearest bound parts around the
+    pattern, or the window's edges."""
+    match pattern:
+        case Leaf():
+            return ()
+        case Negation():
+            return (_occurs(c, pattern, path, known, between),)
+        case Sequence():
+            found = (
+                _negated_item(c, pattern, n, path, known, between)
+                for n in range(len(pattern.items))
+            )
+            return tuple(check for own in found for check in own)
+        case Conjunction():
+            found = (
+                checks(c, item, (*path, n), known, between) for n, item in enumerate(pattern.items)
+            )
+            return tuple(check for own in found for check in own)
+        case Disjunction():
+            branch = known.choices[path]
+            return checks(c, pattern.items[branch], (*path, branch), known, between)
+        case Unless() | Delay():
+            return checks(c, pattern.item, (*path, 0), known, between)
+        case Closure():
+            return _negated_rounds(c, pattern, path, known, between)
+        case _:
+            assert_never(pattern)
+
+
+def _negated_item(
+    c: Compilation, sequence: Sequence, n: int, path: Path, known: Known, between: Neighbors
+) -> tuple[Check, ...]:
+    item, own = sequence.items[n], (*path, n)
+    if not negating(item):
+        return ()
+    bound = [binds(p, (*path, m), known) for m, p in enumerate(sequence.items)]
+    parts: list[_Part] = [((*path, m), certain) for m, certain in enumerate(bound)]
+    strict = n > 0 and sequence.operators[n - 1] is STRICT
+    inside = _narrowed(between, parts[:n], parts[n + 1 :])
+    if not (isinstance(item, Negation) and strict and inside.before):
+        return checks(c, item, own, known, inside)
+    search = c.bind(
+        item.item, (*own, 0), _looking(known, item.index, False), Origin(), lambda bound: ()
+    )
+    # Where all before it may be empty, it can turn out that nothing stands there.
+    otherwise: tuple[Check, ...] = ()
+    if not between.before and True not in bound[:n]:
+        otherwise = checks(c, item, own, known, inside)
+    return (ForbidNext(own, inside, search, otherwise),)
+
+
+def _narrowed(between: Neighbors, before: list[_Part], after: list[_Part]) -> Neighbors:
+    """Between the nearest bound parts, each with whether it always binds something; one that may be
+    empty decides when the kernel runs."""
+    left, right, opened = between.before, between.after, between.opened
+    for part, certain in before:
+        if certain:
+            left, opened = (part,), False
+        elif certain is not None:
+            left = (*left, part)
+    for part, certain in reversed(after):
+        if certain:
+            right = (part,)
+        elif certain is not None:
+            right = (*right, part)
+    return Neighbors(left, right, opened)
+
+
+def _occurs(
+    c: Compilation, negation: Negation, path: Path, known: Known, between: Neighbors
+) -> Forbid:
+    inner = (*path, 0)
+    c.looks_back = c.looks_back or between.opened
+    looking = _looking(known, negation.index, bounded=bool(between.after))
+    if not between.before and between.opened and isinstance(negation.item, Leaf):
+        # The window's edge bounds the search, not only its results.
+        v = negation.item.variable
+        held, _ = hold(c, looking.bind(v, inner))
+        search: Instructions = (
+            Search(c.sweep(v, looking, Opening()), inner, member=False),
+            held,
+        )
+    else:
+        after = Origin() if between.before else None
+        search = c.bind(negation.item, inner, looking, after, lambda bound: ())
+    return Forbid(path, between, positive(negation.item), search)
+
+
+# ── in the rounds of a closure ──
+
+
+def _negated_rounds(
+    c: Compilation, closure: Closure, path: Path, known: Known, between: Neighbors
+) -> tuple[Check, ...]:
+    """In a closure over a pattern, the rounds before and after are the nearest parts."""
+    if not negating(closure.item) or path not in known.rounds:
+        return ()
+    inside = _narrowed(
+        between, [(Beside(path, after=False), False)], [(Beside(path, after=True), False)]
+    )
+    inner = (*path, 0)
+    rounds = _round(
+        closure.item,
+        inner,
+        known,
+        path,
+        lambda here: (CheckRound(checks(c, closure.item, inner, here, inside)),),
+    )
+    return (ForbidRounds(path, rounds),)
+
+
+def _round(pattern: Pattern, path: Path, known: Known, closure: Path, then: Then) -> Instructions:
+    """Go on with the events of one round at hand."""
+    match pattern:
+        case Leaf(variable=v):
+            bound = known.bind(v, path)
+            bound = replace(bound, hand=bound.hand | {v}, timed=known.timed)
+            return (RoundEvent(closure, v, path), *then(bound))
+        case Negation():
+            return then(known)
+        case Sequence() | Conjunction():
+            return _round_items(pattern.items, 0, path, known, closure, then)
+        case Disjunction():
+            ways: list[Instructions] = []
+            for n, branch in enumerate(pattern.items):
+                others = tuple(v for o in pattern.items if o is not branch for v in positive(o))
+                chosen = replace(
+                    known,
+                    choices={**known.choices, path: n},
+                    absent=known.absent.union(others),
+                )
+                rest = _round(branch, (*path, n), chosen, closure, then)
+                ways.append((PickRound(closure, path, n, others), *rest))
+            return (Fork(tuple(ways)),)
+        case Unless() | Delay():
+            return _round(pattern.item, (*path, 0), known, closure, then)
+        case Closure(item=Leaf(variable=v)):
+            least, _ = sizes(pattern.quantifier)
+            bound = replace(known, parts={**known.parts, path: least > 0})
+            return (RoundGroup(closure, v, path, least), *then(bound))
+        case Closure():
+            raise UnsupportedError(
+                "a negation in a repeated group that has another one inside can't run; write "
+                "the inner group as a query of its own, with INTO"
+            )
+        case _:
+            assert_never(pattern)
+
+
+def _round_items(
+    items: tuple[Pattern, ...], n: int, path: Path, known: Known, closure: Path, then: Then
+) -> Instructions:
+    if n == len(items):
+        return then(known)
+
+    def rest(bound: Known) -> Instructions:
+        return _round_items(items, n + 1, path, bound, closure, then)
+
+    return _round(items[n], (*path, n), known, closure, rest)
+
+
+def negating(pattern: Pattern) -> bool:
+    """Whether there is a negation to be checked in the pattern."""
+    match pattern:
+        case Negation():
+            return True
+        case Leaf():
+            return False
+        case Sequence() | Conjunction() | Disjunction():
+            return any(negating(item) for item in pattern.items)
+        case Unless() | Closure() | Delay():
+            return negating(pattern.item)
+        case _:
+            assert_never(pattern)
+
+
+def next_negations(pattern: Pattern) -> bool:
+    """Whether there is a strict negation, `P => !Q`."""
+    return any(
+        isinstance(p, Sequence)
+        and any(
+            isinstance(item, Negation) and operator is STRICT
+            for item, operator in zip(p.items[1:], p.operators, strict=True)
+        )
+        for p in walk(pattern)
+    )

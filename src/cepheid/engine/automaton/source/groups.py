@@ -1,0 +1,122 @@
+"""Groups of events while they are being built, and once they are complete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepheid.algebra.types import Type
+from cepheid.engine.automaton.closures import sizes
+from cepheid.engine.automaton.instructions import EventGroup
+from cepheid.engine.automaton.source.places import Env, Extent, Fold, Limits, Taken, event_extent
+from cepheid.engine.automaton.source.writer import SourceWriter
+from cepheid.engine.lowering import Event, GroupPlace
+from cepheid.language.ast import Optional
+
+
+def take(w: SourceWriter, group: EventGroup, limits: Limits, touch: str | None) -> Taken:
+    """Begin a group: its array, and those of the aggregates that go along."""
+    rows = w.scratch("g")
+    count = w.code.let("m", "0")
+    for function, argument in group.aggregates:
+        fraction = function == "avg" or argument.type in (Type.FLOAT, Type.DECIMAL)
+        totals = w.sum_scratch() if fraction else w.scratch("f")
+        fold = Fold(totals, w.scratch("n"))
+        w.folds[rows, function, argument] = fold
+        w.code.line(f"{fold.totals}[0] = 0")
+        w.code.line(f"{fold.counts}[0] = 0")
+    return Taken(group, limits, touch, rows, count)
+
+
+def push(w: SourceWriter, taken: Taken, hand: Env) -> None:
+    """Take the element at hand; aggregates go along."""
+    place = hand.scope[taken.group.variable]
+    assert isinstance(place, Event)
+    low = w.lowering(hand)
+    for (rows, function, argument), fold in w.folds.items():
+        if rows != taken.rows:
+            continue
+        total = low.let(f"{fold.totals}[u({taken.count})]")
+        count = low.let(f"{fold.counts}[u({taken.count})]")
+        low.accumulate(function, total, count, low.term(argument), argument.type)
+        low.line(f"{fold.totals}[u({taken.count} + 1)] = {total}")
+        low.line(f"{fold.counts}[u({taken.count} + 1)] = {count}")
+    for text in low.inner:
+        w.code.line(text)
+    w.code.line(f"{taken.rows}[u({taken.count})] = {place.row}")
+    w.code.line(f"{taken.count} += 1")
+
+
+# ── elements ──
+
+
+def at_hand(taken: Taken, env: Env, row: str) -> Env:
+    """An element that may be taken after those that were."""
+    v = taken.group.variable
+    return replace(env, scope={**env.scope, v: Event(row, False), f"{v}…": taken.place})
+
+
+def ends(w: SourceWriter, taken: Taken, hand: Env) -> str | None:
+    """UNTIL: whether the event at hand ends the group."""
+    until = taken.group.until
+    return None if until is None else w.truth(until, hand)
+
+
+def connects(w: SourceWriter, taken: Taken, at: str, row: str) -> str | None:
+    """STRICT: at the position of the one before, or the next; the first touches its neighbor."""
+    tests: list[str] = []
+    if taken.group.strict:
+        last = f"pos[u({taken.rows}[u({taken.count} - 1)])]"
+        follows = f"{at} == {w.following(last)}"
+        if w.program.lasting:
+            follows = f"({follows} and begin[u({row})] > {last})"
+        tests.append(f"({taken.count} == 0 or {at} == {last} or {follows})")
+    if taken.touch is not None:
+        tests.append(f"({taken.count} > 0 or {at} == {taken.touch})")
+    return " and ".join(tests) or None
+
+
+def consider(w: SourceWriter, taken: Taken, env: Env, at: str, row: str) -> None:
+    """Take the event if it qualifies; leave the loop if it ends the group."""
+    code = w.code
+    hand = at_hand(taken, env, row)
+    ended = ends(w, taken, hand)
+    if ended is not None:
+        code.line(f"if {ended}: break")
+    connected = connects(w, taken, at, row)
+    if connected is not None:
+        code.line(f"if not ({connected}): break")
+    with w.holding(hand, taken.group.criteria):
+        push(w, taken, hand)
+        if isinstance(taken.group.closure.quantifier, Optional):
+            code.line("break")
+
+
+# ── complete groups ──
+
+
+def with_taken(w: SourceWriter, taken: Taken, env: Env, count: str | None = None) -> Env:
+    """The group is complete."""
+    group = taken.group
+    low, _ = sizes(group.closure.quantifier)
+    place = taken.place if count is None else GroupPlace(taken.rows, "0", count)
+    some = f"{place.count} > 0" if low == 0 else None
+    return replace(
+        env,
+        scope={**env.scope, group.variable: place},
+        extents={**env.extents, group.path: group_extent(w, place, some)},
+        counts={**env.counts, group.path: taken.count},
+    )
+
+
+def group_extent(w: SourceWriter, place: GroupPlace, some: str | None) -> Extent:
+    first = f"{place.array}[u({place.start})]"
+    last = f"{place.array}[u({place.start} + {place.count} - 1)]"
+    extent = event_extent(first, last, some)
+    if not w.program.lasting:
+        return extent
+    # Elements may overlap: one that ends later may start earlier.
+    least = [
+        f"least({array}, {place.array}, {place.start}, {place.count}, 0)"
+        for array in ("begin", "clock0", "time0")
+    ]
+    return replace(extent, start=least[0], clock_start=least[1], time_start=least[2])

@@ -1,0 +1,247 @@
+"""What all parts of the kernel are written with: lines, arrays, conditions, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import assert_never
+
+from cepheid.algebra.expressions import Expr, MatchDuration
+from cepheid.algebra.patterns import (
+    Closure,
+    Conjunction,
+    Delay,
+    Disjunction,
+    Leaf,
+    Negation,
+    Pattern,
+    Unless,
+    items,
+    leaves,
+    positive,
+)
+from cepheid.algebra.patterns import Sequence as SequencePattern
+from cepheid.engine.automaton.instructions import Criterion
+from cepheid.engine.automaton.points import Begin, End, Opening, Origin, Path, Point, part_at
+from cepheid.engine.automaton.program import Program
+from cepheid.engine.automaton.source.places import Env, Extent, Fold, around
+from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place, Term, finalized
+from cepheid.kernels.code import Code
+from cepheid.plan.nodes import STREAM
+
+Then = Callable[[Env], None]
+"""Write what comes behind."""
+
+Within = Callable[[Env, Then], None]
+"""Write a search, and what comes at its end."""
+
+Folds = dict[tuple[str, str, Expr], Fold]
+"""By the array that holds the group, the function, and what it is over."""
+
+
+class SourceWriter:
+    """The kernel of a program as it is being written."""
+
+    def __init__(self, program: Program, inputs: Inputs) -> None:
+        self.program = program
+        self.inputs = inputs
+        self.code = Code()
+        self.classes = {variable: n for n, variable in enumerate(program.classes)}
+        self.companions = _companions(program.pattern)
+        self.folds: Folds = {}
+        self.scratches: list[str] = []
+        self.sums: list[str] = []
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The variables that bind groups, in the order of the pattern."""
+        return tuple(v for v in positive(self.program.pattern) if v in self.program.groups)
+
+    def scratch(self, prefix: str) -> str:
+        """An array for as many events as there are."""
+        self.scratches.append(self.code.name(prefix))
+        return self.scratches[-1]
+
+    def sum_scratch(self) -> str:
+        """The same for numbers with a fraction."""
+        self.sums.append(self.code.name("f"))
+        return self.sums[-1]
+
+    # ── positions ──
+
+    def following(self, position: str) -> str:
+        """The next position at which the stream has an event; -FAR if none is known."""
+        n = self.classes[STREAM]
+        return f"following(at{n}, lo{n}, hi{n}, {position})"
+
+    def extent(self, path: Path, env: Env) -> Extent | None:
+        """Where a part lies; None if it binds nothing (a negation, an empty group)."""
+        return self._extent(part_at(self.program.pattern, path), path, env)
+
+    def certain_extent(self, path: Path, env: Env) -> Extent:
+        extent = self.extent(path, env)
+        assert extent is not None, "the part binds something"
+        return extent
+
+    def _extent(self, pattern: Pattern, path: Path, env: Env) -> Extent | None:
+        match pattern:
+            case Leaf() | Closure():
+                return env.extents.get(path)
+            case Negation():
+                return None
+            case SequencePattern() | Conjunction():
+                found = (self._extent(i, (*path, n), env) for n, i in enumerate(pattern.items))
+                ordered = isinstance(pattern, SequencePattern) and not self.program.delayed
+                return around([e for e in found if e is not None], ordered)
+            case Disjunction():
+                branch = env.choices[path]
+                return self._extent(pattern.items[branch], (*path, branch), env)
+            case Unless():
+                return self._extent(pattern.item, (*path, 0), env)
+            case Delay():
+                inner = self._extent(pattern.item, (*path, 0), env)
+                return None if inner is None else self._delayed(inner, pattern.duration)
+            case _:
+                assert_never(pattern)
+
+    def _delayed(self, extent: Extent, later: int) -> Extent:
+        moved = f"({extent.clock_end} + {later})" if self.program.in_time else extent.clock_end
+        return replace(
+            extent,
+            end=f"({extent.end} + {later} * scale)",
+            clock_end=moved,
+            time_end=f"({extent.time_end} + {later})",
+        )
+
+    def point(self, point: Point | None, env: Env) -> str | None:
+        match point:
+            case None | Opening():
+                return None
+            case Origin():
+                return env.origin
+            case Begin(part=part):
+                return self.certain_extent(part, env).start
+            case End():
+                return self.end(point, env)
+            case _:
+                assert_never(point)
+
+    def end(self, end: End, env: Env) -> str:
+        text = "-FAR" if end.part is None else self.certain_extent(end.part, env).end
+        for path in end.groups:
+            group = self.certain_extent(path, env)
+            text = group.end if group.some is None else f"({group.end} if {group.some} else {text})"
+        return text
+
+    # ── conditions ──
+
+    def lowering(self, env: Env, duration: str | None = None) -> Reading:
+        prefix = self.code.name("t") + "_"
+        return Reading(self.inputs, dict(env.scope), prefix, duration, self.companions, self.folds)
+
+    @contextmanager
+    def holding(self, env: Env, criteria: Sequence[Criterion]) -> Iterator[None]:
+        """Inside, the criteria hold."""
+        low = self.lowering(env)
+        for criterion in criteria:
+            if criterion.running is None:
+                low.require([criterion.condition])
+                continue
+            group = env.scope[f"{criterion.running}…"]
+            assert isinstance(group, GroupPlace)
+            holds = low.let("True")
+            with low.block(f"if {group.count} > 0:"):
+                low.line(f"{holds} = {low.true(criterion.condition)}")
+            low.require_source(holds)
+        with self._inside(low):
+            yield
+
+    @contextmanager
+    def satisfying(self, env: Env, conditions: Sequence[Expr]) -> Iterator[None]:
+        """Inside, these conditions on the complete match hold."""
+        assert env.whole is not None
+        low = self.lowering(env, f"({env.whole.time_end} - {env.whole.time_start})")
+        low.require(conditions)
+        with self._inside(low):
+            yield
+
+    def truth(self, condition: Expr, env: Env) -> str:
+        """Source of whether a condition holds."""
+        low = self.lowering(env)
+        source = low.true(condition)
+        for text in low.inner:
+            self.code.line(text)
+        return source
+
+    @contextmanager
+    def _inside(self, low: Lowering) -> Iterator[None]:
+        for text in low.inner:
+            self.code.line(text)
+        with self.code.deeper(low.depth):
+            yield
+
+
+class Reading(Lowering):
+    """Lowers expressions over what an automaton has bound. `companions` are the variables of a
+    closure over a pattern, which go through its rounds together. `folds` are aggregates that need
+    no loop."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        scope: dict[str, Place],
+        prefix: str,
+        duration: str | None,
+        companions: Mapping[str, frozenset[str]],
+        folds: Folds,
+    ) -> None:
+        super().__init__(inputs, scope, prefix)
+        self.duration = duration
+        self.companions = companions
+        self.folds = folds
+
+    def term(self, expr: Expr) -> Term:
+        if isinstance(expr, MatchDuration) and self.duration is not None:
+            return Term(self.duration)
+        return super().term(expr)
+
+    def _fold(self, function: str, variable: str, argument: Expr) -> Term:
+        group = self._group(variable)
+        fold = self.folds.get((group.array, function, argument))
+        if fold is None or group.start != "0":
+            return super()._fold(function, variable, argument)
+        count = self.let(f"{fold.counts}[u({group.count})]")
+        total = self.let(f"{fold.totals}[u({group.count})]")
+        return finalized(function, total, count)
+
+    @contextmanager
+    def _elements(self, variable: str) -> Iterator[None]:
+        others = self.companions.get(variable, frozenset())
+        places = {v: p for v in others if isinstance(p := self.scope.get(v), GroupPlace)}
+        group = self._group(variable)
+        at = self.name()
+        with self.block(f"for {at} in range({group.count}):"):
+            row = self.let(f"{group.array}[{group.start} + {at}]")
+            kept, kept_cache = self.scope, self._cache
+            bound: dict[str, Place] = {variable: Event(row, False)}
+            bound |= {
+                v: Event(f"{p.array}[u({p.start} + {at})]", False)
+                for v, p in places.items()
+                if v != variable
+            }
+            groups = {f"{v}…": kept[v] for v in bound if isinstance(kept.get(v), GroupPlace)}
+            self._cache = {k: t for k, t in kept_cache.items() if k[0] not in bound}
+            self.scope = {**kept, **groups, **bound}
+            yield
+            self.scope, self._cache = kept, kept_cache
+
+
+def _companions(pattern: Pattern) -> dict[str, frozenset[str]]:
+    """For the variables of closures over patterns, all of the same closure."""
+    match pattern:
+        case Closure(item=item) if not isinstance(item, Leaf):
+            together = frozenset(leaves(item))
+            return dict.fromkeys(together, together)
+        case _:
+            return {v: t for item in items(pattern) for v, t in _companions(item).items()}
