@@ -34,7 +34,7 @@ ROWS = [
 
 def test_exports() -> None:
     assert set(cep.__all__) == {
-        "RULES",
+        "REWRITES",
         "Adaptation",
         "CepheidError",
         "DataError",
@@ -275,7 +275,7 @@ class TestQuery:
 
     def test_a_rule_can_be_left_out(self) -> None:
         query = "PATTERN A a ; C c WHERE a.x > 5 AND a.x > 3 WITHIN 9 RETURN c.x"
-        rules = {rule.name for rule in cep.RULES}
+        rules = {rule.name for rule in cep.REWRITES}
         applied = {r.rule for r in cep.Query(query).explain().rewrites}
         assert applied <= rules and applied
         without = cep.Query(query).explain(without=tuple(applied)).rewrites

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from cepheid.explain import Explanation
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
-    from cepheid.rewrites import RULES
+    from cepheid.rewrites import REWRITES
     from cepheid.rules import LiveRules, Rule, RuleSet, Watch
     from cepheid.spark.streaming.outcome import wait
     from cepheid.spark.streaming.reports import Status, status
     from cepheid.statistics import Statistics
 
 __all__ = [
-    "RULES",
+    "REWRITES",
     "Adaptation",
     "CepheidError",
     "DataError",
@@ -74,7 +74,7 @@ __version__ = "0.2.0"
 ensure_worker_python()
 
 _HOMES = {
-    "RULES": "cepheid.rewrites",
+    "REWRITES": "cepheid.rewrites",
     "Adaptation": "cepheid.options",
     "Explanation": "cepheid.explain",
     "Limit": "cepheid.options",

@@ -76,7 +76,7 @@ class Options:
                   `pull` (left inputs only as far as they are asked for), or `pass-down`
     stats         what is known of the data, from `analyze` or by hand; the run finds out the rest
     adapt         when to look for another plan during the run; None keeps the plan
-    without       names of rewrite rules to leave out; `cepheid.RULES` lists them
+    without       names of rewrite rules to leave out; `cepheid.REWRITES` lists them
     limit         how many events may be held, `Limit(per_key=.., total=..)`: needed by `->` and
                   `=>` queries without WITHIN on data that may never end
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all

@@ -171,7 +171,7 @@ PLANS = {
 def test_plan(name: str) -> None:
     query, options, expected = PLANS[name]
     chosen = {"plan": "left-deep", "negation": "push", "propagation": "lazy", **options}
-    as_written = tuple(rule.name for rule in cep.RULES)
+    as_written = tuple(rule.name for rule in cep.REWRITES)
     planned = cep.Query(query).explain(**chosen, without=as_written).planned
     assert plan_text(planned.plan) == dedent(expected)
     assert planned.forced

@@ -15,7 +15,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.engine.run import Engine
 from cepheid.language import parse
 from cepheid.planner import make_plan
-from cepheid.rewrites import RULES, Applied, rewrite
+from cepheid.rewrites import REWRITES, Applied, rewrite
 from cepheid.rewrites.measure import measure
 from cepheid.statistics import Statistics
 
@@ -44,7 +44,7 @@ def test_a_query_that_has_nothing_to_rewrite_stays_itself() -> None:
     assert rewritten.applied == ()
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in RULES])
+@pytest.mark.parametrize("rule", [rule.name for rule in REWRITES])
 def test_a_rule_can_be_left_out(rule: str) -> None:
     text = """
         PATTERN ((A a1 ; B b1) | (A a2 ; C c1)) ; D d ; (!E e & !F f) ; (G g -> H h)
@@ -67,13 +67,17 @@ def test_an_unknown_rule_is_refused_with_the_nearest_name() -> None:
 
 def test_the_documentation_has_every_rule_in_order() -> None:
     text = (Path(__file__).parents[2] / "docs" / "rewrites.md").read_text()
-    names = [rule.name for rule in RULES]
+    names = [rule.name for rule in REWRITES]
     assert re.findall(r"^\| \[(\w+)\]", text, re.MULTILINE) == names
     assert re.findall(r"^## ([a-z]+)$", text, re.MULTILINE) == names
 
 
 def test_names_and_laws_are_told_apart() -> None:
-    assert len({rule.name for rule in RULES}) == len({rule.law for rule in RULES}) == len(RULES)
+    assert (
+        len({rule.name for rule in REWRITES})
+        == len({rule.law for rule in REWRITES})
+        == len(REWRITES)
+    )
 
 
 def test_what_matches_nothing_says_why_and_is_left_alone() -> None:

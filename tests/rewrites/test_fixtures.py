@@ -12,7 +12,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.algebra.types import Schema
 from cepheid.language import parse
-from cepheid.rewrites import RULES, Facts, Rule
+from cepheid.rewrites import REWRITES, Facts, Rewrite
 from cepheid.rewrites.driver import rewrite_by
 from cepheid.statistics import Statistics
 from tests.corpus.reader import PAIR, blocks
@@ -23,7 +23,7 @@ from tests.rewrites.harness import by_oracle
 FOLDER = Path(__file__).parent / "fixtures"
 FIXTURES = {
     f"{rule.name}/{fields['name']}": (rule, fields)
-    for rule in RULES
+    for rule in REWRITES
     for fields in blocks(FOLDER / f"{rule.name}.txt")
 }
 
@@ -81,8 +81,8 @@ def stream(seed: str, length: int = 14) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_every_rule_has_cases_of_both_kinds(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", REWRITES, ids=lambda rule: rule.name)
+def test_every_rule_has_cases_of_both_kinds(rule: Rewrite) -> None:
     """Where it changes something, and where it must not."""
     own = [fields for r, fields in FIXTURES.values() if r is rule]
     changed = [f["query"] for f in own if rewrite_by((rule,), bound(f["query"]), facts(f)).applied]

@@ -1,11 +1,11 @@
 """Rewrites: a bound query becomes another one with the same matches that is cheaper to run.
 
-One rule a file, whose docstring states the law and its condition; `rules` has their order and
+One rewrite a file, whose docstring states the law and its condition; `catalog` has their order and
 `driver` applies them.
 """
 
+from cepheid.rewrites.catalog import REWRITES
 from cepheid.rewrites.driver import rewrite
-from cepheid.rewrites.rule import Applied, Facts, Rewritten, Rule
-from cepheid.rewrites.rules import RULES
+from cepheid.rewrites.law import Applied, Facts, Rewrite, Rewritten
 
-__all__ = ["RULES", "Applied", "Facts", "Rewritten", "Rule", "rewrite"]
+__all__ = ["REWRITES", "Applied", "Facts", "Rewrite", "Rewritten", "rewrite"]

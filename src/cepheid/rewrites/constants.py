@@ -22,7 +22,7 @@ from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.structure import Structure, structure
 from cepheid.rewrites.claims import Among, Claim, Compared, claim_of, implies
 from cepheid.rewrites.conditions import classify, has_next, within
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
@@ -110,4 +110,4 @@ def _implied(condition: Expr, query: BoundQuery) -> bool:
     return False
 
 
-RULE = Rule("constants", "a.x = b.x AND a.x = 7 = a.x = b.x AND a.x = 7 AND b.x = 7", apply)
+REWRITE = Rewrite("constants", "a.x = b.x AND a.x = 7 = a.x = b.x AND a.x = 7 AND b.x = 7", apply)

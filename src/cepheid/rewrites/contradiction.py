@@ -27,7 +27,7 @@ from cepheid.algebra.text import condition_text, leaf_text
 from cepheid.rewrites.claims import claim_of, contradiction
 from cepheid.rewrites.conditions import branches_read, has_next, reads, roles_hold, within
 from cepheid.rewrites.folding import FALSE, decisive, fold
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.surgery import surviving
 
 
@@ -197,4 +197,4 @@ def _applies_elsewhere(read: frozenset[str], known: Structure, left: Structure) 
     return bool(freed) and (both or any(v in known.closure for v in freed))
 
 
-RULE = Rule("contradiction", "x > 5 AND x < 3: what needs it can't match", apply)
+REWRITE = Rewrite("contradiction", "x > 5 AND x < 3: what needs it can't match", apply)

@@ -9,10 +9,10 @@ from cepheid.algebra.findings import did_you_mean
 from cepheid.algebra.outputs import required
 from cepheid.algebra.patterns import leaves
 from cepheid.algebra.query import BoundQuery
+from cepheid.rewrites.catalog import REWRITES
 from cepheid.rewrites.changes import changed_part
 from cepheid.rewrites.conditions import roles_hold
-from cepheid.rewrites.rule import Applied, Facts, Rewritten, Rule
-from cepheid.rewrites.rules import RULES
+from cepheid.rewrites.law import Applied, Facts, Rewrite, Rewritten
 from cepheid.statistics import Statistics
 
 MOST_STEPS = 500
@@ -29,7 +29,7 @@ def rewrite(
     return rewrite_by(_chosen(without), query, Facts(statistics, cost))
 
 
-def rewrite_by(rules: tuple[Rule, ...], query: BoundQuery, facts: Facts) -> Rewritten:
+def rewrite_by(rules: tuple[Rewrite, ...], query: BoundQuery, facts: Facts) -> Rewritten:
     """The fixpoint of these rules: each is applied as long as it changes something, then the
     next, and all of them again as long as one has."""
     applied: list[Applied] = []
@@ -52,16 +52,16 @@ def rewrite_by(rules: tuple[Rule, ...], query: BoundQuery, facts: Facts) -> Rewr
     return Rewritten(replace(query, required=read), tuple(applied), query.warnings)
 
 
-def _chosen(without: Collection[str]) -> tuple[Rule, ...]:
-    names = [rule.name for rule in RULES]
+def _chosen(without: Collection[str]) -> tuple[Rewrite, ...]:
+    names = [rule.name for rule in REWRITES]
     for name in without:
         if name not in names:
             hint = did_you_mean(name, names, f"rules are {', '.join(names)}")
             raise ValueError(f"there is no rewrite rule {name!r}; {hint}")
-    return tuple(rule for rule in RULES if rule.name not in without)
+    return tuple(rule for rule in REWRITES if rule.name not in without)
 
 
-def _verify(query: BoundQuery, rule: Rule) -> None:
+def _verify(query: BoundQuery, rule: Rewrite) -> None:
     """No condition reads what the pattern doesn't have, and every one is still looked at where
     its role says."""
     present = set(leaves(query.pattern))

@@ -22,7 +22,7 @@ from cepheid.algebra.query import BoundQuery, Conjunct, Kind
 from cepheid.algebra.structure import Structure, structure
 from cepheid.algebra.types import Type
 from cepheid.rewrites.conditions import classify, has_next
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 
 Pair = tuple[Attribute, Attribute]
 
@@ -87,4 +87,4 @@ def _chained(query: BoundQuery, members: list[Attribute]) -> BoundQuery | None:
     return replace(query, where=tuple(where))
 
 
-RULE = Rule("equalities", "a.x = b.x AND a.x = c.x = a.x = b.x AND b.x = c.x", apply)
+REWRITE = Rewrite("equalities", "a.x = b.x AND a.x = c.x = a.x = b.x AND b.x = c.x", apply)

@@ -17,8 +17,8 @@ from dataclasses import replace
 from cepheid.algebra.patterns import Unless, leaves, positive, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.rewrites.conditions import reads
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.measure import simpler
-from cepheid.rewrites.rule import Facts, Rule
 from cepheid.rewrites.surgery import renumbered, replaced, union
 
 
@@ -45,4 +45,4 @@ def _belongs(read: tuple[str, ...], unless: Unless, query: BoundQuery) -> bool:
     return any(query.variables[v].negation == unless.index for v in read)
 
 
-RULE = Rule("exceptions", r"(P \ Q) \ R = P \ (Q | R)", apply)
+REWRITE = Rewrite("exceptions", r"(P \ Q) \ R = P \ (Q | R)", apply)

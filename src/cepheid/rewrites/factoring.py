@@ -32,8 +32,8 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Renamed
 from cepheid.language.ast import SequenceOperator, Skip
 from cepheid.rewrites.conditions import reads, roles_hold
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.measure import simpler
-from cepheid.rewrites.rule import Facts, Rule
 from cepheid.rewrites.surgery import renamed, replaced, union
 
 Items = tuple[Pattern, ...]
@@ -236,4 +236,4 @@ def _telling(within: frozenset[str], gone: str, kept: str) -> frozenset[str]:
     return within - {gone, kept}
 
 
-RULE = Rule("factoring", "(A a1 ; B b) | (A a2 ; C c) = A a1 ; (B b | C c)", apply)
+REWRITE = Rewrite("factoring", "(A a1 ; B b) | (A a2 ; C c) = A a1 ; (B b | C c)", apply)

@@ -35,8 +35,8 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import BoundQuery
 from cepheid.language.ast import SequenceOperator
 from cepheid.rewrites.conditions import reads, roles_hold
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.measure import simpler
-from cepheid.rewrites.rule import Facts, Rule
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
@@ -99,4 +99,4 @@ def _joins(inner: Sequence, before: SequenceOperator | None) -> bool:
     return before is not SequenceOperator.NEXT
 
 
-RULE = Rule("flatten", "P ; (Q ; R) = P ; Q ; R, and the same of & and |", apply)
+REWRITE = Rewrite("flatten", "P ; (Q ; R) = P ; Q ; R, and the same of & and |", apply)

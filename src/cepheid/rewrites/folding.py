@@ -36,7 +36,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.query import BoundQuery, Conjunct
 from cepheid.algebra.types import Type
 from cepheid.rewrites.conditions import classify, may_replace, may_replace_having
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.values import (
     ARITHMETIC,
     COMPARISONS,
@@ -251,4 +251,4 @@ def _case(expr: Call) -> Expr | None:
     return replace(expr, arguments=(*kept, default)) if kept else default
 
 
-RULE = Rule("folding", "5 - 2 > 1 = TRUE, NOT (p OR q) = NOT p AND NOT q", apply)
+REWRITE = Rewrite("folding", "5 - 2 > 1 = TRUE, NOT (p OR q) = NOT p AND NOT q", apply)

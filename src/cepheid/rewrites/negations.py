@@ -17,8 +17,8 @@ from cepheid.algebra.patterns import Conjunction, Negation, Pattern, Sequence, w
 from cepheid.algebra.query import BoundQuery
 from cepheid.language.ast import SequenceOperator
 from cepheid.rewrites.conditions import reads
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.measure import simpler
-from cepheid.rewrites.rule import Facts, Rule
 from cepheid.rewrites.surgery import renumbered, replaced, union
 
 
@@ -67,4 +67,4 @@ def _both(first: Negation, second: Negation, query: BoundQuery) -> Negation:
     return Negation(union(first.item, second.item, reads(query)), first.index)
 
 
-RULE = Rule("negations", "!A & !B = !(A | B), between the same neighbors", apply)
+REWRITE = Rewrite("negations", "!A & !B = !(A | B), between the same neighbors", apply)

@@ -31,7 +31,7 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import BoundQuery, Role
 from cepheid.algebra.text import expression_text
 from cepheid.language.ast import Skip
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.surgery import replaced
 from cepheid.statistics import Statistics
 
@@ -112,4 +112,4 @@ def _class_rate(variable: str, query: BoundQuery, statistics: Statistics) -> flo
     return found
 
 
-RULE = Rule("ordering", "P | Q = Q | P, the most frequent first", apply)
+REWRITE = Rewrite("ordering", "P | Q = Q | P, the most frequent first", apply)

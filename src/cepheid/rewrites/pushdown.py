@@ -18,7 +18,7 @@ from cepheid.algebra.expressions import Expr, variables
 from cepheid.algebra.patterns import Closure, Leaf, leaves, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.rewrites.conditions import classify, has_next
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
@@ -42,4 +42,4 @@ def _moves(condition: Expr, query: BoundQuery) -> bool:
     return variables(condition) <= present - rounds
 
 
-RULE = Rule("pushdown", "HAVING p = WHERE p, without ->", apply)
+REWRITE = Rewrite("pushdown", "HAVING p = WHERE p, without ->", apply)

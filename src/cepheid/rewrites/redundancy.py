@@ -18,7 +18,7 @@ from cepheid.algebra.expressions import Attribute, Call, Expr, Value, variables
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.structure import structure
 from cepheid.rewrites.claims import Claim, claim_of, finite, implies
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.values import compare
 
 
@@ -93,4 +93,4 @@ def _only_value(attribute: Attribute, claims: list[Claim | None]) -> tuple[Value
     return ()
 
 
-RULE = Rule("redundancy", "x > 5 AND x > 3 = x > 5", apply)
+REWRITE = Rewrite("redundancy", "x > 5 AND x > 3 = x > 5", apply)

@@ -18,7 +18,7 @@ from cepheid.algebra.types import Type
 from cepheid.rewrites.claims import Claim, Compared, Null, Related, claim_of
 from cepheid.rewrites.conditions import classify, may_replace, may_replace_having
 from cepheid.rewrites.folding import FALSE, decisive
-from cepheid.rewrites.rule import Facts, Rule
+from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.values import COMPARISONS, NAMES
 
 _ALL = frozenset((-1, 0, 1))
@@ -112,4 +112,4 @@ def _known(term: Expr) -> Expr:
     return Call("not", (Call("is_null", (term,), Type.BOOLEAN),), Type.BOOLEAN)
 
 
-RULE = Rule("tautology", "x = x → x IS NOT NULL, x < y OR x = y → x <= y", apply)
+REWRITE = Rewrite("tautology", "x = x → x IS NOT NULL, x < y OR x = y → x <= y", apply)

@@ -13,7 +13,7 @@ from cepheid.algebra import bind
 from cepheid.algebra.patterns import Unless, walk
 from cepheid.algebra.types import Schema
 from cepheid.language import parse
-from cepheid.rewrites import RULES, Facts, Rule
+from cepheid.rewrites import REWRITES, Facts, Rewrite
 from cepheid.rewrites.driver import rewrite_by
 from cepheid.statistics import Statistics
 from tests.corpus.reader import Case, bound, cases, read_events, schema_of
@@ -36,8 +36,8 @@ RANDOM = settings(
 FACTS = Facts(Statistics(rates=dict(zip("abcdef", (1.0, 5.0, 2.0, 9.0, 3.0, 4.0), strict=True))))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_keeps_the_matches(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", REWRITES, ids=lambda rule: rule.name)
+def test_a_rule_keeps_the_matches(rule: Rewrite) -> None:
     seen: Counter[str] = Counter()
 
     @RANDOM
@@ -51,7 +51,7 @@ def test_a_rule_keeps_the_matches(rule: Rule) -> None:
             seen["fired"] += 1
             seen["matched"] += bool(expected)
             assert by_oracle(alone.query, case.events, query) == expected, alone
-        together = rewrite_by(RULES, query, FACTS)
+        together = rewrite_by(REWRITES, query, FACTS)
         if together.applied:
             assert by_oracle(together.query, case.events, query) == expected, together
             assert by_engine(together.query, case.events, query) == expected, together
@@ -65,7 +65,7 @@ def test_a_rule_keeps_the_matches(rule: Rule) -> None:
 @given(random_cases(12))
 def test_all_rules_keep_the_matches_of_any_query(case: Case) -> None:
     query = bound(case)
-    rewritten = rewrite_by(RULES, query, FACTS).query
+    rewritten = rewrite_by(REWRITES, query, FACTS).query
     expected = by_oracle(query, case.events)
     assert by_oracle(rewritten, case.events, query) == expected
     assert by_engine(rewritten, case.events, query, "right-deep") == expected
@@ -74,15 +74,15 @@ def test_all_rules_keep_the_matches_of_any_query(case: Case) -> None:
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_all_rules_keep_the_matches_of_the_corpus(case: Case) -> None:
     query = bound(case)
-    rewritten = rewrite_by(RULES, query, FACTS)
+    rewritten = rewrite_by(REWRITES, query, FACTS)
     assert by_oracle(rewritten.query, case.events, query) == by_oracle(query, case.events)
 
 
 @RANDOM
 @given(random_cases(3))
 def test_rewriting_twice_changes_nothing_more(case: Case) -> None:
-    once = rewrite_by(RULES, bound(case), FACTS).query
-    assert once.nothing is not None or rewrite_by(RULES, once, FACTS).applied == ()
+    once = rewrite_by(REWRITES, bound(case), FACTS).query
+    assert once.nothing is not None or rewrite_by(REWRITES, once, FACTS).applied == ()
 
 
 @RANDOM

@@ -19,7 +19,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rewrite:
     """One equivalence. `apply` makes one step and returns a query with the same matches, or None
     if there is nothing to do; the driver repeats it. `law` is the equivalence in one line."""
 

@@ -1,0 +1,34 @@
+"""The rules in order."""
+
+from __future__ import annotations
+
+from cepheid.rewrites import (
+    constants,
+    contradiction,
+    equalities,
+    exceptions,
+    factoring,
+    flatten,
+    folding,
+    negations,
+    ordering,
+    pushdown,
+    redundancy,
+    tautology,
+)
+from cepheid.rewrites.law import Rewrite
+
+REWRITES: tuple[Rewrite, ...] = (
+    contradiction.REWRITE,  # before anything else: its warnings quote conditions as written
+    folding.REWRITE,  # the others know conditions in its form
+    tautology.REWRITE,
+    pushdown.REWRITE,  # before the next three, which look at WHERE
+    constants.REWRITE,
+    redundancy.REWRITE,  # after constants: an equality of two constants is one
+    equalities.REWRITE,  # of the equalities that are left
+    flatten.REWRITE,
+    negations.REWRITE,
+    exceptions.REWRITE,
+    factoring.REWRITE,  # the conditions of branches are compared in their final form
+    ordering.REWRITE,  # last: factoring makes and takes away branches
+)
