@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import os
 import signal
@@ -17,11 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.failure import message
-from cepheid.cli.stream_source import refuse_other_inputs
+from cepheid.cli.failure import SET_ASIDE, message
+from cepheid.cli.stream_source import Folder, refuse_other_inputs
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
-from cepheid.cli.unreadable import Unreadable
+from cepheid.cli.unreadable import GONE, Unreadable
 from cepheid.errors import DataError
+from cepheid.files.formats import Format
+from cepheid.spark.schema import spark_schema
 from cepheid.files.guard import mark_stream
 from cepheid.spark.streaming.reports import Status
 from tests.cli.running import run
@@ -203,9 +207,12 @@ def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
     assert json.loads(listed)["file"].endswith("/in/2.parquet")
 
     add_parquet(place / "in", "3.parquet", (4, "B", 2, 7), (5, "B", 1, 4), (1, "A", 3, 1))
+    other = table((6, "B", 1, 9)).cast(SCHEMA.set(2, pa.field("id", pa.string())))
+    pq.write_table(other, place / "in" / "other.parquet")
     done = finished()
-    assert done.returncode == 0, done.stderr
-    assert ": 3 events, 2 matches, 1 late, 0 rejected\n" in done.stdout
+    assert done.returncode == SET_ASIDE, done.stderr
+    assert ": 3 events, 2 matches, 1 late, 0 rejected, 1 unreadable file\n" in done.stdout
+    assert "/in/other.parquet to its end: [FAILED_READ_FILE.PARQUET_COLUMN" in done.stderr
     assert "\tat " not in done.stderr
     found = pq.read_table(place / "out").to_pylist()
     assert sorted((r["id"], r["low"], r["high"]) for r in found) == [
@@ -318,17 +325,23 @@ def test_an_error_of_a_worker_is_told_in_its_own_words() -> None:
 # ── files that can't be read ─────────────────────────────────────────────────
 
 
-class Source:
-    """A folder and the log of a stream that reads it."""
+COLUMNS = spark_schema(SCHEMA)
 
-    def __init__(self, place: Path) -> None:
+
+class Source:
+    """A folder and the log of a stream that reads it. `bad` are the files that Spark can't read."""
+
+    def __init__(self, place: Path, format: Format = Format.PARQUET) -> None:
         self.place, self.log = place, place / "sources"
         self.folder = place / "with space"
         self.folder.mkdir()
         (self.log / "0").mkdir(parents=True)
         self.offset: int | None = None
+        self.stream = Folder("", str(self.folder), format, COLUMNS)
+        self.bad: set[str] = set()
+        self.asked: list[str] = []
 
-    def take(self, *files: Path, read: int) -> dict[str, object]:
+    def take(self, *files: Path, read: int, events: int | None = None) -> dict[str, object]:
         """Spark's report on the batch that reads these files."""
         before = self.offset
         self.offset = 0 if before is None else before + 1
@@ -337,11 +350,23 @@ class Source:
         (self.log / "0" / str(self.offset)).write_text(lines)
         begin = None if before is None else {"logOffset": before}
         end = {"logOffset": self.offset}
-        return {"sources": [{"startOffset": begin, "endOffset": end, "numInputRows": read}]}
+        return {
+            "batchId": self.offset,
+            "sources": [{"startOffset": begin, "endOffset": end, "numInputRows": read}],
+            "observedMetrics": {"cepheid read 1": {"events": read if events is None else events}},
+        }
+
+    def ask(self, folder: Folder, file: str) -> str | None:
+        assert folder is self.stream
+        self.asked.append(Path(file).name)
+        return "it is broken" if Path(file).name in self.bad else None
 
     def unreadable(self) -> Unreadable:
         listed, checked = self.place / "bad.jsonl", self.place / "checked.json"
-        return Unreadable([self.folder], self.log, listed, checked)
+        return Unreadable([self.stream], self.log, listed, checked, self.ask)
+
+    def look(self, report: dict[str, object]) -> dict[str, str]:
+        return {Path(file).name: reason for file, reason in self.unreadable().look(report).items()}
 
     def listed(self) -> list[str]:
         lines = (self.place / "bad.jsonl").read_text().splitlines()
@@ -356,34 +381,71 @@ def test_unreadable_files_are_listed_once(tmp_path: Path) -> None:
     good = add_parquet(source.folder, "good.parquet", *EVENTS)
     short = add_parquet(source.folder, "short.parquet", *EVENTS)
     cut(short)
-    found = source.unreadable()
+    source.bad = {"short.parquet"}
     first = source.take(good, short, read=1000)
-    assert found.look(first) == 1 and found.look(first) == 0
+    assert source.look(first) == {"short.parquet": "it is broken"} and source.look(first) == {}
+    assert source.asked == ["short.parquet"]
     gone = source.folder / "gone.parquet"
     # A run that ended before it could look, and the next one.
     source.take(gone, read=0)
     last = source.take(good, read=1000)
-    assert source.unreadable().look(last) == 1
-    assert source.unreadable().look(last) == 0
+    assert source.look(last) == {"gone.parquet": GONE}
+    assert source.look(last) == {}
     assert source.listed() == ["short.parquet", "gone.parquet"]
 
 
-def test_files_of_other_formats_are_not_its_concern(tmp_path: Path) -> None:
+def test_files_of_other_folders_are_not_its_concern(tmp_path: Path) -> None:
     source = Source(tmp_path)
-    text = tmp_path / "news.jsonl"
+    text = tmp_path / "news.parquet"
     text.write_text("{}")
-    assert source.unreadable().look(source.take(text, read=1)) == 0
-    text = source.folder / "news.parquet"
-    text.write_text("{}")
-    assert source.unreadable().look(source.take(text, read=1)) == 1
+    assert source.look(source.take(text, read=1)) == {} and not source.asked
 
 
-def test_a_file_that_is_damaged_inside(tmp_path: Path) -> None:
+def test_if_rows_are_missing_spark_is_asked_for_the_file(tmp_path: Path) -> None:
+    """One whose column has another type has its end, and can be read by others."""
     source = Source(tmp_path)
     good = add_parquet(source.folder, "good.parquet", *EVENTS)
     bad = add_parquet(source.folder, "bad.parquet", *EVENTS)
-    data = bytearray(bad.read_bytes())
-    data[4:400] = bytes(396)
-    bad.write_bytes(data)
-    assert source.unreadable().look(source.take(good, bad, read=1000)) == 1
-    assert source.listed() == ["bad.parquet"]
+    source.bad = {"bad.parquet"}
+    assert source.look(source.take(good, bad, read=2000)) == {}
+    # Rules of two keys read every file twice.
+    assert source.look(source.take(good, read=2000, events=1000)) == {} and not source.asked
+    assert source.look(source.take(good, bad, read=1000)) == {"bad.parquet": "it is broken"}
+
+
+def test_rows_that_are_missing_for_no_known_reason_are_told(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    good = add_parquet(source.folder, "good.parquet", *EVENTS)
+    reason = "of it or others of its batch, 900 rows are missing"
+    assert source.look(source.take(good, read=200, events=100)) == {"good.parquet": reason}
+
+
+def test_compressed_files_are_unpacked(tmp_path: Path) -> None:
+    source = Source(tmp_path, Format.JSON)
+    lines = "".join(f'{{"x": {n}}}\n' for n in range(1000)).encode()
+    files = [source.folder / name for name in ("a.json.gz", "b.json.bz2", "c.json.gz", "d.json")]
+    for file, pack in zip(files, (gzip.compress, bz2.compress, gzip.compress, bytes), strict=True):
+        file.write_bytes(pack(lines))
+    assert source.look(source.take(*files, read=4000)) == {} and not source.asked
+    cut(files[0])
+    cut(files[1])
+    source.bad = {"a.json.gz", "b.json.bz2"}
+    assert source.look(source.take(*files, read=3000)).keys() == source.bad
+
+
+def test_another_header_is_in_doubt(tmp_path: Path) -> None:
+    source = Source(tmp_path, Format.TSV)
+    texts = {
+        "same.tsv": "ts\ttype\tid\tx\n1\tA\t1\t1\n",
+        "quoted.tsv": '\ufeff"ts"\ttype\tid\tx\n',
+        "empty.tsv": "",
+        "upper.tsv": "TS\ttype\tid\tx\n",
+        "other.tsv": "ts\ttype\tuser\tx\n1\tA\t1\t1\n",
+        "more.tsv": "ts\ttype\tid\tx\tmore\n",
+    }
+    for name, text in texts.items():
+        (source.folder / name).write_text(text)
+    source.bad = {"other.tsv", "more.tsv"}
+    found = source.look(source.take(*(source.folder / name for name in texts), read=1))
+    assert found.keys() == source.bad
+    assert source.asked == ["upper.tsv", "other.tsv", "more.tsv"]  # Spark knows which ones fit

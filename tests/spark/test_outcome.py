@@ -42,7 +42,8 @@ def test_an_error_of_a_worker_is_raised_again() -> None:
 
 def test_another_error_is_one_sentence() -> None:
     reason = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a.csv."
-    text = f"{FAILED}{LOST}org.apache.spark.SparkException: {reason} SQLSTATE: KD001{STACK}"
+    plan = "\n=== Streaming Query ===\nIdentifier: [id = 1-2]\nLogical Plan:\n~Project [a#1]"
+    text = f"{FAILED}{LOST}org.apache.spark.SparkException: {reason} SQLSTATE: KD001{plan}"
     with pytest.raises(cep.StreamError) as raised:
         wait(Ended(StreamingQueryException(text)), 5)
     assert str(raised.value) == reason

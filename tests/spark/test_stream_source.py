@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.stream_source import open_folders, read_folder, read_rejected
+from cepheid.cli.stream_source import (
+    open_folders,
+    read_error,
+    read_folder,
+    read_rejected,
+)
 from cepheid.errors import DataError
 from cepheid.files.formats import Format
 
@@ -29,18 +36,22 @@ def write_parquet(folder: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), folder / "1.parquet")
     whole = (folder / "1.parquet").read_bytes()
     (folder / "2.parquet").write_bytes(whole[: len(whole) // 2])
+    other = SCHEMA.set(1, pa.field("id", pa.string()))
+    pq.write_table(pa.Table.from_pylist([{**rows[0], "id": "one"}], other), folder / "3.parquet")
 
 
 def write_json(folder: Path) -> None:
     lines = [*map(json.dumps, GOOD), "", '{"ts": null, "id": 3, "x": 0.5}']
     lines += ['{"ts": "2026-01-31T12:00:02Z", "id": "three"}', '{"ts": "2026-', '{"ts": "soon"}']
     (folder / "1.jsonl").write_text("\n".join(lines))
+    (folder / "2.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode())[:20])
 
 
 def write_csv(folder: Path) -> None:
     lines = ["ts,id,x", "2026-01-31T12:00:00Z,1,2.5", "2026-01-31T12:00:01Z,2,", ",3,0.5"]
     lines += ["2026-01-31T12:00:02Z,three,0.5", "soon,4,0.5"]
     (folder / "1.csv").write_text("\n".join(lines))
+    (folder / "2.csv").write_text("id,ts,x\n1,2026-01-31T12:00:00Z,2.5\n")
 
 
 FORMATS = {
@@ -56,6 +67,13 @@ FORMATS = {
     ),
     Format.CSV: (write_csv, [",3,0.5", "2026-01-31T12:00:02Z,three,0.5", "soon,4,0.5"]),
 }
+WRONG = {
+    Format.PARQUET: ".*2.parquet.*column \\[id\\]. Expected Spark type bigint, actual .* BINARY\\.",
+    Format.JSON: "Unexpected end of input stream",
+    Format.CSV: "CSV header does not conform to the schema. .*",
+}
+"""What Spark says of the files after the first, in one sentence each."""
+
 COLUMNS = {"": "ts timestamp, id long, x double"}
 
 
@@ -83,7 +101,11 @@ def test_events_and_what_is_rejected(format: Format, spark: SparkSession, tmp_pa
     assert len(events) - len(placed) == len(lines)
     rejected = collected(read_rejected(spark, opened, "ts", 1), tmp_path / "rejected")
     assert sorted(r.line for r in rejected) == sorted(lines)
-    assert {Path(r.file).name for r in rejected} == {min(p.name for p in folder.iterdir())}
+    first, *bad = sorted(folder.iterdir())
+    assert {Path(r.file).name for r in rejected} == {first.name}
+    assert read_error(spark, opened[0], str(first)) is None
+    found = " ".join(read_error(spark, opened[0], str(file)) or "read" for file in bad)
+    assert re.fullmatch(WRONG[format], found)
 
 
 def test_the_columns_are_those_of_the_first_start(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, assert_never
@@ -31,6 +33,7 @@ from cepheid.cli.stream_rules import running_rules
 from cepheid.cli.stream_source import (
     Folder,
     open_folders,
+    read_error,
     read_folder,
     read_rejected,
 )
@@ -214,7 +217,7 @@ def _run(
                 format = Format.JSON if name == "rejected" else target.format
                 running[name] = _start(frame, name, format, target)
             with screen() as show:
-                _watch(running, _unreadable(folders, target), stopped, totals, show)
+                _watch(running, _unreadable(spark, folders, target), stopped, totals, show)
         finally:
             for one in running.values():
                 one.stop()
@@ -256,10 +259,11 @@ def _start(frame: DataFrame, name: str, format: Format, target: StreamTarget) ->
     return writer.start(str(_sinks(target)[name]))
 
 
-def _unreadable(folders: Sequence[Folder], target: StreamTarget) -> Unreadable:
-    checked = [fixed_folder(f.path) for f in folders if f.is_local and f.format is Format.PARQUET]
+def _unreadable(spark: SparkSession, folders: Sequence[Folder], target: StreamTarget) -> Unreadable:
     log, listed = target.place("matches") / "sources", target.rejected / FILES
-    return Unreadable(checked, log, listed, target.checkpoint / "checked.json")
+    return Unreadable(
+        folders, log, listed, target.checkpoint / "checked.json", partial(read_error, spark)
+    )
 
 
 def _watch(
@@ -276,7 +280,11 @@ def _watch(
         ended = stopped.wait(_POLL_SECONDS) or not any(q.isActive for q in running.values())
         for report in reports["matches"].new():
             totals.add(status(report))
-            totals.files += unreadable.look(report)
+            unread = unreadable.look(report)
+            totals.files += len(unread)
+            for file, reason in unread.items():
+                # A terminal's status line stays below what is printed.
+                print(f"couldn't read {file} to its end: {reason}", file=sys.stderr, flush=True)
         if "timeouts" in reports:
             totals.timeouts += sum(status(r).matches for r in reports["timeouts"].new())
         if totals.batches:

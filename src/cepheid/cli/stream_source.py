@@ -23,9 +23,11 @@ from cepheid.cli.arguments import Input
 from cepheid.errors import DataError
 from cepheid.files.formats import Format, is_local
 from cepheid.spark.expressions import named
+from cepheid.spark.streaming.outcome import spark_sentence
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 _LINE, _FILE, _MALFORMED, _PARSED = "__line", "__file", "__malformed", "__parsed"
 
@@ -179,34 +181,66 @@ def read_rejected(
     return reduce(lambda one, other: one.union(other), streams)
 
 
+def read_error(spark: SparkSession, folder: Folder, file: str) -> str | None:
+    """Why Spark can't read a file of the folder to its end, if it can't."""
+    reader = spark.read.option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
+    try:
+        _opened(reader, folder, file).write.format("noop").mode("overwrite").save()
+    except Exception as error:  # what Spark raises has no base of its own
+        return spark_sentence(str(error))
+    return None
+
+
+def _opened(reader: DataStreamReader | DataFrameReader, folder: Folder, path: str) -> DataFrame:
+    """Files as Spark reads them."""
+    match folder.format:
+        case Format.PARQUET:
+            return reader.schema(folder.schema).parquet(path)
+        case Format.CSV | Format.TSV:
+            # With multiLine a file is read in one piece: only its beginning has the header, which
+            # must be that of the columns.
+            return reader.schema(_noted(folder)).csv(
+                path, sep=folder.format.delimiter, header=True, enforceSchema=False, multiLine=True,
+                columnNameOfCorruptRecord=_MALFORMED,
+            )  # fmt: skip
+        case Format.JSON:
+            # As text, since whether a line is malformed must not depend on the columns that are
+            # read, and what is rejected should be seen as it came.
+            return reader.text(path)
+        case _:
+            assert_never(folder.format)
+
+
+def _noted(folder: Folder) -> t.StructType:
+    """The columns, and one for what is malformed."""
+    return t.StructType([*folder.schema.fields, t.StructField(_MALFORMED, t.StringType())])
+
+
 def _rows(spark: SparkSession, folder: Folder, time: str, max_files: int | None) -> DataFrame:
     """The rows with their columns, their lines and their files. Where a line is malformed, there is
     no time."""
     reader = spark.readStream
     if max_files is not None:
         reader = reader.option("maxFilesPerTrigger", max_files)
-    fields = folder.schema.fields
-    columns = [named(f.name) for f in fields]
-    noted = t.StructType([*fields, t.StructField(_MALFORMED, t.StringType())])
+    # What can't be read is left out here, and found afterwards (`unreadable`), which looks into
+    # local folders only.
+    for option in ("ignoreCorruptFiles", "ignoreMissingFiles"):
+        reader = reader.option(option, folder.is_local)
+    read = _opened(reader, folder, folder.path)
+    columns = [named(f.name) for f in folder.schema.fields]
     source = F.col("_metadata.file_path").alias(_FILE)
     match folder.format:
         case Format.PARQUET:
-            # A file that is cut off is left out here, and found afterwards (`unreadable`).
-            reader = reader.option("ignoreCorruptFiles", folder.is_local)
-            rows = reader.schema(folder.schema).parquet(folder.path)
             line = F.to_json(F.struct(*columns))
-            rows = rows.select(*columns, source, line.alias(_LINE), F.lit(None).alias(_MALFORMED))
+            rows = read.select(*columns, source, line.alias(_LINE), F.lit(None).alias(_MALFORMED))
         case Format.CSV | Format.TSV:
-            sep = folder.format.delimiter
-            reader = reader.option("columnNameOfCorruptRecord", _MALFORMED)
-            rows = reader.schema(noted).csv(folder.path, sep=sep, header=True, enforceSchema=False)
-            line = F.coalesce(named(_MALFORMED), F.to_csv(F.struct(*columns), {"sep": sep or ","}))
-            rows = rows.select(*columns, source, line.alias(_LINE), _MALFORMED)
+            separated = F.to_csv(F.struct(*columns), {"sep": folder.format.delimiter or ","})
+            line = F.coalesce(named(_MALFORMED), separated)
+            rows = read.select(*columns, source, line.alias(_LINE), _MALFORMED)
         case Format.JSON:
-            # As text, since whether a line is malformed must not depend on the columns that are
-            # read, and what is rejected should be seen as it came.
-            lines = reader.text(folder.path).select(F.col("value").alias(_LINE), source)
-            value = F.from_json(named(_LINE), noted, {"columnNameOfCorruptRecord": _MALFORMED})
+            lines = read.select(F.col("value").alias(_LINE), source)
+            options = {"columnNameOfCorruptRecord": _MALFORMED}
+            value = F.from_json(named(_LINE), _noted(folder), options)
             lines = lines.filter(F.trim(named(_LINE)) != "").withColumn(_PARSED, value)
             rows = lines.select(f"{_PARSED}.*", _FILE, _LINE)
         case _:

@@ -1,51 +1,67 @@
-"""Parquet files that a stream had to leave out.
+"""Files that a stream couldn't read, or not to their end.
 
-A file that was cut off must not stop a stream, so Spark is told to skip what it can't read, and it
-doesn't say what that was. So after each batch the files that it took (the stream's checkpoint lists
-them) are looked at: one without its end has no rows at all, and if fewer rows were read than the
-files' ends promise, one is damaged inside.
+Such a file must not stop a stream, so Spark is told to go on where it can't read any further, and
+it doesn't say where that was. So after each batch the files that it took (the stream's checkpoint
+lists them) are looked at. Cheap checks find those that are in doubt: Parquet files if fewer rows
+have come than their ends promise, compressed files that don't unpack, and lines of columns under
+another header. Of those, Spark itself is asked: it reads the file again, and this time it fails.
 """
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet
+
+from cepheid.cli.stream_source import Folder
+from cepheid.files.formats import COMPRESSED, Format, fixed_folder, named_format
+from cepheid.spark.streaming.reports import status
+
+Ask = Callable[[Folder, str], str | None]
+"""Why Spark can't read a file of a folder to its end, if it can't."""
+
+GONE = "it was gone when its batch was checked: its events may be missing"
+_UNPACKED = 1 << 20  # bytes
 
 
 class Unreadable:
     """The files found so far in the folders, listed in a file. `checked` keeps how far that has
     come, by source: after a crash it goes on from there."""
 
-    def __init__(self, folders: Sequence[Path], log: Path, listed: Path, checked: Path) -> None:
-        self._folders = [folder.resolve() for folder in folders]
-        self._log, self._listed, self._checked = log, listed, checked
+    def __init__(
+        self, folders: Iterable[Folder], log: Path, listed: Path, checked: Path, ask: Ask
+    ) -> None:
+        self._folders = [(fixed_folder(f.path).resolve(), f) for f in folders if f.is_local]
+        self._log, self._listed, self._checked, self._ask = log, listed, checked, ask
         self._done: dict[str, int] = json.loads(checked.read_text()) if checked.exists() else {}
         lines = listed.read_text().splitlines() if listed.exists() else []
         self._names = {json.loads(line)["file"] for line in lines}
 
-    def look(self, progress: Mapping[str, Any]) -> int:
-        """How many of the files are bad that were taken in the batch, and since the last look."""
+    def look(self, progress: Mapping[str, Any]) -> dict[str, str]:
+        """The files that couldn't be read, and why, of those that were taken in the batch and
+        since the last look."""
         found: dict[str, str] = {}
         for number, source in enumerate(progress["sources"]):
             end = _offset(source["endOffset"])
             done = self._done.get(str(number), -1)
             if end <= done:
                 continue
-            taken = {
-                path: batch
-                for path, batch in entries(self._log / str(number), done, end)
-                if any(Path(local_path(path)).is_relative_to(f) for f in self._folders)
-            }
             begin = _offset(source["startOffset"])
-            now = [path for path, batch in taken.items() if batch > begin]
-            before = [path for path, batch in taken.items() if batch <= begin]
-            found |= damaged(now, source["numInputRows"]) | damaged(before, 0)
+            now, before = dict[str, Folder](), dict[str, Folder]()
+            for path, batch in entries(self._log / str(number), done, end):
+                if (folder := self._folder(path)) is not None:
+                    (now if batch > begin else before)[path] = folder
+            read = source["numInputRows"] // _passes(progress)
+            found |= self._unread(now, read) | self._unread(before, None)
             self._done[str(number)] = end
         new = {name: reason for name, reason in found.items() if name not in self._names}
         if new:
@@ -55,7 +71,39 @@ class Unreadable:
                 for name, reason in new.items():
                     file.write(json.dumps({"file": name, "reason": reason}) + "\n")
         self._checked.write_text(json.dumps(self._done))
-        return len(new)
+        return new
+
+    def _folder(self, path: str) -> Folder | None:
+        own = Path(local_path(path))
+        found = [folder for place, folder in self._folders if own.is_relative_to(place)]
+        # Two patterns may be of one folder.
+        fitting = [folder for folder in found if folder.format is named_format(own)]
+        return next(iter([*fitting, *found]), None)
+
+    def _unread(self, files: Mapping[str, Folder], read: int | None) -> dict[str, str]:
+        """Why files couldn't be read, of those of a source; `read` rows were read of all of them,
+        if that is known."""
+        gone = {file: GONE for file in files if not Path(local_path(file)).exists()}
+        there = {file: folder for file, folder in files.items() if file not in gone}
+        parquet = [file for file, folder in there.items() if folder.format is Format.PARQUET]
+        short = missing_rows(parquet, read)
+        doubtful = parquet if short else [file for file in parquet if promised_rows(file) is None]
+        doubtful += [file for file, folder in there.items() if doubtful_text(folder, file)]
+        asked = {file: self._ask(there[file], file) for file in doubtful}
+        found = {file: reason for file, reason in asked.items() if reason is not None}
+        if short and read is not None and not found.keys() & set(parquet):
+            # Spark can read them now. Which one it couldn't read before isn't known.
+            found |= {
+                file: f"of it or others of its batch, {short} are missing" for file in parquet
+            }
+        return gone | found
+
+
+def _passes(progress: Mapping[str, Any]) -> int:
+    """How often a batch read its files: rules of several keys do so for each of them."""
+    events = status(progress).events
+    read = sum(source["numInputRows"] for source in progress["sources"])
+    return max(1, round(read / events)) if events else 1
 
 
 def _offset(offset: Any) -> int:
@@ -75,26 +123,58 @@ def entries(log: Path, after: int, until: int) -> Iterator[tuple[str, int]]:
                     yield entry["path"], entry["batchId"]
 
 
-def damaged(files: Sequence[str], read: int) -> dict[str, str]:
-    """Those that can't be read, and why; `read` rows were read of all of them."""
-    found, rows = {}, 0
-    for file in files:
-        try:
-            rows += pa.parquet.read_metadata(local_path(file)).num_rows
-        except (pa.ArrowException, OSError) as error:
-            found[file] = f"not read: {_first_line(error)}"
-    if read < rows:
-        for file in set(files) - found.keys():
-            try:
-                pa.parquet.read_table(local_path(file))
-            except (pa.ArrowException, OSError) as error:
-                found[file] = f"read in part: {_first_line(error)}"
-    return found
+def missing_rows(files: Sequence[str], read: int | None) -> str:
+    """How many rows the ends of Parquet files promise beyond those that were read; unknown if that
+    is, and nothing if all were."""
+    if read is None:
+        return "an unknown number of rows" if files else ""
+    missing = sum(promised_rows(file) or 0 for file in files) - read
+    return f"{missing:,} rows" if missing > 0 else ""
+
+
+def promised_rows(file: str) -> int | None:
+    """What the end of a Parquet file says; None if it is cut off."""
+    try:
+        rows: int = pa.parquet.read_metadata(local_path(file)).num_rows
+    except (pa.ArrowException, OSError):
+        return None
+    return rows
+
+
+def doubtful_text(folder: Folder, file: str) -> bool:
+    """Whether a file of text may not have been read to its end."""
+    if folder.format is Format.PARQUET:
+        return False
+    path = Path(local_path(file))
+    try:
+        if folder.format.delimiter is not None and not _has_columns(folder, path):
+            return True
+        if path.suffix.lower() in COMPRESSED:
+            with _unpacked(path) as content:
+                while content.read(_UNPACKED):
+                    pass
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+        return True
+    return False
+
+
+def _has_columns(folder: Folder, path: Path) -> bool:
+    """Whether the first line names exactly the folder's columns, or there is none."""
+    with _unpacked(path) as content:
+        first = content.readline().decode("utf-8-sig")
+    names = next(csv.reader([first], delimiter=folder.format.delimiter or ","), None)
+    return not names or names == folder.schema.names
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    match path.suffix.lower():
+        case ".gz":
+            return cast(IO[bytes], gzip.open(path))
+        case ".bz2":
+            return cast(IO[bytes], bz2.open(path))
+        case _:
+            return path.open("rb")
 
 
 def local_path(uri: str) -> str:
     return unquote(urlparse(uri).path)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

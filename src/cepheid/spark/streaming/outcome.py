@@ -27,6 +27,11 @@ _AROUND = (
 )
 """What Spark writes around the sentence that says what happened, from the outside in."""
 
+_BEHIND = re.compile(r"\n\s+at |\n=== Streaming Query ===|\nTraceback |\n\s*\n")
+"""What comes behind the sentence: stacks, and the plan of the query."""
+
+_CAUSE = re.compile(r"^Caused by: (.+?)(?=\n\s+at |\Z)", re.MULTILINE | re.DOTALL)
+
 
 def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
     """Wait until a streaming query ends, or for so many seconds; tell whether it has ended.
@@ -65,6 +70,9 @@ def spark_sentence(text: str) -> str:
     >>> spark_sentence("org.apache.spark.SparkException: [X] no such file. SQLSTATE: KD001")
     '[X] no such file.'
     """
+    if "[FAILED_READ_FILE.NO_HINT]" in text and (causes := _CAUSE.findall(text)):
+        text = causes[-1]  # the sentence itself says only that it failed
+    text = _BEHIND.split(text.strip())[0]
     for around in _AROUND:
-        text = around.sub("", text.strip().split("\n\tat ")[0])
-    return " ".join(text.splitlines()[0].split()) if text.strip() else ""
+        text = around.sub("", text.strip())
+    return " ".join(text.split())
