@@ -25,8 +25,8 @@ from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
 from cepheid.cli.unreadable import GONE, Unreadable
 from cepheid.errors import DataError
 from cepheid.files.formats import Format
-from cepheid.spark.schema import spark_schema
 from cepheid.files.guard import mark_stream
+from cepheid.spark.schema import spark_schema
 from cepheid.spark.streaming.reports import Status
 from tests.cli.running import run
 

@@ -51,6 +51,10 @@ def test_another_error_is_one_sentence() -> None:
         spark_sentence(f"An error occurred while calling o1.save.\n: a.b.XException: no{STACK}")
         == "no"
     )
+    python = (
+        f"{FAILED}a.b.PythonException: Traceback (most recent call last):\n  File x\nKeyError: 1\n"
+    )
+    assert spark_sentence(python) == "KeyError: 1"
     assert str(failure(StreamingQueryException("\n"))) == "StreamingQueryException"
 
 

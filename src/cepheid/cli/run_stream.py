@@ -41,7 +41,7 @@ from cepheid.cli.stream_status import Show, Totals, many, screen
 from cepheid.cli.target import refuse_nested, refuse_nested_places
 from cepheid.cli.unreadable import Unreadable
 from cepheid.errors import OptionError
-from cepheid.files.formats import Format, fixed_folder, is_local, is_pattern, spark_format
+from cepheid.files.formats import Format, is_local, is_pattern, spark_format
 from cepheid.files.guard import guard_of, mark_stream
 from cepheid.options import Options
 from cepheid.query import Query

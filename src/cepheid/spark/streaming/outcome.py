@@ -27,9 +27,10 @@ _AROUND = (
 )
 """What Spark writes around the sentence that says what happened, from the outside in."""
 
-_BEHIND = re.compile(r"\n\s+at |\n=== Streaming Query ===|\nTraceback |\n\s*\n")
+_BEHIND = re.compile(r"\n\s+at |\n=== Streaming Query ===|\n\s*\n")
 """What comes behind the sentence: stacks, and the plan of the query."""
 
+_PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+?)(?=\n\s+at |\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -72,6 +73,8 @@ def spark_sentence(text: str) -> str:
     """
     if "[FAILED_READ_FILE.NO_HINT]" in text and (causes := _CAUSE.findall(text)):
         text = causes[-1]  # the sentence itself says only that it failed
+    if python := _PYTHON.search(text):
+        text = python[1]
     text = _BEHIND.split(text.strip())[0]
     for around in _AROUND:
         text = around.sub("", text.strip())
