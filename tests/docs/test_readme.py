@@ -22,6 +22,8 @@ EXAMPLES = [
     for example, printed in pairwise(blocks("README.md"))
     if example.kind == "python"
 ]
+STORIES = ["docs/tutorial.md", "docs/cookbook.md"]
+"""Pages whose examples go on from one to the next."""
 CALIBRATED = re.compile(r"[\d.]+ (ns|µs|ms)|(<\d+|\d+) %|×[\d.]+")
 """Estimated costs and what follows from them change with the weights of the cost model."""
 
@@ -41,6 +43,20 @@ def test_an_example_prints_what_it_says(example: Block, printed: Block) -> None:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) == 4
+
+
+@pytest.mark.parametrize("page", STORIES)
+def test_a_story_prints_what_it_says(page: str) -> None:
+    names: dict[str, object] = {}
+    told = blocks(page)
+    assert sum(block.kind == "python" for block in told) >= 5
+    for example, after in pairwise(told):
+        if example.kind == "python":
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile(example.text, example.place, "exec"), names)
+            printed = after.text if after.kind == "text" else ""
+            assert lines(output.getvalue()) == lines(printed), example.place
 
 
 def test_every_page_can_be_found() -> None:
