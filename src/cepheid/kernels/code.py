@@ -1,8 +1,11 @@
-"""Writing the source of kernels: lines at a level of indentation, names that are given once."""
+"""Writing the source of kernels: lines at a level of indentation, names that are given once.
+
+Automata, the templates of operators and lowered expressions are all written with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 INDENT = "    "
@@ -18,6 +21,10 @@ class Code:
         self.prefix = prefix
         self._names = 0
 
+    @property
+    def source(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
     def name(self, prefix: str | None = None) -> str:
         """A new name."""
         self._names += 1
@@ -26,7 +33,20 @@ class Code:
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.level + text)
 
-    def let(self, prefix: str, source: str) -> str:
+    def add(self, lines: Iterable[str]) -> None:
+        """Lines that are written already, at this level."""
+        for text in lines:
+            self.line(text)
+
+    def text(self, template: str) -> None:
+        """The lines of a template, at this level."""
+        for text in template.strip("\n").split("\n"):
+            if text:
+                self.line(text)
+            else:
+                self.lines.append("")
+
+    def let(self, prefix: str | None, source: str) -> str:
         """A new name for a value."""
         name = self.name(prefix)
         self.line(f"{name} = {source}")
@@ -48,3 +68,9 @@ class Code:
         if levels and len(self.lines) == before:
             self.line("pass")
         self.level -= levels
+
+    def cut(self) -> tuple[list[str], int]:
+        """The lines so far and how deep they end; others begin, with new names."""
+        lines, level = self.lines, self.level
+        self.lines, self.level = [], 0
+        return lines, level

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -49,6 +50,9 @@ def jit(function):
 
 inner = outer = jit
 """
+
+_INDEX = re.compile(r"\bu\(")
+"""Indexes as Numba is to see them. Plain Python would call a function for each one."""
 
 # Binary searches: the number of leading values below (or at most) x among the first n. The least
 # value of a group's elements. Functions that Python refuses where Numba goes on with infinity or
@@ -154,7 +158,7 @@ def load(source: str, jit: bool) -> Kernel:
     """The function `kernel` of a generated source."""
     if not jit:
         namespace: dict[str, Any] = {}
-        text = (_PLAIN + _SEARCH + source).replace("u(", "(")
+        text = _INDEX.sub("(", _PLAIN + _SEARCH + source)
         exec(compile(text, "<kernel>", "exec"), namespace)
         plain: Kernel = namespace["kernel"]
         return plain

@@ -34,6 +34,7 @@ from cepheid.engine.lowering.terms import (
     compare,
     zero,
 )
+from cepheid.kernels.code import Code
 
 
 class Lowering:
@@ -41,37 +42,39 @@ class Lowering:
 
     def __init__(self, inputs: Inputs, scope: dict[str, Place], prefix: str = "t") -> None:
         self.inputs = inputs
-        self.prefix = prefix
         self.scope = scope
+        self.code = Code(prefix=prefix)
         self.outer: list[str] = []
-        self.inner: list[str] = []
-        self.depth = 0
         self._outer_cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
         self._cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
-        self._names = 0
 
     # ── lines ──
 
+    @property
+    def inner(self) -> list[str]:
+        """The lines that read what is searched for."""
+        return self.code.lines
+
+    @property
+    def depth(self) -> int:
+        """How deep they end."""
+        return self.code.level
+
     def name(self) -> str:
-        self._names += 1
-        return f"{self.prefix}{self._names}"
+        return self.code.name()
 
     def line(self, text: str) -> None:
-        self.inner.append("    " * self.depth + text)
+        self.code.line(text)
 
     def let(self, source: str) -> str:
-        name = self.name()
-        self.line(f"{name} = {source}")
-        return name
+        return self.code.let(None, source)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """A nested block; what is read inside isn't known after it."""
-        self.line(head)
         kept = self._cache.copy()
-        self.depth += 1
-        yield
-        self.depth -= 1
+        with self.code.block(head):
+            yield
         self._cache = kept
 
     def require(self, predicates: Sequence[Expr]) -> None:
@@ -81,7 +84,7 @@ class Lowering:
 
     def require_source(self, test: str) -> None:
         self.line(f"if {test}:")
-        self.depth += 1
+        self.code.level += 1
 
     # ── conditions ──
 
@@ -328,15 +331,15 @@ class Lowering:
     def _case(self, expr: Call) -> Term:
         value, valid = self.let(zero(expr.type, self.inputs.objects)), self.let("False")
         *branches, default = expr.arguments
-        depth = self.depth
+        level = self.code.level
         kept = self._cache.copy()
         for condition, result in zip(branches[::2], branches[1::2], strict=True):
             with self.block(f"if {self.true(condition)}:"):
                 self._assign(value, valid, result)
             self.line("else:")
-            self.depth += 1
+            self.code.level += 1
         self._assign(value, valid, default)
-        self.depth = depth
+        self.code.level = level
         self._cache = kept
         return Term(value, valid)
 

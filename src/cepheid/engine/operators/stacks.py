@@ -98,13 +98,12 @@ class StacksOperator(Operator):
         results: list[str] | None = None
         levels: list[Level] = []
         for c in reversed(range(len(names))):
-            lower.inner, lower.depth = [], 0
             lower.require(self._predicates(c))
             if c == 0:
                 results = self.result_values(lower)
             else:
                 self._read_ahead(lower, names[c])
-            levels.insert(0, Level(lower.inner, lower.depth))
+            levels.insert(0, Level(*lower.code.cut()))
         fixed = 1 + 2 * len(self._keys)
         pieces = Pieces(inputs.unpack(fixed), lower.outer, results=results)
         return kernels.scan_and_construct(self._scan(inputs.nullable), pieces, levels)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
-from textwrap import indent
 
+from cepheid.kernels.code import Code
 from cepheid.kernels.records import State
 from cepheid.kernels.templates.frame import (
-    HEAD,
-    TAIL,
     Pieces,
-    block,
+    begin_kernel,
     copy_slots,
     emit,
-    lines,
+    end_kernel,
+    matching,
     skip,
     unpack,
 )
@@ -57,135 +57,142 @@ def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
     The qualifying elements are collected in `found`, a group is built in `taken[:m]`, and kept
     in the pool: cols[0], cols[1] and cols[2] are found, taken and pool.
     """
+    code = begin_kernel()
+    names = ("found", "taken", "pool", "clocks", "positions", "opens", "begins")
+    code.add(f"{name} = cols[{n}]" for n, name in enumerate(names))
+    code.line(f"pooled = state[{State.POOL_COUNT}]")
+    code.line(f"pool_base = state[{State.POOL_BASE}]")
+    code.line("resumed = i")
+    unpack(code, pieces)
+    with code.block("while o < o_end:"):
+        skip(code, pieces)
+        code.add(pieces.outer)
+        code.line("eat = max(o_finish[u(o)] - window, expired)")
+        code.line("count = 0")
+        code.line(f"low = {group.low}")
+        code.line(f"high = {group.high}")
+        _collect(code, pieces, group)
+        if group.exact is None:
+            _build(code, pieces, slots, group)
+        else:
+            _build_runs(code, pieces, slots, group, group.exact)
+        code.line("o += 1")
+    return end_kernel(code, f"state[{State.POOL_COUNT}] = pooled")
+
+
+# ── the elements ──
+
+
+def _collect(code: Code, pieces: Pieces, group: Group) -> None:
+    if group.run:
+        # The run ends with the record at hand: its events before, by its chain or one by one.
+        code.line("i = o")
+        inside = f"count < {group.exact} and i_finish[u(i)] > eat"
+        with code.block(f"while i >= 0 and {inside}:"):
+            _qualify(code, pieces, group)
+            code.line("i = i - 1" if pieces.hash is None else "i = i_link[u(i)] - i_base")
+        code.text(_REVERSE)
+    elif pieces.hash is None:
+        code.line("i = max(upper_bound(i_last, i_end, low), upper_bound(i_finish, i_end, eat))")
+        with code.block("for i in range(i, i_end):"):
+            with code.block("if i_last[u(i)] >= high:"):
+                code.line("break")
+            _qualify(code, pieces, group)
+    else:
+        code.line(f"h = {pieces.hash}")
+        code.line("j = heads[u(h & mask)] - i_base if h >= 0 else -1")
+        with code.block("while j >= 0 and i_last[u(j)] > low and i_finish[u(j)] > eat:"):
+            code.line("i = j")
+            code.line("j = i_link[u(j)] - i_base")
+            with code.block("if i_last[u(i)] < high:"):
+                _qualify(code, pieces, group)
+        code.lines.append("")
+        code.text(_REVERSE)
+
+
+def _qualify(code: Code, pieces: Pieces, group: Group) -> None:
+    """Note the inner event if it qualifies."""
+    tests = [group.clock] if group.clock else []
+    if group.lasting and not group.run:
+        tests.append("i_first[u(i)] > low")
+    tested = code.block(f"if {' and '.join(tests)}:") if tests else nullcontext()
+    with tested, matching(code, pieces):
+        code.line("found[u(count)] = i_slots[0, u(i)]")
+        code.line("count += 1")
+
+
+# ── the group ──
+
+
+def _build_runs(code: Code, pieces: Pieces, slots: list[int], group: Group, exact: int) -> None:
+    """Each run of exactly so many elements."""
+    code.line("at = 0 if fresh else resumed")
+    code.line("fresh = 1")
+    with code.block(f"while at + {exact} <= count:"):
+        code.line("m = 0")
+        with code.block(f"for f in range(at, at + {exact}):"):
+            _take(code, group)
+        with code.block(f"if m == {exact}:"):
+            _keep(code, pieces, slots, group)
+        code.line("at += 1")
+
+
+def _build(code: Code, pieces: Pieces, slots: list[int], group: Group) -> None:
+    """The maximal group."""
+    code.line("at = 0")
+    code.line("m = 0")
+    with code.block("for f in range(count):"):
+        _take(code, group)
+        if group.optional:
+            with code.block("if m == 1:"):
+                code.line("break")
+    most = f" and m <= {group.most}" if group.most is not None else ""
+    with code.block(f"if m >= {group.least}{most}:"):
+        _keep(code, pieces, slots, group)
+
+
+def _take(code: Code, group: Group) -> None:
+    code.add(group.running)
+    with code.deeper(group.running_depth):
+        code.line("taken[m] = found[u(f)]")
+        code.line("m += 1")
+
+
+def _keep(code: Code, pieces: Pieces, slots: list[int], group: Group) -> None:
+    """Write the record with its group, if the checks hold."""
     n = len(slots)
-    write = emit(
-        pieces,
-        [*copy_slots(0, "o_slots", "o", slots), (n, "pool_base + pooled"), (n + 1, "m")],
-        ("begin", "finish", "first", "last"),
-    )
-    moves = [
-        "begin = o_start[u(o)]",
-        "finish = o_finish[u(o)]",
-        "first = o_first[u(o)]",
-        "last = o_last[u(o)]",
-    ]
+    copies = [*copy_slots(0, "o_slots", "o", slots), (n, "pool_base + pooled"), (n + 1, "m")]
+    code.add(group.checks)
+    with code.deeper(group.checks_depth):
+        with code.block("if k == room or pooled + m > pool.shape[0]:"):
+            code.line(f"state[{State.OUTER}] = o")
+            code.line(f"state[{State.INNER}] = at")
+            code.line(f"state[{State.FRESH}] = 0")
+            code.line(f"state[{State.COUNT}] = k")
+            code.line(f"state[{State.DONE}] = 2 if k < room else 0")
+            code.line(f"state[{State.POOL_COUNT}] = pooled")
+            code.line("return")
+        _move_edges(code, group)
+        with code.block("for e in range(m):"):
+            code.line("pool[pooled + e] = taken[u(e)]")
+        emit(code, pieces, copies, ("begin", "finish", "first", "last"))
+        code.line("pooled += m")
+
+
+def _move_edges(code: Code, group: Group) -> None:
+    code.line("begin = o_start[u(o)]")
+    code.line("finish = o_finish[u(o)]")
+    code.line("first = o_first[u(o)]")
+    code.line("last = o_last[u(o)]")
     if group.leading:
         opened, started = "opens[taken[0] - base]", "begins[taken[0] - base]"
         if group.lasting:
             opened, started = (f"least({a}, taken, 0, m, base)" for a in ("opens", "begins"))
-        moves += [
-            # A clock of events tells simultaneous ones apart, positions don't.
-            "if m > 0:",
-            f"    begin = min(begin, {opened})",
-            f"    first = min(first, {started})",
-        ]
+        # A clock of events tells simultaneous ones apart, positions don't.
+        with code.block("if m > 0:"):
+            code.line(f"begin = min(begin, {opened})")
+            code.line(f"first = min(first, {started})")
     if group.trailing:
-        moves += [
-            "if m > 0:",
-            "    finish = max(finish, clocks[taken[m - 1] - base])",
-            "    last = max(last, positions[taken[m - 1] - base])",
-        ]
-    keep = f"""
-if k == room or pooled + m > pool.shape[0]:
-    state[{State.OUTER}] = o
-    state[{State.INNER}] = at
-    state[{State.FRESH}] = 0
-    state[{State.COUNT}] = k
-    state[{State.DONE}] = 2 if k < room else 0
-    state[{State.POOL_COUNT}] = pooled
-    return
-"""
-    store = "for e in range(m):\n    pool[pooled + e] = taken[u(e)]\n"
-    finish = (
-        lines(group.checks, 0)
-        + block(keep, group.checks_depth)
-        + lines(moves, group.checks_depth)
-        + block(store, group.checks_depth)
-        + block(write + "\npooled += m", group.checks_depth)
-    )
-    take = lines(group.running, 0) + lines(
-        ["taken[m] = found[u(f)]", "m += 1"], group.running_depth
-    )
-    if group.exact is not None:
-        build = (
-            f"at = 0 if fresh else i\nfresh = 1\n"
-            f"while at + {group.exact} <= count:\n"
-            f"    m = 0\n"
-            f"    for f in range(at, at + {group.exact}):\n"
-            + indent(take, "    " * 2)
-            + f"    if m == {group.exact}:\n"
-            + indent(finish, "    " * 2)
-            + "    at += 1\n"
-        )
-    else:
-        stop = "\n    if m == 1:\n        break\n" if group.optional else ""
-        size = f"m >= {group.least}" + (f" and m <= {group.most}" if group.most is not None else "")
-        build = (
-            "at = 0\nm = 0\nfor f in range(count):\n"
-            + indent(take, "    ")
-            + stop.lstrip("\n")
-            + f"if {size}:\n"
-            + indent(finish, "    ")
-        )
-    qualify = lines(pieces.inner, 0) + lines(
-        ["found[u(count)] = i_slots[0, u(i)]", "count += 1"], pieces.depth
-    )
-    tests = [group.clock] if group.clock else []
-    if group.lasting and not group.run:
-        tests.append("i_first[u(i)] > low")
-    if tests:
-        qualify = f"if {' and '.join(tests)}:\n" + indent(qualify, "    ")
-    if group.run:
-        # The run ends with the record at hand: its events before, by its chain or one by one.
-        back = "i - 1" if pieces.hash is None else "i_link[u(i)] - i_base"
-        collect = (
-            "i = o\n"
-            f"while i >= 0 and count < {group.exact} and i_finish[u(i)] > eat:\n"
-            + indent(qualify, "    ")
-            + f"    i = {back}\n"
-            + _REVERSE
-        )
-    elif pieces.hash is None:
-        collect = (
-            "i = max(upper_bound(i_last, i_end, low), upper_bound(i_finish, i_end, eat))\n"
-            "for i in range(i, i_end):\n"
-            "    if i_last[u(i)] >= high:\n        break\n" + indent(qualify, "    ")
-        )
-    else:
-        collect = (
-            f"h = {pieces.hash}\n"
-            "j = heads[u(h & mask)] - i_base if h >= 0 else -1\n"
-            "while j >= 0 and i_last[u(j)] > low and i_finish[u(j)] > eat:\n"
-            "    i = j\n"
-            "    j = i_link[u(j)] - i_base\n"
-            "    if i_last[u(i)] < high:\n" + indent(qualify, "    " * 2) + "\n" + _REVERSE
-        )
-    return (
-        HEAD
-        + lines(
-            [
-                "found = cols[0]",
-                "taken = cols[1]",
-                "pool = cols[2]",
-                "clocks = cols[3]",
-                "positions = cols[4]",
-                "opens = cols[5]",
-                "begins = cols[6]",
-                f"pooled = state[{State.POOL_COUNT}]",
-                f"pool_base = state[{State.POOL_BASE}]",
-                "resumed = i",
-            ],
-            1,
-        )
-        + unpack(pieces)
-        + block("while o < o_end:", 1)
-        + skip(pieces)
-        + lines(pieces.outer, 2)
-        + block("eat = max(o_finish[u(o)] - window, expired)\ncount = 0", 2)
-        + block(f"low = {group.low}\nhigh = {group.high}", 2)
-        + indent(collect, "    " * 2)
-        + indent(build.replace("else i\n", "else resumed\n"), "    " * 2)
-        + block("o += 1", 2)
-        + f"\n    state[{State.POOL_COUNT}] = pooled"
-        + TAIL
-    )
+        with code.block("if m > 0:"):
+            code.line("finish = max(finish, clocks[taken[m - 1] - base])")
+            code.line("last = max(last, positions[taken[m - 1] - base])")

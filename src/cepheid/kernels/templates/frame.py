@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from textwrap import indent
 from typing import Literal
 
+from cepheid.kernels.code import Code
 from cepheid.kernels.records import State
 
-HEAD = f"""
-
-@jit
+_HEAD = f"""
 def kernel(outer, inner, heads, cols, params, out, results, state):
     o = state[{State.OUTER}]
     i = state[{State.INNER}]
@@ -33,14 +32,15 @@ def kernel(outer, inner, heads, cols, params, out, results, state):
     i_last = inner.last
     i_slots = inner.slots
     i_link = inner.link
-    out_start = out.start
-    out_end = out.end
-    out_first = out.first
-    out_last = out.last
-    out_slots = out.slots
-    expired = state[{State.EAT}]
-    room = state[{State.ROOM}]
-    mask = heads.shape[0] - 1
+"""
+_OUTPUT = f"""
+out_start = out.start
+out_end = out.end
+out_first = out.first
+out_last = out.last
+out_slots = out.slots
+expired = state[{State.EAT}]
+room = state[{State.ROOM}]
 """
 
 # Operators may come to their records rounds later: the events of some have left the store by
@@ -71,11 +71,11 @@ if o_start[u(o)] <= asked:
     continue
 """
 
-TAIL = f"""
-    state[{State.OUTER}] = o
-    state[{State.FRESH}] = 1
-    state[{State.COUNT}] = k
-    state[{State.DONE}] = 1
+_TAIL = f"""
+state[{State.OUTER}] = o
+state[{State.FRESH}] = 1
+state[{State.COUNT}] = k
+state[{State.DONE}] = 1
 """
 
 FULL = f"""
@@ -108,39 +108,78 @@ class Pieces:
     demand: bool = False
 
 
-def lines(texts: Iterable[str], level: int) -> str:
-    return "".join(f"{'    ' * level}{text}\n" for text in texts)
+def begin_function(code: Code) -> None:
+    """Another function comes."""
+    code.lines += ["", "", "@jit"]
 
 
-def block(text: str, level: int) -> str:
-    return indent(text.strip("\n") + "\n", "    " * level)
+def begin_kernel(*, chains: bool = False) -> Code:
+    """The head of a kernel. `chains`: both inputs have one."""
+    code = Code()
+    begin_function(code)
+    code.text(_HEAD)
+    code.level = 1
+    if chains:
+        code.line("o_link = outer.link")
+    code.text(_OUTPUT)
+    if not chains:
+        code.line("mask = heads.shape[0] - 1")
+    return code
 
 
-def unpack(pieces: Pieces) -> str:
+def end_kernel(code: Code, *more: str) -> str:
+    """Note how far it is, and more; the source of the kernel."""
+    code.lines.append("")
+    code.add(more)
+    code.text(_TAIL)
+    return code.source
+
+
+def unpack(code: Code, pieces: Pieces) -> None:
     """Name what the kernel is called with."""
-    return lines(pieces.unpack, 1) + (block(_ASKED, 1) if pieces.demand else "")
+    code.add(pieces.unpack)
+    if pieces.demand:
+        code.text(_ASKED)
 
 
-def skip(pieces: Pieces, edge: Literal["start", "finish"] = "start") -> str:
+def skip(code: Code, pieces: Pieces, edge: Literal["start", "finish"] = "start") -> None:
     """Pass over outer records of which no match can come; stop before those that must wait.
     `finish`: only those whose events are gone, since a match without a window has any length."""
-    return block(_SKIP.format(edge=edge), 2) + (block(_WANTED, 2) if pieces.demand else "")
+    code.text(_SKIP.format(edge=edge))
+    if pieces.demand:
+        code.text(_WANTED)
+
+
+@contextmanager
+def matching(code: Code, pieces: Pieces) -> Iterator[None]:
+    """Inside, the predicates hold."""
+    code.add(pieces.inner)
+    with code.deeper(pieces.depth):
+        yield
 
 
 def emit(
-    pieces: Pieces, copies: Iterable[tuple[int, str]], times: tuple[str, str, str, str]
-) -> str:
+    code: Code,
+    pieces: Pieces,
+    copies: Iterable[tuple[int, str]],
+    times: tuple[str, str, str, str],
+) -> None:
     """Write a record: its slots and its edges; or its results, then start and end."""
     if pieces.results is not None:
         values = [*pieces.results, times[0], times[1]]
-        return "\n".join([*(f"results[{n}][u(k)] = {v}" for n, v in enumerate(values)), "k += 1"])
-    written = [f"out_slots[{slot}, u(k)] = {source}" for slot, source in copies]
-    names = ("out_start", "out_end", "out_first", "out_last")
-    written += [f"{name}[u(k)] = {value}" for name, value in zip(names, times, strict=True)]
-    return "\n".join([*written, "k += 1"])
+        code.add(f"results[{n}][u(k)] = {value}" for n, value in enumerate(values))
+    else:
+        code.add(f"out_slots[{slot}, u(k)] = {source}" for slot, source in copies)
+        names = ("out_start", "out_end", "out_first", "out_last")
+        code.add(f"{name}[u(k)] = {value}" for name, value in zip(names, times, strict=True))
+    code.line("k += 1")
 
 
 def copy_slots(
     target: int, source: str, record: str, slots: Iterable[int]
 ) -> list[tuple[int, str]]:
     return [(target + n, f"{source}[{s}, u({record})]") for n, s in enumerate(slots)]
+
+
+OUTER_TIMES = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
+"""The edges of the outer record."""

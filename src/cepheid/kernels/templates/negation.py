@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from textwrap import indent
+from contextlib import nullcontext
 
+from cepheid.kernels.code import Code
 from cepheid.kernels.records import State
 from cepheid.kernels.templates.frame import (
     FULL,
-    HEAD,
-    TAIL,
+    OUTER_TIMES,
     Pieces,
-    block,
+    begin_kernel,
     copy_slots,
     emit,
-    lines,
+    end_kernel,
+    matching,
     skip,
     unpack,
 )
 
 
-def _search_back(pieces: Pieces, found: str, level: int, stop: str) -> str:
-    """Walk the inner records from the newest that ends before `high` back to `stop`."""
-    body = lines(pieces.inner, 0) + block(found, pieces.depth)
+def _search_back(
+    code: Code, pieces: Pieces, found: str, stop: str, test: str | None = None
+) -> None:
+    """Walk the inner records from the newest that ends before `high` back to `stop`; of those that
+    the test, too, allows, and all predicates: `found`."""
+
+    def candidate() -> None:
+        with nullcontext() if test is None else code.block(f"if {test}:"), matching(code, pieces):
+            code.text(found)
+
     if pieces.hash is None:
-        text = (
-            "i = lower_bound(i_last, i_end, high) - 1\n"
-            f"while i >= 0 and {stop}:\n" + indent(body, "    ") + "    i -= 1\n"
-        )
+        code.line("i = lower_bound(i_last, i_end, high) - 1")
+        with code.block(f"while i >= 0 and {stop}:"):
+            candidate()
+            code.line("i -= 1")
     else:
-        text = (
-            f"h = {pieces.hash}\n"
-            "i = heads[u(h & mask)] - i_base if h >= 0 else -1\n"
-            f"while i >= 0 and {stop}:\n"
-            "    if i_last[u(i)] < high:\n"
-            + indent(body, "    " * 2)
-            + "    i = i_link[u(i)] - i_base\n"
-        )
-    return indent(text, "    " * level)
+        code.line(f"h = {pieces.hash}")
+        code.line("i = heads[u(h & mask)] - i_base if h >= 0 else -1")
+        with code.block(f"while i >= 0 and {stop}:"):
+            with code.block("if i_last[u(i)] < high:"):
+                candidate()
+            code.line("i = i_link[u(i)] - i_base")
 
 
 def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
@@ -49,27 +54,19 @@ def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
     found = "bound = max(bound, i_first[u(i)])\nif i_last[u(i)] <= bound:\n    break"
     begin = str(-(1 << 62)) if floor is None else f"o_slots[{floor}, u(o)]"
     copies = [*copy_slots(0, "o_slots", "o", slots), (len(slots), "bound")]
-    times = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
-    return (
-        HEAD
-        + unpack(pieces)
-        + block("while o < o_end:", 1)
-        + skip(pieces)
-        + block(
-            f"""
-eat = max(o_finish[u(o)] - window, expired)
-high = o_first[u(o)]
-bound = {begin}
-""",
-            2,
-        )
-        + lines(pieces.outer, 2)
-        + _search_back(pieces, found, 2, "i_finish[u(i)] > eat")
-        + block(FULL, 2)
-        + block(emit(pieces, copies, times), 2)
-        + block("o += 1", 2)
-        + TAIL
-    )
+    code = begin_kernel()
+    unpack(code, pieces)
+    with code.block("while o < o_end:"):
+        skip(code, pieces)
+        code.line("eat = max(o_finish[u(o)] - window, expired)")
+        code.line("high = o_first[u(o)]")
+        code.line(f"bound = {begin}")
+        code.add(pieces.outer)
+        _search_back(code, pieces, found, "i_finish[u(i)] > eat")
+        code.text(FULL)
+        emit(code, pieces, copies, OUTER_TIMES)
+        code.line("o += 1")
+    return end_kernel(code)
 
 
 def nseq_after(pieces: Pieces, bound: int) -> str:
@@ -78,34 +75,22 @@ def nseq_after(pieces: Pieces, bound: int) -> str:
     Works in place on the outer records whose bound is still open: `bound` is their slot.
     `State.INNER` is the first inner record that is new since the last call.
     """
-    body = lines(pieces.inner, 0) + block(
-        f"o_slots[{bound}, u(o)] = i_last[u(i)]\nbreak", pieces.depth
-    )
-    return (
-        HEAD
-        + unpack(pieces)
-        + block(
-            f"""
-begin = i
-for o in range(o, o_end):
-    if o_slots[{bound}, u(o)] != 1 << 62 or o_start[u(o)] <= expired:
-        continue
-""",
-            1,
-        )
-        + lines(pieces.outer, 2)
-        + block(
-            """
-i = max(begin, upper_bound(i_last, i_end, o_last[u(o)]))
-while i < i_end:
-    if i_first[u(i)] > o_last[u(o)]:
-""",
-            2,
-        )
-        + indent(body, "    " * 4)
-        + block("i += 1", 3)
-        + f"    state[{State.DONE}] = 1\n"
-    )
+    code = begin_kernel()
+    unpack(code, pieces)
+    code.line("begin = i")
+    with code.block("for o in range(o, o_end):"):
+        closed = f"o_slots[{bound}, u(o)] != 1 << 62 or o_start[u(o)] <= expired"
+        with code.block(f"if {closed}:"):
+            code.line("continue")
+        code.add(pieces.outer)
+        code.line("i = max(begin, upper_bound(i_last, i_end, o_last[u(o)]))")
+        with code.block("while i < i_end:"):
+            with code.block("if i_first[u(i)] > o_last[u(o)]:"), matching(code, pieces):
+                code.line(f"o_slots[{bound}, u(o)] = i_last[u(i)]")
+                code.line("break")
+            code.line("i += 1")
+    code.line(f"state[{State.DONE}] = 1")
+    return code.source
 
 
 def neg(pieces: Pieces, slots: list[int], low: str, high: str, clock: str | None) -> str:
@@ -114,28 +99,20 @@ def neg(pieces: Pieces, slots: list[int], low: str, high: str, clock: str | None
     `low` and `high` are expressions for the positions between which it may lie; `clock` is a
     further test of the inner record against the window's edges.
     """
-    copies = copy_slots(0, "o_slots", "o", slots)
-    times = ("o_start[u(o)]", "o_finish[u(o)]", "o_first[u(o)]", "o_last[u(o)]")
     test = "i_first[u(i)] > low" + (f" and {clock}" if clock else "")
-    search = Pieces(
-        inner=[f"if {test}:", *(f"    {line}" for line in pieces.inner)],
-        depth=pieces.depth + 1,
-        hash=pieces.hash,
-    )
-    return (
-        HEAD
-        + unpack(pieces)
-        + block("while o < o_end:", 1)
-        + skip(pieces)
-        + lines(pieces.outer, 2)
-        + block("eat = max(o_finish[u(o)] - window, expired)\nclear = True", 2)
-        + block(f"low = {low}\nhigh = {high}", 2)
-        + _search_back(
-            search, "clear = False\nbreak", 2, "i_last[u(i)] > low and i_finish[u(i)] > eat"
-        )
-        + block("if clear:", 2)
-        + block(FULL, 3)
-        + block(emit(pieces, copies, times), 3)
-        + block("o += 1", 2)
-        + TAIL
-    )
+    stop = "i_last[u(i)] > low and i_finish[u(i)] > eat"
+    code = begin_kernel()
+    unpack(code, pieces)
+    with code.block("while o < o_end:"):
+        skip(code, pieces)
+        code.add(pieces.outer)
+        code.line("eat = max(o_finish[u(o)] - window, expired)")
+        code.line("clear = True")
+        code.line(f"low = {low}")
+        code.line(f"high = {high}")
+        _search_back(code, pieces, "clear = False\nbreak", stop, test)
+        with code.block("if clear:"):
+            code.text(FULL)
+            emit(code, pieces, copy_slots(0, "o_slots", "o", slots), OUTER_TIMES)
+        code.line("o += 1")
+    return end_kernel(code)

@@ -13,12 +13,14 @@ where it goes itself. Values are compared, not hashes, so a partition is never m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from textwrap import indent
+from functools import partial
 
+from cepheid.kernels.code import Code
 from cepheid.kernels.records import State
-from cepheid.kernels.templates.frame import Pieces, block, emit, lines
+from cepheid.kernels.templates.frame import Pieces, begin_function, emit
 
 ROW, POSITION, CLOCK, START, RIP, LINK = range(6)
 """Fields of an instance. POSITION and CLOCK are those of its end. RIP is the most recent instance
@@ -141,33 +143,40 @@ class Level:
     depth: int
 
 
+Use = Callable[[], None]
+"""Write what is done with what was found."""
+
+
 def scan_and_construct(scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> str:
     """`levels[c]` is for class c; `pieces` has the columns, what is read of the last class's event
     before anything else is bound, and the results, if the kernel writes them."""
     classes = range(scan.last + 1)
-    branches = ""
-    for c in reversed(classes):
-        word = "if" if c == scan.last else "elif"
-        test = f"{word} next{c} == now:" if c else "else:"
-        use = _construct(scan, pieces, levels) if c == scan.last else _push(scan, c)
-        branches += f"{test}\n" + indent(_event(scan, c, use), "    ")
-    earliest = f"min({', '.join(f'next{c}' for c in classes)})"
-    return (
-        SEEK
-        + (_meet(scan.chained) if scan.chained > 1 else "")
-        + _HEAD
-        + lines(_names(scan), 1)
-        + lines(pieces.unpack, 1)
-        + lines((f"next{c} = {_next(c)}" for c in classes), 1)
-        + block(f"while True:\n    now = {earliest}\n    if now == {NEVER}:\n        break", 1)
-        + indent(branches, "    " * 2)
-        + lines([*_save(scan), f"state[{State.FRESH}] = 1", f"state[{State.DONE}] = 1"], 1)
-    )
+    code = Code()
+    code.lines += SEEK.rstrip("\n").split("\n")
+    if scan.chained > 1:
+        _meet(code, scan.chained)
+    begin_function(code)
+    code.text(_HEAD)
+    code.level = 1
+    code.add(_names(scan))
+    code.add(pieces.unpack)
+    code.add(f"next{c} = {_next(c)}" for c in classes)
+    with code.block("while True:"):
+        code.line(f"now = min({', '.join(f'next{c}' for c in classes)})")
+        with code.block(f"if now == {NEVER}:"):
+            code.line("break")
+        for c in reversed(classes):
+            word = "if" if c == scan.last else "elif"
+            with code.block(f"{word} next{c} == now:" if c else "else:"):
+                if c == scan.last:
+                    _event(code, scan, c, partial(_construct, code, scan, pieces, levels))
+                else:
+                    _event(code, scan, c, partial(_push, code, scan, c))
+    code.add([*_save(scan), f"state[{State.FRESH}] = 1", f"state[{State.DONE}] = 1"])
+    return code.source
 
 
 _HEAD = f"""
-
-@jit
 def kernel(outer, inner, heads, cols, params, out, results, state):
     fresh = state[{State.FRESH}]
     base = state[{State.BASE}]
@@ -237,28 +246,28 @@ def _before(scan: Scan, c: int, j: str) -> str:
     return links[0] if scan.chained == 1 else f"meet(stack{c}, eat, {', '.join(links)})"
 
 
-def _event(scan: Scan, c: int, use: str) -> str:
+def _event(code: Code, scan: Scan, c: int, use: Use) -> None:
     """The event at hand of class c, if its values are known."""
-    tests = [f"known{n}[u(r{c})]" for n in scan.keys[c] if n in scan.nullable]
-    if tests:
-        use = f"if {' and '.join(tests)}:\n" + indent(use, "    ")
-    body = f"eat = max(clock - window, expired)\nr{c} = row - base\n" + use
-    read = [f"row = rows{c}[u(at{c})]", f"clock = clocks{c}[u(at{c})]"]
+    code.line(f"row = rows{c}[u(at{c})]")
+    code.line(f"clock = clocks{c}[u(at{c})]")
     if scan.lasting:
-        read += [f"begin = starts{c}[u(at{c})]", f"first = firsts{c}[u(at{c})]"]
-    begin = "begin" if scan.lasting else "clock"
-    return (
-        lines([*read, f"if {begin} > expired:"], 0)
-        + indent(body, "    ")
-        + f"at{c} += 1\nnext{c} = {_next(c)}\n"
-    )
+        code.line(f"begin = starts{c}[u(at{c})]")
+        code.line(f"first = firsts{c}[u(at{c})]")
+    tests = [f"known{n}[u(r{c})]" for n in scan.keys[c] if n in scan.nullable]
+    with code.block(f"if {'begin' if scan.lasting else 'clock'} > expired:"):
+        code.line("eat = max(clock - window, expired)")
+        code.line(f"r{c} = row - base")
+        with code.block(f"if {' and '.join(tests)}:") if tests else nullcontext():
+            use()
+    code.line(f"at{c} += 1")
+    code.line(f"next{c} = {_next(c)}")
 
 
 def _seek(scan: Scan, c: int) -> list[str]:
     return [f"e{t} = seek(table{t}, values{scan.keys[c][t]}[u(r{c})])" for t in range(scan.tables)]
 
 
-def _push(scan: Scan, c: int) -> str:
+def _push(code: Code, scan: Scan, c: int) -> None:
     """Put the event on its stack: the first class's always, another's if it has a RIP."""
     fields = [
         (ROW, "row"),
@@ -283,7 +292,8 @@ def _push(scan: Scan, c: int) -> str:
     put += [f"table{a}[u(e{a}), {1 + c}] = clock" for a in range(scan.chained, scan.tables)]
     put.append(f"size{c} += 1")
     if c > 0:
-        return _reached(scan, c, lines(put, 0))
+        _reached(code, scan, c, lambda: code.add(put))
+        return
     opened = _seek(scan, c)
     for t in range(scan.tables):
         none = -1 if t < scan.chained else -NEVER
@@ -294,10 +304,10 @@ def _push(scan: Scan, c: int) -> str:
             f"    used{t} += 1",
         ]
     start = "begin" if scan.lasting else "clock"
-    return lines([*opened, f"start = {start}", "rip = -1", *put], 0)
+    code.add([*opened, f"start = {start}", "rip = -1", *put])
 
 
-def _reached(scan: Scan, c: int, use: str) -> str:
+def _reached(code: Code, scan: Scan, c: int, use: Use) -> None:
     """Find the event's RIP: the most recent instance before it in its partitions (the transition
     filter of SASE 4.2.1 and 4.2.2). If there is one, and one that counts: `use`."""
     since = "eat" if scan.windowed else "expired"
@@ -308,71 +318,77 @@ def _reached(scan: Scan, c: int, use: str) -> str:
     if not newest:
         newest = [f"size{c - 1} - 1"]
     rip = newest[0] if len(newest) == 1 else f"meet(stack{c - 1}, eat, {', '.join(newest)})"
-    find = (
-        f"rip = {rip}\n"
-        f"while rip >= 0 and {_at(scan, c - 1, 'rip', POSITION)} >= {first}:\n"
-        f"    rip = {_before(scan, c - 1, 'rip')}\n"
-        "if rip >= 0:\n"
-        f"    start = {_at(scan, c - 1, 'rip', START)}\n"
-        f"    if start > {since}:\n" + indent(use, "    " * 2)
-    )
-    if seen:
-        find = f"if {' and '.join(seen)}:\n" + indent(find, "    ")
-    return lines(_seek(scan, c), 0) + find
+    code.add(_seek(scan, c))
+    with code.block(f"if {' and '.join(seen)}:") if seen else nullcontext():
+        code.line(f"rip = {rip}")
+        with code.block(f"while rip >= 0 and {_at(scan, c - 1, 'rip', POSITION)} >= {first}:"):
+            code.line(f"rip = {_before(scan, c - 1, 'rip')}")
+        with code.block("if rip >= 0:"):
+            code.line(f"start = {_at(scan, c - 1, 'rip', START)}")
+            with code.block(f"if start > {since}:"):
+                use()
 
 
-def _meet(chains: int) -> str:
+def _meet(code: Code, chains: int) -> None:
     """The newest instance that is in all chains, not older than `eat`: from the one at hand of each
     they go back, each as far as the others have come (SASE's intersection of stacks)."""
     a = [f"a{n}" for n in range(chains)]
-    body = "".join(
-        f"    while {a[n]} > a0:\n"
-        f"        {a[n]} = stack[u({a[n]}), {LINK + n}]\n"
-        f"    if {a[n]} < a0:\n"
-        f"        while a0 > {a[n]}:\n"
-        f"            a0 = stack[u(a0), {LINK}]\n"
-        "        continue\n"
-        for n in range(1, chains)
-    )
-    return (
-        f"\n\n@jit\ndef meet(stack, eat, {', '.join(a)}):\n"
-        f"    while a0 >= 0 and stack[u(a0), {CLOCK}] > eat:\n"
-        + indent(body, "    ")
-        + "        return a0\n    return -1\n"
-    )
+    begin_function(code)
+    with code.block(f"def meet(stack, eat, {', '.join(a)}):"):
+        with code.block(f"while a0 >= 0 and stack[u(a0), {CLOCK}] > eat:"):
+            for n in range(1, chains):
+                with code.block(f"while {a[n]} > a0:"):
+                    code.line(f"{a[n]} = stack[u({a[n]}), {LINK + n}]")
+                with code.block(f"if {a[n]} < a0:"):
+                    with code.block(f"while a0 > {a[n]}:"):
+                        code.line(f"a0 = stack[u(a0), {LINK}]")
+                    code.line("continue")
+            code.line("return a0")
+        code.line("return -1")
 
 
 # ── construction ──
 
 
-def _construct(scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> str:
+def _construct(code: Code, scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> None:
     """The sequences that end with the event at hand: depth first, from its RIP back."""
     last = scan.last
-    full = [
-        "if k == room:",
-        *(f"    {line}" for line in _save(scan)),
-        f"    state[{State.FRESH}] = 0",
-        f"    state[{State.DONE}] = 0",
-        "    return",
-    ]
-    copies = [(c, f"r{c} + base") for c in range(last + 1)]
+
+    def construct() -> None:
+        with code.block("if construct and start > eat:"):
+            code.add(pieces.outer)
+            code.add(levels[last].inner)
+            with code.deeper(levels[last].depth):
+                walk_back(last - 1)
+
+    def walk_back(c: int) -> None:
+        """Each instance of class c that can come before those at hand, and all before it."""
+        if c < 0:
+            _complete(code, scan, pieces)
+            return
+        top = "rip" if c == last - 1 else _at(scan, c + 1, f"j{c + 1}", RIP)
+        with code.block("if fresh:"):
+            code.line(f"j{c} = {top}")
+        if c == 0:
+            code.line("fresh = 1")
+        with code.block(f"while j{c} >= 0 and {_at(scan, c, f'j{c}', START)} > eat:"):
+            code.line(f"r{c} = {_at(scan, c, f'j{c}', ROW)} - base")
+            code.add(levels[c].inner)
+            with code.deeper(levels[c].depth):
+                walk_back(c - 1)
+            code.line(f"j{c} = {_before(scan, c, f'j{c}')}")
+
+    _reached(code, scan, last, construct)
+
+
+def _complete(code: Code, scan: Scan, pieces: Pieces) -> None:
+    """Write the sequence at hand."""
     begin, first = (scan.opened, scan.opened + 1) if scan.lasting else (START, POSITION)
     times = (_at(scan, 0, "j0", begin), "clock", _at(scan, 0, "j0", first), "now")
-    body = lines(full, 0) + emit(pieces, copies, times) + "\n"
-    if scan.lasting:
-        body = f"if {_at(scan, 0, 'j0', begin)} > eat:\n" + indent(body, "    ")
-    for c in range(last):
-        level = levels[c]
-        top = "rip" if c == last - 1 else _at(scan, c + 1, f"j{c + 1}", RIP)
-        body = (
-            f"if fresh:\n    j{c} = {top}\n"
-            + ("fresh = 1\n" if c == 0 else "")
-            + f"while j{c} >= 0 and {_at(scan, c, f'j{c}', START)} > eat:\n"
-            + f"    r{c} = {_at(scan, c, f'j{c}', ROW)} - base\n"
-            + lines(level.inner, 1)
-            + indent(body, "    " * (1 + level.depth))
-            + f"    j{c} = {_before(scan, c, f'j{c}')}\n"
-        )
-    level = levels[last]
-    body = lines(pieces.outer, 0) + lines(level.inner, 0) + indent(body, "    " * level.depth)
-    return _reached(scan, last, "if construct and start > eat:\n" + indent(body, "    "))
+    with code.block(f"if {times[0]} > eat:") if scan.lasting else nullcontext():
+        with code.block("if k == room:"):
+            code.add(_save(scan))
+            code.line(f"state[{State.FRESH}] = 0")
+            code.line(f"state[{State.DONE}] = 0")
+            code.line("return")
+        emit(code, pieces, [(c, f"r{c} + base") for c in range(scan.last + 1)], times)
