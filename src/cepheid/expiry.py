@@ -9,6 +9,7 @@ key, no more and no less: whether NULL takes part, and what `n EVENTS` counts, d
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -39,6 +40,7 @@ from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.inprocess.frames import as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import streams_of
+from cepheid.inprocess.notices import ABSENT
 from cepheid.language import ast
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, is_spark, options_of, query_of
@@ -86,7 +88,9 @@ def timeouts(
         frame: Data = on_spark.withColumns(counts)
         return frame
     source = _readable_often(data)
-    table = pa.concat_tables([one.match(source, chosen) for one in partial])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=ABSENT)  # that is what is looked for
+        table = pa.concat_tables([one.match(source, chosen) for one in partial])
     for place, name in enumerate((STEP, STEPS)):
         table = table.set_column(place, name, table[name].cast(pa.int32()))
     table = table.sort_by(MATCH_END)

@@ -6,7 +6,6 @@ order already, so that it may be larger than memory.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -18,8 +17,9 @@ from cepheid.engine.clock import times, unplaced
 from cepheid.engine.order import in_order, key_by_key
 from cepheid.engine.output import MATCH_END
 from cepheid.engine.run import Engine
-from cepheid.inprocess.frames import EventTable, Source
+from cepheid.inprocess.frames import Batches, EventTable, Source
 from cepheid.inprocess.merge import slices
+from cepheid.inprocess.notices import Notices, types_in
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile
@@ -38,16 +38,15 @@ def run(
 
     `seen` is told the number of rows after every batch of events.
     """
-    plan = prepared.plan
-    engine, batches = _start(prepared, source, options)
-    matches = _matches(engine, batches, seen)
-    return engine.schema, _by_end(engine, matches) if key_by_key(plan) else matches
+    engine, batches, notices = _start(prepared, source, options)
+    matches = _matches(engine, notices.watch(batches), seen, notices)
+    return engine.schema, _by_end(engine, matches) if key_by_key(prepared.plan) else matches
 
 
 def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profile, Planned]:
     """Run the query, forget its matches, and tell what happened, and with which plan it ended."""
-    engine, batches = _start(prepared, source, options)
-    for _ in _matches(engine, batches, lambda rows: None):
+    engine, batches, notices = _start(prepared, source, options)
+    for _ in _matches(engine, notices.watch(batches), lambda rows: None, notices):
         pass
     advisor = engine.advisor
     return engine.profile(), advisor.planned if isinstance(advisor, Adapter) else prepared.planned
@@ -55,21 +54,24 @@ def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profi
 
 def _start(
     prepared: Prepared, source: Source, options: Options
-) -> tuple[Engine, Iterable[pa.RecordBatch]]:
-    """An engine, and the events as it needs them. What can match nothing isn't read."""
+) -> tuple[Engine, Iterable[pa.RecordBatch], Notices]:
+    """An engine, the events as it needs them, and who looks at them on their way. What can match
+    nothing isn't read."""
     plan = prepared.plan
     needed = [n for n in source.schema.names if n in plan.required]
     schema = pa.schema([source.schema.field(n) for n in needed])
+    engine = prepared.engine(schema, options.jit)
     if prepared.query.nothing is not None:
-        batches: Iterable[pa.RecordBatch] = ()
-    elif isinstance(source, EventTable):
-        batches = slices(in_order(plan, _named(plan, source.read(needed))))
-    elif key_by_key(plan):
-        table = pa.Table.from_batches(source.read(needed), schema)
-        batches = slices(in_order(plan, _named(plan, table)))
-    else:
-        batches = source.read(needed)
-    return prepared.engine(schema, options.jit), batches
+        return engine, (), Notices(engine)
+    if isinstance(source, Batches) and not key_by_key(plan):
+        return engine, source.read(needed), Notices(engine)
+    table = source.read(needed)
+    if not isinstance(source, EventTable):
+        table = pa.Table.from_batches(table, schema)
+    table = in_order(plan, _named(plan, table))
+    type_ = plan.schema.type
+    present = None if type_ is None else lambda: types_in(table[type_])
+    return engine, slices(table), Notices(engine, present)
 
 
 def _by_end(engine: Engine, matches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -90,28 +92,16 @@ def _named(plan: Plan, table: pa.Table) -> pa.Table:
 
 
 def _matches(
-    engine: Engine, batches: Iterable[pa.RecordBatch], seen: Callable[[int], None]
+    engine: Engine,
+    batches: Iterable[pa.RecordBatch],
+    seen: Callable[[int], None],
+    notices: Notices,
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from engine.push(batch)
         seen(batch.num_rows)
     yield from engine.finish()
-    if engine.counts.rejected:
-        what, how = "have no time", "time=..."
-        if engine.plan.schema.start is not None:
-            what, how = "have no time, or start after their end,", "time=..., start=..."
-        warnings.warn(
-            f"{engine.counts.rejected} of {engine.counts.events} events {what} and were left "
-            f"out; cepheid.rejected(data, {how}) shows them",
-            stacklevel=2,
-        )
-    if engine.counts.shed:
-        warnings.warn(
-            f"{engine.counts.shed} of {engine.counts.events} events were forgotten because of the "
-            "limit, though matches might have needed them: matches that begin with them, or "
-            "before them, are missing",
-            stacklevel=2,
-        )
+    notices.tell()
 
 
 def rejected(table: pa.Table, time: str, start: str | None) -> pa.Table:

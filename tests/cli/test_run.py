@@ -137,10 +137,13 @@ def test_the_sample_has_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "100" not in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("default:no event is of type")
 def test_no_matches(query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     events = str(write(tmp_path, "e.csv", ROWS[:2]))
     assert run("run", query, "-i", events, *COMMON) == 0
-    assert "no matches" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "no matches" in told.out
+    assert "warning: no event is of type `B`" in told.err
 
 
 def test_dead_letters(query: str, tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ class Schema:
     def order(self) -> tuple[str, ...]:
         """The columns that the stream is sorted by. Simultaneous events that differ in their
         starts are so in the same order everywhere."""
-        return tuple(c for c in (self.time, self.tie, self.start) if c is not None)
+        order = (self.time, self.tie, self.start)
+        return tuple(dict.fromkeys(column for column in order if column is not None))
 
     @cached_property
     def _folded(self) -> Mapping[str, str | None]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +29,12 @@ Mask = NDArray[np.bool_]
 @dataclass(frozen=True)
 class Classified:
     """The rows of a batch that belong to a class: their places, themselves, and for each leaf
-    which of them its buffer takes."""
+    which of them its buffer takes. `types` are those of the types asked for that some row has."""
 
     rows: NDArray[np.int64]
     batch: pa.RecordBatch
     masks: list[Mask]
+    types: frozenset[str] = frozenset()
 
 
 def classify(
@@ -42,25 +43,30 @@ def classify(
     variables: Mapping[str, Variable],
     type_column: str | None,
     key: Sequence[Mapping[str, str]],
+    sought: Collection[str] = (),
 ) -> Classified:
-    """In a keyed query a row without key takes part in nothing."""
+    """In a keyed query a row without key takes part in nothing. `sought` are types of which is
+    asked whether they occur."""
     rows: NDArray[np.int64] = np.arange(batch.num_rows)
     if CLASS_COLUMN in batch.schema.names:
         bits = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False)
         return _kept(rows, batch, [(bits >> n) & 1 != 0 for n in range(len(leaves))])
     types = [variables[leaf.variable].types for leaf in leaves]
+    seen: frozenset[str] = frozenset()
     if type_column is None:
         named = [np.ones(batch.num_rows, np.bool_)] * len(leaves)
     else:
         # Most rows of most streams are of no type that the query names: they end here.
         names, codes = _type_codes(batch.column(type_column), types)
+        seen = frozenset(name for name in sought if (codes == names.index(name)).any())
         if all(types):
             rows = np.flatnonzero(codes < len(names))
             if len(rows) < batch.num_rows:
                 batch, codes = batch.take(pa.array(rows)), codes[rows]
         named = [_of_types(names, codes, wanted) for wanted in types]
     masks = class_masks(batch, leaves, key)
-    return _kept(rows, batch, [a & b for a, b in zip(named, masks, strict=True)])
+    kept = _kept(rows, batch, [a & b for a, b in zip(named, masks, strict=True)])
+    return replace(kept, types=seen) if seen else kept
 
 
 def _kept(rows: NDArray[np.int64], batch: pa.RecordBatch, masks: list[Mask]) -> Classified:

@@ -93,6 +93,7 @@ class Ticker:
         self._time = schema.time
         self._tie = schema.tie
         self._start = schema.start
+        self._order = schema.order
         self._kinds = schema.columns
         self._events = window is not None and window.clock is Clock.EVENTS
         names = [set(part.values()) for part in key]
@@ -131,7 +132,8 @@ class Ticker:
     @property
     def _compared(self) -> list[str]:
         """What tells a row from the one before."""
-        return [self._time, *self._sections, *([self._tie] if self._tie else [])]
+        names = (self._time, *self._sections, self._tie)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
     def read(self, batch: pa.RecordBatch, rows: Ints) -> Ticks:
         """The ticks of these rows of the batch. Only a clock of events looks at the others."""
@@ -150,8 +152,7 @@ class Ticker:
         if self._tie is None and self._start is None:
             return self._ranked(everything if len(rows) == batch.num_rows else everything[rows])
         if len(rows) < batch.num_rows:
-            names = [n for n in (self._time, self._tie, self._start) if n is not None]
-            batch = batch.select(names).take(pa.array(rows))
+            batch = batch.select(self._order).take(pa.array(rows))
             everything = everything[rows]
         return replace(self._number(batch, everything), reached=self._reached)
 

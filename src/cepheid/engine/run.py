@@ -107,6 +107,8 @@ class Engine:
             compile_at,
         )
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
+        # Types that no event has had so far.
+        self.unseen = {t for leaf in self.leaves for t in plan.variables[leaf.variable].types}
         self._window = None if plan.limit is None else Window(plan, self.context, self.leaves)
         self._floors = no_floors(plan)  # of keys whose past was forgotten, while it is in the store
         self.tree = self._plant(plan)
@@ -293,7 +295,8 @@ class Engine:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
         plan = self.plan
         classes = tuple(self.leaves)
-        found = classify(batch, classes, plan.variables, plan.schema.type, plan.key)
+        found = classify(batch, classes, plan.variables, plan.schema.type, plan.key, self.unseen)
+        self.unseen -= found.types
         ticks = self._ticker.read(batch, found.rows)
         self._reached = ticks.reached
         loaded = Loaded(found.batch, ticks, found.masks)

@@ -1,0 +1,131 @@
+"""What a run has to say of its events when it ends, as warnings: what was left out, what was lost,
+and what the writer of the query may not have meant.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.scope import listed
+from cepheid.engine.columns import microseconds
+from cepheid.engine.run import Engine
+from cepheid.language.diagnostics import nearest
+from cepheid.plan.nodes import Plan
+
+SAMPLE = 1000
+"""Rows of each batch whose types are noted, where the events can't be read again."""
+
+
+class Notices:
+    """Looks at the batches on their way to the engine. `present` gives the types that there are,
+    if all events can be asked for them."""
+
+    def __init__(self, engine: Engine, present: Callable[[], Iterable[str]] | None = None) -> None:
+        self._engine = engine
+        self._plan = engine.plan
+        self._present = present
+        self._types: set[str] = set()
+        self._finer = 0
+        self._last = pa.nulls(0, pa.timestamp("ns"))
+
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        type_, time = self._plan.schema.type, self._plan.schema.time
+        for batch in batches:
+            if type_ is not None and self._present is None and self._engine.unseen:
+                self._types |= types_in(batch.column(type_).slice(0, SAMPLE))
+            if self._plan.schema.tie is None and _is_finer(batch.schema.field(time).type):
+                self._compare(batch.column(time))
+            yield batch
+
+    def _compare(self, time: pa.Array) -> None:
+        """Count events that are a moment after the one before, but not in microseconds."""
+        moments = pa.concat_arrays([self._last.cast(time.type), time.drop_null()])
+        exact = moments.cast(pa.int64()).to_numpy()
+        steps = np.diff(exact)
+        near = np.flatnonzero((steps > 0) & (steps < 1000))
+        if len(near):
+            one, other = (microseconds(moments.take(pa.array(at))) for at in (near, near + 1))
+            self._finer += pc.equal(one, other).true_count
+        self._last = moments.slice(max(0, len(moments) - 1))
+
+    def tell(self) -> None:
+        """Say it, as warnings."""
+        counts, schema = self._engine.counts, self._plan.schema
+        if counts.rejected:
+            what, how = "have no time", "time=..."
+            if schema.start is not None:
+                what, how = "have no time, or start after their end,", "time=..., start=..."
+            _warn(
+                f"{counts.rejected} of {counts.events} events {what} and were left out; "
+                f"cepheid.rejected(data, {how}) shows them"
+            )
+        if counts.shed:
+            _warn(
+                f"{counts.shed} of {counts.events} events were forgotten because of the limit, "
+                "though matches might have needed them: matches that begin with them, or before "
+                "them, are missing"
+            )
+        if self._finer:
+            _warn(
+                f"{self._finer} of {counts.events} events are less than a microsecond after the "
+                "one before, and count as simultaneous, since times are read in microseconds: "
+                f"tie={schema.time!r} keeps them in order"
+            )
+        if counts.events > counts.rejected:
+            self._tell_types()
+
+    def _tell_types(self) -> None:
+        unseen = self._engine.unseen - set(self._plan.schema.streams or ())
+        if not unseen:
+            return
+        present = self._types if self._present is None else set(self._present())
+        for name in in_pattern(self._plan, unseen):
+            # A type that was negated, or beside others, may well be missing for once.
+            if self._engine.counts.matches == 0 or nearest(name, present):
+                _warn(no_such_type(name, present, str(self._plan.schema.type)))
+
+
+def _is_finer(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.unit == "ns")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=4)
+
+
+# ── types ────────────────────────────────────────────────────────────────────
+
+
+ABSENT = "no event is of type `[^`]*`; `"
+"""The message of a type that is missing, and isn't like any that is there."""
+
+
+def types_in(column: pa.Array | pa.ChunkedArray) -> set[str]:
+    """The types that the events have, as a pattern writes them."""
+    found = pc.unique(column).drop_null()
+    if pa.types.is_dictionary(found.type):
+        found = found.cast(found.type.value_type)
+    if pa.types.is_boolean(found.type) or pa.types.is_date(found.type):
+        found = found.cast(pa.string())
+    return {
+        v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in found.to_pylist()
+    }
+
+
+def in_pattern(plan: Plan, names: set[str]) -> list[str]:
+    """These types, in the order of the pattern."""
+    every = dict.fromkeys(name for v in plan.variables.values() for name in v.types)
+    return [name for name in every if name in names]
+
+
+def no_such_type(name: str, present: set[str], column: str) -> str:
+    """What to say of a type that no event has."""
+    close = nearest(name, present)
+    there_are = f"`{column}` has {listed(sorted(present))}" if present else f"`{column}` is empty"
+    hint = f"did you mean `{close}`?" if close else there_are
+    return f"no event is of type `{name}`; {hint}"
