@@ -18,12 +18,11 @@ from cepheid import local
 from cepheid.algebra import bind
 from cepheid.algebra.findings import Findings, did_you_mean
 from cepheid.algebra.query import BoundQuery
-from cepheid.algebra.scope import leaves, listed, place_of
+from cepheid.algebra.scope import leaves, listed, place_of, types_of
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless
 from cepheid.inprocess.merge import merge_inputs, streams_of
-from cepheid.language import ast
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.query import Query, is_spark
@@ -138,9 +137,8 @@ def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | Non
     """FROM says what a query reads. Without it, that is all input streams, and the labels that its
     pattern names."""
     named = query.syntax.streams
-    types = [t for leaf in leaves(query.syntax.pattern) for t in _types(leaf)]
     if not named:
-        read = tuple(dict.fromkeys(t for t in types if t in labels))
+        read = tuple(t for t in types_of(query.syntax.pattern) if t in labels)
         return Step(query, _name(query), read, tuple(base or (EVENTS,)))
     findings = _findings(query)
     read = tuple(dict.fromkeys(n for n in named if n in labels))
@@ -153,7 +151,7 @@ def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | Non
         place = place_of(name, query.syntax, findings)
         findings.add("CEP201", f"there is no stream `{name}`", place, hint)
     for leaf in leaves(query.syntax.pattern):
-        for name in _types(leaf):
+        for name in types_of(leaf):
             if name not in named and (name in labels or (read and name in (base or ()))):
                 message = f"FROM leaves out the stream `{name}`"
                 findings.add("CEP201", message, leaf.span, "name it there, too")
@@ -161,15 +159,11 @@ def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | Non
     return Step(query, _name(query), read, rest)
 
 
-def _types(leaf: ast.Atom | ast.AnyOf) -> tuple[str, ...]:
-    return leaf.types if isinstance(leaf, ast.AnyOf) else (leaf.name,)
-
-
 def _circle(steps: tuple[Step, ...]) -> None:
     """Each reads the output of the next, and the last that of the first."""
     first, after = steps[0], (*steps[1:], steps[0])[0]
     query, findings = first.query, _findings(first.query)
-    places = [leaf.span for leaf in leaves(query.syntax.pattern) if after.name in _types(leaf)]
+    places = [leaf.span for leaf in leaves(query.syntax.pattern) if after.name in types_of(leaf)]
     if after.name in query.syntax.streams or not places:
         places = [place_of(after.name, query.syntax, findings)]
     if len(steps) == 1:

@@ -89,6 +89,14 @@ def leaves(pattern: ast.Pattern) -> Iterator[AstLeaf]:
             assert_never(pattern)
 
 
+def types_of(pattern: ast.Pattern) -> tuple[str, ...]:
+    """The types (or streams) that a pattern names, where events have types."""
+    named = (
+        leaf.types if isinstance(leaf, ast.AnyOf) else (leaf.name,) for leaf in leaves(pattern)
+    )
+    return tuple(dict.fromkeys(name for types in named for name in types))
+
+
 def names(pattern: ast.Pattern, typed: bool, findings: Findings) -> tuple[str, ...]:
     """The variable of each leaf, in order.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,8 @@ def check(
 
     Without --input every attribute is taken to exist: as text if it is compared
     with text, and else as a number. All findings are printed; the exit code is 2
-    if there are any. A single query that is right but can't match is warned of.
+    if there are any. A query that is right but can't match is warned of, and so
+    is one that names a type which no event of --input has.
 
         cepheid check theft.cep fraud.cep
 
@@ -98,7 +99,26 @@ def _check_query(query: Query, sources: Sequence[arguments.Input], options: Opti
     typer.echo(f"{query.name}: OK")
     for warning in prepared.query.warnings:
         typer.echo(f"warning: {query.name}: {warning}", err=True)
+    _check_types([query], sources, options)
     return True
+
+
+def _check_types(
+    queries: Iterable[Query], sources: Sequence[arguments.Input], options: Options
+) -> None:
+    """Warn of types that no event of the file has."""
+    from cepheid.algebra.scope import types_of
+    from cepheid.cli.inputs import types_for
+    from cepheid.inprocess.notices import no_such_type
+
+    present = types_for(sources, options)
+    if present is None or options.type is None:
+        return
+    for query in queries:
+        for name in types_of(query.syntax.pattern):
+            if name not in present:
+                warning = no_such_type(name, present, options.type)
+                typer.echo(f"warning: {query.name}: {warning}", err=True)
 
 
 def _check_rules(
@@ -118,6 +138,7 @@ def _check_rules(
     elif options.type is None:
         options = replace(options, type="type")
     findings = (*loaded.findings, *check_templates(templates, columns, options))
+    _check_types((template.query for template in templates), sources, options)
     if findings:
         typer.echo("\n\n".join(finding.render() for finding in findings), err=True)
     count = sum(map(len, templates))

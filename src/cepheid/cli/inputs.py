@@ -23,6 +23,7 @@ from cepheid.cli.arguments import (
 )
 from cepheid.errors import DataError
 from cepheid.files.formats import Format, existing_files
+from cepheid.inprocess.notices import types_in
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.schemas import assumed
@@ -92,6 +93,14 @@ def columns_for(
         return assumed(query.syntax, typed), typed
     schemas = {source.name or "": EventFile(source, options.time).schema for source in sources}
     return schemas.get("", schemas), options
+
+
+def types_for(sources: Sequence[Input], options: Options) -> set[str] | None:
+    """The types that the events of a file have; None if they have none, or are those of several
+    streams."""
+    if options.type is None or len(sources) != 1 or sources[0].name is not None:
+        return None
+    return types_in(EventFile(sources[0], options.time).read([options.type])[options.type])
 
 
 class EventFile:

@@ -15,7 +15,6 @@ from cepheid.algebra.scope import listed
 from cepheid.engine.columns import microseconds
 from cepheid.engine.run import Engine
 from cepheid.language.diagnostics import nearest
-from cepheid.plan.nodes import Plan
 
 SAMPLE = 1000
 """Rows of each batch whose types are noted, where the events can't be read again."""
@@ -38,19 +37,13 @@ class Notices:
         for batch in batches:
             if type_ is not None and self._present is None and self._engine.unseen:
                 self._types |= types_in(batch.column(type_).slice(0, SAMPLE))
-            if self._plan.schema.tie is None and _is_finer(batch.schema.field(time).type):
+            if self._plan.schema.tie is None and is_finer(batch.schema.field(time).type):
                 self._compare(batch.column(time))
             yield batch
 
     def _compare(self, time: pa.Array) -> None:
-        """Count events that are a moment after the one before, but not in microseconds."""
         moments = pa.concat_arrays([self._last.cast(time.type), time.drop_null()])
-        exact = moments.cast(pa.int64()).to_numpy()
-        steps = np.diff(exact)
-        near = np.flatnonzero((steps > 0) & (steps < 1000))
-        if len(near):
-            one, other = (microseconds(moments.take(pa.array(at))) for at in (near, near + 1))
-            self._finer += pc.equal(one, other).true_count
+        self._finer += made_simultaneous(moments)
         self._last = moments.slice(max(0, len(moments) - 1))
 
     def tell(self) -> None:
@@ -71,11 +64,7 @@ class Notices:
                 "them, are missing"
             )
         if self._finer:
-            _warn(
-                f"{self._finer} of {counts.events} events are less than a microsecond after the "
-                "one before, and count as simultaneous, since times are read in microseconds: "
-                f"tie={schema.time!r} keeps them in order"
-            )
+            _warn(finer(self._finer, counts.events, schema.time))
         if counts.events > counts.rejected:
             self._tell_types()
 
@@ -84,18 +73,39 @@ class Notices:
         if not unseen:
             return
         present = self._types if self._present is None else set(self._present())
-        for name in in_pattern(self._plan, unseen):
+        every = dict.fromkeys(t for v in self._plan.variables.values() for t in v.types)
+        for name in (name for name in every if name in unseen):
             # A type that was negated, or beside others, may well be missing for once.
             if self._engine.counts.matches == 0 or nearest(name, present):
                 _warn(no_such_type(name, present, str(self._plan.schema.type)))
 
 
-def _is_finer(type_: pa.DataType) -> bool:
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=4)
+
+
+# ── times ────────────────────────────────────────────────────────────────────
+
+
+def is_finer(type_: pa.DataType) -> bool:
+    """Whether times of this type may be less than a microsecond apart."""
     return bool(pa.types.is_timestamp(type_) and type_.unit == "ns")
 
 
-def _warn(text: str) -> None:
-    warnings.warn(text, stacklevel=4)
+def made_simultaneous(moments: pa.Array) -> int:
+    """Of moments in order, how many are after the one before, but not in microseconds."""
+    steps = np.diff(moments.cast(pa.int64()).to_numpy())
+    near = np.flatnonzero((steps > 0) & (steps < 1000))
+    one, other = (microseconds(moments.take(pa.array(at))) for at in (near, near + 1))
+    return int(pc.equal(one, other).true_count)
+
+
+def finer(count: int, events: int, time: str) -> str:
+    """What to say of those."""
+    return (
+        f"{count} of {events} events are less than a microsecond after the one before, and count "
+        f"as simultaneous, since times are read in microseconds: tie={time!r} keeps their order"
+    )
 
 
 # ── types ────────────────────────────────────────────────────────────────────
@@ -115,12 +125,6 @@ def types_in(column: pa.Array | pa.ChunkedArray) -> set[str]:
     return {
         v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in found.to_pylist()
     }
-
-
-def in_pattern(plan: Plan, names: set[str]) -> list[str]:
-    """These types, in the order of the pattern."""
-    every = dict.fromkeys(name for v in plan.variables.values() for name in v.types)
-    return [name for name in every if name in names]
 
 
 def no_such_type(name: str, present: set[str], column: str) -> str:

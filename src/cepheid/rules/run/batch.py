@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid import local
+from cepheid.algebra.scope import types_of
 from cepheid.engine.attribution.json_rows import RULE, found_schema
 from cepheid.engine.attribution.owners import found_by_each
 from cepheid.engine.clock import times
@@ -20,6 +22,8 @@ from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import merged, slices, streams_of
+from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, no_such_type, types_in
+from cepheid.language.diagnostics import nearest
 from cepheid.options import Options
 from cepheid.rules.compile.compiler import Compiled, compile_rules, naming
 from cepheid.rules.load.check import columns_of
@@ -46,13 +50,14 @@ def match_local(templates: tuple[Template, ...], data: Any, options: Options) ->
     compiled = compile_rules(templates, schemas if named else schemas[""], options)
     table = as_table(merged(tables, options))
     schema = found_schema(compiled.rules, _plain(table.schema.field(options.time).type))
-    _warn_of_rejected(table, options)
+    _warn(templates, table, options)
     found = pa.Table.from_batches(run(compiled, table, schema, options), schema)
     order = np.argsort(times(found[MATCH_END].combine_chunks()), kind="stable")
     return like(data, schema, iter(found.take(pa.array(order)).to_batches()))
 
 
-def _warn_of_rejected(table: pa.Table, options: Options) -> None:
+def _warn(templates: tuple[Template, ...], table: pa.Table, options: Options) -> None:
+    """Say what there is to say of the events, once for all rules."""
     rejected = local.rejected(table, options.time, options.start).num_rows
     if rejected:
         warnings.warn(
@@ -60,6 +65,24 @@ def _warn_of_rejected(table: pa.Table, options: Options) -> None:
             "cepheid.rejected(data, time=...) shows them",
             stacklevel=4,
         )
+    time = table[options.time]
+    if is_finer(time.type) and options.tie is None:
+        moments = time.drop_null().combine_chunks()
+        count = made_simultaneous(moments.take(pc.sort_indices(moments)))
+        if count:
+            warnings.warn(finer(count, table.num_rows, options.time), stacklevel=4)
+    if options.type is not None and table.num_rows:
+        _warn_of_types(templates, types_in(table[options.type]), options.type)
+
+
+def _warn_of_types(templates: tuple[Template, ...], present: set[str], column: str) -> None:
+    """Of many rules, some may well be about types that are missing for once, but not about those
+    that are nearly there."""
+    named = {t: template for template in templates for t in types_of(template.query.syntax.pattern)}
+    for name, template in named.items():
+        if name not in present and nearest(name, present):
+            message = no_such_type(name, present, column)
+            warnings.warn(f"{template.name}: {message}", stacklevel=5)
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
@@ -71,7 +94,8 @@ def run(
 ) -> Iterator[pa.RecordBatch]:
     """The matches of the rules in a table of events."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*have no time")  # said once, for all rules
+        for told in (".*have no time", ".*than a microsecond", "no event is of type"):
+            warnings.filterwarnings("ignore", message=told)  # said once, for all rules
         for group in compiled.groups:
             rows = sorted_by(table.select(group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)

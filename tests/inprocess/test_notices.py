@@ -1,0 +1,137 @@
+"""What a run says of its events: types that none of them has, times that are too fine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import cepheid as cep
+from tests.cli.running import run as command
+
+EVENTS = pa.table({"ts": [1, 2, 3], "type": ["LOGIN", "BUY", "LOGOUT"]})
+
+
+def told(data: Any, query: str, **named: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = cep.match(data, query, **{"time": "ts", "type": "type", "jit": False, **named})
+        if isinstance(found, pa.RecordBatchReader):
+            found.read_all()
+    return [str(warning.message) for warning in caught]
+
+
+class TestTypes:
+    MISSPELLED = "no event is of type `LOGINN`; did you mean `LOGIN`?"
+
+    def test_misspelled(self) -> None:
+        query = "PATTERN LOGINN a ; BUY b WITHIN 9 RETURN a.ts"
+        assert told(EVENTS, query) == [self.MISSPELLED]
+        batches = iter(EVENTS.to_batches(max_chunksize=1))
+        assert told(batches, query) == [self.MISSPELLED]
+        coded = EVENTS.set_column(1, "type", EVENTS["type"].dictionary_encode())
+        assert told(coded, query) == [self.MISSPELLED]
+
+    def test_right(self) -> None:
+        assert told(EVENTS, "PATTERN LOGIN a ; BUY b WITHIN 9 RETURN a.ts") == []
+        assert told(EVENTS, "PATTERN LOGIN a WHERE a.ts > 5 RETURN a.ts") == []
+
+    def test_a_type_that_comes_late(self) -> None:
+        def stream() -> Iterator[pa.RecordBatch]:
+            for n in range(5):
+                yield pa.record_batch({"ts": [n], "type": ["LOGIN" if n == 4 else "LOGOUT"]})
+
+        assert told(stream(), "PATTERN LOGIN a ; LOGIN b WITHIN 9 RETURN a.ts") == []
+
+    def test_unlike_any_other(self) -> None:
+        query = "PATTERN REFUND a RETURN a.ts"
+        wanted = "no event is of type `REFUND`; `type` has `BUY`, `LOGIN`, `LOGOUT`"
+        assert told(EVENTS, query) == [wanted]
+
+    def test_one_that_may_be_missing(self) -> None:
+        """What is negated, or one of several, may not occur for once: if matches are found all the
+        same, only what looks misspelled is told."""
+        assert told(EVENTS, "PATTERN LOGIN a ; !REFUND r ; BUY b WITHIN 9 RETURN a.ts") == []
+        assert told(EVENTS, "PATTERN ANY(LOGIN, REFUND) a RETURN a.ts") == []
+        wrong = "PATTERN LOGIN a ; !LOGOUTT r ; BUY b WITHIN 9 RETURN a.ts"
+        assert told(EVENTS, wrong) == ["no event is of type `LOGOUTT`; did you mean `LOGOUT`?"]
+
+    def test_numbers_are_types(self) -> None:
+        data = pa.table({"ts": [1, 2], "type": [7, 8]})
+        wanted = "no event is of type `LOGIN`; `type` has `7`, `8`"
+        assert told(data, "PATTERN LOGIN a RETURN a.ts") == [wanted]
+        assert told(data, "PATTERN `7` a RETURN a.ts") == []
+
+    def test_without_events(self) -> None:
+        assert told(EVENTS.slice(0, 0), "PATTERN LOGINN a RETURN a.ts") == []
+
+    def test_streams_may_be_empty(self) -> None:
+        parts = {"a": pa.table({"ts": [1]}), "b": pa.table({"ts": pa.array([], pa.int64())})}
+        assert told(parts, "PATTERN a ; b WITHIN 9 RETURN a.ts", type=None) == []
+        chained = ["INTO Pair PATTERN BUY x ; BUY y WITHIN 9", "PATTERN Pair p RETURN p.x"]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cep.match(EVENTS, chained, time="ts", type="type")
+        assert caught == []
+
+    def test_expired_partial_matches(self) -> None:
+        """There a type that is missing is what is looked for."""
+        found = cep.timeouts(
+            EVENTS, "PATTERN BUY a ; REFUND b WITHIN 9 RETURN a.ts", time="ts", type="type"
+        )
+        assert found.num_rows == 1
+
+    def test_rules(self) -> None:
+        rules = cep.RuleSet.of(
+            {
+                "in": "PATTERN LOGINN a ; BUY b WITHIN 9 RETURN a.ts",
+                "back": "PATTERN REFUND a RETURN a.ts",
+            }
+        )
+        with pytest.warns(UserWarning) as caught:
+            rules.match(EVENTS, time="ts", type="type")
+        assert [str(one.message) for one in caught] == [f"in: {self.MISSPELLED}"]
+
+    def test_check(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        pa.csv.write_csv(EVENTS, tmp_path / "e.csv")
+        query = tmp_path / "q.cep"
+        query.write_text("PATTERN LOGINN a ; !REFUND r ; BUY b WITHIN 9 RETURN a.ts")
+        given = ("--input", str(tmp_path / "e.csv"), "--time", "ts", "--type", "type")
+        assert command("check", str(query), *given, "--unit", "s") == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert any(self.MISSPELLED in line for line in lines)
+        assert any("no event is of type `REFUND`" in line for line in lines)
+
+
+class TestNanoseconds:
+    TYPE = pa.timestamp("ns")
+
+    def events(self, times: list[int]) -> pa.Table:
+        return pa.table({"ts": pa.array(times, self.TYPE), "n": range(len(times))})
+
+    def test_events_that_become_simultaneous(self) -> None:
+        """1000 and 1999 are in one microsecond, 1999 and 2000 are not."""
+        data = self.events([1999, 1000, 2000, 2000, 2001])
+        query = "PATTERN a ; b WITHIN 1 second RETURN a.n AS a, b.n AS b"
+        (message,) = told(data, query, type=None)
+        assert message.startswith("2 of 5 events are less than a microsecond after the one before")
+        assert message.endswith("tie='ts' keeps their order")
+        assert told(data, query, type=None, tie="ts") == []
+        found = cep.match(data, query, time="ts", tie="ts", jit=False)
+        pairs = sorted((row["a"], row["b"]) for row in found.to_pylist())
+        assert pairs == [(0, 2), (0, 3), (0, 4), (1, 0), (1, 2), (1, 3), (1, 4), (2, 4), (3, 4)]
+
+    def test_across_batches(self) -> None:
+        batches = self.events([1000, 1001, 1002, 5000]).to_batches(max_chunksize=1)
+        (message,) = told(iter(batches), "PATTERN a RETURN a.n", type=None)
+        assert message.startswith("2 of 4 events")
+
+    def test_rules(self) -> None:
+        rules = cep.RuleSet.of({"all": "PATTERN a RETURN a.n"})
+        with pytest.warns(UserWarning, match="1 of 3 events are less than a microsecond after"):
+            rules.match(self.events([5000, 1000, 1001]), time="ts")
