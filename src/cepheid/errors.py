@@ -127,7 +127,8 @@ class DataError(CepheidError):
     ...     cep.match(pa.table({"ts": ["noon"]}), "PATTERN a ; b WITHIN 5", time="ts")
     ... except cep.DataError as error:
     ...     print(error)
-    the time column `ts` is string; it must be a timestamp, a date or an integer
+    the time column `ts` is string; it must be a timestamp, a date or an integer: parse it before,
+    with `to_datetime` (pandas, polars) or `to_timestamp` (Spark)
     """
 
 

@@ -8,6 +8,7 @@ wanted, a random part of their rows is looked at.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
@@ -22,6 +23,7 @@ from cepheid.engine.clock import times
 from cepheid.engine.order import in_order
 from cepheid.engine.sampling import Sample, Targets, observe
 from cepheid.errors import DataError
+from cepheid.inprocess.notices import misspelled, types_in
 from cepheid.statistics.samples import Interval
 
 STRETCHES = 4
@@ -84,6 +86,7 @@ def in_ranges(
     """A sample of the rows in some ranges of time; `count` says how many there are, if these are
     only a random part of them."""
     table = _events(targets, table)
+    _warn_of_types(targets, table)
     weight = 1.0 if count is None or table.num_rows == 0 else count / table.num_rows
     moments = times(table[targets.plan.schema.time])
     random = np.random.default_rng(SEED)
@@ -93,6 +96,14 @@ def in_ranges(
         for part, interval in zip(parts, found, strict=True)
     )
     return reduce(Sample.merge, samples)
+
+
+def _warn_of_types(targets: Targets, table: pa.Table) -> None:
+    column, streams = targets.plan.schema.type, targets.plan.schema.streams or {}
+    if column is not None and table.num_rows:
+        named = [t for v in targets.plan.variables.values() for t in v.types if t not in streams]
+        for message in misspelled(named, types_in(table[column]), column):
+            warnings.warn(message, stacklevel=5)
 
 
 def _events(targets: Targets, table: pa.Table) -> pa.Table:

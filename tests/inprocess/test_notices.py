@@ -97,6 +97,11 @@ class TestTypes:
             rules.match(EVENTS, time="ts", type="type")
         assert [str(one.message) for one in caught] == [f"in: {self.MISSPELLED}"]
 
+    def test_analyze(self) -> None:
+        with pytest.warns(UserWarning, match="no event is of type `LOGINN`; did you mean `LOGIN`"):
+            query = "PATTERN LOGINN a ; REFUND b WITHIN 9"
+            cep.analyze(EVENTS, query, time="ts", type="type")
+
     def test_check(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         pa.csv.write_csv(EVENTS, tmp_path / "e.csv")
         query = tmp_path / "q.cep"

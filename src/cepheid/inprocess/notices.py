@@ -74,7 +74,7 @@ class Notices:
             return
         present = self._types if self._present is None else set(self._present())
         every = dict.fromkeys(t for v in self._plan.variables.values() for t in v.types)
-        for name in (name for name in every if name in unseen):
+        for name in (name for name in every if name in unseen and name not in present):
             # A type that was negated, or beside others, may well be missing for once.
             if self._engine.counts.matches == 0 or nearest(name, present):
                 _warn(no_such_type(name, present, str(self._plan.schema.type)))
@@ -133,3 +133,9 @@ def no_such_type(name: str, present: set[str], column: str) -> str:
     there_are = f"`{column}` has {listed(sorted(present))}" if present else f"`{column}` is empty"
     hint = f"did you mean `{close}`?" if close else there_are
     return f"no event is of type `{name}`; {hint}"
+
+
+def misspelled(names: Iterable[str], present: set[str], column: str) -> list[str]:
+    """What to say of types that no event has, but that look like one that some event has."""
+    missing = [name for name in dict.fromkeys(names) if name not in present]
+    return [no_such_type(name, present, column) for name in missing if nearest(name, present)]

@@ -22,8 +22,7 @@ from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import merged, slices, streams_of
-from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, no_such_type, types_in
-from cepheid.language.diagnostics import nearest
+from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, misspelled, types_in
 from cepheid.options import Options
 from cepheid.rules.compile.compiler import Compiled, compile_rules, naming
 from cepheid.rules.load.check import columns_of
@@ -72,17 +71,12 @@ def _warn(templates: tuple[Template, ...], table: pa.Table, options: Options) ->
         if count:
             warnings.warn(finer(count, table.num_rows, options.time), stacklevel=4)
     if options.type is not None and table.num_rows:
-        _warn_of_types(templates, types_in(table[options.type]), options.type)
-
-
-def _warn_of_types(templates: tuple[Template, ...], present: set[str], column: str) -> None:
-    """Of many rules, some may well be about types that are missing for once, but not about those
-    that are nearly there."""
-    named = {t: template for template in templates for t in types_of(template.query.syntax.pattern)}
-    for name, template in named.items():
-        if name not in present and nearest(name, present):
-            message = no_such_type(name, present, column)
-            warnings.warn(f"{template.name}: {message}", stacklevel=5)
+        # Some rules may well be about types that are missing for once.
+        present = types_in(table[options.type])
+        for template in templates:
+            named = types_of(template.query.syntax.pattern)
+            for message in misspelled(named, present, options.type):
+                warnings.warn(f"{template.name}: {message}", stacklevel=4)
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
