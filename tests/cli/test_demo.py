@@ -49,7 +49,7 @@ def test_planted_frauds_are_counted(tmp_path: Path) -> None:
 def test_the_sample_is_the_earliest_matches() -> None:
     moments = [datetime(2026, 1, day, 1, 2, 3, 4, tzinfo=UTC) for day in range(20, 0, -1)]
     matches = pa.table({"card": range(20), "spent": moments, "id": range(20)})
-    text = shown(earliest(matches))
+    text = shown(earliest(matches, 120))
     assert "2026-01-01 01:02:03" in text and "01-10" in text and "01-11" not in text
     assert "card" in text and "id" not in text.split() and ".000004" not in text
 
@@ -63,6 +63,6 @@ def test_figures() -> None:
 
 def test_a_sample_shows_nested_values_and_markup_as_they_are() -> None:
     rows = [{"a": {"x": 1, "y": None}, "b": [{"x": 2}, {"x": 3}], "c": "[bold]", "d": True}]
-    text = shown(sample(["a", "b", "c", "d"], rows))
+    text = shown(sample(["a", "b", "c", "d"], rows, 120))
     for part in ("x=1 y=NULL", "[x=2 | x=3]", "[bold]", "true"):
         assert part in text

@@ -8,24 +8,38 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.table import Column
+from rich.text import Text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_SECONDS = 0.2
+_BAR = 20
+"""Columns of the bar, so that numbers of nine digits have room beside it."""
 
 
 def bar() -> Progress:
-    """A bar with counts and the time taken; on a pipe only its end is shown."""
+    """A bar with counts and the time taken, in 80 columns; on a pipe only its end is shown."""
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[unit]}"),
-        TimeElapsedColumn(),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+        BarColumn(_BAR),
+        Counts(),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=Console(stderr=True),
     )
+
+
+class Counts(ProgressColumn):
+    """How many of how many: `1,000/2,000 events`."""
+
+    def __init__(self) -> None:
+        super().__init__(Column(no_wrap=True))
+
+    def render(self, task: Task) -> Text:
+        total = "?" if task.total is None else f"{task.total:,.0f}"
+        return Text(f"{task.completed:,.0f}/{total} {task.fields['unit']}")
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from cepheid.cli.stream_source import (
     read_folder,
     read_rejected,
 )
-from cepheid.cli.stream_status import Show, Totals, many, screen
+from cepheid.cli.stream_status import PLAIN_WIDTH, Show, Totals, many, screen, wrapped
 from cepheid.cli.target import refuse_nested, refuse_nested_places
 from cepheid.cli.unreadable import Unreadable
 from cepheid.errors import OptionError
@@ -132,7 +132,8 @@ def run_stream(
 
 def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
     batches = many(totals.batches, "batch", "es")
-    lines = [f"{'stopped' if stopped else 'done'} after {batches}: {totals.counts()}"]
+    told = f"{'stopped' if stopped else 'done'} after {batches}: {totals.counts()}"
+    lines = [wrapped(told, PLAIN_WIDTH)]
     lines += [f"matches in {target.output} ({target.format.value})"]
     if target.timeouts is not None:
         lines += [f"timeouts in {target.timeouts} ({target.format.value})"]

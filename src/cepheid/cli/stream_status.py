@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time as clock
 from collections.abc import Callable, Iterator
@@ -17,6 +18,10 @@ from cepheid.spark.streaming.time import Watermark
 PLAIN_SECONDS = 10.0
 """How often a line is printed where it can't be replaced by the next one."""
 
+PLAIN_WIDTH = 80
+"""Columns of a line where there is no terminal to ask."""
+
+_BETWEEN = re.compile(r"(?<=[,·]) ")
 _LIVE_SECONDS = 24 * 3600
 """A watermark farther from now than this is that of events of another time, not one behind."""
 
@@ -114,6 +119,23 @@ def size_text(size: int) -> str:
     return f"{size / 1000**power:.{1 if power else 0}f} {units[power]}"
 
 
+def wrapped(text: str, width: int) -> str:
+    """The text in lines of so many columns, broken only between figures.
+
+    >>> print(wrapped("batch 2 · 1,000 events, 6 matches · 500 events/s", 30))
+    batch 2 · 1,000 events,
+      6 matches · 500 events/s
+    """
+    first, *others = _BETWEEN.split(text)
+    lines = [first]
+    for part in others:
+        if len(lines[-1]) + 1 + len(part) > width:
+            lines.append(f"  {part}")
+        else:
+            lines[-1] += f" {part}"
+    return "\n".join(lines)
+
+
 Show = Callable[[str, int], None]
 """Shows a line, and is told after how many batches it holds."""
 
@@ -126,7 +148,8 @@ def screen() -> Iterator[Show]:
         yield Plain().show
         return
     with console.status("starting") as spinner:
-        yield lambda text, batches: spinner.update(text)
+        room = console.width - 2  # beside the spinner
+        yield lambda text, batches: spinner.update(wrapped(text, room))
 
 
 class Plain:
@@ -139,4 +162,4 @@ class Plain:
         now = clock.monotonic()
         if batches > self._batches and now - self._last >= PLAIN_SECONDS:
             self._batches, self._last = batches, now
-            print(text, file=sys.stderr, flush=True)
+            print(wrapped(text, PLAIN_WIDTH), file=sys.stderr, flush=True)
