@@ -133,6 +133,7 @@ def test_the_sample_has_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(*common, "--limit", "2") == 0
     out = capsys.readouterr().out
     assert "100" in out and "900" in out and "600" not in out
+    assert "2 of 5 shown" in out
     assert run(*common, "--limit", "0") == 0
     assert "100" not in capsys.readouterr().out
 
