@@ -18,10 +18,11 @@ import cepheid as cep
 from cepheid.cli.failure import exit_cleanly
 from cepheid.cli.generate import write_events
 from cepheid.cli.progress import spark_tasks
+from cepheid.cli.session import spark_session
 from cepheid.cli.show import Figures, console, sample
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
-from cepheid.spark.session import PANDAS_NOTICE, local_session
+from cepheid.spark.session import PANDAS_NOTICE
 from cepheid.workloads import fraud
 
 EVENTS = 1_000_000
@@ -45,22 +46,20 @@ def demo(folder: Path, rows: int = EVENTS) -> Figures:
     screen.rule("query")
     screen.print(QUERY, markup=False, soft_wrap=True)
 
-    with screen.status("starting Spark"):
-        spark = local_session(app="cepheid demo")
-    try:
+    with spark_session("local[*]", app="cepheid demo") as spark:
         data = spark.read.parquet(str(events))
         screen.rule("plan")
         plan = cep.Query(QUERY).explain(data, time="ts", tie="id")
         screen.print(str(plan), markup=False, soft_wrap=True)
         matches = cep.match(data, QUERY, time="ts", tie="id")
         begin = time.perf_counter()
-        with spark_tasks(spark, "matching"):
-            guard = Guard(overwrite=True)
-            with guard.new_folder(folder / "matches", "--output", "the demo") as partial:
-                matches.write.parquet(str(partial))
+        guard = Guard(overwrite=True)
+        with (
+            spark_tasks(spark, "matching"),
+            guard.new_folder(folder / "matches", "--output", "the demo") as partial,
+        ):
+            matches.write.parquet(str(partial))
         seconds = time.perf_counter() - begin
-    finally:
-        spark.stop()
 
     result = pq.read_table(folder / "matches")
     planted, found = planted_and_found(events, result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -22,13 +23,29 @@ _BAR = 20
 
 def bar() -> Progress:
     """A bar with counts and the time taken, in 80 columns; on a pipe only its end is shown."""
-    return Progress(
+    return Bar(
         TextColumn("{task.description}", table_column=Column(no_wrap=True)),
         BarColumn(_BAR),
         Counts(),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=Console(stderr=True),
     )
+
+
+class Bar(Progress):
+    """Of what fails, or is ended, nothing stays on the screen but the message."""
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            self.stop()
+        else:
+            self.live.transient = True
+            self.live.stop()
 
 
 class Counts(ProgressColumn):

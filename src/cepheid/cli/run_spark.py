@@ -14,6 +14,7 @@ import cepheid as cep
 from cepheid.cli.arguments import Input
 from cepheid.cli.progress import spark_tasks
 from cepheid.cli.run_rules import refuse_wrong
+from cepheid.cli.session import spark_session
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
@@ -23,7 +24,6 @@ from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
 from cepheid.spark.schema import arrow_schema
-from cepheid.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,11 +37,8 @@ def run_on_spark(
     master: str,
 ) -> Result:
     """Match in a Spark session made for it; the output is a folder, as Spark writes."""
-    spark = local_session(master, app="cepheid run")
-    try:
+    with spark_session(master, app="cepheid run") as spark:
         return _run(spark, query, sources, options, target)
-    finally:
-        spark.stop()
 
 
 def _run(

@@ -8,7 +8,6 @@ checkpoint goes on where they were.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import sys
@@ -29,6 +28,7 @@ import cepheid as cep
 from cepheid.cli.arguments import Input
 from cepheid.cli.failure import SET_ASIDE
 from cepheid.cli.queries import WatchedRules
+from cepheid.cli.session import errors_to
 from cepheid.cli.stream_rules import running_rules
 from cepheid.cli.stream_source import (
     Folder,
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 ONCE = "once"
-STDERR = 2
 LINES, FILES = "lines", "files.jsonl"
 """What was rejected, and the files that couldn't be read."""
 
@@ -311,24 +310,6 @@ class Reports:
         self._seen = found[-1]["timestamp"] if found else self._seen
         # Spark also reports that nothing has happened.
         return [p for p in found if "addBatch" in p["durationMs"]]
-
-
-@contextmanager
-def errors_to(log: Path) -> Iterator[None]:
-    """What is started in the block writes its stderr to a file: a JVM and its workers talk, and log
-    every failure with its stack, which a person at a terminal shouldn't have to read."""
-    if os.environ.get("CEPHEID_DEBUG"):
-        yield
-        return
-    log.parent.mkdir(parents=True, exist_ok=True)
-    own = os.dup(STDERR)
-    try:
-        with log.open("wb") as file:
-            os.dup2(file.fileno(), STDERR)
-        yield
-    finally:
-        os.dup2(own, STDERR)
-        os.close(own)
 
 
 @contextmanager
