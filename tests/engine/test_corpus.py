@@ -24,7 +24,13 @@ AUTOMATA = {
 }
 """Files of what trees of joins can't run."""
 
-AUTOMATA_CASES = {"cayuga/table 1", "after match/a longer group before its own prefix"}
+AUTOMATA_CASES = {
+    "after match/a longer group before its own prefix",
+    "cayuga/table 1",
+    "numbers/NaN runs above every number",
+    "numbers/a sum that is carried along",
+    "numbers/minus zero is a key like zero",
+}
 TREE_CASES = {"modes/exactly two, alone"}
 
 TREES = [

@@ -62,6 +62,15 @@ def coalesce(arguments: Sequence[Value]) -> Value:
     return next((a for a in arguments if a is not None), None)
 
 
+def fitting(value: Value) -> Value:
+    """Integers have 64 bits; a result that doesn't fit is undefined, as of Spark's `try_add`."""
+    return None if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 else value
+
+
+def integer(function: Callable[..., Value]) -> Callable[..., Value]:
+    return lambda *arguments: fitting(function(*arguments))
+
+
 def divide(left: Value, right: Value) -> Value:
     return None if right == 0 else float(left) / float(right)
 
@@ -92,20 +101,19 @@ def like(text: str, pattern: str) -> bool:
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 
 
-def to_timestamp(days: int) -> int:
-    return days * MICROSECONDS_PER_DAY
+def to_timestamp(days: int) -> Value:
+    return fitting(days * MICROSECONDS_PER_DAY)
 
 
 def whole(rounding: Callable[[float], int]) -> Callable[[Value], Value]:
     """ceil and floor give integers; of NaN and infinity they are undefined."""
-    return lambda x: None if isinstance(x, float) and not math.isfinite(x) else rounding(x)
+    return lambda x: (
+        None if isinstance(x, float) and not math.isfinite(x) else fitting(rounding(x))
+    )
 
 
 def sign(value: Value) -> Value:
-    if is_nan(value):
-        return value
-    one = 1.0 if isinstance(value, float) else 1
-    return one * compare(value, 0)
+    return None if is_nan(value) else compare(value, 0)
 
 
 def rounded(value: Value, digits: int = 0) -> Value:
@@ -113,7 +121,7 @@ def rounded(value: Value, digits: int = 0) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
         return value
     result = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    return float(result) if isinstance(value, float) else int(result)
+    return float(result) if isinstance(value, float) else fitting(int(result))
 
 
 def real(function: Callable[..., float]) -> Callable[..., Value]:
@@ -168,18 +176,18 @@ ON_VALUES: dict[str, Callable[..., Value]] = {
     "<=": lambda a, b: compare(a, b) <= 0,
     ">": lambda a, b: compare(a, b) > 0,
     ">=": lambda a, b: compare(a, b) >= 0,
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    "+": integer(lambda a, b: a + b),
+    "-": integer(lambda a, b: a - b),
+    "*": integer(lambda a, b: a * b),
     "/": divide,
     "%": remainder,
-    "neg": lambda a: -a,
+    "neg": integer(lambda a: -a),
     "concat": lambda *a: "".join(a),
     "like": like,
     "contains": lambda text, part: part in text,
     "to_float": float,
     "to_timestamp": to_timestamp,
-    "abs": abs,
+    "abs": integer(abs),
     "sign": sign,
     "ceil": whole(math.ceil),
     "floor": whole(math.floor),
@@ -229,6 +237,14 @@ def apply(operator: str, arguments: Sequence[Value], kinds: Sequence[Type]) -> V
     return ON_VALUES[operator](*arguments)
 
 
+def total(values: Sequence[Value]) -> Value:
+    """From left to right; NULL from where it doesn't fit on, as Spark's `try_sum`."""
+    result: Value = 0
+    for value in values:
+        result = None if result is None else fitting(result + value)
+    return result
+
+
 def aggregate(function: str, values: Sequence[Value]) -> Value:
     """ "NULLs ignored as in SQL (not by first, last, collect)"; "An empty group: `count` 0,
     `collect` an empty array, other aggregates NULL"."""
@@ -245,7 +261,7 @@ def aggregate(function: str, values: Sequence[Value]) -> Value:
         case _ if not present:
             return None
         case "sum":
-            return sum(present)
+            return total(present)
         case "avg":
             return sum(present) / len(present)
         case "min":

@@ -32,6 +32,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.query import Clock, Kind, Output, Renamed, Variable
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.buffers import Pool
+from cepheid.engine.integers import may_overflow, sums
 from cepheid.engine.operators.base import Operator
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import ARROW, Read, evaluate
@@ -459,6 +460,8 @@ class View:
                 return self._reduce("mean", offsets, values)
             case "min" | "max":
                 return self._extreme(expr.function, offsets, values).cast(target)
+            case "sum" if may_overflow(values):
+                return sums(offsets, values).cast(target)
             case _:
                 return self._reduce(expr.function, offsets, values).cast(target)
 

@@ -6,7 +6,6 @@ dates days, decimals doubles. NULL, NaN and undefined results follow the same ru
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, assert_never
@@ -30,6 +29,7 @@ from cepheid.algebra.expressions import (
 )
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import beyond, days, microseconds, ticks
+from cepheid.engine.integers import BEYOND, arithmetic, known_numbers, round_integer
 
 Read = Callable[[Attribute], pa.Array]
 Special = Callable[[Expr], pa.Array]
@@ -117,19 +117,14 @@ def _call(expr: Call, args: list[Any]) -> Any:
         case "in":
             tests = [compare("=", x, option, kind) for option in args[1:]]
             return reduce(pc.or_kleene, tests)
-        case "+":
-            return pc.add(x, y)
-        case "-":
-            return pc.subtract(x, y)
-        case "*":
-            return pc.multiply(x, y)
+        case "+" | "-" | "*":
+            return arithmetic(expr.operator, x, y)
         case "/":
             return pc.divide(x, _nonzero(y))
         case "%":
-            y = _nonzero(y)
-            if expr.type is Type.FLOAT:
-                return _remainder(x, y)
-            return pc.subtract(x, pc.multiply(pc.divide(x, y), y))
+            return _remainder(x, _nonzero(y))
+        case "neg" if pa.types.is_integer(x.type):
+            return arithmetic("-", pa.scalar(0, x.type), x)
         case "neg":
             return pc.negate(x)
         case "is_null":
@@ -141,7 +136,7 @@ def _call(expr: Call, args: list[Any]) -> Any:
         case "to_float":
             return x.cast(pa.float64())
         case "to_timestamp":
-            return pc.multiply(x, pa.scalar(DAY, pa.int64()))
+            return arithmetic("*", x, pa.scalar(DAY, pa.int64()))
         case _:
             return _function(expr, args)
 
@@ -182,18 +177,11 @@ def _nonzero(y: Any) -> Any:
 
 def _remainder(x: Any, y: Any) -> Any:
     """With the sign of the dividend; of doubles pyarrow has none, and a rounded quotient is
-    wrong where it is large or the divisor is infinite."""
-
-    def doubles(z: Any) -> Any:
-        if isinstance(z, pa.Scalar):
-            return z.as_py() if z.is_valid else math.nan
-        return z.to_numpy(zero_copy_only=False)
-
+    wrong where it is large or the divisor is infinite. Of integers its quotient may overflow."""
     with np.errstate(invalid="ignore"):
-        rest = np.fmod(doubles(x), doubles(y))
+        rest = np.fmod(known_numbers(x), known_numbers(y))
     both = pc.and_(pc.is_valid(x), pc.is_valid(y))
-    value = pa.array(rest) if isinstance(rest, np.ndarray) else pa.scalar(float(rest))
-    return _where(both, value)
+    return _where(both, pa.array(rest) if rest.ndim else pa.scalar(rest.item()))
 
 
 def _case(expr: Call, args: list[Any]) -> Any:
@@ -214,6 +202,10 @@ def _extreme(operator: str, args: list[Any], kind: Type) -> Any:
     return best
 
 
+def _between(x: Any, least: float, beyond: float) -> Any:
+    return pc.and_(pc.greater_equal(x, least), pc.less(x, beyond))
+
+
 def _function(expr: Call, args: list[Any]) -> Any:
     x = args[0]
     kind = expr.arguments[0].type
@@ -221,18 +213,20 @@ def _function(expr: Call, args: list[Any]) -> Any:
         case "greatest" | "least":
             return _extreme(expr.operator, args, kind)
         case "abs":
+            if pa.types.is_integer(x.type):
+                x = _where(pc.greater(x, pa.scalar(-BEYOND, x.type)), x)
             return pc.abs(x)
         case "sign":
             if kind is Type.FLOAT:
                 x = _where(pc.invert(pc.is_nan(x)), x)
             return pc.sign(x).cast(pa.int64())
         case "ceil" | "floor":
-            if kind is not Type.FLOAT:
+            if pa.types.is_integer(x.type):
                 return x
-            finite = _where(pc.is_finite(x), x)
-            return (pc.ceil if expr.operator == "ceil" else pc.floor)(finite).cast(pa.int64())
+            whole = (pc.ceil if expr.operator == "ceil" else pc.floor)(x)
+            return _where(_between(whole, -float(BEYOND), float(BEYOND)), whole).cast(pa.int64())
         case "round":
-            return _round(x, args[1] if len(args) > 1 else pa.scalar(0, pa.int64()), kind)
+            return _round(x, args[1] if len(args) > 1 else pa.scalar(0, pa.int64()))
         case "sqrt":
             return pc.sqrt(_where(pc.greater_equal(x, 0.0), x))
         case "ln":
@@ -256,14 +250,17 @@ def _function(expr: Call, args: list[Any]) -> Any:
             return _string(expr.operator, args)
 
 
-def _round(x: Any, digits: Any, kind: Type) -> Any:
-    if isinstance(digits, pa.Scalar) and digits.is_valid:
-        mode = "half_towards_infinity"
-        return pc.round(x, ndigits=digits.as_py(), round_mode=mode).cast(x.type)
-    return rowwise(_round_one, [x, digits], x.type)
+def _round(x: Any, digits: Any) -> Any:
+    constant = digits.as_py() if isinstance(digits, pa.Scalar) else None
+    if pa.types.is_integer(x.type):
+        plain = constant is not None and constant >= 0
+        return x if plain else rowwise(round_integer, [x, digits], x.type)
+    if constant is not None:
+        return pc.round(x, ndigits=constant, round_mode="half_towards_infinity")
+    return rowwise(_round_double, [x, digits], x.type)
 
 
-def _round_one(x: Any, digits: int) -> Any:
+def _round_double(x: float, digits: int) -> Any:
     return pc.round(pa.scalar(x), ndigits=digits, round_mode="half_towards_infinity").as_py()
 
 

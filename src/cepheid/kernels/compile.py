@@ -112,6 +112,54 @@ def chain(hashes, heads, link, begin, end, number):
             link[u(i)] = -1
 """
 
+# Integers have 64 bits: the result, and whether it fits. Numba has no such functions, but LLVM has.
+_WRAPPING = """
+from numba import types
+from numba.extending import intrinsic
+
+BOTH = types.Tuple((types.int64, types.boolean))
+
+
+def checked(instruction):
+    def typed(typing, x, y):
+        def code(context, builder, signature, arguments):
+            found = getattr(builder, instruction)(*arguments)
+            value, over = (builder.extract_value(found, n) for n in range(2))
+            return context.make_tuple(builder, BOTH, (value, builder.not_(over)))
+
+        return BOTH(types.int64, types.int64), code
+
+    return intrinsic(typed)
+
+
+checked_sum = checked("sadd_with_overflow")
+checked_difference = checked("ssub_with_overflow")
+checked_product = checked("smul_with_overflow")
+"""
+_UNBOUNDED = """
+
+def fitted(z):
+    return (z, True) if -(1 << 63) <= z < 1 << 63 else (0, False)
+
+
+def checked_sum(x, y):
+    return fitted(int(x) + int(y))
+
+
+def checked_difference(x, y):
+    return fitted(int(x) - int(y))
+
+
+def checked_product(x, y):
+    return fitted(int(x) * int(y))
+"""
+
+
+def _text(source: str, jit: bool) -> str:
+    """The whole module."""
+    checked = (_WRAPPING if jit else _UNBOUNDED) if "checked_" in source else ""
+    return (_COMPILED if jit else _PLAIN) + _SEARCH + checked + source
+
 
 @lru_cache(maxsize=1)
 def _cache_folder(chosen: str | None = None) -> Path:
@@ -139,7 +187,7 @@ def _place(text: str) -> Path:
 
 def is_cold(source: str) -> bool:
     """Whether calling this kernel would first have to compile it."""
-    place = _place(_COMPILED + _SEARCH + source)
+    place = _place(_text(source, True))
     machine_code = place.parent / "__pycache__"
     if not machine_code.exists():
         return True
@@ -158,11 +206,11 @@ def load(source: str, jit: bool) -> Kernel:
     """The function `kernel` of a generated source."""
     if not jit:
         namespace: dict[str, Any] = {}
-        text = _INDEX.sub("(", _PLAIN + _SEARCH + source)
+        text = _INDEX.sub("(", _text(source, False))
         exec(compile(text, "<kernel>", "exec"), namespace)
         plain: Kernel = namespace["kernel"]
         return plain
-    text = _COMPILED + _SEARCH + source
+    text = _text(source, True)
     path = _place(text)
     if not path.exists():
         # Written whole under another name first: another process may be doing the same.

@@ -25,7 +25,7 @@ OPPOSITE = {"<": ">=", "<=": ">", "=": "<>", "<>": "=", ">=": "<", ">": "<="}
 
 ARITHMETIC = frozenset("+-*/%")
 
-_LARGEST = 2**63 - 1
+_BEYOND = 2**63
 
 
 def compare(left: Value, right: Value) -> int:
@@ -44,7 +44,8 @@ def compare(left: Value, right: Value) -> int:
 
 
 def compute(operator: str, left: Value, right: Value, type_: Type) -> Constant | None:
-    """The arithmetic result; None where this isn't sure to be what an engine computes."""
+    """The arithmetic result, which is NULL if it is undefined or doesn't fit into 64 bits; None
+    where this isn't sure to be what an engine computes."""
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         return None
     result: Value
@@ -65,8 +66,8 @@ def compute(operator: str, left: Value, right: Value, type_: Type) -> Constant |
             result = (abs(left) % abs(right)) * (-1 if left < 0 else 1)
         case _:
             return None
-    if isinstance(result, int) and abs(result) > _LARGEST:
-        return None
+    if isinstance(result, int) and not -_BEYOND <= result < _BEYOND:
+        result = None
     return Constant(result, type_)
 
 

@@ -178,7 +178,7 @@ class Translator:
             case "to_float":
                 return x.cast("double")
             case "to_timestamp":
-                return x * F.lit(DAY).cast("long")
+                return F.try_multiply(x, F.lit(DAY).cast("long"))
             case _:
                 number = _arithmetic(call, known)
                 return _string(call, known) if number is None else number

@@ -24,6 +24,8 @@ from cepheid.algebra.types import Type
 from cepheid.engine.columns import START, TIME, Column, Hash, Stored, as_column
 from cepheid.engine.lowering.operators import operate
 from cepheid.engine.lowering.terms import (
+    CHECKED,
+    DOUBLES,
     Event,
     GroupPlace,
     Inputs,
@@ -273,6 +275,9 @@ class Lowering:
     def accumulate(self, function: str, total: str, count: str, term: Term, type_: Type) -> None:
         """Add a value, unless it is NULL."""
         with self.block(f"if {term.valid or 'True'}:"):
+            if function == "sum" and type_ not in DOUBLES:
+                self._sum_up(total, count, term.value)
+                return
             if function in ("sum", "avg"):
                 self.line(f"{total} = {total} + {term.value}")
             elif function in ("min", "max"):
@@ -281,6 +286,13 @@ class Lowering:
                 with self.block(f"if {count} == 0 or {better}:"):
                     self.line(f"{total} = {term.value}")
             self.line(f"{count} = {count} + 1")
+
+    def _sum_up(self, total: str, count: str, value: str) -> None:
+        """A sum that doesn't fit into 64 bits is NULL, whatever comes then: it counts as one of no
+        values for good."""
+        fits = self.name()
+        self.line(f"{total}, {fits} = {CHECKED['+']}({total}, {value})")
+        self.line(f"{count} = {count} + 1 if {fits} else {-(1 << 62)}")
 
     def _span(self, expr: TimeSpan) -> Term:
         """The latest end minus the earliest start."""

@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING
 
 from cepheid.algebra.expressions import Call
 from cepheid.algebra.types import Type
-from cepheid.engine.lowering.terms import NotLowered, Term, all_valid, both, compare, zero
+from cepheid.engine.lowering.terms import (
+    CHECKED,
+    DOUBLES,
+    NotLowered,
+    Term,
+    all_valid,
+    both,
+    compare,
+)
 
 if TYPE_CHECKING:
     from cepheid.engine.lowering.expressions import Lowering
 
 DAY = 86_400_000_000
+BEYOND = float(1 << 63)
+"""The first double that is no 64-bit integer."""
 
 
 def operate(low: Lowering, expr: Call, terms: list[Term]) -> Term:
@@ -28,6 +38,8 @@ def operate(low: Lowering, expr: Call, terms: list[Term]) -> Term:
                 raise NotLowered(expr)
             return Term(compare(expr.operator, terms[0], terms[1], operand), valid)
         case "+" | "-" | "*":
+            if expr.type not in DOUBLES:
+                return _checked(low, expr.operator, values[0], values[1], valid)
             return Term(f"({values[0]} {expr.operator} {values[1]})", valid)
         case "/":
             divided = f"({values[0]} / {values[1]} if {values[1]} != 0 else 0.0)"
@@ -37,25 +49,26 @@ def operate(low: Lowering, expr: Call, terms: list[Term]) -> Term:
                 return _defined(
                     low, f"remainder({values[0]}, {values[1]})", f"({values[1]} != 0)", valid
                 )
-            safe = low.let(f"{values[1]} if {values[1]} != 0 else 1")
-            # The remainder has the sign of the dividend, as in SQL.
-            rest = f"({values[0]} - {safe} * {_truncated(values[0], safe)})"
-            return Term(rest, all_valid([valid, f"({values[1]} != 0)"]))
+            return _modulo(low, values[0], values[1], valid)
+        case "neg" if expr.type not in DOUBLES:
+            return _checked(low, "-", "0", values[0], valid)
         case "neg":
             return Term(f"(-{values[0]})", valid)
+        case "abs" if expr.type not in DOUBLES:
+            opposite = _checked(low, "-", "0", values[0], None)
+            size = f"({opposite.value} if {values[0]} < 0 else {values[0]})"
+            return Term(size, all_valid([valid, opposite.valid]))
         case "abs":
             return Term(f"abs({values[0]})", valid)
         case "sign":
-            none = zero(expr.type)
-            one = "1.0" if expr.type is Type.FLOAT else "1"
-            return Term(
-                f"({one} if {values[0]} > 0 else (-{one} if {values[0]} < 0 else {none}))",
-                valid,
-            )
+            # Of NaN, which equals nothing here, it is NULL.
+            known = f"({values[0]} == {values[0]})" if operand is Type.FLOAT else None
+            step = f"(1 if {values[0]} > 0 else (-1 if {values[0]} < 0 else 0))"
+            return Term(step, all_valid([valid, known]))
         case "to_float":
             return Term(f"float({values[0]})", valid)
         case "to_timestamp":
-            return Term(f"({values[0]} * {DAY})", valid)
+            return _checked(low, "*", values[0], str(DAY), valid)
         case "sqrt":
             return _defined(low, f"math.sqrt({values[0]})", f"({values[0]} >= 0)", valid)
         case "ln" | "log10":
@@ -64,8 +77,9 @@ def operate(low: Lowering, expr: Call, terms: list[Term]) -> Term:
         case "exp":
             return Term(f"exponential({values[0]})", valid)
         case "ceil" | "floor" if operand is not Type.INTEGER:
-            finite = f"({values[0]} - {values[0]} == 0)"
-            return _defined(low, f"math.{expr.operator}({values[0]})", finite, valid, "0")
+            # Also of what is too large for an integer, and of NaN and infinity, it is NULL.
+            fits = f"(-{BEYOND} <= {values[0]} < {BEYOND})"
+            return _defined(low, f"math.{expr.operator}({values[0]})", fits, valid, "0")
         case "ceil" | "floor":
             return Term(values[0], valid)
         case "greatest" | "least":
@@ -98,5 +112,17 @@ def _extreme(low: Lowering, operator: str, terms: list[Term], type_: Type) -> Te
     return Term(best, found)
 
 
-def _truncated(x: str, y: str) -> str:
-    return f"((abs({x}) // abs({y})) * (1 if ({x} >= 0) == ({y} >= 0) else -1))"
+def _checked(low: Lowering, operator: str, x: str, y: str, valid: str | None) -> Term:
+    """Integers that overflow give NULL."""
+    value, fits = low.name(), low.name()
+    low.line(f"{value}, {fits} = {CHECKED[operator]}({x}, {y})")
+    return Term(value, all_valid([valid, fits]))
+
+
+def _modulo(low: Lowering, x: str, y: str, valid: str | None) -> Term:
+    """The remainder has the sign of the dividend, as in SQL. By -1, which overflows a division,
+    it is that by 1."""
+    safe = low.let(f"{y} if {y} != 0 and {y} != -1 else 1")
+    rest = low.let(f"{x} % {safe}")
+    signed = f"({rest} - {safe} if {rest} != 0 and ({rest} < 0) != ({x} < 0) else {rest})"
+    return Term(signed, all_valid([valid, f"({y} != 0)"]))

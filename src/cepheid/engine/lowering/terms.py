@@ -28,6 +28,13 @@ NAN_COMPARISONS = {
 }
 
 
+DOUBLES = (Type.FLOAT, Type.DECIMAL)
+"""What kernels compute in doubles; all other numbers are integers."""
+
+CHECKED = {"+": "checked_sum", "-": "checked_difference", "*": "checked_product"}
+"""What kernels have that give a result, and whether it fits into 64 bits."""
+
+
 class NotLowered(Exception):
     """The expression has no form over arrays; the operator then runs as plain Python."""
 
@@ -112,7 +119,7 @@ def compare(operator: str, x: Term, y: Term, type_: Type) -> str:
 
 def zero(type_: Type, objects: bool = False) -> str:
     match type_:
-        case Type.FLOAT | Type.DECIMAL:
+        case _ if type_ in DOUBLES:
             return "0.0"
         case Type.BOOLEAN:
             return "False"
