@@ -1,4 +1,4 @@
-"""Integers that don't fit into 64 bits give NULL, in kernels and over arrays, as the oracle says."""
+"""Integers that don't fit into 64 bits give NULL, in kernels and over arrays."""
 
 from __future__ import annotations
 

@@ -107,9 +107,7 @@ def to_timestamp(days: int) -> Value:
 
 def whole(rounding: Callable[[float], int]) -> Callable[[Value], Value]:
     """ceil and floor give integers; of NaN and infinity they are undefined."""
-    return lambda x: (
-        None if isinstance(x, float) and not math.isfinite(x) else fitting(rounding(x))
-    )
+    return lambda x: None if isinstance(x, float) and not math.isfinite(x) else fitting(rounding(x))
 
 
 def sign(value: Value) -> Value:

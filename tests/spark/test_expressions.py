@@ -70,7 +70,7 @@ TRANSLATED = """
     a.s || a.u = 'abca' | a.b | NOT a.b | a.b = TRUE | a.b IS NULL | a.many IS NULL
     a.i IS NOT NULL OR a.s = 'x' | a.i > 3 OR a.x > 1 | NOT (a.i > 3 AND a.x > 1) | a.s IS NULL
     a.i + 1 > 5 | a.n * 2 = 10 | a.i - a.n > 0 | -a.i > 2 | a.i % 3 = -1 | a.i % a.n = 0
-    a.i * 4 > 5 | a.i * 4 <= 5 | a.i + a.i > 0 OR a.i + a.i < 0 | a.i - (-a.i) <> 0 | a.i * a.n * 2 < 9
+    a.i * 4 > 5 | a.i * 4 <= 5 | a.i + a.i <> 0 | a.i - (-a.i) <> 0 | a.i * a.n * 2 < 9
     a.i / a.n > 1 | a.x / a.y > 0 | a.x * 2 + 1 < 3 | abs(a.x) > 2 | a.x - a.y = 0
     coalesce(a.i, a.n, 9) = 9 | CASE WHEN a.i > 0 THEN 'p' WHEN a.i < 0 THEN 'n' END = 'n'
     CASE a.i WHEN 5 THEN 1 ELSE 2.5 END > 2 | nullif(a.i, 5) IS NULL | if(a.b, a.i, a.n) = 5

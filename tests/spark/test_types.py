@@ -145,3 +145,14 @@ def test_what_arrow_cannot_carry(spark: SparkSession) -> None:
     assert row.x == 5
     with pytest.raises(DataError, match="`i` is interval"):
         cep.match(data, "PATTERN a RETURN a.i", time="ts")
+
+
+def test_nan_and_minus_zero_are_keys(spark: SparkSession) -> None:
+    """As in process (`tests/inprocess/test_frames.py`), wherever their rows are sent."""
+    data = spark.sql("""
+        SELECT * FROM VALUES (1, 'A', double('NaN')), (2, 'A', -0.0D), (3, 'B', double('NaN')),
+            (4, 'B', 0.0D), (5, 'A', NULL), (6, 'B', NULL) AS (ts, kind, x)
+    """)
+    query = "PATTERN A ; B WHERE [x] WITHIN 9 RETURN A.ts AS a, B.ts AS b"
+    found = cep.match(data, query, time="ts", type="kind", partitions=5, jit=False).collect()
+    assert sorted((row.a, row.b) for row in found) == [(1, 3), (2, 4)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.kinds import is_unreadable, plain_column, plain_field, readable, unreadable
@@ -127,8 +128,9 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 Source: TypeAlias = EventTable | Batches
 
 
-def to_arrow(data: Any) -> Source:
-    """Any supported data in this process."""
+def to_arrow(data: Any, *, nan_is_null: bool = False) -> Source:
+    """Any supported data in this process. `nan_is_null`: where pandas has no other way to say that
+    a number is missing, NaN says it. Of events it doesn't: NaN is the same in all frames."""
     if isinstance(data, EventTable | Batches):
         return data
     if isinstance(data, pa.Table):
@@ -136,7 +138,7 @@ def to_arrow(data: Any) -> Source:
     if isinstance(data, pa.RecordBatch):
         return to_arrow(pa.Table.from_batches([data]))
     if _is(data, "pandas", "DataFrame"):
-        return _of_pandas(data)
+        return _of_pandas(data, nan_is_null)
     if _is(data, "polars", "DataFrame"):
         return EventTable(_polars_schema(data), lambda names: data.select(names).to_arrow())
     if _is(data, "polars", "LazyFrame"):
@@ -202,7 +204,7 @@ def _produced(data: Any) -> pa.Table:
         ) from None
 
 
-def _of_pandas(data: Any) -> EventTable:
+def _of_pandas(data: Any, nan_is_null: bool) -> EventTable:
     """Of a column of Python objects only the values tell the type, so it is converted at once. An
     index that has a name is a column."""
     taken = {str(name) for name in data.columns}
@@ -231,13 +233,14 @@ def _of_pandas(data: Any) -> EventTable:
         else:
             fields.append(pa.field(name, type_))
 
+    def converted(name: str) -> pa.Array:
+        column = series[name]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and not nan_is_null:
+            return pa.array(column.to_numpy(), from_pandas=False)
+        return pa.array(column, from_pandas=True)
+
     def load(names: Sequence[str]) -> pa.Table:
-        return pa.table(
-            {
-                n: objects[n] if n in objects else pa.array(series[n], from_pandas=True)
-                for n in names
-            }
-        )
+        return pa.table({n: objects[n] if n in objects else converted(n) for n in names})
 
     return EventTable(readable(pa.schema(fields)), load)
 

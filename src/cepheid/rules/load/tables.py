@@ -26,7 +26,7 @@ _BLOCK = 1 << 26
 
 def rows_of(data: Any) -> pa.Table:
     """The rows of a pyarrow Table, a pandas, polars or Spark frame (which is collected), a list of
-    dicts, or a dict of columns.
+    dicts, or a dict of columns. In a pandas frame, NaN is a parameter that has no value.
 
     >>> rows_of([{"low": 5, "country": "DE"}, {"low": 7, "country": None}]).num_rows
     2
@@ -35,7 +35,7 @@ def rows_of(data: Any) -> pa.Table:
         return pa.table(dict(data))
     if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
         return pa.Table.from_pylist(data)
-    source = to_arrow(data.toArrow() if is_spark(data) else data)
+    source = to_arrow(data.toArrow() if is_spark(data) else data, nan_is_null=True)
     check_readable(reasons(source.schema), source.schema.names)
     return as_table(source)
 
