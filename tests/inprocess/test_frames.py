@@ -251,51 +251,52 @@ class TestMergedAsTheyCome:
         assert log.count("c1") == 1 and "c2" not in log
 
 
+WITH_NAN = pa.table(
+    {
+        "ts": [1, 2, 3, 4],
+        "type": ["A", "A", "B", "B"],
+        "x": pa.array([float("nan"), -0.0, float("nan"), 0.0]),
+    }
+)
+FRAMES_WITH_NAN = {
+    "pyarrow": WITH_NAN,
+    "pandas": WITH_NAN.to_pandas(),
+    "pandas, Arrow's types": WITH_NAN.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": pl.DataFrame(WITH_NAN),
+    "polars, lazy": pl.DataFrame(WITH_NAN).lazy(),
+    "batches": WITH_NAN.to_batches(),
+}
+FOUND_WITH_NAN = {
+    "WHERE A.x = B.x": [(1, 3), (2, 4)],
+    "WHERE [x]": [(1, 3), (2, 4)],
+    "WHERE A.x < B.x": [(2, 3)],
+    "WHERE A.x > 5 AND B.x IS NOT NULL": [(1, 3), (1, 4)],
+}
+
+
 class TestNaN:
     """One value above all numbers, whatever frame it is in; NULL only where the frame says so."""
 
-    events = pa.table(
-        {
-            "ts": [1, 2, 3, 4],
-            "type": ["A", "A", "B", "B"],
-            "x": pa.array([float("nan"), -0.0, float("nan"), 0.0]),
-        }
-    )
-    frames = {
-        "pyarrow": events,
-        "pandas": events.to_pandas(),
-        "pandas, Arrow's types": events.to_pandas(types_mapper=pd.ArrowDtype),
-        "polars": pl.DataFrame(events),
-        "polars, lazy": pl.DataFrame(events).lazy(),
-        "batches": events.to_batches(),
-    }
-    queries = {
-        "WHERE A.x = B.x": [(1, 3), (2, 4)],
-        "WHERE [x]": [(1, 3), (2, 4)],
-        "WHERE A.x < B.x": [(2, 3)],
-        "WHERE A.x > 5 AND B.x IS NOT NULL": [(1, 3), (1, 4)],
-    }
-
-    @pytest.mark.parametrize("frame", frames)
-    @pytest.mark.parametrize("where", queries)
+    @pytest.mark.parametrize("frame", FRAMES_WITH_NAN)
+    @pytest.mark.parametrize("where", FOUND_WITH_NAN)
     def test_is_the_same_in_all_frames(self, frame: str, where: str) -> None:
         query = f"PATTERN A ; B {where} WITHIN 9 RETURN A.ts AS a, B.ts AS b"
-        found = run(self.frames[frame], query)
+        found = run(FRAMES_WITH_NAN[frame], query)
         found = found.collect() if isinstance(found, pl.LazyFrame) else found
         table = found.read_all() if isinstance(found, pa.RecordBatchReader) else pa.table(found)
-        assert rows(table) == self.queries[where]
+        assert rows(table) == FOUND_WITH_NAN[where]
 
     def test_is_null_where_it_was_made_so(self) -> None:
         query = "PATTERN A ; B WHERE A.x = B.x OR A.x IS NULL WITHIN 9 RETURN A.ts AS a, B.ts AS b"
         expected = [(1, 3), (1, 4), (2, 4)]
-        assert rows(pa.table(run(self.events.to_pandas().convert_dtypes(), query))) == expected
-        assert rows(pa.table(run(pl.DataFrame(self.events).fill_nan(None), query))) == expected
+        assert rows(pa.table(run(WITH_NAN.to_pandas().convert_dtypes(), query))) == expected
+        assert rows(pa.table(run(pl.DataFrame(WITH_NAN).fill_nan(None), query))) == expected
 
     def test_is_null_in_a_table_of_parameters(self) -> None:
         """A limit that a row of a pandas frame doesn't have."""
         limits = pd.DataFrame({"rule": ["all", "some"], "low": [None, 0.0]})
         query = "PATTERN A WHERE :low IS NULL OR A.x <= :low"
         found = cep.RuleSet.from_template("limit", query, limits).match(
-            self.events, time="ts", type="type", jit=False
+            WITH_NAN, time="ts", type="type", jit=False
         )
         assert found["rule"].to_pylist() == ["all", "all", "some"]
