@@ -108,7 +108,8 @@ def test_anchors_are_headings(page: str) -> None:
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", *DOCS])
 def test_files_that_are_named_exist(page: str) -> None:
     package = ROOT / "src" / "cepheid"
-    folders = [ROOT, package, package / "engine", package / "planner"]
+    rooms = ("", "engine", "engine/automaton", "planner", "rules")
+    folders = [ROOT, *(package / room for room in rooms)]
     for name in re.findall(r"`([\w/]+/[\w.]+)`", (ROOT / page).read_text()):
         known = [f / n for f in folders for n in (name, f"{name}.py")]
         assert any(Path(path).exists() for path in known), name
