@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from cepheid.rules.findings import Finding
 
 
+_SHOWN = 20
+"""How many diagnostics a message prints; `QueryError.diagnostics` has all."""
+
+
 class CepheidError(Exception):
     """Base of every error that Cepheid raises on purpose.
 
@@ -53,7 +57,9 @@ class QueryError(CepheidError):
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
-        super().__init__("\n\n".join(d.render() for d in self.diagnostics))
+        more = len(self.diagnostics) - _SHOWN
+        parts = [d.render() for d in self.diagnostics[:_SHOWN]]
+        super().__init__("\n\n".join([*parts, f"and {more:,} more"] if more > 0 else parts))
 
     def __reduce__(self) -> tuple[type[QueryError], tuple[tuple[Diagnostic, ...]]]:
         return (QueryError, (self.diagnostics,))

@@ -34,7 +34,7 @@ def test_there_are_cases() -> None:
 
 
 def test_deep_nesting_is_reported() -> None:
-    with pytest.raises(QueryError, match=r"^CEP116: this query is nested too deeply"):
+    with pytest.raises(QueryError, match=r"^CEP116: this is nested more than 100 levels deep"):
         parse("PATTERN " + "!" * 5000 + "A")
 
 

@@ -81,7 +81,12 @@ def _larger_expressions(
     return st.one_of(
         st.builds(ast.Unary, st.sampled_from(["-", "+", "NOT"]), inner),
         st.builds(
-            ast.Binary, st.sampled_from(["+", "-", "*", "/", "%", "||", "AND", "OR"]), inner, inner
+            ast.Binary, st.sampled_from(["+", "-", "*", "/", "%", "||"]), inner, inner
+        ),
+        st.builds(
+            ast.Logical,
+            st.sampled_from(["AND", "OR"]),
+            st.lists(inner, min_size=2, max_size=3).map(tuple),
         ),
         _comparisons(inner),
         st.builds(ast.InRange, inner, inner, inner, st.booleans()),

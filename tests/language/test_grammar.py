@@ -33,6 +33,7 @@ from cepheid.language.ast import (
     KeyTest,
     Like,
     Literal,
+    Logical,
     Mode,
     Name,
     Negation,
@@ -178,7 +179,7 @@ EXPRESSIONS: list[tuple[str, Expression]] = [
     # percentages and remainders
     ("20%", number("0.20")),
     ("(1 + 20%) * a.x", Binary("*", Binary("+", number(1), number("0.20")), ax)),
-    ("a.x > 2.5% AND p", Binary("AND", compare(ax, ">", number("0.025")), p)),
+    ("a.x > 2.5% AND p", Logical("AND", (compare(ax, ">", number("0.025")), p))),
     ("20% - 3", Binary("-", number("0.20"), number(3))),
     ("20%\nTHEN_", Binary("%", number(20), Name("THEN_"))),
     ("a.x % 3", Binary("%", ax, number(3))),
@@ -215,9 +216,9 @@ EXPRESSIONS: list[tuple[str, Expression]] = [
     ("1 < p <= 5", Comparison((number(1), p, number(5)), ("<", "<="))),
     ("(p = q) = r", compare(compare(p, "=", q), "=", r)),
     # predicates
-    ("p BETWEEN 1 AND 2 AND q", Binary("AND", InRange(p, number(1), number(2)), q)),
+    ("p BETWEEN 1 AND 2 AND q", Logical("AND", (InRange(p, number(1), number(2)), q))),
     ("p NOT BETWEEN q + 1 AND r", InRange(p, Binary("+", q, number(1)), r, True)),
-    ("p IN (1, 'x', q OR r)", InList(p, (number(1), Literal("x"), Binary("OR", q, r)))),
+    ("p IN (1, 'x', q OR r)", InList(p, (number(1), Literal("x"), Logical("OR", (q, r))))),
     ("p not in (1)", InList(p, (number(1),), True)),
     ("p LIKE 'a%'", Like(p, Literal("a%"))),
     ("p NOT LIKE q || '%'", Like(p, Binary("||", q, Literal("%")), negated=True)),
@@ -229,24 +230,23 @@ EXPRESSIONS: list[tuple[str, Expression]] = [
     ("(a) OCCURS WITHIN 3", OccursWithin(("a",), Duration(3, Unit.UNITS))),
     (
         "p AND (a, b, c) occurs within 1 min OR q",
-        Binary(
+        Logical(
             "OR",
-            Binary("AND", p, OccursWithin(("a", "b", "c"), Duration(1, Unit.MINUTES))),
-            q,
+            (Logical("AND", (p, OccursWithin(("a", "b", "c"), Duration(1, Unit.MINUTES)))), q),
         ),
     ),
     # logic
-    ("p OR q AND NOT r", Binary("OR", p, Binary("AND", q, Unary("NOT", r)))),
+    ("p OR q AND NOT r", Logical("OR", (p, Logical("AND", (q, Unary("NOT", r)))))),
     ("NOT p = q", Unary("NOT", compare(p, "=", q))),
     ("NOT NOT p", Unary("NOT", Unary("NOT", p))),
-    ("NOT(p) AND q", Binary("AND", Unary("NOT", p), q)),
-    ("p or (q or r)", Binary("OR", p, Binary("OR", q, r))),
+    ("NOT(p) AND q", Logical("AND", (Unary("NOT", p), q))),
+    ("p or (q or r)", Logical("OR", (p, Logical("OR", (q, r))))),
     # keys
     ("[id]", KeyTest("id")),
     ("[id = 'x']", KeyTest("id", Literal("x"))),
     (
         "[where] AND [`a b` == 1 + 2]",
-        Binary("AND", KeyTest("where"), KeyTest("a b", Binary("+", number(1), number(2)))),
+        Logical("AND", (KeyTest("where"), KeyTest("a b", Binary("+", number(1), number(2))))),
     ),
     # functions, aggregates
     ("duration() > 5 minutes", compare(Call("duration", ()), ">", Duration(5, Unit.MINUTES))),
@@ -407,7 +407,7 @@ def test_spans_in_long_chains_and_of_closures() -> None:
 
 def test_long_conditions_and_deep_parentheses_are_read() -> None:
     condition = parse_expression(" AND ".join(["a.x > 1"] * 300))
-    assert isinstance(condition, Binary)
+    assert isinstance(condition, Logical)
     assert parse_pattern("(" * 3000 + "A" + ")" * 3000) == A
 
 

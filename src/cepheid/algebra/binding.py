@@ -202,8 +202,8 @@ def _split(condition: ast.Expression | None) -> Iterator[ast.Expression]:
     match condition:
         case None:
             return
-        case ast.Binary(operator, left, right) if operator.upper() == "AND":
-            yield from _split(left)
-            yield from _split(right)
+        case ast.Logical("AND", operands):
+            for operand in operands:
+                yield from _split(operand)
         case _:
             yield condition

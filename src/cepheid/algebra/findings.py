@@ -9,6 +9,10 @@ from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source, nearest
 
 
+MOST_FINDINGS = 100
+"""With so many, the rest of the query isn't looked at."""
+
+
 class Findings:
     """Collects diagnostics; the same finding at the same place is kept once."""
 
@@ -18,6 +22,8 @@ class Findings:
 
     def add(self, code: str, message: str, span: Span, hint: str = "") -> None:
         self._found.setdefault(Diagnostic(code, message, span, self.source, hint))
+        if len(self._found) >= MOST_FINDINGS:
+            self.check()
 
     def text(self, span: Span) -> str:
         """The query's own words, on one line."""

@@ -67,6 +67,8 @@ class Lowering(Resolver):
                 return self.wrong("CEP213", "`*` has no value here", node.span)
             case ast.Unary():
                 return self.unary(node)
+            case ast.Logical(operator, operands):
+                return logical(operator.lower(), [self.condition(o) for o in operands])
             case ast.Binary():
                 return self.binary(node)
             case ast.Comparison():
@@ -103,11 +105,7 @@ class Lowering(Resolver):
         return result
 
     def binary(self, node: ast.Binary) -> Expr:
-        operator = node.operator.upper()
-        if operator in ("AND", "OR"):
-            left, right = self.condition(node.left), self.condition(node.right)
-            return logical(operator.lower(), (left, right))
-        if operator == "||":
+        if node.operator == "||":
             return calls.apply(self, "concat", (node.left, node.right), node.span)
         left, right = self.pair(node.left, node.right)
         result = arithmetic(node.operator, left, right)

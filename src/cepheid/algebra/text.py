@@ -110,25 +110,24 @@ def _constant(expr: Constant) -> str:
 
 
 def _call(expr: Call) -> str:
-    texts = [_operand(a) for a in expr.arguments]
-    operator = expr.operator
+    operator, arguments = expr.operator, expr.arguments
     if operator in _SYMBOLS or operator in _INFIX:
-        return f" {_INFIX.get(operator, operator)} ".join(texts)
+        return f" {_INFIX.get(operator, operator)} ".join(map(_operand, arguments))
     match operator:
-        case "not" if isinstance(inner := expr.arguments[0], Call) and inner.operator == "is_null":
+        case "not" if isinstance(inner := arguments[0], Call) and inner.operator == "is_null":
             return f"{_operand(inner.arguments[0])} IS NOT NULL"
         case "not":
-            return f"NOT {texts[0]}"
+            return f"NOT {_operand(arguments[0])}"
         case "neg":
-            return f"-{texts[0]}"
+            return f"-{_operand(arguments[0])}"
         case "is_null":
-            return f"{texts[0]} IS NULL"
+            return f"{_operand(arguments[0])} IS NULL"
         case "in":
-            return f"{texts[0]} IN ({', '.join(texts[1:])})"
+            return f"{_operand(arguments[0])} IN ({', '.join(map(_operand, arguments[1:]))})"
         case "to_float" | "to_timestamp":
-            return expression_text(expr.arguments[0])
+            return expression_text(arguments[0])
         case _:
-            return f"{operator}({', '.join(expression_text(a) for a in expr.arguments)})"
+            return f"{operator}({', '.join(map(expression_text, arguments))})"
 
 
 def _operand(expr: Expr) -> str:

@@ -251,12 +251,25 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Arithmetic (`+ - * / % ||`) and the logical `AND`, `OR`, left-associative."""
+    """Arithmetic (`+ - * / % ||`), left-associative."""
 
     operator: str
     left: Expression
     right: Expression
     span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """`p AND q AND r`, or OR: one node, so that thousands of conditions don't nest."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    span: Span = _span()
+
+    def __post_init__(self) -> None:
+        if self.operator not in ("AND", "OR") or len(self.operands) < 2:
+            raise ValueError("AND or OR joins at least two conditions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +376,7 @@ Expression = (
     | Duration
     | Unary
     | Binary
+    | Logical
     | Comparison
     | InRange
     | InList

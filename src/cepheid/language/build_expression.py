@@ -20,6 +20,7 @@ from cepheid.language.ast import (
     KeyTest,
     Like,
     Literal,
+    Logical,
     Name,
     OccursWithin,
     Span,
@@ -122,7 +123,10 @@ def build_expression(tree: Node) -> Expression:
 
 
 def _chain(tree: Node) -> Expression:
-    """`a + b - c`, folded to the left; a loop, so that long chains don't nest deeply here."""
+    """`p AND q AND r` is one node; `a + b - c` is folded to the left."""
+    if as_token(slots(tree)[1]).type in ("AND", "OR"):
+        operator = as_token(slots(tree)[1]).upper()
+        return Logical(operator, _expressions(tree), span_of(tree))
     first, *rest = slots(tree)
     result = build_expression(as_tree(first))
     start = extent(as_tree(first)).start

@@ -8,11 +8,16 @@ CEP204: Trade has no attribute `prise`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from cepheid.language.ast import Span
+
+_LONGEST_LINE = 160
+_LONGEST_MESSAGE = 600
+_LONG_NAME = re.compile(r"`([^`]{60})[^`]{21,}([^`]{19})`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +49,53 @@ class Diagnostic:
 
     def render(self) -> str:
         line, column = self.source.position(self.span.start)
-        whole = self.source.text
-        begin = whole.rfind("\n", 0, self.span.start) + 1
-        text = whole[begin:].partition("\n")[0].rstrip("\r")
-        before = self.span.start - begin
+        text, before = self._line()
         # A span over several lines is underlined on its first.
         width = max(1, min(self.span.end - self.span.start, len(text) - before))
         number = str(line)
         gutter = " " * len(number)
         # Tabs are kept, so that the caret stays under its text in any terminal.
         lead = "".join("\t" if c == "\t" else " " for c in text[:before])
-        caret = f"{lead}{'^' * width} {self.hint}".rstrip()
+        caret = f"{lead}{'^' * width} {shown(self.hint)}".rstrip()
         return (
-            f"{self.code}: {self.message}\n"
+            f"{self.code}: {shown(self.message)}\n"
             f"  {self.source.name}:{line}:{column}\n"
             f"  {number} | {text}\n"
             f"  {gutter} | {caret}"
         )
+
+    def _line(self) -> tuple[str, int]:
+        """The line of the place, or what is around the place in a long one; and how many
+        characters of it stand before the place."""
+        whole, start = self.source.text, self.span.start
+        begin = whole.rfind("\n", 0, start) + 1
+        end = whole.find("\n", start)
+        text = whole[begin : len(whole) if end < 0 else end].rstrip("\r")
+        before = start - begin
+        left = max(0, min(before - _LONGEST_LINE // 2, len(text) - _LONGEST_LINE))
+        text = _marked(text, left, left + _LONGEST_LINE)
+        return printable(text), before - left
+
+
+def printable(text: str) -> str:
+    """Characters that a terminal doesn't show, or obeys, are replaced, one by one."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)
+
+
+def shown(message: str) -> str:
+    """A message, with long names and texts in it shortened."""
+    short = _LONG_NAME.sub(lambda m: f"`{m[1]}…{m[2]}`", message)
+    return printable(_marked(short, 0, _LONGEST_MESSAGE))
+
+
+def _marked(text: str, begin: int, end: int) -> str:
+    """A part of the text, with dots for what is left out."""
+    part = text[begin:end]
+    if begin > 0:
+        part = "…" + part[1:]
+    return part[:-1] + "…" if end < len(text) else part
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -8,8 +8,8 @@ may be the one before, taken for an alias), the unit that doesn't exist.
     CEP102 no PATTERN            CEP108 strange character       CEP114 OCCURS needs variables
     CEP103 unexpected word       CEP109 unknown unit            CEP115 number out of range
     CEP104 ends too early        CEP110 impossible window       CEP116 nested too deeply
-    CEP105 bracket never closed  CEP111 impossible quantifier
-    CEP106 bracket never opened  CEP112 clause given twice
+    CEP105 bracket never closed  CEP111 impossible quantifier   CEP117 too many words
+    CEP106 bracket never opened  CEP112 clause given twice      CEP118 too many events
 """
 
 from __future__ import annotations

@@ -11,10 +11,11 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from cepheid.errors import QueryError
-from cepheid.language.ast import Expression, Pattern, Query, Span
+from cepheid.language.ast import Expression, Pattern, Query
 from cepheid.language.build_expression import build_expression
 from cepheid.language.build_query import build_pattern, build_query
 from cepheid.language.diagnostics import Diagnostic, Source
+from cepheid.language.limits import check_characters, check_length, check_size
 from cepheid.language.mistakes import explain
 from cepheid.language.reading import Mistake, Node
 
@@ -48,18 +49,15 @@ def parse_expression(text: str, name: str = "expression") -> Expression:
 def _parse(source: Source, start: str, build: Callable[[Node], T]) -> T:
     text = source.text
     try:
-        return build(_grammar().parse(text, start=start))
+        check_characters(text)
+        check_length(text)
+        tree = _grammar().parse(text, start=start)
+        check_size(tree)
+        return build(tree)
     except UnexpectedInput as error:
         mistake = explain(error, _accepted(text, start, error), text, start)
     except Mistake as found:
         mistake = found
-    except RecursionError:
-        mistake = Mistake(
-            "CEP116",
-            f"this {start} is nested too deeply",
-            Span(0, 1),
-            "split it, or write long lists with IN",
-        )
     raise QueryError(
         [Diagnostic(mistake.code, mistake.message, mistake.span, source, mistake.hint)]
     )

@@ -33,6 +33,7 @@ from cepheid.language.ast import (
     KeyTest,
     Like,
     Literal,
+    Logical,
     Mode,
     Name,
     Negation,
@@ -242,6 +243,10 @@ def _expression_text(expression: Expression) -> tuple[_Level, str]:
             text = _expression(operand, lv.SIGN)
             # `--` would start a comment.
             return lv.SIGN, f"{operator} {text}" if text.startswith("-") else f"{operator}{text}"
+        case Logical(operator, operands):
+            level = _BINARY_LEVELS[operator]
+            tighter = lv(level + 1)
+            return level, f" {operator} ".join(_expression(o, tighter) for o in operands)
         case Binary(operator, left, right):
             level = _BINARY_LEVELS[operator]
             tighter = lv(level + 1)

@@ -58,7 +58,7 @@ def stacks_estimate(costing: Costing, node: Stacks) -> tuple[Flow, Estimate]:
     for k in reversed(range(len(flows) - 1)):
         present.add(node.classes[k].variable)
         now = [p for p in waiting if variables(p) <= present]
-        waiting = [p for p in waiting if p not in now]
+        waiting = [p for p in waiting if not variables(p) <= present]
         shares = [power(-figures.values(e[k].variable, e[k].name)) for e in followed]
         started = suffix.rows * (kept[-1] if k == len(flows) - 2 else 1.0)
         walked = flows[k].rows * kept[k] * started * (sum(shares) or 1.0) / suffix.events

@@ -56,6 +56,10 @@ MOST_SUBSETS = 6400
 """Every subset of m negations among n variables is tried on top if 2^m n² is at most this: four of
 them in a pattern of twenty."""
 
+MOST_JOINED = 40
+"""Over more events no tree is searched for, since that takes more than a second: it is left-deep,
+and lazy."""
+
 MOST_BRANCHES = 8
 """With more alternatives, all of them are lazy: shared operators aren't pulled from anyway."""
 
@@ -194,6 +198,11 @@ class _Search:
         self.found = found
         self.costing = Costing(figures_of(query, statistics), calibrated())
 
+    @property
+    def many(self) -> bool:
+        """Whether there are too many events for a search."""
+        return any(len(core(found.pattern)) > MOST_JOINED for found in self.found)
+
     def forced(self, text: str) -> Shape:
         if text in (LEFT_DEEP, RIGHT_DEEP):
             return text
@@ -221,7 +230,7 @@ class _Search:
         if shape is None and self.engine == AUTO:
             plans += self.stacked([w[0] for w in ways])
         made = [self.candidate(choices) for choices in dict.fromkeys(plans)]
-        if self.propagation != AUTO or len(self.found) > MOST_BRANCHES:
+        if self.propagation != AUTO or len(self.found) > MOST_BRANCHES or self.many:
             return made
         likely = sorted(made, key=lambda m: m[0].cost)[:MOST_MOVED]
         likely += [m for m in made if m[0].name == LEFT_DEEP]
@@ -313,7 +322,7 @@ class _Search:
         return choice
 
     def trees(self, alternative: Alternative, top: frozenset[int]) -> list[Choice]:
-        if not core(alternative.pattern):
+        if not core(alternative.pattern) or self.many:
             return [Choice(LEFT_DEEP, top)]
         parts = Parts(self.query, alternative, top)
         tree = cheapest(Spans(parts, self.costing), alternative.pattern)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence as Items
 
+from cepheid.algebra.expressions import Expr
 from cepheid.algebra.patterns import Pattern, items
 from cepheid.algebra.query import BoundQuery
-from cepheid.algebra.text import condition_text, conjunct_text, pattern_text
+from cepheid.algebra.text import condition_text, pattern_text
 
 EMPTY = "TRUE"
 """Conditions that are gone."""
@@ -19,7 +21,7 @@ def changed_part(before: BoundQuery, after: BoundQuery) -> tuple[str, str]:
     if before.pattern != after.pattern:
         old, new = _smallest(before.pattern, after.pattern)
         return pattern_text(old, before.variables), pattern_text(new, after.variables)
-    return _difference(_conditions(before), _conditions(after))
+    return _gone(before, after), _gone(after, before)
 
 
 def _smallest(old: Pattern, new: Pattern) -> tuple[Pattern, Pattern]:
@@ -31,21 +33,32 @@ def _smallest(old: Pattern, new: Pattern) -> tuple[Pattern, Pattern]:
     return old, new
 
 
-def _conditions(query: BoundQuery) -> list[str]:
-    return [
-        *(conjunct_text(c) for c in query.where),
-        *(f"HAVING {condition_text(h)}" for h in query.having),
-    ]
-
-
 def _all_conditions(query: BoundQuery) -> str:
-    return " AND ".join(_conditions(query)) or EMPTY
+    return _text([c.expression for c in query.where], query.having)
 
 
-def _difference(old: Items[str], new: Items[str]) -> tuple[str, str]:
-    gone, come = list(old), list(new)
-    for text in old:
-        if text in come:
-            come.remove(text)
-            gone.remove(text)
-    return " AND ".join(gone) or EMPTY, " AND ".join(come) or EMPTY
+def _gone(query: BoundQuery, other: BoundQuery) -> str:
+    """The conditions of the one that the other doesn't have."""
+    where = _without([c.expression for c in query.where], [c.expression for c in other.where])
+    return _text(where, _without(query.having, other.having))
+
+
+def _without(some: Items[Expr], others: Items[Expr]) -> list[Expr]:
+    """A condition that stands there twice, and once among the others, is left once: its last. A
+    rule hands on the objects that it doesn't change, so most need no comparison."""
+    same = {id(condition) for condition in some} & {id(condition) for condition in others}
+    counts = Counter(c for c in others if id(c) not in same)
+    left: list[Expr] = []
+    for condition in some:
+        if id(condition) in same:
+            continue
+        if counts[condition]:
+            counts[condition] -= 1
+        else:
+            left.append(condition)
+    return left
+
+
+def _text(where: Items[Expr], having: Items[Expr]) -> str:
+    parts = [*map(condition_text, where), *(f"HAVING {condition_text(h)}" for h in having)]
+    return " AND ".join(parts) or EMPTY

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 from cepheid.algebra.expressions import FLIPPED, Call, Constant, Expr, Value
@@ -59,8 +60,10 @@ class Claim:
     test: Test
 
 
+@lru_cache(maxsize=1024)
 def claim_of(expr: Expr) -> Claim | None:
-    """The claim that the expression makes, if it is of a known form."""
+    """The claim that the expression makes, if it is of a known form. Rules ask it of every two
+    conditions, again after each step."""
     match expr:
         case Call(operator, (left, right)) if operator in COMPARISONS:
             return _comparison(operator, left, right)

@@ -25,15 +25,13 @@ from cepheid.rewrites.values import compare
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for place, conjunct in enumerate(query.where):
         others = (*query.where[:place], *query.where[place + 1 :])
-        earlier = query.where[:place]
-        implied = any(_implied(conjunct, o, o in earlier) for o in others)
+        implied = any(_implied(conjunct, o, n < place) for n, o in enumerate(others))
         if implied or _pinned(conjunct, others, query):
             return replace(query, where=others)
     for place, condition in enumerate(query.having):
         rest = (*query.having[:place], *query.having[place + 1 :])
-        if any(_follows(condition, e, e in query.having[:place]) for e in rest) or _chosen(
-            condition, query
-        ):
+        implied = any(_follows(condition, e, n < place) for n, e in enumerate(rest))
+        if implied or _chosen(condition, query):
             return replace(query, having=rest)
     return None
 

@@ -46,9 +46,9 @@ def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
     match condition:
         case None:
             return
-        case ast.Binary(operator, left, right) if operator.upper() == "AND":
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
+        case ast.Logical("AND", operands):
+            for operand in operands:
+                yield from _conjuncts(operand)
         case _:
             yield condition
 
