@@ -13,7 +13,9 @@ from tests.algebra.schemas import SCHEMAS
 
 
 def rendered(text: str, start: int, end: int) -> list[str]:
-    return Diagnostic("CEP000", "wrong", Span(start, end), Source(text), "hint").render().split("\n")
+    return (
+        Diagnostic("CEP000", "wrong", Span(start, end), Source(text), "hint").render().split("\n")
+    )
 
 
 def test_of_a_long_line_what_is_around_the_place_is_shown() -> None:
@@ -26,7 +28,9 @@ def test_of_a_long_line_what_is_around_the_place_is_shown() -> None:
     assert caret == "    | " + " " * (at - 6) + "^^^^^ hint"
 
 
-@pytest.mark.parametrize(("start", "first", "last"), [(0, "a", "…"), (199, "…", "z"), (200, "…", "z")])
+@pytest.mark.parametrize(
+    ("start", "first", "last"), [(0, "a", "…"), (199, "…", "z"), (200, "…", "z")]
+)
 def test_at_the_ends_of_a_long_line(start: int, first: str, last: str) -> None:
     text = "a" + "x" * 198 + "z"
     *_, line, caret = rendered(text, start, start)

@@ -66,7 +66,7 @@ def queries() -> tuple[str, ...]:
 
 @lru_cache
 def terminals() -> dict[str, tuple[str, ...]]:
-    """The words that each terminal may be written as; a new keyword of the grammar is among them."""
+    """The words that each terminal may be written as; those of a new keyword, too."""
     return {t.name: _words(t.name, t.pattern) for t in grammar().terminals}
 
 

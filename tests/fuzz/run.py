@@ -19,6 +19,9 @@ from tests.fuzz.texts import Text, make
 _HANGS = 60.0
 """Seconds without an answer after which a process is taken to hang."""
 
+_TOLD = 300.0
+"""Seconds after which it is told how far it has come."""
+
 _ADDRESSES = 6 << 30
 """Bytes of addresses that a process may use; beyond that comes a MemoryError."""
 
@@ -51,7 +54,8 @@ class _Worker:
 
 def run(texts: int, seed: int, first: int = 0, processes: int = 2) -> dict[str, Text]:
     """The findings, by their kind; they are printed when they are found."""
-    began, last = time.monotonic(), first + texts
+    began = told = time.monotonic()
+    last = first + texts
     workers = [_Worker(seed, first + n, last, processes) for n in range(min(processes, texts))]
     became: Counter[str] = Counter()
     found: dict[str, Text] = {}
@@ -75,6 +79,9 @@ def run(texts: int, seed: int, first: int = 0, processes: int = 2) -> dict[str, 
                 became["found wrong"] += 1
                 worker.start()
         wait([w.answers for w in workers], timeout=1.0)
+        if time.monotonic() - told > _TOLD:
+            told = time.monotonic()
+            print(f"{sum(became.values()):,} texts, {len(found)} kinds of findings", flush=True)
     minutes = (time.monotonic() - began) / 60
     print(f"{texts} texts (seed {seed}, from {first}) in {minutes:.1f} minutes:")
     for what, count in became.most_common():

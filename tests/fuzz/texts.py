@@ -1,12 +1,12 @@
 """Texts to try, each made by a seed and a number alone.
 
-    derived   a sentence of the grammar, with a clause for everything
-    mutated   a query of this repository with a few words or characters changed
-    soup      words of the grammar in any order
-    nested    one construct inside itself, up to thousands of levels deep
-    numbers   a query with numbers that fit nowhere
-    unicode   a query with characters that nobody types
-    long      a query with thousands of names, conditions or steps, or a name of a million letters
+derived   a sentence of the grammar, with a clause for everything
+mutated   a query of this repository with a few words or characters changed
+soup      words of the grammar in any order
+nested    one construct inside itself, up to thousands of levels deep
+numbers   a query with numbers that fit nowhere
+unicode   a query with characters that nobody types
+long      a query with thousands of names, conditions or steps, or a name of a million letters
 """
 
 from __future__ import annotations
@@ -63,24 +63,61 @@ def _depths() -> dict[str, int]:
         depths.update(found)
 
 
-def _sentence(symbol: str, budget: int, chance: random.Random) -> list[str]:
+def _grow(symbol: str, budget: int, chance: random.Random, words: list[str], most: int) -> None:
+    """A sentence of the symbol, not deeper than the budget if it can be, and short once there are
+    so many words. Most operators are left out, or there would be one at every level."""
     if symbol in known.terminals():
-        return [chance.choice(known.terminals()[symbol])]
-    depths, rules = _depths(), known.rules()[symbol]
+        words.append(chance.choice(known.terminals()[symbol]))
+        return
+    rules = _by_depth(symbol)
+    fitting = [rule for depth, rule in rules if depth < budget] if len(words) < most else []
+    fitting = fitting or [rule for depth, rule in rules if depth == rules[0][0]]
+    weights = [4 if len(rule.expansion) == 1 else 1 for rule in fitting]
+    parts = [part.name for part in chance.choices(fitting, weights)[0].expansion]
+    if parts[:2] == ["NAME", "LPAR"]:
+        words.append(chance.choice(known.functions()))
+        parts = parts[1:]
+    for part in parts:
+        _grow(part, budget - 1, chance, words, most)
 
-    def depth(rule: known.Rule) -> int:
-        return max((depths[s.name] for s in rule.expansion), default=0)
 
-    fitting = [rule for rule in rules if depth(rule) < budget]
-    least = [rule for rule in rules if depth(rule) == min(map(depth, rules))]
-    rule = chance.choice(fitting or least)
-    return [w for part in rule.expansion for w in _sentence(part.name, budget - 1, chance)]
+@lru_cache
+def _by_depth(symbol: str) -> tuple[tuple[int, known.Rule], ...]:
+    """The rules of the symbol with the depth of their least sentences, the least first."""
+    depths = _depths()
+    found = [
+        (max((depths[s.name] for s in rule.expansion), default=0), rule)
+        for rule in known.rules()[symbol]
+    ]
+    return tuple(sorted(found, key=lambda pair: pair[0]))
+
+
+_FRAMES = (
+    "PATTERN A a ; B b WHERE {} WITHIN 10",
+    "PATTERN A a ; B+ b ; C c WHERE {} WITHIN 10 EVENTS",
+    "PATTERN A a -> B b* -> C c WHERE [id] AND {} WITHIN 5 minutes",
+    "PATTERN A a ; !B b ; C c WHERE {} HAVING a.x < c.x WITHIN 10",
+    "PATTERN A a & B b & (C c | D d) HAVING {} WITHIN 10",
+    "PATTERN A a ; (B b ; C c)+ ; D d WHERE {} WITHIN 10",
+    "PATTERN A a ; B{{1,3}} b SUBSETS ; D d WITHIN 10 RETURN {}, a.x",
+    "PATTERN A a => B+ b UNTIL ({}) => C c WITHIN 10",
+    "PATTERN {}",
+    "PATTERN A a ; ({}) ; D d WITHIN 10",
+)
 
 
 def derived(chance: random.Random) -> str:
-    """Names are drawn anew, so that conditions often name variables of the pattern."""
-    words = _sentence("query", chance.randrange(12, 34), chance)
-    text = " ".join(words[:400])
+    """A query, or a condition or pattern that stands in one, of which it often names events."""
+    words: list[str] = []
+    budget, most = chance.randrange(12, 34), chance.choice((5, 10, 30, 100))
+    frame = chance.choice(("{}", *_FRAMES))
+    start = (
+        "query" if frame == "{}" else "pattern" if "PATTERN {" in frame or "; ({})" in frame else ""
+    )
+    _grow(start or "expression", budget, chance, words, most)
+    if start != "query":
+        words = [chance.choice("abc") if w in NAMES and n % 2 else w for n, w in enumerate(words)]
+    text = frame.format(" ".join(words))
     if chance.random() < 0.5 and "WITHIN" not in text:
         text += f" WITHIN {chance.randrange(1, 50)}"
     return text
@@ -98,7 +135,7 @@ def _mutate(words: list[str], chance: random.Random) -> list[str]:
         case 0:
             return words[:at] + words[at + 1 :]
         case 1:
-            return words[:at] + [words[at]] + words[at:]
+            return [*words[:at], words[at], *words[at:]]
         case 2:
             words[at], words[other] = words[other], words[at]
             return words
@@ -159,7 +196,13 @@ _NESTED: tuple[tuple[str, str, str, str, str], ...] = (
     ("PATTERN A a ; B b WHERE ", "", "a.x > 1", " OR a.x > b.x", " WITHIN 5"),
     ("PATTERN A a ; B b WHERE a.x ", "", "= b.x", " = a.x", " WITHIN 5"),
     ("PATTERN A a ; B b WHERE ", "abs(", "a.x", ")", " > b.x WITHIN 5"),
-    ("PATTERN A a ; B b WHERE a.x > ", "CASE WHEN a.x > 1 THEN ", "b.x", " ELSE 2 END", " WITHIN 5"),
+    (
+        "PATTERN A a ; B b WHERE a.x > ",
+        "CASE WHEN a.x > 1 THEN ",
+        "b.x",
+        " ELSE 2 END",
+        " WITHIN 5",
+    ),
     ("PATTERN A a ; B b WHERE a.x > ", "CASE WHEN ", "a.x > 1", " THEN TRUE END", " WITHIN 5"),
     ("PATTERN A a ; B b WHERE a.x IN (", "abs(", "1", ")", ") WITHIN 5"),
     ("PATTERN A a ; B b WHERE ", "a.x IN (1, (", "2", "))", " WITHIN 5"),
@@ -175,7 +218,9 @@ def nested(chance: random.Random) -> str:
 
 
 def _number(chance: random.Random) -> str:
-    digits = "".join(chance.choices("0123456789", k=chance.choice((1, 3, 18, 19, 20, 40, 99, 1000))))
+    digits = "".join(
+        chance.choices("0123456789", k=chance.choice((1, 3, 18, 19, 20, 40, 99, 1000)))
+    )
     return chance.choice(
         (
             digits,
@@ -214,7 +259,25 @@ def numbers(chance: random.Random) -> str:
 _ODD = (
     *("\x00", "\ufeff", "\u200b", "\u202e", "\u2028", "\x85", "\u00a0", "\u3000", "\x1b[31m", "\r"),
     *("\ud800", "\udfff", "\ud83d\ude00", "😀", "e\u0301", "\u0301", "\u0663", "５", "²", "½", "Ⅷ"),
-    *("ß", "ſ", "K", "İ", "ı", "ﬁ", "שלום", "مرحبا", "ａ", "＋", "；", "‘", "’", "“", "−", "→", "≠"),
+    *(
+        "ß",
+        "ſ",
+        "K",
+        "İ",
+        "ı",
+        "ﬁ",
+        "שלום",
+        "مرحبا",
+        "ａ",
+        "＋",
+        "；",
+        "‘",
+        "’",
+        "“",
+        "−",
+        "→",
+        "≠",
+    ),
     *("\U0010ffff", "\x7f", "\t", "\v", "\f", "\\", "`", "``", "'", "''", '"', "--", "/*", "*/"),
 )
 
@@ -235,46 +298,49 @@ def odd_unicode(chance: random.Random) -> str:
     return "".join(words)
 
 
-_LONG: tuple[Callable[[int], str], ...] = (
-    lambda n: f"PATTERN A a ; B b WHERE a.{'x' * 100 * n} > 1 WITHIN 5",
-    lambda n: f"PATTERN {'A' * 100 * n} a ; B b WITHIN 5",
-    lambda n: f"PATTERN A a ; B b WHERE a.name = '{'x' * 100 * n}' WITHIN 5",
-    lambda n: f"PATTERN A a ; B b WHERE a.name LIKE '{'%a' * n}' WITHIN 5",
-    lambda n: "PATTERN " + " ; ".join(f"A a{k}" for k in range(n)) + " WITHIN 5",
-    lambda n: "PATTERN " + " -> ".join(f"A a{k}" for k in range(n)) + " WITHIN 5",
-    lambda n: "PATTERN " + " & ".join(f"A a{k}" for k in range(n)) + " WITHIN 5",
-    lambda n: "PATTERN " + " | ".join(f"A a{k}" for k in range(n)) + " WITHIN 5",
-    lambda n: "PATTERN " + " ; ".join(f"(A a{k} | B b{k})" for k in range(n)) + " WITHIN 5",
-    lambda n: "PATTERN A a ; " + " ; ".join(f"!B b{k}" for k in range(n)) + " ; C c WITHIN 5",
-    lambda n: "PATTERN " + " ; ".join(f"A a{k} ; B+ b{k}" for k in range(n)) + " ; C WITHIN 5",
-    lambda n: "PATTERN " + " ; ".join(f"A a{k}" for k in range(n)) + " WHERE [id] WITHIN 5",
-    lambda n: "PATTERN (" + " | ".join(f"A a{k}" for k in range(n)) + ") ; B WHERE [id] WITHIN 5",
-    lambda n: f"PATTERN ANY({', '.join(f'T{k}' for k in range(n))}) a ; B b WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE " + " AND ".join(f"a.x > {k}" for k in range(n)) + " WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE " + " OR ".join(f"a.x > {k}" for k in range(n)) + " WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE " + " AND ".join(f"a.x = b.y{k}" for k in range(n)) + " WITHIN 5",
-    lambda n: f"PATTERN A a ; B b WHERE a.x IN ({', '.join(map(str, range(n)))}) WITHIN 5",
-    lambda n: f"PATTERN A a ; B b WHERE concat({', '.join(['a.name'] * n)}) = 'x' WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE a.x > CASE "
-    + " ".join(f"WHEN a.x = {k} THEN {k}" for k in range(n))
-    + " END WITHIN 5",
-    lambda n: "PATTERN A a ; B b WITHIN 5 RETURN " + ", ".join(f"a.x + {k} AS c{k}" for k in range(n)),
-    lambda n: "PATTERN A a ; B b WITHIN 5 RETURN " + ", ".join(f"a.x{k}" for k in range(n)),
-    lambda n: "PATTERN A a FROM " + ", ".join(f"S{k}" for k in range(n)),
-    lambda n: "PATTERN A a ; B b WITHIN 5 " + "-- a comment\n" * n,
-    lambda n: "PATTERN A a" + " " * 100 * n + "; B b WHERE a.x > > 1",
-    lambda n: "\n" * n + "PATTERN A a ; B b WHER a.x > 1",
-    lambda n: "PATTERN A a ; B b WHERE " + "a.x > 1 AND nosuch(b.y) AND " * n + "TRUE WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE " + "zz.x > 1 AND " * n + "TRUE WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE " + "'" * n + " WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE " + "`" * n + " WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE " + "/*" * n + " WITHIN 5",
-    lambda n: "PATTERN A a ; B b WHERE a.x > 5 " + "%" * n + " WITHIN 5",
-)  # fmt: skip
+_PAIR = "PATTERN A a ; B b "
+_LONG: tuple[tuple[str, str, str, str], ...] = (
+    # what stands before, what is repeated (with its number for `#`), what between, and what after
+    (f"{_PAIR} WHERE a.", "x" * 100, "", " > 1 WITHIN 5"),
+    ("PATTERN ", "A" * 100, "", " a ; B b WITHIN 5"),
+    (f"{_PAIR} WHERE a.name = '", "x" * 100, "", "' WITHIN 5"),
+    (f"{_PAIR} WHERE a.name LIKE '", "%a", "", "' WITHIN 5"),
+    ("PATTERN ", "A a#", " ; ", " WITHIN 5"),
+    ("PATTERN ", "A a#", " -> ", " WITHIN 5"),
+    ("PATTERN ", "A a#", " & ", " WITHIN 5"),
+    ("PATTERN ", "A a#", " | ", " WITHIN 5"),
+    ("PATTERN ", "(A a# | B b#)", " ; ", " WITHIN 5"),
+    ("PATTERN A a ; ", "!B b#", " ; ", "; C c WITHIN 5"),
+    ("PATTERN ", "A a# ; B+ b#", " ; ", " ; C WITHIN 5"),
+    ("PATTERN ", "A a#", " ; ", " WHERE [id] WITHIN 5"),
+    ("PATTERN (", "A a#", " | ", ") ; B WHERE [id] WITHIN 5"),
+    ("PATTERN ANY(", "T#", ", ", ") a ; B b WITHIN 5"),
+    (f"{_PAIR} WHERE ", "a.x > #", " AND ", " WITHIN 5"),
+    (f"{_PAIR} WHERE ", "a.x > #", " OR ", " WITHIN 5"),
+    (f"{_PAIR} WHERE ", "a.x = b.y#", " AND ", " WITHIN 5"),
+    (f"{_PAIR} WHERE a.x IN (", "#", ", ", ") WITHIN 5"),
+    (f"{_PAIR} WHERE concat(", "a.name", ", ", ") = 'x' WITHIN 5"),
+    (f"{_PAIR} WHERE a.x > CASE ", "WHEN a.x = # THEN #", " ", " END WITHIN 5"),
+    (f"{_PAIR} WITHIN 5 RETURN ", "a.x + # AS c#", ", ", ""),
+    (f"{_PAIR} WITHIN 5 RETURN ", "a.x#", ", ", ""),
+    ("PATTERN A a FROM ", "S#", ", ", ""),
+    (f"{_PAIR} WITHIN 5 ", "-- a comment\n", "", ""),
+    ("PATTERN A a", " " * 100, "", "; B b WHERE a.x > > 1"),
+    ("", "\n", "", "PATTERN A a ; B b WHER a.x > 1"),
+    (f"{_PAIR} WHERE ", "a.x > 1 AND nosuch(b.y)", " AND ", " WITHIN 5"),
+    (f"{_PAIR} WHERE ", "zz.x > 1", " AND ", " WITHIN 5"),
+    (f"{_PAIR} WHERE ", "'", "", " WITHIN 5"),
+    (f"{_PAIR} WHERE ", "`", "", " WITHIN 5"),
+    (f"{_PAIR} WHERE ", "/*", "", " WITHIN 5"),
+    (f"{_PAIR} WHERE a.x > 5 ", "%", "", " WITHIN 5"),
+    (f"{_PAIR} WHERE a.x > 5 ", "a.x a.x", " ", " WITHIN 5"),
+)
 
 
 def long(chance: random.Random) -> str:
-    return chance.choice(_LONG)(int(2 ** chance.uniform(2, 13.3)))
+    before, repeated, between, after = chance.choice(_LONG)
+    times = int(2 ** chance.uniform(2, 13.3))
+    return before + between.join(repeated.replace("#", str(n)) for n in range(times)) + after
 
 
 _KINDS: dict[str, tuple[float, Callable[[random.Random], str]]] = {

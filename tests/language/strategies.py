@@ -80,9 +80,7 @@ def _larger_expressions(
     )
     return st.one_of(
         st.builds(ast.Unary, st.sampled_from(["-", "+", "NOT"]), inner),
-        st.builds(
-            ast.Binary, st.sampled_from(["+", "-", "*", "/", "%", "||"]), inner, inner
-        ),
+        st.builds(ast.Binary, st.sampled_from(["+", "-", "*", "/", "%", "||"]), inner, inner),
         st.builds(
             ast.Logical,
             st.sampled_from(["AND", "OR"]),

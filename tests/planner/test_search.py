@@ -22,7 +22,7 @@ from cepheid.planner.figures import figures_of
 from cepheid.planner.hashing import with_lookups
 from cepheid.planner.parts import Parts
 from cepheid.planner.plan import assemble
-from cepheid.planner.search import propagation_of, search
+from cepheid.planner.search import MOST_JOINED, propagation_of, search
 from cepheid.planner.shapes import Branch
 from cepheid.planner.trees import intervals
 from cepheid.planner.weights import calibrated
@@ -269,6 +269,18 @@ def test_patterns_of_any_length_have_a_plan(n: int, hang: float) -> None:
     planned = search(query, draw.statistics(query))
     assert process_time() - began < 10
     assert math.isfinite(planned.winner.cost)
+
+
+@pytest.mark.parametrize("operator", [" ; ", " & "])
+def test_over_too_many_events_no_tree_is_searched_for(operator: str) -> None:
+    rare = Statistics(dict.fromkeys(["a7", "a20"], 0.001))
+    few, many = (
+        search(bind(f"PATTERN {operator.join(f'A a{k}' for k in range(n))} WITHIN 100"), rare)
+        for n in (MOST_JOINED, MOST_JOINED + 1)
+    )
+    plain = {"left-deep", "right-deep", "stacks"}
+    assert {candidate.name for candidate in (many.winner, *many.losers)} <= plain
+    assert not {candidate.name for candidate in (few.winner, *few.losers)} <= plain
 
 
 def test_absurd_statistics_give_finite_costs() -> None:

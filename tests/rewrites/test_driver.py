@@ -16,6 +16,7 @@ from cepheid.engine.run import Engine
 from cepheid.language import parse
 from cepheid.planner import make_plan
 from cepheid.rewrites import REWRITES, Applied, rewrite
+from cepheid.rewrites.driver import MOST_CONDITIONS
 from cepheid.rewrites.measure import measure
 from cepheid.statistics import Statistics
 
@@ -35,6 +36,15 @@ def test_steps_are_told_in_the_order_in_which_they_were_taken() -> None:
         Applied("negations", "A a ; !B b ; !C c ; D d", "A a ; !(B b | C c) ; D d"),
     )
     assert rewritten.warnings == ()
+
+
+def test_a_query_with_very_many_conditions_is_run_as_it_is_written() -> None:
+    conditions = [f"a.x > {n}" for n in range(MOST_CONDITIONS)]
+    few = bound(f"PATTERN A a WHERE {' AND '.join(conditions)}")
+    assert query_text(rewrite(few).query) == f"PATTERN A a\nWHERE {conditions[-1]}"
+    many = bound(f"PATTERN A a WHERE {' AND '.join([*conditions, 'a.x > 0'])}")
+    assert rewrite(many).query == many
+    assert rewrite(many).applied == ()
 
 
 def test_a_query_that_has_nothing_to_rewrite_stays_itself() -> None:

@@ -8,7 +8,6 @@ from cepheid.errors import QueryError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source, nearest
 
-
 MOST_FINDINGS = 100
 """With so many, the rest of the query isn't looked at."""
 

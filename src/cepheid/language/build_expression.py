@@ -124,9 +124,9 @@ def build_expression(tree: Node) -> Expression:
 
 def _chain(tree: Node) -> Expression:
     """`p AND q AND r` is one node; `a + b - c` is folded to the left."""
-    if as_token(slots(tree)[1]).type in ("AND", "OR"):
-        operator = as_token(slots(tree)[1]).upper()
-        return Logical(operator, _expressions(tree), span_of(tree))
+    joint = as_token(slots(tree)[1])
+    if joint.type in ("AND", "OR"):
+        return Logical(joint.upper(), _expressions(tree), span_of(tree))
     first, *rest = slots(tree)
     result = build_expression(as_tree(first))
     start = extent(as_tree(first)).start

@@ -1,5 +1,5 @@
-"""How large a query may be. A larger one is refused at once: what works on a query takes longer with
-every word, and calls itself for what is nested, which Python allows only so often."""
+"""How large a query may be. A larger one is refused at once: what works on a query takes longer
+with every word, and calls itself for what is nested, which Python allows only so often."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def check_size(tree: Node) -> None:
                 "CEP118",
                 f"this pattern has more than {MOST_EVENTS} events",
                 span_of(node),
-                "write ANY(A, B) for one of several types, A{5} for several events of one, or parts "
-                "as queries of their own, with INTO",
+                "write ANY(A, B) for one of several types, A{5} for several of one, or parts as "
+                "queries of their own, with INTO",
             )
         if level > MOST_LEVELS:
             raise Mistake(

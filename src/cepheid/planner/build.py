@@ -169,8 +169,12 @@ class _Builder:
     def _take(self, available: Collection[str]) -> tuple[Expr, ...]:
         """Remove and return the predicates that these variables can evaluate."""
         names_ = frozenset(available)
-        taken = [p for p in self.predicates if variables(p) and variables(p) <= names_]
-        self.predicates = [p for p in self.predicates if p not in taken]
+        taken: list[Expr] = []
+        left: list[Expr] = []
+        for predicate in self.predicates:
+            read = variables(predicate)
+            (taken if read and read <= names_ else left).append(predicate)
+        self.predicates = left
         return tuple(taken)
 
     def _join(self, left: Node, right: Node) -> tuple[tuple[Equality, ...], tuple[Expr, ...]]:

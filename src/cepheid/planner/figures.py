@@ -98,7 +98,7 @@ class Figures:
         )
 
     def _selectivity(self, expr: Expr) -> float:
-        for text in _texts(expr):
+        for text in _texts(expr) if self.statistics.selectivities else ():
             given = self.statistics.selectivities.get(text)
             if given is not None:
                 return given

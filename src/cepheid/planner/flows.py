@@ -223,6 +223,7 @@ def forest(edges: Collection[Edge]) -> float:
 
     def root(place: Place) -> Place:
         while (above := parent.get(place, place)) != place:
+            parent[place] = parent.get(above, above)  # long ways are halved
             place = above
         return place
 
