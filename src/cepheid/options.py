@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Literal, TypedDict, TypeVar
@@ -15,6 +16,19 @@ EngineChoice = Literal["auto", "tree", "nfa"]
 NegationChoice = Literal["auto", "push", "top"]
 PropagationChoice = Literal["auto", "push", "lazy", "pull", "pass-down"]
 Unit = Literal["us", "ms", "s", "min", "h", "d"]
+
+AUTO = "auto"
+DURATION = re.compile(r"(\d+) *(millisecond|second|minute|hour|day|week)s?")
+"""How options name durations, as Spark does."""
+
+_US = {
+    "millisecond": 10**3,
+    "second": 10**6,
+    "minute": 60 * 10**6,
+    "hour": 3600 * 10**6,
+    "day": 86400 * 10**6,
+    "week": 7 * 86400 * 10**6,
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,9 @@ class Options:
     partitions    on Spark: how many partitions; by default as many as the session shuffles into
     buckets       on Spark streams: into how many buckets the keys go, 8 by default; it can't change
                   while a checkpoint is used
+    future        on Spark streams: how far ahead of the clock an event may be, as "5 minutes"; one
+                  further ahead is rejected, and moves no watermark. `auto` is an hour, or two days
+                  for times without a zone, and no limit for integers; None is no limit
     jit           compile the kernels; without it the same code runs as plain Python
 
     >>> Options(time="ts", type="name").plan
@@ -111,6 +128,7 @@ class Options:
     placement: Placement = "auto"
     partitions: int | None = None
     buckets: int | None = None
+    future: str | None = AUTO
     jit: bool = True
 
     def __post_init__(self) -> None:
@@ -130,6 +148,20 @@ class Options:
         for name, count in (("partitions", self.partitions), ("buckets", self.buckets)):
             if count is not None and count < 1:
                 raise ValueError(f"{name} must be at least 1, not {count}")
+        if self.future is not None and self.future != AUTO:
+            duration_us(self.future)
+
+
+def duration_us(text: str) -> int:
+    """A duration in microseconds.
+
+    >>> duration_us("90 seconds"), duration_us("1 hour")
+    (90000000, 3600000000)
+    """
+    found = DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"a duration is like '10 seconds', not {text!r}")
+    return int(found[1]) * _US[found[2]]
 
 
 def _column(part: str, name: object) -> None:
@@ -163,6 +195,7 @@ class GivenOptions(TypedDict, total=False):
     placement: Placement
     partitions: int | None
     buckets: int | None
+    future: str | None
     jit: bool
 
 

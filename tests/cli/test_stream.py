@@ -87,6 +87,7 @@ ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
         ((*PLACES, "--engine", "local"), 2, "--stream is for Spark"),
         ((*PLACES, "--trigger", "soon"), 2, "--trigger is like '10 seconds' or once, not 'soon'"),
         ((*PLACES, "--watermark", "once"), 2, "--watermark is like '10 seconds', not 'once'"),
+        ((*PLACES, "--future", "never"), 2, "--future is like '10 seconds' or off, not 'never'"),
         ((*PLACES, "--shed"), 2, "--shed needs --state-limit"),
         ((*PLACES, "--schema", "a=x long"), 2, "--schema a=... is for no --input of that name"),
         ((*PLACES, "--rejected", "in/bad"), 2, "--rejected in/bad: this is inside in, all of wh"),
@@ -162,7 +163,7 @@ def test_a_checkpoint_is_of_its_folders(place: Path) -> None:
 
 def test_a_run_that_leaves_all_or_files_aside_is_not_complete() -> None:
     assert Totals().complete and Totals(events=5, late=2, rejected=2).complete
-    assert not Totals(events=5, late=3, rejected=2).complete
+    assert not Totals(events=5, late=2, rejected=2, future=1).complete
     assert not Totals(events=5, files=1).complete
 
 
@@ -267,8 +268,9 @@ def batch(
 ) -> Status:
     held = tuple({"bucket": name, "rows": rows, "size": 1000 * rows} for name, rows in buckets)
     return Status(
-        batch=number, events=events, rejected=1, relevant=events, late=2, shed=0, matches=3,
-        rows=0, size=0, replans=0, refused=refused, buckets=held, watermark=watermark, seconds=2.0,
+        batch=number, events=events, rejected=1, future=0, relevant=events, late=2, shed=0,
+        matches=3, rows=0, size=0, replans=0, refused=refused, buckets=held,
+        watermark=watermark, seconds=2.0,
     )  # fmt: skip
 
 

@@ -208,6 +208,25 @@ def test_bad_input_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.classic
+def test_an_event_ahead_of_the_clock_moves_no_watermark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Otherwise all that comes after it would be late."""
+    parts = [
+        pa.table({"ts": at(10), "name": ["A"], "id": [1]}),
+        pa.table({"ts": at(253_370_764_800, 11), "name": ["Z", "Z"], "id": [1, 1]}),  # 9999
+        pa.table({"ts": at(12), "name": ["B"], "id": [1]}),
+        pa.table({"ts": at(100), "name": ["Z"], "id": [1]}),
+    ]
+    query = "PATTERN A a ; B b WHERE [id] WITHIN 5 seconds RETURN a.id AS id"
+    options = {"time": "ts", "type": "name"}
+    outcome = run(spark, tmp_path, [Course("jump", query, parts, options, 5)])
+    assert [row["id"] for row in outcome.matches["jump"]] == [1]
+    assert [batch.future for batch in outcome.batches if batch.events] == [0, 1, 0, 0]
+    assert (outcome.total("late"), outcome.total("rejected")) == (0, 0)
+
+
+@pytest.mark.classic
 def test_keys_that_see_no_other_event(spark: SparkSession, tmp_path: Path) -> None:
     """Of 200 keys, half never get their second event; they are told of when time has passed, also
     by events that no variable takes."""

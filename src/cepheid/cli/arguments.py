@@ -182,6 +182,15 @@ WatermarkDelay = Annotated[
         "order. By default events are matched at once, and those out of order are late.",
     ),
 ]  # fmt: skip
+Future = Annotated[
+    str | None,
+    typer.Option(
+        "--future", metavar="DURATION", rich_help_panel="Streams",
+        show_default="1 hour; 2 days for times without a zone",
+        help="How far ahead of the clock events may be: one further ahead is rejected, and moves "
+        "no watermark. 'off' for none.",
+    ),
+]  # fmt: skip
 Buckets = Annotated[
     int | None,
     typer.Option(

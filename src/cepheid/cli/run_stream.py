@@ -8,14 +8,13 @@ checkpoint goes on where they were.
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 import threading
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -43,21 +42,21 @@ from cepheid.cli.unreadable import Unreadable
 from cepheid.errors import OptionError
 from cepheid.files.formats import Format, is_local, is_pattern, spark_format
 from cepheid.files.guard import guard_of, mark_stream
-from cepheid.options import Options
+from cepheid.options import AUTO, DURATION, Options
 from cepheid.query import Query
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.session import local_session
+from cepheid.spark.streaming.ahead import WITHOUT_ZONE
 from cepheid.spark.streaming.reports import status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-ONCE = "once"
+ONCE, OFF = "once", "off"
 LINES, FILES = "lines", "files.jsonl"
 """What was rejected, and the files that couldn't be read."""
 
-_DURATION = re.compile(r"\d+ *(millisecond|second|minute|hour|day|week)s?")
 _POLL_SECONDS = 0.3
 
 
@@ -72,16 +71,20 @@ class StreamTarget:
     timeouts: Path | None
     trigger: str | None
     watermark: str | None
+    future: str | None
     max_files: int | None
     input_format: Format | None
     schemas: Mapping[str, str]
     queries: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
-        for name, text in (("--trigger", self.trigger), ("--watermark", self.watermark)):
-            once = name == "--trigger" and text == ONCE
-            if text is not None and not once and not _DURATION.fullmatch(text):
-                also = " or once" if name == "--trigger" else ""
+        for name, text, word in (
+            ("--trigger", self.trigger, ONCE),
+            ("--watermark", self.watermark, None),
+            ("--future", self.future, OFF),
+        ):
+            if text is not None and text != word and not DURATION.fullmatch(text):
+                also = "" if word is None else f" or {word}"
                 raise typer.BadParameter(f"{name} is like '10 seconds'{also}, not {text!r}")
 
     def places(self) -> dict[str, Path]:
@@ -198,11 +201,9 @@ def _run(
     folders = open_folders(
         spark, sources, target.input_format, target.schemas, target.checkpoint / "inputs.json"
     )
-    totals.integers = any(
-        isinstance(f.schema[options.time].dataType, t.IntegralType)
-        for f in folders
-        if options.time in f.schema.names
-    )
+    kinds = [f.schema[options.time].dataType for f in folders if options.time in f.schema.names]
+    totals.integers = any(isinstance(kind, t.IntegralType) for kind in kinds)
+    options = replace(options, future=_future(target.future, kinds))
     data = _events(spark, folders, options.time, target)
     with _matching(query, data, options) as found:
         if isinstance(query, Query) and target.timeouts is not None:
@@ -221,6 +222,15 @@ def _run(
         finally:
             for one in running.values():
                 one.stop()
+
+
+def _future(given: str | None, kinds: Sequence[t.DataType]) -> str | None:
+    """How far ahead of the clock events may be, by the types of their times in the files: those
+    without a zone get one to have a watermark."""
+    if given is not None:
+        return None if given == OFF else given
+    zoneless = any(isinstance(kind, t.TimestampNTZType | t.DateType) for kind in kinds)
+    return WITHOUT_ZONE if zoneless else AUTO
 
 
 @contextmanager

@@ -37,6 +37,7 @@ class Totals:
     matches: int = 0
     late: int = 0
     rejected: int = 0
+    future: int = 0
     shed: int = 0
     files: int = 0
     timeouts: int = 0
@@ -52,6 +53,7 @@ class Totals:
         self.matches += done.matches
         self.late += done.late
         self.rejected += done.rejected
+        self.future += done.future
         self.shed += done.shed
         # A bucket that takes no part in a batch stays as it is.
         self.held |= {b["bucket"]: (b["rows"], b["size"]) for b in done.buckets}
@@ -63,13 +65,15 @@ class Totals:
     @property
     def complete(self) -> bool:
         """Whether all files could be read, and some of the events matched, if there were any."""
-        return not self.files and (not self.events or self.late + self.rejected < self.events)
+        left_out = self.late + self.rejected + self.future
+        return not self.files and (not self.events or left_out < self.events)
 
     def counts(self) -> str:
         """The figures that only grow."""
         parts = [many(self.events, "event"), many(self.matches, "match", "es")]
         parts += [many(self.timeouts, "timeout")] if self.timeouts else []
         parts += [f"{self.late:,} late", f"{self.rejected:,} rejected"]
+        parts += [f"{self.future:,} ahead of the clock"] if self.future else []
         parts += [f"{self.shed:,} shed"] if self.shed else []
         parts += [many(self.files, "unreadable file")] if self.files else []
         return ", ".join(parts)

@@ -21,6 +21,7 @@ _NAMES = {
     "propagation": "--propagation",
     "stats": "--stats",
     "buckets": "--buckets",
+    "future": "--future",
 }
 _OPTION = re.compile(
     rf"(?<![\w.`'])({'|'.join(_NAMES)})=(?:'([^']*)'|\"([^\"]*)\"|(\.\.\.|[\d_]+))?(?![\w{{])"

@@ -34,6 +34,7 @@ from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_re
 from cepheid.spark.pushdown import Class, classify, type_text
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.ahead import hold_back
 from cepheid.spark.streaming.explain import explain_stream
 from cepheid.spark.streaming.pipeline import match_stream
 from cepheid.spark.streaming.time import delay_of, watermark_of, with_watermark
@@ -191,13 +192,13 @@ def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sche
         chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
         if any(part.isStreaming for part in chosen.values()):
             query.require_bounds(bound, options)
-            return merge_streaming(chosen, merged, options.time), merged, bound
+            return merge_streaming(chosen, merged, options), merged, bound
         return merge_streams(chosen, merged), merged, bound
     schema = arrow_schema(_frame(data).schema)
     bound = query.bind(schema, options)
     if data.isStreaming:
         query.require_bounds(bound, options)
-        return with_watermark(data, options.time), schema, bound
+        return with_watermark(hold_back(data, options), options.time), schema, bound
     return data, schema, bound
 
 
@@ -212,10 +213,14 @@ def _frame(data: Any) -> DataFrame:
     return frame
 
 
-def merge_streaming(streams: Mapping[str, DataFrame], merged: pa.Schema, time: str) -> DataFrame:
+def merge_streaming(
+    given: Mapping[str, DataFrame], merged: pa.Schema, options: Options
+) -> DataFrame:
     """Streams as one, whose watermark is the least of theirs, if one of them has any."""
-    if not all(frame.isStreaming for frame in streams.values()):
+    if not all(frame.isStreaming for frame in given.values()):
         raise DataError("several streams must all be streaming DataFrames, or none of them")
+    time = options.time
+    streams = {name: hold_back(frame, options) for name, frame in given.items()}
     if all(delay_of(frame, time) is None for frame in streams.values()):
         return with_watermark(merge_streams(streams, merged), time)
     return merge_streams({name: with_watermark(f, time) for name, f in streams.items()}, merged)

@@ -36,6 +36,7 @@ from cepheid.spark.expressions import Translator, combine, named
 from cepheid.spark.salts import salts
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.ahead import hold_back
 from cepheid.spark.streaming.packing import Mapped
 from cepheid.spark.streaming.time import with_watermark
 from cepheid.spark.worker import SECTION_COLUMN, Range, gather, owned, sections
@@ -69,12 +70,14 @@ def read(data: Data, options: Options) -> Frame:
     adopt_session(frames_of(data)[0].sparkSession)
     streaming = any(frame.isStreaming for frame in frames_of(data))
     if not isinstance(data, Mapping):
-        events = with_watermark(data, options.time) if streaming else data
-        return Frame(events, arrow_schema(data.schema))
+        if streaming:
+            events = with_watermark(hold_back(data, options), options.time)
+            return Frame(events, arrow_schema(data.schema))
+        return Frame(data, arrow_schema(data.schema))
     schemas = {name: arrow_schema(frame.schema) for name, frame in data.items()}
     merged, _ = bind_streams(schemas, options)
     if streaming:
-        return Frame(merge_streaming(data, merged, options.time), merged)
+        return Frame(merge_streaming(data, merged, options), merged)
     return Frame(merge_streams(data, merged), merged)
 
 

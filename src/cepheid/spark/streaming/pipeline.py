@@ -26,6 +26,7 @@ from cepheid.spark.expressions import named
 from cepheid.spark.layout import Layout, Rows, Single
 from cepheid.spark.schema import arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.buckets import (
     ONE_BUCKET,
     bucket_count,
@@ -68,7 +69,8 @@ def _observed(source: Source, run: str) -> DataFrame:
     """The columns that are needed. Spark pushes no filter below what is observed, so that every
     event is counted, and moves the watermark."""
     plan = source.plan
-    rows = source.events.select(*(named(n) for n in plan.required))
+    ahead = [AHEAD] if AHEAD in source.events.columns else []
+    rows = source.events.select(*(named(n) for n in (*plan.required, *ahead)))
     return observe_read(rows, run, placed(plan.schema.time, plan.schema.start))
 
 

@@ -15,6 +15,8 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cepheid.spark.expressions import named
+from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.packing import BUCKET, DATA
 from cepheid.streaming import Report
 
@@ -35,8 +37,13 @@ def report_row(number: object, report: Report) -> pd.DataFrame:
 
 def observe_read(rows: DataFrame, run: str, placed: Any) -> DataFrame:
     """Count the events, and those that can't be placed in time."""
-    unplaced = F.count_if(F.coalesce(~placed, F.lit(True)))
-    return rows.observe(_READ + run, F.count(F.lit(1)).alias("events"), unplaced.alias("rejected"))
+    ahead = named(AHEAD).isNotNull() if AHEAD in rows.columns else F.lit(False)
+    return rows.observe(
+        _READ + run,
+        F.count(F.lit(1)).alias("events"),
+        F.count_if(F.coalesce(~placed, F.lit(True)) & ~ahead).alias("rejected"),
+        F.count_if(ahead).alias("future"),
+    )
 
 
 def observe_found(rows: DataFrame, run: str) -> DataFrame:
@@ -60,6 +67,7 @@ class Status:
     batch      its number
     events     rows that were read
     rejected   of those, the ones without a time (or that end before they start)
+    future     of those, the ones too far ahead of the clock (the option `future`)
     relevant   of those, the ones that some variable can take: only they are shuffled and matched
     late       of the relevant, the ones that the watermark had passed before they came
     shed       events that were forgotten because of `Limit(..., policy="drop-oldest")`
@@ -77,6 +85,7 @@ class Status:
     batch: int
     events: int
     rejected: int
+    future: int
     relevant: int
     late: int
     shed: int
@@ -103,6 +112,7 @@ def status(progress: Any) -> Status:
         batch=report["batchId"],
         events=_sum(read, "events"),
         rejected=_sum(read, "rejected"),
+        future=_sum(read, "future"),
         relevant=_sum(found, "events"),
         late=_sum(found, "late"),
         shed=_sum(found, "shed"),

@@ -22,6 +22,7 @@ from cepheid.spark.rules import Frame
 from cepheid.spark.salts import salts
 from cepheid.spark.schema import arrow_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.buckets import spread
 from cepheid.spark.streaming.packing import BUCKET, DATA, VERSION, packing, unpack
 from cepheid.spark.streaming.pipeline import use_rocksdb
@@ -82,9 +83,12 @@ def _found(
     versions: DataFrame | None,
     run: str,
 ) -> DataFrame:
-    rows = frame.events.select(*(named(name) for name in own.columns))
+    rows = frame.events
     if place == 0:  # events are counted once
+        ahead = [AHEAD] if AHEAD in rows.columns else []
+        rows = rows.select(*(named(name) for name in (*own.columns, *ahead)))
         rows = observe_read(rows, run, placed(schema.time, None))
+    rows = rows.select(*(named(name) for name in own.columns))
     rows = rows.filter(placed(schema.time, None))
     count = own.job.buckets
     bucket = F.lit(0).alias(BUCKET)

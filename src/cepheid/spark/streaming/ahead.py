@@ -1,0 +1,111 @@
+"""Events ahead of the clock.
+
+A watermark follows the latest event, so that one event of the year 9999 would make all others late,
+forever. So events that are further ahead of the clock than is allowed lose their time before the
+watermark sees it, and are rejected as those without one are. The clock is Spark's for the batch,
+which the checkpoint keeps: a batch that is done again decides the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.errors import DataError
+from cepheid.options import AUTO, Options, duration_us
+from cepheid.spark.expressions import named
+from cepheid.spark.streaming.time import delay_of
+
+AHEAD = "__ahead"
+"""The time that an event had which is too far ahead; NULL for all others."""
+
+ZONED, WITHOUT_ZONE = "1 hour", "2 days"
+"""How far ahead events may be unless the caller says so. A time without a zone is taken as one of
+the session's zone, and may be that of any other."""
+
+_TICKS_US = {
+    "us": 1,
+    "ms": 10**3,
+    "s": 10**6,
+    "min": 60 * 10**6,
+    "h": 3600 * 10**6,
+    "d": 86400 * 10**6,
+}
+
+
+def hold_back(frame: DataFrame, options: Options) -> DataFrame:
+    """The stream with the column AHEAD, and without the times of the events that it tells of."""
+    time = options.time
+    if time not in frame.columns:
+        return frame  # which is an error that is told elsewhere
+    latest = _latest(frame.schema[time].dataType, options)
+    if latest is None:
+        return frame
+    delay = delay_of(frame, time)
+    if delay is None:
+        return _marked(frame, time, latest)
+    below = _below_watermark(frame)
+    if below is not None:
+        return _marked(below, time, latest).withWatermark(time, f"{delay} milliseconds")
+    if options.future == AUTO:
+        return frame
+    raise DataError(
+        f"future={options.future!r} must come before the watermark, which is further back in this "
+        "stream: call withWatermark last, right before it is matched"
+    )
+
+
+def allowed(kind: t.DataType, options: Options) -> str | None:
+    """How far ahead of the clock a time of this type may be; None is without a limit."""
+    if options.future != AUTO:
+        return options.future
+    match kind:
+        case t.TimestampType():
+            return ZONED
+        case t.TimestampNTZType() | t.DateType():
+            return WITHOUT_ZONE
+        case _:
+            return None
+
+
+def _latest(kind: t.DataType, options: Options) -> Column | None:
+    """The last time that is allowed, as a value of the time column."""
+    text = allowed(kind, options)
+    if text is None:
+        return None
+    latest = F.unix_micros(F.current_timestamp()) + F.lit(duration_us(text))
+    if not isinstance(kind, t.IntegralType):
+        return F.timestamp_micros(latest)
+    if options.unit is None:
+        raise DataError(
+            f"future={text!r} is a duration, and the time column `{options.time}` is "
+            f"{kind.simpleString()}: say what a tick of it is, as in unit='ms'"
+        )
+    return F.floor(latest / F.lit(_TICKS_US[options.unit]))
+
+
+def _marked(frame: DataFrame, time: str, latest: Column) -> DataFrame:
+    value = named(time)
+    if not isinstance(frame.schema[time].dataType, t.IntegralType):
+        value = value.cast("timestamp")
+    ahead = F.coalesce(value > latest, F.lit(False))
+    return frame.withColumns({AHEAD: F.when(ahead, named(time)), time: F.when(~ahead, named(time))})
+
+
+def _below_watermark(frame: DataFrame) -> DataFrame | None:
+    """The stream that `withWatermark` was called on, if that was the last thing done to it."""
+    session: Any = frame.sparkSession
+    if isinstance(session, SparkSession):
+        logical = frame._jdf.queryExecution().logical()
+        if logical.getClass().getSimpleName() != "EventTimeWatermark":
+            return None
+        jvm: Any = session._jvm
+        dataset = jvm.org.apache.spark.sql.classic.Dataset
+        return DataFrame(dataset.ofRows(session._jsparkSession, logical.child()), session)
+    plan: Any = frame._plan
+    if type(plan).__name__ != "WithWatermark":
+        return None
+    return type(frame)(plan._child, session)
