@@ -68,6 +68,13 @@ def test_programs(path: Path, request: pytest.FixtureRequest) -> None:
         assert found == cases
 
 
+def test_the_internals_show_a_program() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "internals.md").read_text(encoding="utf-8")
+    query = "A a -> B b WHERE b.x > a.x WITHIN 10"
+    _, _, behind = text.partition(f"`{query}` is\n\n```text\n")
+    assert behind.partition("\n```")[0] == str(program_of(f"PATTERN {query}"))
+
+
 def test_a_program_is_data() -> None:
     program = program_of("PATTERN A a ; B b WHERE b.x > a.x WITHIN 10")
     steps = program.instructions

@@ -3,7 +3,8 @@
 A program, as data:
 
 - `program`: the whole, which prints itself (`listing`)
-- `instructions`: what it is made of; `points`: positions, by the parts that lie there
+- `instructions`: what it is made of; `elements`: what these take; `points`: positions, by the parts
+  that lie there
 
 From a pattern to its program:
 

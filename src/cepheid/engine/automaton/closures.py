@@ -24,19 +24,16 @@ from cepheid.algebra.patterns import (
     walk,
 )
 from cepheid.algebra.types import Type
+from cepheid.engine.automaton.elements import EventGroup, RoundChain, Sweep, element
 from cepheid.engine.automaton.instructions import (
     Choose,
     ChooseRounds,
     Complete,
     Defer,
     Empty,
-    EventGroup,
     FirstRun,
     Fork,
     Instructions,
-    RoundChain,
-    Sweep,
-    element,
 )
 from cepheid.engine.automaton.knowledge import (
     NEXT,

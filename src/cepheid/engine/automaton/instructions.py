@@ -11,75 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cepheid.algebra.expressions import Expr
-from cepheid.algebra.patterns import Closure, Leaf
-from cepheid.engine.automaton.points import End, Neighbors, Path, Point
-
-# ── what is taken ──
-
-
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """A condition that has to hold. One that is `running`, for this variable, holds for the first
-    element of its group."""
-
-    condition: Expr
-    running: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """The events of a class that are gone through: after one position and before another.
-
-    `inside`: it ends at the first that is out of the window. `unordered`: events may come before
-    what is bound, from where the window of the latest begins. `awaits`: where it runs into the
-    horizon, events to come may count, and the start stays alive.
-    """
-
-    variable: str
-    lower: Point | None
-    upper: Point | None
-    inside: bool
-    unordered: bool
-    awaits: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EventGroup:
-    """How a closure takes events: those of the sweep that satisfy the criteria, until one `until`
-    names. `strict`: each at the next position of the stream; `touch`: the first of them at the
-    position next to this one. `aggregates` are carried along (Cayuga's α)."""
-
-    path: Path
-    closure: Closure
-    sweep: Sweep
-    strict: bool
-    touch: End | None
-    until: Expr | None
-    criteria: tuple[Criterion, ...]
-    aggregates: tuple[tuple[str, Expr], ...]
-
-    @property
-    def variable(self) -> str:
-        return self.sweep.variable
-
-
-@dataclass(frozen=True, slots=True)
-class RoundChain:
-    """How a closure over a pattern takes its rounds: `search` finds the first one after the round
-    before, and ends with `Complete`. `branches` are the disjunctions inside. With an `anchor`, the
-    first round starts with its event. `awaits`: where there is no further round, one may come."""
-
-    path: Path
-    closure: Closure
-    lower: Point | None
-    upper: Point | None
-    strict: bool
-    touch: End | None
-    awaits: bool
-    search: Instructions
-    branches: tuple[Path, ...]
-    anchor: str | None = None
-
+from cepheid.engine.automaton.elements import Criterion, EventGroup, RoundChain, Sweep
+from cepheid.engine.automaton.points import End, Neighbors, Path
 
 # ── binding ──
 
@@ -474,9 +407,3 @@ Last = Fork | Complete | CheckRound | Emit
 
 Instruction = Binding | Gate | Note | Last
 Instructions = tuple[Instruction, ...]
-
-
-def element(closure: Closure) -> str:
-    """The variable of a closure over events."""
-    assert isinstance(closure.item, Leaf)
-    return closure.item.variable

@@ -30,7 +30,8 @@ from cepheid.algebra.patterns import (
     leaves,
 )
 from cepheid.algebra.query import Conjunct, Role
-from cepheid.engine.automaton.instructions import Criterion, Hold, Instructions, Sweep
+from cepheid.engine.automaton.elements import Criterion, Sweep
+from cepheid.engine.automaton.instructions import Hold, Instructions
 from cepheid.engine.automaton.points import Path, Point
 from cepheid.language.ast import SequenceOperator
 from cepheid.plan.nodes import Automaton

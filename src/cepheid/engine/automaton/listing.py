@@ -11,6 +11,7 @@ from typing import assert_never
 
 from cepheid.algebra.patterns import Pattern, leaves, positive
 from cepheid.algebra.text import condition_text, expression_text
+from cepheid.engine.automaton.elements import Criterion, EventGroup, RoundChain, Sweep
 from cepheid.engine.automaton.instructions import (
     Binding,
     Check,
@@ -18,7 +19,6 @@ from cepheid.engine.automaton.instructions import (
     Choose,
     ChooseRounds,
     Complete,
-    Criterion,
     Decide,
     Defer,
     Distinct,
@@ -26,7 +26,6 @@ from cepheid.engine.automaton.instructions import (
     Emit,
     Empty,
     Equal,
-    EventGroup,
     FirstRun,
     Fit,
     Forbid,
@@ -48,12 +47,10 @@ from cepheid.engine.automaton.instructions import (
     PickRound,
     Remember,
     Require,
-    RoundChain,
     RoundEvent,
     RoundGroup,
     Search,
     Start,
-    Sweep,
     TakeFirst,
     Touch,
     Touching,

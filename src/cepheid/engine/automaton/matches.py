@@ -17,18 +17,16 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.algebra.query import Role
 from cepheid.engine.automaton.closures import event_group, round_chain, sizes, with_group
+from cepheid.engine.automaton.elements import EventGroup, RoundChain, element
 from cepheid.engine.automaton.forbidden import checks, interruption, negating, next_negations
 from cepheid.engine.automaton.instructions import (
     Decide,
     Emit,
-    EventGroup,
     GatherEdge,
     Instructions,
     Passed,
     Require,
-    RoundChain,
     Unforbidden,
-    element,
 )
 from cepheid.engine.automaton.knowledge import (
     STRICT,

@@ -25,10 +25,10 @@ from cepheid.engine.automaton.closures import (
     sizes,
     with_group,
 )
+from cepheid.engine.automaton.elements import EventGroup, RoundChain, element
 from cepheid.engine.automaton.instructions import (
     Earliest,
     Equal,
-    EventGroup,
     Fit,
     Gather,
     Grow,
@@ -36,14 +36,12 @@ from cepheid.engine.automaton.instructions import (
     Instruction,
     Instructions,
     Remember,
-    RoundChain,
     Search,
     TakeFirst,
     Touch,
     Touching,
     Unbeaten,
     Unbroken,
-    element,
 )
 from cepheid.engine.automaton.knowledge import (
     NEXT,

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from cepheid.engine.automaton.closures import sizes
-from cepheid.engine.automaton.instructions import Choose, EventGroup, FirstRun
+from cepheid.engine.automaton.elements import EventGroup
+from cepheid.engine.automaton.instructions import Choose, FirstRun
 from cepheid.engine.automaton.source.groups import (
     at_hand,
     connects,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cepheid.algebra.patterns import positive
+from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.instructions import (
     Decide,
     Defer,
-    EventGroup,
     GatherEdge,
     Touch,
     Touching,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cepheid.algebra.types import Type
 from cepheid.engine.automaton.closures import sizes
-from cepheid.engine.automaton.instructions import EventGroup
+from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.source.places import Env, Extent, Fold, Limits, Taken, event_extent
 from cepheid.engine.automaton.source.writer import SourceWriter
 from cepheid.engine.lowering import Event, GroupPlace

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
+from cepheid.engine.automaton.elements import EventGroup, RoundChain
 from cepheid.engine.automaton.instructions import (
     Binding,
     CheckRound,
@@ -23,7 +24,6 @@ from cepheid.engine.automaton.instructions import (
     Emit,
     Empty,
     Equal,
-    EventGroup,
     FirstRun,
     Fit,
     Fork,
@@ -41,7 +41,6 @@ from cepheid.engine.automaton.instructions import (
     PickRound,
     Remember,
     Require,
-    RoundChain,
     RoundEvent,
     RoundGroup,
     Search,

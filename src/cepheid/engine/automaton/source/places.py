@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cepheid.algebra.expressions import Expr
-from cepheid.engine.automaton.instructions import EventGroup
+from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.points import Path
 from cepheid.engine.lowering import Event, GroupPlace, Place
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from cepheid.algebra.patterns import positive
 from cepheid.engine.automaton.closures import first_variable, sizes
-from cepheid.engine.automaton.instructions import ChooseRounds, RoundChain
+from cepheid.engine.automaton.elements import RoundChain
+from cepheid.engine.automaton.instructions import ChooseRounds
 from cepheid.engine.automaton.points import Path
 from cepheid.engine.automaton.source.histories import write_history
 from cepheid.engine.automaton.source.places import FIELDS, Env, Extent, Limits, Rounds

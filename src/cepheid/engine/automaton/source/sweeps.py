@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from cepheid.engine.automaton.instructions import EventGroup, Grow, Search, Start, Sweep, Unbroken
+from cepheid.engine.automaton.elements import EventGroup, Sweep
+from cepheid.engine.automaton.instructions import Grow, Search, Start, Unbroken
 from cepheid.engine.automaton.points import Opening
 from cepheid.engine.automaton.source.groups import consider, take
 from cepheid.engine.automaton.source.places import Env, Growth, Limits

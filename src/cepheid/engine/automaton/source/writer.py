@@ -22,7 +22,7 @@ from cepheid.algebra.patterns import (
     positive,
 )
 from cepheid.algebra.patterns import Sequence as SequencePattern
-from cepheid.engine.automaton.instructions import Criterion
+from cepheid.engine.automaton.elements import Criterion
 from cepheid.engine.automaton.points import Begin, End, Opening, Origin, Path, Point, part_at
 from cepheid.engine.automaton.program import Program
 from cepheid.engine.automaton.source.places import Env, Extent, Fold, around
