@@ -23,7 +23,8 @@ from cepheid.algebra.query import Clock, Window
 from cepheid.algebra.values import window_size
 from cepheid.language import ast
 
-_TOO_LONG = 2**62  # so that `start + window` stays in 64 bits
+TOO_LONG = 2**60
+"""Windows and delays are shorter, so that all that is computed with them stays in 64 bits."""
 
 
 def window(within: ast.Duration | ast.EventCount | None, lowering: Lowering) -> Window | None:
@@ -66,9 +67,9 @@ def check_delays(
     together = _longest_delay(pattern)
     clocked = window is not None and window.clock is Clock.TIME
     size = window.size if window is not None and clocked else 0
-    if together == 0 or max(single, size) >= _TOO_LONG or together + size < _TOO_LONG:
+    if together == 0 or max(single, size) >= TOO_LONG or together + size < TOO_LONG:
         return  # what is too long by itself has been reported
-    alone = together >= _TOO_LONG or query.within is None
+    alone = together >= TOO_LONG or query.within is None
     span = query.pattern.span if alone or query.within is None else query.within.span
     what = "these delays" if alone else "the delay and the window"
     message = f"{what} together are longer than time itself: times are 64-bit numbers"
@@ -87,7 +88,7 @@ def _size(duration: ast.Duration, lowering: Lowering) -> Fraction | None:
     if isinstance(amount, timedelta):
         amount, unit = Fraction(amount // timedelta(microseconds=1)), ast.Unit.MICROSECONDS
     size = lowering.clock_ticks(amount, unit, duration.span)
-    if size is not None and size >= _TOO_LONG:
+    if size is not None and size >= TOO_LONG:
         message = "this is longer than time itself: times are 64-bit numbers"
         lowering.findings.add("CEP402", message, duration.span, "make it shorter")
     return size

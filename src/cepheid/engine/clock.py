@@ -20,12 +20,16 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock, Window
 from cepheid.algebra.types import Schema
+from cepheid.algebra.windows import TOO_LONG
 from cepheid.engine.columns import beyond, decoded, microseconds
 from cepheid.engine.vector import seen
 from cepheid.errors import DataError
 
 CLOCK_COLUMN = "__ordinal"
 """The row's ordinal in its partition, from 0, if the runtime has numbered the rows already."""
+
+LATEST = (1 << 62) - TOO_LONG
+"""The last time, and the first less its sign: a window further is still before FOREVER."""
 
 Ints = NDArray[np.int64]
 
@@ -58,6 +62,16 @@ def times(column: pa.Array) -> Ints:
     """The time column as 64-bit integers: microseconds for timestamps, else the number."""
     array = column if pa.types.is_integer(column.type) else microseconds(column)
     return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def check_times(column: str, first: int, last: int) -> None:
+    """`DataError`, if one of these is too far away for windows to be measured from it."""
+    for time in (first, last):
+        if abs(time) > LATEST:
+            raise DataError(
+                f"`{column}` has the time {time}, and times must lie between {-LATEST} and "
+                f"{LATEST}: leave such rows out, or make their time NULL, if it isn't known"
+            )
 
 
 def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> pa.Array | None:
@@ -141,11 +155,13 @@ class Ticker:
             everything = times(batch.column(self._time))
         except pa.ArrowInvalid as error:
             raise beyond(self._time, error) from None
-        if self._events:
+        if self._events:  # key by key, so that the first time may be anywhere
+            check_times(self._time, int(everything.min()), int(everything.max()))
             return self._number(batch, everything).of(rows)
         if everything[0] < self._reached or (everything[1:] < everything[:-1]).any():
             before = np.concatenate(([self._reached], everything[:-1]))
             self._check_order(everything, before, False)
+        check_times(self._time, int(everything[0]), int(everything[-1]))
         self._reached = int(everything[-1])
         if len(rows) == 0:
             return Ticks(rows, rows, rows, rows, rows, rows, self._reached)
@@ -186,6 +202,7 @@ class Ticker:
         if self._start is not None:
             offset = self._offsets(np.where(new_section, previous - time + 1, 0), time)
             start = times(batch.column(self._start))
+            check_times(self._start, int(start.min()), int(start.max()))
             opened = clock if self._events else start
             return Ticks(time, time + offset, clock, start, start + offset, opened, reached)
         position = self._position + np.cumsum(changed)

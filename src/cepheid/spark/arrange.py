@@ -18,7 +18,7 @@ from pyspark.sql import types as t
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
-from cepheid.engine.clock import CLOCK_COLUMN
+from cepheid.engine.clock import CLOCK_COLUMN, check_times
 from cepheid.plan.nodes import Leaf, Plan, waits
 from cepheid.plan.reading import joined_columns, uniform_key
 from cepheid.planner import Prepared
@@ -370,7 +370,11 @@ def span_of(rows: DataFrame, time: str, type_: t.DataType) -> Range | None:
     """The first time and the last; None if there are no rows. This runs a job."""
     clock = microseconds(named(time), type_)
     row = rows.agg(F.min(clock), F.max(clock)).first()
-    return None if row is None or row[0] is None else (int(row[0]), int(row[1]))
+    if row is None or row[0] is None:
+        return None
+    first, last = int(row[0]), int(row[1])
+    check_times(time, first, last)
+    return first, last
 
 
 def cut_between(span: Range, window: int, most: int, waiting: bool = False) -> Cut:
