@@ -73,6 +73,21 @@ def test_versions_are_added_and_stay(live: cep.LiveRules) -> None:
         live.rules("00000009")
 
 
+def test_an_order_is_no_change(live: cep.LiveRules) -> None:
+    """Of the rows of a table, its columns, and the tables; but of a table without names of rules,
+    which are called by their places, it is."""
+    columns = {"rule": ["x", "y", "z"], "low": [1.5, None, 0.5], "tag": [None, "b", "c"]}
+    backwards = {name: columns[name][::-1] for name in reversed(columns)}
+    one = cep.RuleSet.of({"a": "PATTERN A ; B WITHIN 5"})
+    assert live.publish(one | cep.RuleSet.from_template("b", PAIR, columns)) == "00000001"
+    assert live.publish(cep.RuleSet.from_template("b", PAIR, backwards) | one) is None
+    exchanged = {**columns, "low": [0.5, None, 1.5]}
+    assert live.publish(one | cep.RuleSet.from_template("b", PAIR, exchanged)) == "00000002"
+    unnamed = {"low": [1.5, 0.5]}
+    assert live.publish(cep.RuleSet.from_template("b", PAIR, unnamed)) == "00000003"
+    assert live.publish(cep.RuleSet.from_template("b", PAIR, {"low": [0.5, 1.5]})) == "00000004"
+
+
 def test_a_stream_needs_rules_and_events_that_stream(live: cep.LiveRules) -> None:
     with pytest.raises(DataError, match=r"there are no rules in .*: publish some first"):
         live.match(pa.table({"ts": [1]}), time="ts")

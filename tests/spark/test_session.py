@@ -24,6 +24,36 @@ def test_workers_run_this_interpreter(spark: SparkSession) -> None:
     assert [tuple(row) for row in rows.collect()] == [(sys.executable, pa.__version__)]
 
 
+def test_workers_begin_with_the_engine_loaded(spark: SparkSession) -> None:
+    """And all of them are forked from one daemon, also those of stateful operators."""
+
+    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            there = "cepheid.streaming.bucket" in sys.modules
+            yield pa.record_batch({"loaded": [there], "short": [os.environ.get(_SHORT)]}, _LOADED)
+
+    rows = spark.range(1, numPartitions=1).mapInArrow(loaded, "loaded boolean, short string")
+    assert [tuple(row) for row in rows.collect()] == [(True, None)]
+
+
+_SHORT = "SPARK_SIMPLIFIED_TRACEBACK"
+_LOADED = pa.schema({"loaded": pa.bool_(), "short": pa.string()})
+
+
+def test_planning_a_stateful_query_loads_no_engine() -> None:
+    """Spark starts a Python process for every query to ask its processor what it stores; and what
+    only packs rows needs no engine, either."""
+    program = textwrap.dedent("""
+        import sys
+        import cepheid.spark.streaming.processor
+        print(*{"pandas", "pyarrow", "numba"} & set(sys.modules))
+        import cepheid.spark.streaming.packing
+        print(*{"pandas", "numba"} & set(sys.modules))
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_settings(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"

@@ -18,8 +18,9 @@ import pyarrow as pa
 from cepheid.algebra.query import BoundQuery
 from cepheid.options import EngineChoice, Options
 from cepheid.planner import prepare
-from cepheid.streaming import Bucket, Job, open_bucket, signature
+from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import FORMAT
+from cepheid.streaming.signature import signature
 from tests.corpus.reader import Case, bound, case_of
 from tests.engine.harness import indexed, with_index
 from tests.streaming.simulation import MemoryCells

@@ -14,7 +14,8 @@ import pyarrow as pa
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.order import key_by_key
 from cepheid.planner import Prepared
-from cepheid.streaming import Bucket, Job, open_bucket, signature
+from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.signature import signature
 from tests.engine.harness import match_of, with_index
 from tests.oracle.events import Event, Match
 

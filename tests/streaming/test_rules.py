@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +28,15 @@ from cepheid.rules.compile.compiler import compile_rules
 from cepheid.rules.run.passes import Needs, needs, passes
 from cepheid.rules.run.portable import encoded
 from cepheid.rules.run.worker import StreamCompiler
-from cepheid.streaming.rules import RuleBucket, RulesJob, Version, open_rules
+from cepheid.streaming.rules import (
+    Change,
+    Generations,
+    Program,
+    RuleBucket,
+    RulesJob,
+    Version,
+    open_rules,
+)
 from tests.corpus.reader import table
 from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS
@@ -251,3 +260,54 @@ def test_rules_that_come_and_go(data: st.DataObject, drawn: Set, weather: Weathe
     some = st.frozensets(st.sampled_from(sorted(drawn.templates)))
     changes = data.draw(st.lists(some, min_size=1, max_size=6))
     check(drawn, weather, changes)
+
+
+class Failing:
+    """A compiler that fails with its next program, if it is asked to."""
+
+    def __init__(self, compiler: StreamCompiler) -> None:
+        self.compiler, self.fails = compiler, False
+
+    def changed(self, generations: Generations, rules: bytes) -> Change:
+        return self.compiler.changed(generations, rules)
+
+    def compiled(self, generations: Generations) -> Program:
+        if self.fails:
+            raise MemoryError
+        return self.compiler.compiled(generations)
+
+
+def test_a_change_of_rules_that_fails_leaves_nothing_behind() -> None:
+    """What a worker still has of a bucket is then no version of it: the batch is done again from
+    what was saved."""
+    options = Options("ts", type="type", jit=False)
+    job = RulesCluster((None,), options, Weather(seed=0)).jobs[None]
+    compiler = Failing(job.compiler)
+    job = replace(job, compiler=compiler)
+    first, second = (
+        Version(name, encoded(RuleSet.of(rules).templates))
+        for name, rules in (
+            ("1", {"ab": "PATTERN A a ; B b WITHIN 9", "ac": "PATTERN A a ; C c WITHIN 9"}),
+            ("2", {"ab": "PATTERN A a ; B b WITHIN 9", "bc": "PATTERN B b ; C c WITHIN 9"}),
+        )
+    )
+    schema = Schema(COLUMNS, time="ts", type="type")
+    one, two = (
+        table(schema, [Event(n, t, {**dict.fromkeys(COLUMNS), "ts": t, "type": kind})])
+        for n, (t, kind) in enumerate([(1, "A"), (2, "B")])
+    )
+    cells = Cells()
+    bucket = open_rules(job, cells)
+    assert list(bucket.step(cells, one.to_batches(), -(1 << 61), first)) == []
+    bucket.save(cells)
+    compiler.fails = True
+    with pytest.raises(MemoryError):
+        list(bucket.step(cells.copy(), two.to_batches(), 0, second))
+    compiler.fails = False
+    again = open_rules(job, cells, bucket)
+    found = [
+        row for own in again.step(cells, two.to_batches(), 0, second) for row in own.to_pylist()
+    ]
+    assert [row["rule"] for row in found] == ["ab"]
+    again.save(cells)
+    assert open_rules(job, cells).report().rows == 2

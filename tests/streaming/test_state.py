@@ -12,13 +12,16 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
+from cepheid.engine.classes import CLASS_COLUMN
 from cepheid.errors import StateError
 from cepheid.options import Options
+from cepheid.plan.reading import kept_columns
 from cepheid.planner import prepare
 from cepheid.planner.adapt import Adapter, Adaptive
-from cepheid.streaming import Bucket, Job, open_bucket, signature
+from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import FORMAT
 from cepheid.streaming.saved import decode
+from cepheid.streaming.signature import signature
 from cepheid.workloads import stocks
 from tests.engine.harness import match_of, multiset
 from tests.oracle.match import matches
@@ -159,7 +162,8 @@ def job(
     options = Options(**{"time": "ts", "type": "name", "params": {"least": 2.5}, **named})
     prepared = prepare(cep.Query(text).bind(events, options), options)
     schema = pa.schema([events.field(n) for n in prepared.plan.required])
-    return Job(prepared, schema, signature(prepared), buckets, delayed=delayed, jit=False)
+    own = tuple(kept_columns(prepared.plan))
+    return Job(prepared, schema, signature(prepared), buckets, (), delayed, False, own)
 
 
 def step(job: Job, bucket: Bucket, table: pa.Table, watermark: int) -> list[dict[str, Any]]:
@@ -167,9 +171,9 @@ def step(job: Job, bucket: Bucket, table: pa.Table, watermark: int) -> list[dict
     return [row for found in bucket.step(rows, watermark) for row in found.to_pylist()]
 
 
-def saved(delayed: bool) -> MemoryCells:
+def saved(delayed: bool, own: Job | None = None) -> MemoryCells:
     """With rows that the engine holds and, if they wait for the watermark, such ones, too."""
-    cells, own = MemoryCells(), job(QUERY, delayed)
+    cells, own = MemoryCells(), own or job(QUERY, delayed)
     bucket = open_bucket(own, cells)
     step(own, bucket, EVENTS, BEGINNING)
     bucket.save(cells)
@@ -210,6 +214,48 @@ def test_changes_that_are_safe(text: str, named: dict[str, Any], delayed: bool) 
         assert all(row["only"] == X[row["match_end"]] for row in found)
     else:
         assert all(row["a.x" if "a.x" in row else "x"] == X[row["match_start"]] for row in found)
+
+
+FILTERED = "PATTERN A a ; B b WHERE [id] AND b.x > 2.5 WITHIN 10 RETURN a.y"
+"""Only events that come are asked for `x`: of those that are held the engine doesn't know it."""
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+def test_return_may_read_what_only_where_has_read(delayed: bool) -> None:
+    cells = saved(delayed, job(FILTERED, delayed))
+    own = job(FILTERED.replace("a.y", "a.x"), delayed)
+    bucket = open_bucket(own, cells)
+    found = step(own, bucket, LATER, 5 if delayed else 4)
+    bucket.save(cells)
+    bucket = open_bucket(own, cells)
+    found += step(own, bucket, LATER.slice(0, 0), 100)
+    pairs = PAIRS if delayed else PAIRS[2:]
+    want = sorted((start, end, X[start]) for start, end in pairs)
+    assert sorted((row["match_start"], row["match_end"], row["x"]) for row in found) == want
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+def test_columns_that_an_earlier_version_has_not_saved(delayed: bool) -> None:
+    """It saved, and let wait, only what the engine reads of a row."""
+    own = job(FILTERED, delayed)
+    schema = pa.schema([f for f in own.schema if f.name != "x"])
+    schema = schema.append(pa.field(CLASS_COLUMN, pa.int64()))
+    earlier = replace(own, schema=schema, kept=())
+    cells, masks = MemoryCells(), pa.array([1, 1, 2, 1, 2])
+    rows = EVENTS.append_column(CLASS_COLUMN, masks)
+    bucket = open_bucket(earlier, cells)
+    step(earlier, bucket, rows, BEGINNING)
+    bucket.save(cells)
+    later = replace(own, schema=own.schema.append(schema.field(CLASS_COLUMN)))
+    rows = LATER.append_column(CLASS_COLUMN, masks)
+    bucket = open_bucket(later, cells)
+    found = step(later, bucket, rows, 5 if delayed else 4)
+    found += step(later, bucket, rows.slice(0, 0), 100)
+    pairs = PAIRS if delayed else PAIRS[2:]
+    assert sorted((row["match_start"], row["match_end"]) for row in found) == sorted(pairs)
+    other = job(FILTERED.replace("a.y", "a.x"), delayed)
+    with pytest.raises(StateError, match="the query now reads `x`, which the events in the check"):
+        open_bucket(other, cells)
 
 
 @pytest.mark.parametrize("delayed", [False, True])

@@ -1,7 +1,7 @@
 """Loops over arrays: generated per operator and predicate shape, compiled with Numba, cached on
 disk. Nothing of ours is imported here; the same source runs as plain Python with the JIT off."""
 
-from cepheid.kernels.compile import load
+from cepheid.kernels.compile import load, warm_up
 from cepheid.kernels.records import Records, State
 from cepheid.kernels.templates import (
     Level,
@@ -36,4 +36,5 @@ __all__ = [
     "nseq_before",
     "scan_and_construct",
     "seq",
+    "warm_up",
 ]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 
 from cepheid.kernels.templates.demand import ASK
 
@@ -235,3 +236,9 @@ def load_ask(jit: bool) -> Callable[..., int]:
 def load_chain(jit: bool) -> Callable[..., None]:
     """`chain(hashes, heads, link, begin, end, number)`: put records into their hash chains."""
     return load("\n\nkernel = chain\n", jit)
+
+
+def warm_up() -> None:
+    """Have Numba load what it loads with the first kernel, so that those to come take less."""
+    none = np.zeros(0, np.int64)
+    load_chain(True)(none, none, none, 0, 0, 0)

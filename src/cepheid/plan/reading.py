@@ -110,3 +110,8 @@ def _sides(equalities: tuple[Equality, ...]) -> Iterator[Attribute]:
     for equality in equalities:
         yield equality.left
         yield equality.right
+
+
+def kept_columns(plan: Plan) -> list[str]:
+    """What a query reads, except for the type: of that a row's classes tell enough."""
+    return [n for n in plan.required if n != plan.schema.type]

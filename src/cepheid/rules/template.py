@@ -171,7 +171,8 @@ class Template:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for templates with the same name, query and rows, wherever they come from."""
+        """The same for templates with the same name, query and rows, wherever they come from, and
+        in whatever order the rows stand: rules have names."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.name}\0{self.query}\0".encode())
         if self.rows is not None:
@@ -194,8 +195,10 @@ def _with_names(rows: pa.Table, name: str) -> pa.Table:
 
 
 def _feed(digest: Any, rows: pa.Table) -> None:
-    """The table's values. What Arrow holds in the place of a NULL differs between tables that are
-    the same, so NULLs are told apart from values that are all there."""
+    """The table's values, in the order of names. What Arrow holds in the place of a NULL differs
+    between tables that are the same, so NULLs are told apart from values that are all there."""
+    if rows.column_names.count(RULE) == 1:
+        rows = rows.take(pc.sort_indices(rows[RULE]))
     for name in sorted(rows.column_names):
         column = rows[name].combine_chunks()
         digest.update(f"{name}\0{column.type}\0".encode())

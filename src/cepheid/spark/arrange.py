@@ -20,7 +20,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN, check_times
 from cepheid.plan.nodes import Leaf, Plan, waits
-from cepheid.plan.reading import joined_columns, uniform_key
+from cepheid.plan.reading import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
 from cepheid.spark.expressions import Translator, combine, microseconds, named
 from cepheid.spark.layout import (
@@ -44,7 +44,8 @@ _BEFORE, _AFTER = -(1 << 63), (1 << 63) - 1
 @dataclass(frozen=True)
 class Source:
     """The events and what is known of them. `partitions` None: as many as the session shuffles
-    into, or fewer where Spark finds that they would be small."""
+    into, or fewer where Spark finds that they would be small. `keeps`: rows go to Python with all
+    columns that the query reads, since they are kept, and RETURN may ask for more later."""
 
     events: DataFrame
     prepared: Prepared
@@ -52,6 +53,7 @@ class Source:
     classes: tuple[Class, ...]
     partitions: int | None
     shuffled: int
+    keeps: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -161,6 +163,7 @@ def shipped(source: Source) -> list[str]:
     if source.masked:
         names = {*plan.schema.order, *joined_columns(plan), *left_columns(source.classes)}
         names |= {*uniform_key(plan)} if in_events(plan) else set()
+        names |= {*kept_columns(plan)} if source.keeps else set()
     return [n for n in plan.required if n in names]
 
 

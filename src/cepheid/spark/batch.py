@@ -181,7 +181,8 @@ def _read(prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Opt
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     partitions = options.partitions
     classes = classify(plan, types)
-    return Source(events, prepared, types, classes, partitions, partitions or shuffled)
+    every = partitions or shuffled
+    return Source(events, prepared, types, classes, partitions, every, events.isStreaming)
 
 
 def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:

@@ -32,6 +32,7 @@ from cepheid.options import Options
 from cepheid.schemas import bind_streams
 from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
+from cepheid.spark.chunks import gather
 from cepheid.spark.expressions import Translator, combine, named
 from cepheid.spark.salts import salts
 from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema
@@ -39,7 +40,7 @@ from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import hold_back
 from cepheid.spark.streaming.packing import Mapped
 from cepheid.spark.streaming.time import with_watermark
-from cepheid.spark.worker import SECTION_COLUMN, Range, gather, owned, sections
+from cepheid.spark.worker import SECTION_COLUMN, Range, owned, sections
 
 GATHERED = 1 << 20
 """Rows that go through the machines of a partition at once."""

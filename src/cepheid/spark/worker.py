@@ -22,14 +22,12 @@ from cepheid.engine.output import MATCH_END
 from cepheid.engine.run import Engine
 from cepheid.plan.nodes import Leaf
 from cepheid.planner import Prepared
+from cepheid.spark.chunks import gather
 
 SECTION_COLUMN = "__section"
 """Which section of its partition a row belongs to."""
 
 PROFILE_COLUMN = "profile"
-
-ROWS = 1 << 16
-"""Rows that go to the engine at once: Spark's batches are smaller than is good for it."""
 
 Range = tuple[int, int]
 
@@ -91,21 +89,6 @@ def _run(
     engine = task.prepared.engine(first.schema, task.jit)
     pushed = chain.from_iterable(map(engine.push, chain((first,), batches)))
     return engine, chain(pushed, engine.finish())
-
-
-def gather(batches: Iterator[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at least so many, as long as there are; none is empty."""
-    held: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            count += batch.num_rows
-        if count >= rows:
-            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held, count = [], 0
-    if held:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def sections(

@@ -40,7 +40,8 @@ NEVER = -(1 << 62)
 @dataclass(frozen=True)
 class Job:
     """What all buckets of a run have in common. `schema` is that of the rows; `left` are the
-    classes that still have to be narrowed. `delayed`: rows wait for the watermark."""
+    classes that still have to be narrowed. `delayed`: rows wait for the watermark. `kept` columns
+    are saved even if the engine doesn't hold them: RETURN may read them when a query goes on."""
 
     prepared: Runnable
     schema: pa.Schema
@@ -49,6 +50,7 @@ class Job:
     left: tuple[tuple[int, Leaf], ...] = ()
     delayed: bool = False
     jit: bool = True
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class Bucket:
         self._time = job.prepared.schema.time
         self._history: tuple[Version, ...] = ()
         self._epoch = 0
+        self._kept = frozenset(job.kept)
         self._rows = Log()
         self._waiting = Log(next_number=1)
         self._pending = job.schema.empty_table()
@@ -128,6 +131,7 @@ class Bucket:
 
     def arrive(self, batches: Iterable[pa.RecordBatch], watermark: int) -> pa.Table:
         """Those rows that can be matched now, in order: of these, and of the ones that waited."""
+        self.token = None
         self._events = self._late = 0
         rows = self._arrived(batches, watermark)
         if self.job.delayed:
@@ -226,8 +230,7 @@ class Bucket:
         engine = self._engine
         store = engine.store
         end = store.base + store.n
-        names = store.names
-        tables = [as_table(loaded, names) for loaded in self._journal]
+        tables = [as_table(loaded, self._columns) for loaded in self._journal]
         self._journal.clear()
         self._rows.drop(cells, store.base - 1)
         if tables:
@@ -250,6 +253,11 @@ class Bucket:
         self._header = len(header)
         self.token = token
 
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """What is saved of a row."""
+        return tuple(sorted(self._kept.union(self._engine.store.names)))
+
     def _saved(self, state: EngineState) -> Saved:
         advisor = self._engine.advisor
         statistics = None
@@ -257,7 +265,7 @@ class Bucket:
             statistics = advisor.planned.statistics.to_json()
         return Saved(
             signature=self.job.signature,
-            columns=self._engine.store.names,
+            columns=self._columns,
             buckets=self.job.buckets,
             history=self._history,
             rows=tuple(self._rows.segments),
@@ -320,6 +328,7 @@ class Bucket:
         self._take(saved, cells, store.base + store.n)
 
     def _take(self, saved: Saved, cells: Cells, begin: int) -> None:
+        self._kept = self._kept.intersection(saved.columns)
         self._rows = Log(saved.rows, saved.numbers[0])
         self._waiting = Log(saved.pending, saved.numbers[1])
         classes = self._engine.classes
@@ -330,9 +339,20 @@ class Bucket:
         for held in saved.engine.choice.held if saved.engine.choice is not None else ():
             require_types(held.batch.schema, self._engine.schema)
         self._engine.resume(saved.engine, [from_table(table, classes) for table in rows])
-        read = (table.select(schema.names) for table in waiting)  # a new RETURN may need fewer
-        pending = pa.concat_tables([schema.empty_table(), *read])
+        pending = pa.concat_tables([schema.empty_table(), *(_aligned(t, schema) for t in waiting)])
         self._pending = pending.filter(pa.array(self._times(pending) > saved.released))
         self._history, self._epoch = saved.history, saved.history[-1].epoch
         self._released, self._reached = saved.released, saved.reached
         self._replans += saved.replans - self._total_replans
+
+
+def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows that waited, with the columns of today: RETURN may read fewer than before. A column that
+    an earlier version of Cepheid didn't save is one that nothing reads yet."""
+    have = set(table.column_names)
+    columns = [table[f.name] if f.name in have else _unknown(table, f) for f in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _unknown(table: pa.Table, field: pa.Field) -> pa.Array:
+    return pa.nulls(table.num_rows, field.type)

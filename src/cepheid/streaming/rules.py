@@ -175,11 +175,11 @@ class RuleBucket:
     ) -> Iterator[pa.RecordBatch]:
         """What is known with these rows, and with the time that has passed, by the rules of this
         batch: those that came with it, or those before."""
+        self.token = None  # whatever fails from here on, this is no version that was saved
+        self._matches = 0
         rules = rules or self.job.rules
         if rules is not None and rules.name != self._version:
             self._change(cells, rules)
-        self.token = None
-        self._matches = 0
         rows = self._merged.arrive(batches, watermark)
         for found in self._merged.match(rows, watermark):
             self._matches += found.num_rows

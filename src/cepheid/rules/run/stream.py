@@ -88,8 +88,8 @@ def _required(compiled: Compiled) -> set[str]:
 def _version(templates: Sequence[Template]) -> Version:
     """Called by what is in it, so that other rules are noticed when a stream goes on."""
     digest = hashlib.blake2b(digest_size=16)
-    for template in templates:
-        digest.update(template.fingerprint.encode())
+    for fingerprint in sorted(template.fingerprint for template in templates):
+        digest.update(fingerprint.encode())
     return Version(digest.hexdigest(), encoded(templates))
 
 

@@ -27,8 +27,9 @@ from cepheid.rules.compile.compiler import Columns, Compiled, Run, compile_rules
 from cepheid.rules.run.passes import is_single, needs, own_pass
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.template import Template
-from cepheid.streaming import Job, signature
+from cepheid.streaming.bucket import Job
 from cepheid.streaming.rules import Change, Generation, Generations, Member, Program
+from cepheid.streaming.signature import signature
 
 Ints = NDArray[np.int64]
 

@@ -2,6 +2,7 @@
 
 Spark hands the rows of a stateful operator to Python one by one. So before the shuffle the rows of
 each bucket are packed into a few binary values, and matches leave the operator the same way.
+Workers that only do this never load the engine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.spark.worker import ROWS, gather
+from cepheid.spark.chunks import ROWS, gather
 from cepheid.streaming.cells import arrow_bytes, table_of
 
 BUCKET, DATA, VERSION = "bucket", "data", "version"

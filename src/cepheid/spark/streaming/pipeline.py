@@ -21,12 +21,15 @@ from pyspark.sql import types as t
 from cepheid.engine.order import in_order
 from cepheid.engine.output import output_schema
 from cepheid.options import Options
+from cepheid.plan.reading import kept_columns
 from cepheid.spark.arrange import Source, placed, relevant_rows, task_of
+from cepheid.spark.chunks import gather
 from cepheid.spark.expressions import named
 from cepheid.spark.layout import Layout, Rows, Single
 from cepheid.spark.schema import arrow_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import AHEAD
+from cepheid.spark.streaming.bucket_work import BucketWork
 from cepheid.spark.streaming.buckets import (
     ONE_BUCKET,
     bucket_count,
@@ -39,8 +42,9 @@ from cepheid.spark.streaming.packing import BUCKET, DATA, Mapped, packing, unpac
 from cepheid.spark.streaming.processor import Processor
 from cepheid.spark.streaming.reports import RESULT, observe_each, observe_found, observe_read
 from cepheid.spark.streaming.time import Watermark
-from cepheid.spark.worker import Task, gather
-from cepheid.streaming import Job, signature
+from cepheid.spark.worker import Task
+from cepheid.streaming.bucket import Job
+from cepheid.streaming.signature import signature
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -91,13 +95,14 @@ def _stateful(
         task_of(source, options.jit).left,
         watermark.delayed,
         options.jit,
+        tuple(kept_columns(source.plan)),
     )
     packed = t.StructType(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
     )
     grouped = rows.mapInArrow(packing(kind), packed).groupBy(BUCKET)
     found = grouped.transformWithStateInPandas(
-        Processor(job, job.schema, watermark, run),
+        Processor(BucketWork(job, job.schema, watermark, run)),
         outputStructType=RESULT,
         outputMode="Append",
         timeMode="EventTime",

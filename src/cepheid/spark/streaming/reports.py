@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from cepheid.spark.expressions import named
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.packing import BUCKET, DATA
-from cepheid.streaming import Report
+from cepheid.streaming.bucket import Report
 
 COUNTS = tuple(f.name for f in fields(Report))
 NO_REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}

@@ -23,13 +23,14 @@ from cepheid.spark.salts import salts
 from cepheid.spark.schema import arrow_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import AHEAD
+from cepheid.spark.streaming.bucket_work import BucketWork
 from cepheid.spark.streaming.buckets import spread
 from cepheid.spark.streaming.packing import BUCKET, DATA, VERSION, packing, unpack
 from cepheid.spark.streaming.pipeline import use_rocksdb
 from cepheid.spark.streaming.processor import Processor
 from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
 from cepheid.spark.streaming.time import Watermark
-from cepheid.streaming import RulesJob
+from cepheid.streaming.rules import RulesJob
 
 RULES = "rules"
 _PACKED = t.StructType().add(BUCKET, t.IntegerType()).add(DATA, t.BinaryType())
@@ -101,7 +102,7 @@ def _found(
         if versions is not None:
             packed = packed.unionByName(_everywhere(versions, own))
         found = packed.groupBy(BUCKET).transformWithStateInPandas(
-            Processor(own.job, rows_schema(frame, own.columns), watermark, run),
+            Processor(BucketWork(own.job, rows_schema(frame, own.columns), watermark, run)),
             outputStructType=RESULT,
             outputMode="Append",
             timeMode="EventTime",

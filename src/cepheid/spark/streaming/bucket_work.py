@@ -1,0 +1,85 @@
+"""What the stateful operator does with a bucket: open it, make a step, save it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, assert_never
+
+import pandas as pd
+import pyarrow as pa
+
+from cepheid.spark.streaming.packing import DATA, VERSION
+from cepheid.spark.streaming.reports import NO_REPORT, report_row
+from cepheid.spark.streaming.time import Watermark
+from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.cells import Cells, arrow_bytes, table_of
+from cepheid.streaming.rules import RuleBucket, RulesJob, Version, open_rules
+
+WARM = 256
+"""Buckets that a worker keeps in memory."""
+
+_warm: OrderedDict[tuple[str, object], Any] = OrderedDict()
+
+Waits = bool
+"""Whether something may be known when time has passed, also without further rows."""
+
+
+@dataclass(frozen=True)
+class BucketWork:
+    """The work of a query, or of rules, of which new versions come with the rows. `schema` is that
+    of the rows, `run` names the run whose buckets are warm."""
+
+    job: Job | RulesJob
+    schema: pa.Schema
+    watermark: Watermark
+    run: str
+
+    def step(
+        self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
+    ) -> Generator[pd.DataFrame, None, Waits]:
+        """The matches of a bucket and its report, and then whether it waits."""
+        packed, rules = _arrived(frames)
+        batches = chain.from_iterable(table_of(data).to_batches() for data in packed)
+        rows = (batch.cast(self.schema) for batch in batches)
+        place, ticks = (self.run, number), self.watermark.ticks(reached)
+        bucket: Bucket | RuleBucket
+        warm = _warm.pop(place, None)  # nothing is, if this fails
+        match self.job:
+            case Job() as job:
+                bucket = own = open_bucket(job, cells, warm)
+                found = own.step(rows, ticks)
+            case RulesJob() as job:
+                bucket = every = open_rules(job, cells, warm)
+                found = every.step(cells, rows, ticks, rules)
+            case _:
+                assert_never(self.job)
+        for matches in found:
+            yield pd.DataFrame({DATA: [arrow_bytes(matches)], **NO_REPORT})
+        bucket.save(cells)
+        _keep(place, bucket)
+        yield report_row(number, bucket.report())
+        return bucket.waits
+
+
+def _arrived(frames: Iterator[pd.DataFrame]) -> tuple[list[Any], Version | None]:
+    """What is packed in the rows: events, and the newest version of rules, if one came."""
+    packed: list[Any] = []
+    newest: Version | None = None
+    for frame in frames:
+        versions = frame[VERSION] if VERSION in frame else repeat(None, len(frame))
+        for version, data in zip(versions, frame[DATA], strict=True):
+            if not isinstance(version, str):
+                packed.append(data)
+            elif newest is None or version > newest.name:
+                newest = Version(version, bytes(data))
+    return packed, newest
+
+
+def _keep(place: tuple[str, object], bucket: Bucket | RuleBucket) -> None:
+    """In memory, and of those beyond the limit forget the one used longest ago."""
+    _warm[place] = bucket
+    if len(_warm) > WARM:
+        _warm.popitem(last=False)
