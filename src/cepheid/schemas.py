@@ -161,21 +161,21 @@ def _check(columns: pa.Schema, options: Options) -> None:
     time = part_field(columns, options.time, "time")
     kind = attribute_type(time.type)
     if kind not in _MOMENTS:
-        raise DataError(
+        raise OptionError(
             f"the time column `{options.time}` is {time.type}; it must be a timestamp, a date or "
             f"an integer{_TO_MOMENTS.get(kind, '')}"
         )
     if options.type is not None:
         type_ = part_field(columns, options.type, "type").type
         if attribute_type(type_) not in _NAMES:
-            raise DataError(
+            raise OptionError(
                 f"the type column `{options.type}` is {type_}; it must be a string, an integer, a "
                 "boolean or a date: cast it to a string"
             )
     if options.tie is not None:
         type_ = part_field(columns, options.tie, "tie").type
         if attribute_type(type_) in (Type.OTHER, Type.NULL):
-            raise DataError(
+            raise OptionError(
                 f"the tie column `{options.tie}` is {type_}, which has no order; it must be a "
                 "number, a string or a time"
             )
@@ -183,7 +183,7 @@ def _check(columns: pa.Schema, options: Options) -> None:
         start = part_field(columns, options.start, "start").type
         other = attribute_type(start)
         if other not in _MOMENTS or (other is Type.INTEGER) != (kind is Type.INTEGER):
-            raise DataError(
+            raise OptionError(
                 f"the start column `{options.start}` is {start}, but the time column "
                 f"`{options.time}` is {time.type}"
             )

@@ -11,8 +11,10 @@ from cepheid.files.formats import (
     Format,
     data_files,
     input_format,
+    is_deep,
     named_format,
     output_format,
+    spark_path,
 )
 
 
@@ -86,6 +88,16 @@ def test_patterns(tmp_path: Path) -> None:
         assert [f.name for f in data_files(str(tmp_path / pattern))] == expected
     with pytest.raises(OptionError, match=r"\*\*"):
         list(data_files(str(tmp_path / "**" / "*.csv")))
+
+
+def test_paths_for_spark(tmp_path: Path) -> None:
+    fill(tmp_path, "a[1]/b.csv", "flat/day=1/b.csv", "deep/x/b.csv", "deep/_x/b.csv")
+    assert spark_path(str(tmp_path / "a[1]")) == str(tmp_path / r"a\[1\]")
+    assert spark_path(str(tmp_path / "a*")) == str(tmp_path / "a*")
+    assert spark_path("s3a://bank/{a,b}") == "s3a://bank/{a,b}"
+    deep = [is_deep(str(tmp_path / name)) for name in ("a[1]", "flat", "deep", "a[1]/b.csv", "*")]
+    assert deep == [False, False, True, False, True]
+    assert not is_deep("s3a://bank/cards")
 
 
 def test_outputs(tmp_path: Path) -> None:

@@ -50,13 +50,14 @@ def analyze(
     from cepheid.analysis import ROWS
     from cepheid.analysis import analyze as analyzed
     from cepheid.cli.inputs import make_options, read_events
-    from cepheid.cli.queries import read_query
+    from cepheid.cli.queries import read_query, refuse_unknown
     from cepheid.files.output import write_text
 
     parsed = read_query(file, query)
     guard = guard_of([*(source.path for source in sources), file], overwrite)
     guard.check_file(output, "--output")
     options = make_options(time, type, tie, unit, param)
+    refuse_unknown(options.params, (parsed,))
     events = read_events(parsed, sources, options)
     written = analyzed(events, parsed, options, rows=rows or ROWS).to_json()
     write_text(written, output, guard)

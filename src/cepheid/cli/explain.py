@@ -84,7 +84,7 @@ def explain(
     if analyze and not input:
         raise typer.BadParameter("--analyze runs the query: say over what, --input events.parquet")
     from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import files_read, read_queries
+    from cepheid.cli.queries import files_read, read_queries, refuse_unknown
     from cepheid.files.output import write_text
     from cepheid.rules import RuleSet
 
@@ -93,6 +93,7 @@ def explain(
     )
     paths = [] if file is None else [file]
     wanted = read_queries(paths, query, options.params)
+    refuse_unknown(options.params, wanted)
     sources = arguments.parse_inputs(input or (), input_format)
     guard = guard_of([*(s.path for s in sources), *files_read(paths, wanted), stats], overwrite)
     guard.check_file(output, "--output")

@@ -21,7 +21,7 @@ from cepheid.cli.arguments import (
     TimeUnit,
     parse_parameters,
 )
-from cepheid.errors import DataError
+from cepheid.errors import DataError, OptionError
 from cepheid.files.formats import Format, existing_files
 from cepheid.inprocess.notices import types_in
 from cepheid.options import Options
@@ -67,7 +67,7 @@ def read_statistics(path: Path) -> Statistics:
     try:
         return Statistics.from_json(path.read_text(encoding="utf-8"))
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise OptionError(f"--stats {path}: {error}") from None
 
 
 def read_events(

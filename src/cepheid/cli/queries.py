@@ -8,9 +8,11 @@ from pathlib import Path
 
 import typer
 
+from cepheid.algebra.findings import did_you_mean
 from cepheid.errors import OptionError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.language.splitting import split_queries
+from cepheid.language.walking import parameters
 from cepheid.query import Query
 from cepheid.rules import LiveRules, RuleSet
 from cepheid.rules.load.files import Loaded, read
@@ -84,6 +86,21 @@ def alone(path: Path, loaded: Loaded) -> Query | None:
     tabled = template.rows is not None and template.origin != template.query.name
     elsewhere = any(finding.template != template.name for finding in loaded.findings)
     return None if tabled or elsewhere else template.query
+
+
+def refuse_unknown(params: Mapping[str, object], wanted: tuple[Query, ...] | RuleSet) -> None:
+    """A value for a parameter that no query has: most often its name is misspelled."""
+    if not params:
+        return
+    named = (
+        [template.parameters for template in wanted.templates]
+        if isinstance(wanted, RuleSet)
+        else [parameters(query.syntax) for query in wanted]
+    )
+    known = {name for names in named for name in names}
+    for name in params.keys() - known:
+        hint = did_you_mean(name, known, "leave it out")
+        raise OptionError(f"--param {name}: no query has a parameter `:{name}`; {hint}")
 
 
 def files_read(paths: Sequence[Path], wanted: tuple[Query, ...] | RuleSet) -> tuple[str, ...]:

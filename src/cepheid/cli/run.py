@@ -187,7 +187,14 @@ def run(
         raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import WatchedRules, files_read, read_queries, read_stream
+    from cepheid.cli.queries import (
+        WatchedRules,
+        files_read,
+        read_queries,
+        read_stream,
+        refuse_unknown,
+    )
+    from cepheid.query import Query
 
     sources = arguments.parse_inputs(input, input_format)
     options = make_options(
@@ -216,6 +223,8 @@ def run(
             raise typer.BadParameter("--timeouts is for a single query: rules have none")
         if no_watch and not isinstance(running, WatchedRules):
             raise typer.BadParameter("--no-watch is for a set of rules")
+        if isinstance(running, Query):
+            refuse_unknown(options.params, (running,))
         policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
         limited = None if state_limit is None else Limit(total=state_limit, policy=policy)
         options = replace(options, buckets=buckets, limit=limited)
@@ -223,6 +232,7 @@ def run(
         typer.echo(text)
         raise typer.Exit(code)
     wanted = read_queries(files, query, options.params)
+    refuse_unknown(options.params, wanted)
     guard = guard_of([*(s.path for s in sources), *files_read(files, wanted), stats], overwrite)
     if on_spark:
         target = folder_target(output, format, rejected, limit, guard)

@@ -18,7 +18,15 @@ from cepheid.cli.session import spark_session
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
-from cepheid.files.formats import Format, is_local, output_format, spark_format
+from cepheid.files.formats import (
+    Format,
+    existing_files,
+    is_deep,
+    is_local,
+    output_format,
+    spark_format,
+    spark_path,
+)
 from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.query import Query
@@ -37,6 +45,9 @@ def run_on_spark(
     master: str,
 ) -> Result:
     """Match in a Spark session made for it; the output is a folder, as Spark writes."""
+    for source in sources:
+        if is_local(source.path):
+            existing_files(source.path)
     with spark_session(master, app="cepheid run") as spark:
         return _run(spark, query, sources, options, target)
 
@@ -81,15 +92,16 @@ def _run(
 
 def _read(spark: SparkSession, source: Input, time: str) -> DataFrame:
     """The events of an input. Text in the time column is a time."""
-    reader = spark.read
+    reader = spark.read.option("recursiveFileLookup", is_deep(source.path))
+    path = spark_path(source.path)
     match source.format:
         case Format.PARQUET:
-            data = reader.parquet(source.path)
+            data = reader.parquet(path)
         case Format.CSV | Format.TSV:
             sep = source.format.delimiter
-            data = reader.csv(source.path, sep=sep, header=True, inferSchema=True)
+            data = reader.csv(path, sep=sep, header=True, inferSchema=True)
         case Format.JSON:
-            data = reader.option("inferTimestamp", "true").json(source.path)
+            data = reader.option("inferTimestamp", "true").json(path)
     texts = [f.name for f in data.schema if f.name == time and isinstance(f.dataType, StringType)]
     return data.withColumns({name: F.col(name).cast("timestamp") for name in texts})
 

@@ -30,6 +30,7 @@ _LIMIT = re.compile(r"limit=Limit\(total=([\d_]+)\)")
 _PARAMETER = re.compile(r'params=\{"([^"]+)": …\}')
 _QUOTED_LINE = re.compile(r" *\d+ \| ")
 _PHRASES = {
+    "`stolen`, `misplaced` and `bought`": "--stolen, --misplaced and --bought",
     "leave out `type`": "leave out --type",
     "pass at least one, {'name': data}": "name at least one, --input trades=a.parquet",
 }

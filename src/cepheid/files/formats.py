@@ -43,6 +43,7 @@ STANDARD = "-"
 COMPRESSED = {".gz": "gzip", ".bz2": "bzip2"}
 """Endings of compressed text files that pyarrow and Spark both read, and what Spark calls them."""
 
+_SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _PATTERN = re.compile(r"[*?\[{]")
 _ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
 
@@ -138,6 +139,8 @@ def unknown_ending(path: Path, option: str) -> OptionError:
 
 def existing_files(path: str) -> list[Path]:
     """The files of a local path; OptionError if there is none."""
+    if not is_local(path):
+        raise OptionError(f"{path}: only Spark reads from there, --engine spark")
     found = list(data_files(path))
     if found:
         return found
@@ -146,6 +149,27 @@ def existing_files(path: str) -> list[Path]:
     if Path(path).is_dir():
         raise OptionError(f"{path}: there is no file in this folder")
     raise FileNotFoundError(2, "No such file or folder", path)
+
+
+def spark_path(path: str) -> str:
+    """The path for Spark, which takes every path for a pattern."""
+    if not is_local(path) or is_pattern(path):
+        return path
+    return _SPECIAL.sub(r"\\\g<0>", path)
+
+
+def is_deep(path: str) -> bool:
+    """Whether a local folder has files in folders that aren't partitions, such as `day=3`. Spark
+    doesn't look into them by itself."""
+    if not is_local(path):
+        return False
+    places = [place for place in _places(path) if place.is_dir()]
+    return any(
+        "=" not in folder
+        for place in places
+        for file in data_files(str(place))
+        for folder in file.relative_to(place).parts[:-1]
+    )
 
 
 def data_files(path: str) -> Iterator[Path]:
