@@ -67,9 +67,7 @@ CALLED = ("run", "q.cep", *GIVEN)
         (("generate", "stocks", "--rows", "9", "-o", "x.csv", "--rate", "IBM"), "--rate IBM=100"),
     ],
 )
-def test_wrong_use(
-    command: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_use(command: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*command) == 2
     error = unwrapped(capsys.readouterr().err)
     assert hint in error

@@ -12,6 +12,7 @@ import typer
 
 from cepheid.cli import arguments
 from cepheid.cli.progress import bar
+from cepheid.cli.words import in_command_words
 from cepheid.errors import DataError, OptionError
 from cepheid.files.formats import STANDARD, Format
 from cepheid.files.guard import Guard
@@ -188,7 +189,7 @@ def _write(
         raise
     except DataError as error:
         # The only data here is what the options ask for.
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(in_command_words(str(error))) from error
     if str(output) != STANDARD:
         typer.echo(f"{rows:,} events in {output} ({chosen.value})")
 
