@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-plain test-spark lint bench bench-stream bench-rules experiments clean
+.PHONY: help demo test test-all test-plain test-spark lint bench bench-stream bench-rules experiments clean
 
 help:
 	@echo "make demo    detect card fraud in 1 million events with Spark"
-	@echo "make test    run the tests (PYTEST='--slow' adds the long ones)"
+	@echo "make test    run the tests"
+	@echo "make test-all  run all tests: also the long ones, more random cases, Spark Connect again"
 	@echo "make lint    style, types and import rules"
 	@echo "make bench   measure the workloads of the papers"
 	@echo "make bench-stream  measure queries over streams"
@@ -35,6 +36,10 @@ test-plain: $(INSTALLED)
 # Its dots would mix with the others', so it prints when it is done.
 test-spark: $(INSTALLED)
 	@output=$$($(BIN)/python -m pytest $(SPARKS) 2>&1); status=$$?; echo "$$output"; exit $$status
+
+# What a release needs.
+test-all: $(INSTALLED)
+	$(BIN)/python -m pytest --slow
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

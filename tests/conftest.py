@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests.examples import LONG
+
 # The random cases of an ordinary run are the same every time, so that a red run means a change;
 # a longer run (CEPHEID_EXAMPLES=20000) looks for new ones.
 settings.register_profile("reproducible", derandomize=True)
@@ -17,6 +19,11 @@ if "CEPHEID_EXAMPLES" not in os.environ:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
     parser.addoption("--regen", action="store_true", help="rewrite the fixtures' expected texts")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--slow"):
+        os.environ[LONG] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,11 +9,16 @@ from cepheid.algebra import BoundQuery, bind
 from cepheid.errors import QueryError
 from cepheid.language import ast
 from tests.algebra.schemas import SCHEMAS
+from tests.examples import examples
 from tests.language.strategies import queries
 
 
 @pytest.mark.parametrize("schema", sorted(SCHEMAS))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=examples("any query is bound"),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(query=queries())
 def test_binds_or_explains(schema: str, query: ast.Query) -> None:
     try:

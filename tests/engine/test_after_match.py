@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -24,13 +23,14 @@ from cepheid.planner import make_plan
 from cepheid.query import Query
 from tests.corpus.reader import Case, bound, case_of, cases
 from tests.engine.harness import Setup, Switching, indexed, multiset, plan_of, run, run_plan
+from tests.examples import examples
 from tests.oracle.events import Event, Match
 from tests.oracle.match import matches
 from tests.properties.strategies import cases as random_cases
 from tests.properties.test_durations import lasting
 from tests.properties.test_engine import setups
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "150"))
+EXAMPLES = examples("after match")
 
 SETUPS = [
     Setup(),

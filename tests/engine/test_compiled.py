@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -59,6 +60,22 @@ NAMES = {
     "zstream/figure 6, closure of two",
 }
 CHOSEN = [c for c in cases() if c.name in NAMES]
+USUAL = {
+    "closure/keyed, aggregates per key",
+    "closure/running with an aggregate",
+    "closure/trailing aggregate",
+    "conjunction/keyed",
+    "keys/NaN is a key of its own",
+    "keys/composite",
+    "modes/exactly two, alone",
+    "negation/both edges",
+    "negation/predicate with both",
+    "numbers/a product of two events",
+    "numbers/a sum over a group that overflows is NULL",
+    "predicates/numeric functions",
+    "zstream/figure 5, negation in the middle",
+}
+"""Those of every run; all others are for the long one, since each takes seconds to compile."""
 
 # Every kind of step of an automaton.
 AUTOMATA_NAMES = {
@@ -93,21 +110,39 @@ AUTOMATA_NAMES = {
     "strict/simultaneous events don't break it",
 }
 AUTOMATA = [c for c in cases() if c.name in AUTOMATA_NAMES]
+USUAL_AUTOMATA = {
+    "cayuga/table 1",
+    "exception/composite",
+    "groups/optional",
+    "keys/composite",
+    "modes/subsets in range, running inside each",
+    "negation/both edges",
+    "next/equal histories all qualify",
+    "numbers/a sum that is carried along",
+    "strict/simultaneous events don't break it",
+}
+
+
+def marked(chosen: list[Case], usual: set[str]) -> list[Any]:
+    slow = pytest.mark.slow
+    return [pytest.param(c, marks=() if c.name in usual else slow, id=str(c)) for c in chosen]
 
 
 def test_no_case_is_missing() -> None:
     assert {c.name for c in CHOSEN} == NAMES
     assert {c.name for c in AUTOMATA} == AUTOMATA_NAMES
+    assert USUAL <= NAMES
+    assert USUAL_AUTOMATA <= AUTOMATA_NAMES
 
 
-@pytest.mark.parametrize("case", CHOSEN, ids=str)
+@pytest.mark.parametrize("case", marked(CHOSEN, USUAL))
 def test_compiled(case: Case) -> None:
     query = bound(case)
     expected = multiset(query, matches(query, case.events))
     assert multiset(query, run(query, case.events, Setup(jit=True, cuts=(3,)))) == expected
 
 
-@pytest.mark.parametrize("case", AUTOMATA, ids=str)
+@pytest.mark.parametrize("case", marked(AUTOMATA, USUAL_AUTOMATA))
 def test_compiled_automata(case: Case) -> None:
     query = bound(case)
     expected = multiset(query, matches(query, case.events))

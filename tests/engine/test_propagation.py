@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,12 +24,13 @@ from tests.corpus.reader import Case, bound, cases
 from tests.engine import test_scale as scale
 from tests.engine.harness import Setup, multiset, run
 from tests.engine.test_corpus import by_tree
+from tests.examples import examples
 from tests.oracle.events import Event
 from tests.oracle.match import matches
 from tests.properties.strategies import cases as random_cases
 from tests.properties.test_engine import setups, text, trees
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "120"))
+EXAMPLES = examples("propagation")
 MODES: tuple[Propagation, ...] = ("push", "lazy", "pull", "pass-down")
 ASKING: tuple[Propagation, ...] = ("pull", "pass-down")
 ROUNDS = (1, 3, 7, 4096)
@@ -175,7 +175,15 @@ def test_long_streams_agree_with_sql(case: scale.Case, mode: Propagation) -> Non
     scale.agree(case, Setup(cuts=(300, 1, 40), round_size=70, propagation=mode))
 
 
-@pytest.mark.parametrize("query", [SEQUENCES[n] for n in (1, 7, 8, 12)])
+@pytest.mark.parametrize(
+    "query",
+    [
+        SEQUENCES[1],
+        SEQUENCES[7],
+        pytest.param(SEQUENCES[8], marks=pytest.mark.slow),
+        pytest.param(SEQUENCES[12], marks=pytest.mark.slow),
+    ],
+)
 def test_compiled(query: str) -> None:
     events = tuple(
         Event(n, n // 2, {"ts": n // 2, "type": "ABCACBCBD"[n % 9], "x": n % 5, "id": 0, "s": "u"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,11 +28,12 @@ from cepheid.planner.parts import Parts
 from cepheid.query import Query
 from tests.corpus.reader import START, Case, bound, case_of, cases
 from tests.engine.harness import Setup, Switching, indexed, multiset, run_plan
+from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.full_strategies import durations
 from tests.properties.strategies import COLUMNS, Queries, streams
 
-EXAMPLES = max(1, int(os.environ.get("CEPHEID_EXAMPLES", "1000")) // 10)
+EXAMPLES = examples("stacks")
 
 SETUPS = [
     Setup(),

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 
 from cepheid.language import ast, parse, parse_expression, parse_pattern, render
 from cepheid.language.render import render_expression, render_pattern
+from tests.examples import examples
 from tests.language import strategies
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples("canonical text"), deadline=None)
 @given(strategies.queries())
 def test_reading_the_canonical_text_gives_the_query_back(query: ast.Query) -> None:
     text = render(query)

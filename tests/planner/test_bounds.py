@@ -3,18 +3,17 @@ than a window around it alone."""
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from cepheid.planner.bounds import uncut
 from tests.corpus.reader import Case, bound, case_of
 from tests.engine.harness import multiset
+from tests.examples import examples
 from tests.oracle.match import matches, placed
 from tests.properties.full_strategies import full_cases
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "100"))
+EXAMPLES = examples("bounds")
 
 
 @settings(

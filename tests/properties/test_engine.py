@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Literal
 
@@ -14,11 +13,11 @@ from cepheid.planner.gaps import core
 from cepheid.planner.shapes import Branch, Shape
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, multiset, run
+from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.strategies import cases
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "600"))
-"""How many random cases: a longer run is `CEPHEID_EXAMPLES=100000 make test`."""
+EXAMPLES = examples("engine")
 
 ENGINES: tuple[Literal["tree", "nfa", "auto"], ...] = ("tree", "tree", "nfa", "auto")
 

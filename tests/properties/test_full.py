@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import replace
 
@@ -12,10 +11,11 @@ from hypothesis import strategies as st
 from cepheid.errors import UnsupportedError
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
+from tests.examples import examples
 from tests.oracle.match import matches, outputs
 from tests.properties.full_strategies import PartedQueries, PartlyKeyedQueries, full_cases
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "850"))
+EXAMPLES = examples("language")
 
 COUNTS = st.integers(1, 6)
 

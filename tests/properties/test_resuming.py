@@ -3,7 +3,6 @@ and none comes twice."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.engine.harness import (
     plan_of,
     with_index,
 )
+from tests.examples import examples
 from tests.oracle.events import Event, Match
 from tests.oracle.match import matches
 from tests.properties.full_strategies import full_cases
@@ -34,7 +34,7 @@ from tests.properties.strategies import cases
 from tests.properties.test_engine import setups as tree_setups
 from tests.properties.test_full import setups as full_setups
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "120"))
+EXAMPLES = examples("resumed")
 
 TURNS = st.lists(st.sampled_from(("stay", "anew", "stale")), min_size=1, max_size=4)
 """After a batch: go on with the same engine, with a new one, or with the one before the last."""

@@ -3,7 +3,6 @@ events is found."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from cepheid.planner import prepare
 from cepheid.planner.bounds import require_bounds, uncut
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, indexed, multiset, plan_of, run_plan
+from tests.examples import examples
 from tests.oracle.events import Event, Match
 from tests.oracle.shedding import candidates, certain
 from tests.properties.full_strategies import full_cases
@@ -29,7 +29,7 @@ from tests.properties.test_full import setups as full_setups
 from tests.streaming.simulation import Weather, matches_of, run
 from tests.streaming.test_properties import ENGINES, WEATHER
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "60"))
+EXAMPLES = examples("shedding")
 
 relaxed = settings(
     max_examples=EXAMPLES,

@@ -30,6 +30,7 @@ def test_queries_bind(case: Case) -> None:
     assert table(case.schema, case.events).num_rows == len(case.events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", Role, ids=lambda r: r.value)
 def test_every_role_meets_a_match(role: Role) -> None:
     """With a match, so that a conjunct that is wrongly refused shows."""
@@ -49,6 +50,7 @@ CONSTRUCTS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_full_cases_match_often_and_with_every_construct() -> None:
     """What is drawn also depends on which modules are loaded: rare constructs get more rounds."""
     found: list[str] = []
@@ -67,6 +69,7 @@ def test_full_cases_match_often_and_with_every_construct() -> None:
     assert sum(map(bool, found)) > 0.35 * len(found)
 
 
+@pytest.mark.slow
 def test_parted_cases_can_be_parted() -> None:
     found: list[bool] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import get_args
 
@@ -18,11 +17,12 @@ from cepheid.planner.search import search
 from cepheid.statistics import Statistics
 from tests.corpus.reader import bound
 from tests.engine.harness import indexed, multiset, run, run_plan
+from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.strategies import cases
 from tests.properties.test_engine import setups
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "125"))
+EXAMPLES = examples("switched plans")
 
 
 @settings(

@@ -3,7 +3,6 @@ after it, and the engine returns them for what all rules make of the query."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
@@ -17,13 +16,14 @@ from cepheid.rewrites import REWRITES, Facts, Rewrite
 from cepheid.rewrites.driver import rewrite_by
 from cepheid.statistics import Statistics
 from tests.corpus.reader import Case, bound, cases, read_events, schema_of
+from tests.examples import examples
 from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS, streams
 from tests.properties.strategies import cases as random_cases
 from tests.rewrites.harness import by_engine, by_oracle
 from tests.rewrites.strategies import cases_for
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "60"))
+EXAMPLES = examples("rewrites")
 RANDOM = settings(
     max_examples=EXAMPLES,
     deadline=None,

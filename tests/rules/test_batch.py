@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from typing import Any
 from unittest.mock import patch
@@ -19,13 +18,13 @@ from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
 from cepheid.rules.compile.compiler import compile_rules
 from tests.corpus.reader import table
+from tests.examples import examples
 from tests.oracle.events import Event
 from tests.oracle.match import matches, outputs
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "150"))
-"""How many random sets: a longer run is `CEPHEID_EXAMPLES=100000 make test`."""
+EXAMPLES = examples("rule sets")
 
 
 def rule_set(drawn: Set) -> RuleSet:

@@ -20,6 +20,7 @@ from cepheid.options import Options
 from cepheid.rules.compile.compiler import compile_rules
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.written import Condition, written
+from tests.examples import examples
 
 COLUMNS = pa.schema(
     {
@@ -118,7 +119,7 @@ def streams(draw: st.DrawFn) -> pa.Table:
     return pa.Table.from_pylist(timed, COLUMNS)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples("lifted rules"), deadline=None)
 @given(texts(), streams())
 def test_every_rule_finds_what_it_finds_alone(texts: dict[str, str], events: pa.Table) -> None:
     rules = cep.RuleSet.of(texts)

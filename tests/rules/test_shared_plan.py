@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -25,14 +24,14 @@ from cepheid.rules.compile.compiler import compile_rules
 from cepheid.rules.compile.shared_plan import MOST_MEMBERS
 from cepheid.statistics import Statistics
 from tests.corpus.reader import table
+from tests.examples import examples
 from tests.properties.strategies import COLUMNS
 from tests.properties.test_switching import Restless
 from tests.rules.overlapping import overlapping
 from tests.rules.strategies import Set
 from tests.rules.test_batch import expected, found, rule_set
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "50"))
-"""How many random sets: a longer run is `CEPHEID_EXAMPLES=100000 make test`."""
+EXAMPLES = examples("shared plans")
 
 random = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
 SCHEMA = table(Schema(COLUMNS, time="ts", type="type"), ()).schema

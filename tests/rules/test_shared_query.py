@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -21,13 +20,13 @@ from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiler import Alone, compile_rules
 from cepheid.rules.compile.shared_query import agreed, window_is_filter
 from tests.corpus.reader import table
+from tests.examples import examples
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set
 from tests.rules.templates import templates
 from tests.rules.test_batch import expected, found, rule_set
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "200"))
-"""How many random templates: a longer run is `CEPHEID_EXAMPLES=100000 make test`."""
+EXAMPLES = examples("shared queries")
 
 random = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
 SCHEMA = table(Schema(COLUMNS, time="ts", type="type"), ()).schema

@@ -20,6 +20,7 @@ from cepheid.rules.placement.cost import Ground
 from cepheid.rules.placement.split import divide, passes_of
 from cepheid.rules.run.batch import run
 from tests.corpus.reader import table
+from tests.examples import examples
 from tests.properties.strategies import COLUMNS as RANDOM
 from tests.rules.strategies import Set, sets
 from tests.rules.test_batch import expected, rule_set
@@ -106,7 +107,11 @@ def test_rules_that_nothing_satisfies_are_placed() -> None:
         assert all(len(part.merged.branches) == 1 for part in one.parts)
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("rule sets on Spark"),
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
 @given(
     sets(), st.sampled_from(["auto", "keys", "one", "split"]), st.integers(1, 4), st.integers(1, 40)
 )

@@ -21,6 +21,7 @@ from cepheid.algebra.types import Schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from tests.corpus.reader import table
+from tests.examples import examples
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
 from tests.rules.test_batch import EXAMPLES, rule_set
@@ -105,7 +106,9 @@ def rows(found: pa.Table) -> Counter[str]:
     return Counter(map(repr, found.to_pylist()))
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("typed frames"), suppress_health_check=list(HealthCheck), deadline=None
+)
 @given(events())
 def test_values_of_all_types_come_back(drawn: pa.Table) -> None:
     found = RULES.match(drawn, **NAMED)

@@ -37,8 +37,12 @@ _HERE = "tests/spark"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What needs the other kind of session belongs to the other run."""
+    """What needs the other kind of session belongs to the other run. Under Connect an ordinary run
+    has the essential tests only; `--slow` has all of them."""
     elsewhere = [item for item in items if item.get_closest_marker(OTHER)]
+    if MODE == "connect" and not config.getoption("--slow"):
+        wanted = ("essential", "connect")
+        elsewhere = [item for item in items if not any(map(item.get_closest_marker, wanted))]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]
@@ -46,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Start the run under Connect, if a test is going to ask for it."""
-    asked = any(item.name == "test_everything_holds_under_connect" for item in session.items)
+    asked = any(item.name == "test_holds_under_connect" for item in session.items)
     if asked and not session.config.option.collectonly:
         options = ["--slow"] if session.config.getoption("--slow") else []
         # SPARK_TESTING lets the server take any free port, so that two runs don't clash.

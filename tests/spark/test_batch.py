@@ -169,6 +169,7 @@ def test_no_events(spark: SparkSession) -> None:
     assert got == {p: Counter() for p in ALL}
 
 
+@pytest.mark.essential
 def test_streams(spark: SparkSession) -> None:
     """Several streams: columns of one name are brought to one type, missing ones are NULL."""
     trades = pa.table({"ts": [1, 4, 8], "symbol": ["X", "Y", "X"], "price": [1.5, 2.5, 3.5]})
@@ -190,6 +191,7 @@ def test_streams(spark: SparkSession) -> None:
     assert [tuple(row) for row in dead["news"].collect()] == [(None, "Y", 9)]
 
 
+@pytest.mark.essential
 def test_transform(spark: SparkSession) -> None:
     events = spark.createDataFrame(pa.table({"ts": [1, 2, 5], "name": ["A", "B", "B"]}))
     query = "PATTERN A a ; B b WITHIN 3 RETURN b.ts AS b"
@@ -198,6 +200,7 @@ def test_transform(spark: SparkSession) -> None:
     assert [tuple(row) for row in result.collect()] == [(2, 1, 2)]
 
 
+@pytest.mark.essential
 def test_dead_letters(spark: SparkSession) -> None:
     events = spark.createDataFrame(
         pa.table({"ts": [1, None, 2, None], "name": ["A", "A", "B", "C"], "n": [1, 2, 3, 4]})

@@ -6,9 +6,9 @@ from tests.spark.conftest import CONNECT
 
 
 @pytest.mark.classic
-def test_everything_holds_under_connect(pytestconfig: pytest.Config) -> None:
-    """The tests of this folder again, in a process with a Connect session. It has been running
-    since this one began: most other tests keep one processor busy."""
+def test_holds_under_connect(pytestconfig: pytest.Config) -> None:
+    """The essential tests of this folder again, with `--slow` all of them, in a process with a
+    Connect session. It has been running since this one began."""
     run = pytestconfig.stash[CONNECT]
     code = run.process.wait()
     output = run.output.read_text()

@@ -91,6 +91,7 @@ def rows(found: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in found.to_pylist())
 
 
+@pytest.mark.essential
 @pytest.mark.parametrize(
     "rules",
     [KEYED | OTHER_KEY, UNKEYED, ROW, ALONE, SHARED, KEYED | UNKEYED | ROW | ALONE],

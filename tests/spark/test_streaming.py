@@ -76,6 +76,7 @@ def random_cases(count: int, in_seconds: bool) -> list[Case]:
     return [case for case, _ in zip(found, range(count), strict=False)]
 
 
+@pytest.mark.essential
 def test_some_streams(spark: SparkSession, tmp_path: Path) -> None:
     check(spark, tmp_path, named("keys/[id]", "events/negated end"), None)
 

@@ -3,18 +3,17 @@ also when others of its joint have gone."""
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.rules.overlapping import overlapping
 from tests.rules.strategies import Set
 from tests.rules.test_shared_plan import whatever_it_costs
 from tests.streaming.simulation import Weather
 from tests.streaming.test_rules import WEATHER, check
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "15"))
+EXAMPLES = examples("joined rules on streams")
 
 random = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
 

@@ -3,8 +3,6 @@ matches are the oracle's."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
@@ -19,12 +17,13 @@ from cepheid.planner.bounds import require_bounds, uncut
 from tests.corpus import reader
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import indexed, multiset
+from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
 from tests.streaming.simulation import Weather, matches_of, run
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "120"))
+EXAMPLES = examples("streams")
 
 relaxed = settings(
     max_examples=EXAMPLES,

@@ -4,7 +4,6 @@ finds alone in the events that are matched while it is there."""
 from __future__ import annotations
 
 import json
-import os
 import random
 import zlib
 from collections import Counter
@@ -38,13 +37,14 @@ from cepheid.streaming.rules import (
     open_rules,
 )
 from tests.corpus.reader import table
+from tests.examples import examples
 from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
 from tests.rules.test_batch import expected, rule_set
 from tests.streaming.simulation import MemoryCells, Weather, same
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "60"))
+EXAMPLES = examples("rules on streams")
 LONGEST = 15
 """Windows that count events are shorter."""
 

@@ -1,0 +1,44 @@
+"""How many random cases each test draws, in one place.
+
+`make test` draws the first number, `make test-all` (`--slow`) the second. CEPHEID_EXAMPLES in the
+environment replaces both, to look for new cases: then they aren't the same in every run.
+"""
+
+from __future__ import annotations
+
+import os
+
+LONG = "CEPHEID_LONG"
+"""Set in the environment by `--slow`, before tests are collected."""
+
+NUMBERS: dict[str, tuple[int, int]] = {
+    "after match": (60, 150),
+    "any query is bound": (40, 60),
+    "bounds": (40, 100),
+    "canonical text": (200, 500),
+    "engine": (250, 600),
+    "joined rules on streams": (8, 15),
+    "language": (400, 850),
+    "lifted rules": (8, 25),
+    "propagation": (50, 120),
+    "resumed": (60, 120),
+    "rewrites": (30, 60),
+    "rule sets": (60, 150),
+    "rule sets on Spark": (30, 60),
+    "rules on streams": (25, 60),
+    "shared plans": (25, 50),
+    "shared queries": (80, 200),
+    "shedding": (30, 60),
+    "stacks": (40, 100),
+    "streams": (60, 120),
+    "switched plans": (60, 125),
+    "typed frames": (20, 40),
+}
+
+
+def examples(test: str) -> int:
+    usual, long = NUMBERS[test]
+    chosen = os.environ.get("CEPHEID_EXAMPLES")
+    if chosen is not None:
+        return max(1, int(chosen))
+    return long if LONG in os.environ else usual
