@@ -74,6 +74,11 @@ FOUND = {
         repeated("PATTERN A a WHERE ", "nosuch(b.y#)", " AND ", "", 1800),
         UNBOUND,
     ),
+    "a long string": (f"PATTERN A a WHERE a.name = '{'x' * 10**6}'", PLANNED),
+    "a long string of quotes": (f"PATTERN A a WHERE a.name = '{chr(39) * 10**6}'", PLANNED),
+    "a long comment": (f"PATTERN A /*{'*' * 10**6}*/ a", PLANNED),
+    "a name that is never closed": ("PATTERN A a WHERE `" + "ab``" * 10**6, REFUSED),
+    "a comment in a quantifier": ("PATTERN a{--}b c", REFUSED),
     "half a character": ("PATTERN A a WHERE a.x = '\ud800'", REFUSED),
     "characters that move the cursor": ("PATTERN A a WHERE a.x = \x1b[2J", REFUSED),
 }

@@ -9,7 +9,7 @@ from lark import Token, Tree
 
 from cepheid.language.ast import Span
 from cepheid.language.reading import Mistake, Node, span_of
-from cepheid.language.words import scan
+from cepheid.language.words import words_of
 
 MOST_WORDS = 15_000
 MOST_LEVELS = 100
@@ -20,12 +20,12 @@ def check_length(text: str) -> None:
     """A word is at least a character, so short texts need not be read for it."""
     if len(text) <= MOST_WORDS:
         return
-    first_too_many = next(islice(scan(text), MOST_WORDS, None), None)
+    first_too_many = next(islice(words_of(text), MOST_WORDS, None), None)
     if first_too_many is not None:
         raise Mistake(
             "CEP117",
             f"this text has more than {MOST_WORDS:,} words and symbols",
-            Span(*first_too_many.span()),
+            first_too_many.span,
             "write it as several queries",
         )
 

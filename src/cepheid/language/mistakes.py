@@ -24,7 +24,7 @@ from cepheid.language.build_expression import UNIT_WORDS
 from cepheid.language.diagnostics import nearest
 from cepheid.language.names import CLAUSES, RESERVED
 from cepheid.language.reading import Mistake
-from cepheid.language.words import Word, words_of
+from cepheid.language.words import UNCLOSED, Word, words_of
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _FORGOTTEN_QUOTE = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
@@ -59,14 +59,14 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
     `accepted` are the terminals that fit there; `what` was to be read: a query, a pattern,
     an expression.
     """
-    words = words_of(text)
+    words = list(words_of(text))
     if not words:
         return Mistake("CEP101", f"this {what} is empty", Span(0, 0), _example(what))
     ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
     stop = words[-1].span.end if ended else error.pos_in_stream
     assert stop is not None
     before = [w for w in words if w.span.end <= stop]
-    here = None if ended else next(w for w in words if w.span.end > stop)
+    here = None if ended else _word_at(stop, words, text)
     return (
         _unclosed_quote(words, before, here)
         or _brackets(words, before, here)
@@ -78,6 +78,12 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
     )
 
 
+def _word_at(place: int, words: list[Word], text: str) -> Word:
+    """There may be none where the lexer saw no comment: in `{--}`, a quantifier."""
+    found = next((w for w in words if w.span.end > place), None)
+    return found or Word("symbol", text[place], Span(place, place + 1))
+
+
 def _example(what: str) -> str:
     examples = {"query": "PATTERN A a ; B b WITHIN 10 minutes", "pattern": "A a ; B b"}
     return f"write one, as in `{examples.get(what, 'a.price > 10')}`"
@@ -85,7 +91,7 @@ def _example(what: str) -> str:
 
 def _unclosed_quote(words: list[Word], before: list[Word], here: Word | None) -> Mistake | None:
     seen = words if here is None else [*before, here]
-    quote = next((w for w in seen if w.kind in ("open", "quote")), None)
+    quote = next((w for w in seen if w.kind in UNCLOSED), None)
     if quote is None:
         return None
     closing = "*/" if quote.kind == "open" else quote.text

@@ -14,10 +14,10 @@ from cepheid.language.ast import Span
 
 _WORDS = re.compile(
     r"""
-    (?P<space>  \s+ | --[^\n]* | /\*(?:.|\n)*?\*/ )
+    (?P<space>  \s+ | --[^\n]* | /\*[\s\S]*?\*/ )
   | (?P<open>   /\* )
-  | (?P<string> '(?:[^']|'')*' | "(?:[^"]|"")*" )
-  | (?P<quoted> `(?:[^`]|``)+` )
+  | (?P<string> '(?:[^']++|'')*+' | "(?:[^"]++|"")*+" )
+  | (?P<quoted> `(?:[^`]++|``)++` )
   | (?P<quote>  ['"`] )
   | (?P<word>   [^\W\d]\w* )
   | (?P<number> :[^\W\d]\w* | \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
@@ -27,9 +27,13 @@ _WORDS = re.compile(
 )
 
 
+UNCLOSED = ("open", "quote")
+"""The kinds of words that begin what is never closed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`kind` is a group of the expression above: `open` and `quote` are what is never closed."""
+    """`kind` is a group of the expression above."""
 
     kind: str
     text: str
@@ -40,9 +44,14 @@ class Word:
         return self.text.upper() if self.kind == "word" else ""
 
 
-def words_of(text: str) -> list[Word]:
-    """All words of the text but space and comments."""
-    return [Word(m.lastgroup or "", m[0], Span(*m.span())) for m in scan(text)]
+def words_of(text: str) -> Iterator[Word]:
+    """All words of the text but space and comments, up to a quote or comment that is never closed:
+    what follows may be inside it."""
+    for found in scan(text):
+        word = Word(found.lastgroup or "", found[0], Span(*found.span()))
+        yield word
+        if word.kind in UNCLOSED:
+            return
 
 
 def scan(text: str, begin: int = 0) -> Iterator[re.Match[str]]:
