@@ -40,6 +40,15 @@ def test_a_match_that_is_too_wide_has_a_line_for_each_column() -> None:
     assert [line.strip() for line in lines if "match" in line] == ["match 1", "match 2"]
 
 
+def test_times_are_broken_before_the_hour_if_that_helps() -> None:
+    names = ["taken", "left", "match_start", "match_end"]
+    rows = [dict.fromkeys(names, datetime(2026, 3, 2, 9, 22, 16, 816090))]
+    lines = printed(sample(names, rows, WIDTH))
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[3].replace("│", " ").split() == ["2026-03-02"] * 4
+    assert lines[4].replace("│", " ").split() == ["09:22:16.816090"] * 4
+
+
 def test_figures_fit() -> None:
     figures = Figures(10**12, 10**12, 3600.0, 10**12)
     rules = PerRule(10**9, {"a": 10**9})

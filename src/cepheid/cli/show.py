@@ -66,18 +66,28 @@ class PerRule:
 
 
 def sample(names: Sequence[str], rows: Sequence[Mapping[str, Any]], width: int) -> Table | Text:
-    """Matches as a table, one line each, numbers to the right; or, if that is wider than the
-    screen, as one below the other, with a line for each column."""
+    """Matches as a table, a line for each. If that is wider than the screen, values are broken at
+    spaces, as between a date and a time; if that doesn't help, each column has its own line."""
     if not rows:
         return Text("no matches")
     cells = [[cell(row[name]) for name in names] for row in rows]
-    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-    if sum(widths) + 3 * len(names) + 1 > width:
+    columns = list(zip(names, *cells, strict=True))
+    whole = [max(map(len, column)) for column in columns]
+    words = [
+        max(len(word) for text in column for word in text.split() or [""]) for column in columns
+    ]
+    nested = any(isinstance(value, dict | list | tuple) for row in rows for value in row.values())
+    borders = 3 * len(names) + 1
+    if sum(whole) + borders <= width:
+        least = whole
+    elif sum(words) + borders <= width and not nested:
+        least = words
+    else:
         return _below_each_other(names, cells)
     table = Table()
-    for name in names:
+    for name, room in zip(names, least, strict=True):
         numbers = any(isinstance(row[name], int | float) for row in rows)
-        table.add_column(Text(name), justify="right" if numbers else "left", no_wrap=True)
+        table.add_column(Text(name), justify="right" if numbers else "left", min_width=room)
     for line in cells:
         table.add_row(*map(Text, line))
     return table
