@@ -179,7 +179,7 @@ class Lowering:
             n = self.inputs.column(column)
             lines = self.outer if place.outer else None
             value = self.name()
-            row = f"{place.row}"
+            row = place.row if place.present is None else f"{place.row} if {place.present} else 0"
 
             def write(text: str) -> None:
                 if lines is None:
@@ -188,10 +188,11 @@ class Lowering:
                     lines.append(text)
 
             write(f"{value} = c{n}[u({row})]")
-            valid = None
+            valid = place.present
             if column in self.inputs.nullable:
                 valid = self.name()
-                write(f"{valid} = v{n}[u({row})]")
+                known = f"v{n}[u({row})]"
+                write(f"{valid} = {known if place.present is None else both(known, place.present)}")
             cache[key] = Term(value, valid)
         return cache[key]
 

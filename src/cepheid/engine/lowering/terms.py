@@ -49,10 +49,12 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A variable bound to one event: `row` is the source of its index in the store."""
+    """A variable bound to one event: `row` is the source of its index in the store. Where the
+    event may be absent, `present` says whether it is there; an absent one reads as NULL."""
 
     row: str
     outer: bool
+    present: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.engine.automaton.elements import Criterion
 from cepheid.engine.automaton.points import Begin, End, Opening, Origin, Path, Point, part_at
 from cepheid.engine.automaton.program import Program
-from cepheid.engine.automaton.source.places import Env, Extent, Fold, around
+from cepheid.engine.automaton.source.places import Env, Extent, Fold, Rounds, around
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place, Term, finalized
 from cepheid.kernels.code import Code
 from cepheid.plan.nodes import STREAM
@@ -138,7 +138,9 @@ class SourceWriter:
 
     def lowering(self, env: Env, duration: str | None = None) -> Reading:
         prefix = self.code.name("t") + "_"
-        return Reading(self.inputs, dict(env.scope), prefix, duration, self.companions, self.folds)
+        rounds = {v: chosen for chosen in env.rounds.values() for v in chosen.rows}
+        scope = dict(env.scope)
+        return Reading(self.inputs, scope, prefix, duration, self.companions, self.folds, rounds)
 
     @contextmanager
     def holding(self, env: Env, criteria: Sequence[Criterion]) -> Iterator[None]:
@@ -185,7 +187,7 @@ class SourceWriter:
 class Reading(Lowering):
     """Lowers expressions over what an automaton has bound. `companions` are the variables of a
     closure over a pattern, which go through its rounds together. `folds` are aggregates that need
-    no loop."""
+    no loop. `rounds` are those of each variable."""
 
     def __init__(
         self,
@@ -195,8 +197,10 @@ class Reading(Lowering):
         duration: str | None,
         companions: Mapping[str, frozenset[str]],
         folds: Folds,
+        rounds: Mapping[str, Rounds],
     ) -> None:
         super().__init__(inputs, scope, prefix)
+        self.rounds = rounds
         self.duration = duration
         self.companions = companions
         self.folds = folds
@@ -217,24 +221,53 @@ class Reading(Lowering):
 
     @contextmanager
     def _elements(self, variable: str) -> Iterator[None]:
-        others = self.companions.get(variable, frozenset())
+        others = self.companions.get(variable, frozenset()) - {variable}
         places = {v: p for v in others if isinstance(p := self.scope.get(v), GroupPlace)}
+        rounds = self.rounds.get(variable)
+        if rounds is not None and rounds.branches and places:
+            with self._elements_by_round(variable, rounds, tuple(places)):
+                yield
+            return
         group = self._group(variable)
         at = self.name()
         with self.block(f"for {at} in range({group.count}):"):
             row = self.let(f"{group.array}[{group.start} + {at}]")
-            kept, kept_cache = self.scope, self._cache
-            bound: dict[str, Place] = {variable: Event(row, False)}
-            bound |= {
-                v: Event(f"{p.array}[u({p.start} + {at})]", False)
-                for v, p in places.items()
-                if v != variable
+            bound = {variable: Event(row, False)} | {
+                v: Event(f"{p.array}[u({p.start} + {at})]", False) for v, p in places.items()
             }
-            groups = {f"{v}…": kept[v] for v in bound if isinstance(kept.get(v), GroupPlace)}
-            self._cache = {k: t for k, t in kept_cache.items() if k[0] not in bound}
-            self.scope = {**kept, **groups, **bound}
-            yield
-            self.scope, self._cache = kept, kept_cache
+            with self._at_hand(bound):
+                yield
+
+    @contextmanager
+    def _elements_by_round(
+        self, variable: str, rounds: Rounds, others: Sequence[str]
+    ) -> Iterator[None]:
+        """The elements of a closure over branches. The groups of its variables have different
+        lengths: a variable of a branch that a round didn't take is absent in that round."""
+        turn, at = self.name(), self.name()
+        first, last = rounds.first, f"{rounds.first} + {rounds.count}"
+        own = rounds.offsets[variable]
+        with (
+            self.block(f"for {turn} in range({first}, {last}):"),
+            self.block(f"for {at} in range({own}[u({turn})], {own}[u({turn} + 1)]):"),
+        ):
+            bound = {variable: Event(self.let(f"{rounds.rows[variable]}[u({at})]"), False)}
+            for v in others:
+                begin = self.let(f"{rounds.offsets[v]}[u({turn})]")
+                present = self.let(f"{rounds.offsets[v]}[u({turn} + 1)] > {begin}")
+                bound[v] = Event(f"{rounds.rows[v]}[u({begin})]", False, present)
+            with self._at_hand(bound):
+                yield
+
+    @contextmanager
+    def _at_hand(self, bound: Mapping[str, Place]) -> Iterator[None]:
+        """Bare attributes of these variables read these events."""
+        kept, kept_cache = self.scope, self._cache
+        groups = {f"{v}…": kept[v] for v in bound if isinstance(kept.get(v), GroupPlace)}
+        self._cache = {k: t for k, t in kept_cache.items() if k[0] not in bound}
+        self.scope = {**kept, **groups, **bound}
+        yield
+        self.scope, self._cache = kept, kept_cache
 
 
 def _companions(pattern: Pattern) -> dict[str, frozenset[str]]:
