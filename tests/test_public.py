@@ -39,6 +39,7 @@ def test_exports() -> None:
         "CepheidError",
         "DataError",
         "Explanation",
+        "ExtraError",
         "Limit",
         "LiveRules",
         "OptionError",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cepheid.errors import (
     CepheidError,
     DataError,
+    ExtraError,
     OptionError,
     PlanError,
     QueryError,
@@ -23,6 +24,7 @@ from cepheid.errors import (
     StreamError,
     UnsupportedError,
 )
+from cepheid.extras import require, stand_in
 from cepheid.spark.session import ensure_worker_python
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ __all__ = [
     "CepheidError",
     "DataError",
     "Explanation",
+    "ExtraError",
     "Limit",
     "LiveRules",
     "OptionError",
@@ -94,12 +97,19 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """The public names are loaded when first used: a worker that only runs the engine never
-    loads the parser or the planner."""
+    loads the parser or the planner. Those of Spark are stand-ins if Spark isn't installed, so that
+    `from cepheid import *` works without it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES.get(name, "cepheid.query")), name)
+    home = _HOMES.get(name, "cepheid.query")
+    if home.startswith("cepheid.spark."):
+        try:
+            require("spark")
+        except ExtraError as error:
+            return stand_in(name, error)
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

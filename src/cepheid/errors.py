@@ -8,6 +8,7 @@
     ├── StateLimitError       more events would have to be held than the caller allows
     ├── StateError            what a stream has saved can't be gone on with
     ├── StreamError           a streaming query has failed; the message is Spark's sentence
+    ├── ExtraError            an extra of the installation is missing; the message names it
     └── DataError             the data doesn't fit: a missing column, a wrong type, disorder
         └── OptionError       an option is wrong: it names what isn't there, or what can't be used
 
@@ -123,6 +124,10 @@ class StateError(CepheidError):
 
 class StreamError(CepheidError):
     """A streaming query has failed, for a reason that Spark gives (see `cepheid.wait`)."""
+
+
+class ExtraError(CepheidError):
+    """What was asked for needs an extra that isn't installed: `pip install 'cepheid[spark]'`."""
 
 
 class DataError(CepheidError):

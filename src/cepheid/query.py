@@ -17,6 +17,7 @@ from cepheid.algebra.text import query_text
 from cepheid.engine.clock import unplaced
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
+from cepheid.extras import require
 from cepheid.inprocess.frames import Batches, filtered, like, may_be_endless, to_arrow
 from cepheid.inprocess.frames import Source as Events
 from cepheid.inprocess.merge import merge, streams_of
@@ -339,7 +340,11 @@ def options_of(options: object, named: Mapping[str, Any]) -> Options:
 
 
 def is_spark(data: Any) -> bool:
-    """Whether the data is a Spark DataFrame (classic or Connect), or streams of them."""
+    """Whether the data is a Spark DataFrame (classic or Connect), or streams of them. If it is, the
+    extra `spark` has to be complete: pyspark can be there without pandas."""
     if isinstance(data, Mapping):
         return any(is_spark(part) for part in data.values())
-    return any(base.__module__.startswith("pyspark.sql") for base in type(data).__mro__)
+    found = any(base.__module__.startswith("pyspark.sql") for base in type(data).__mro__)
+    if found:
+        require("spark")
+    return found

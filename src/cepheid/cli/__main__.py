@@ -1,6 +1,6 @@
 """`python -m cepheid.cli` is `cepheid`, for when the script isn't on PATH."""
 
-from cepheid.cli.app import main
+from cepheid.cli import main
 
 if __name__ == "__main__":
     main()

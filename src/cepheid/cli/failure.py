@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from cepheid.cli.words import in_command_words
 from cepheid.errors import (
     CepheidError,
+    ExtraError,
     OptionError,
     PlanError,
     QueryError,
@@ -41,6 +42,7 @@ _WRONG = (
     PlanError,
     UnsupportedError,
     OptionError,
+    ExtraError,
     FileNotFoundError,
     IsADirectoryError,
     NotADirectoryError,

@@ -13,6 +13,7 @@ import typer
 from cepheid.cli import arguments
 from cepheid.cli.show import console, sample, shown
 from cepheid.cli.target import Result, Target, file_target, folder_target
+from cepheid.extras import require
 from cepheid.files.formats import STANDARD, Format, is_local, output_format
 from cepheid.files.guard import guard_of
 from cepheid.options import Limit, Options
@@ -185,6 +186,8 @@ def run(
         raise typer.BadParameter("several queries are run here, not on Spark, by this command")
     if on_spark and arguments.reads_standard_input(input):
         raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
+    if on_spark:
+        require("spark")
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import make_options
     from cepheid.cli.queries import (

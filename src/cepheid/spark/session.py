@@ -15,6 +15,7 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cepheid.extras import require
 from cepheid.spark.java import ensure_java
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def local_session(
     connects to one. Classic and Connect sessions can't live in one process. `config` is added to,
     and wins over, the settings made here.
     """
+    require("spark")
     from pyspark.sql import SparkSession
 
     ensure_java()

