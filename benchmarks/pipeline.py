@@ -64,9 +64,9 @@ def count_by_sql(path: Path) -> int:
     return int(row[0])
 
 
-def processor_seconds() -> float:
-    """Processor time so far of this process, Spark's Java and the Python workers: of everything
-    that this process has started, and what they have (Linux only)."""
+def processor_seconds(root: int | None = None) -> float:
+    """Processor time so far of a process (this one, if none is given), Spark's Java and the Python
+    workers: of everything that it has started, and what they have (Linux only)."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -78,7 +78,7 @@ def processor_seconds() -> float:
         process, parent = int(stat.parent.name), int(fields[1])
         ticks[process] = sum(int(field) for field in fields[11:15])
         children.setdefault(parent, []).append(process)
-    total, found = 0, [os.getpid()]
+    total, found = 0, [os.getpid() if root is None else root]
     while found:
         process = found.pop()
         total += ticks[process]

@@ -1,16 +1,18 @@
-"""`python -m benchmarks.streaming speed [PARTS…] [--quick]` and `… soak [--minutes] [--events]`"""
+"""`python -m benchmarks.streaming speed [PARTS…] [--quick]`, `… soak [--minutes] [--events]` and
+`… start [--against SOURCES]`"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.experiments.writing import claim_lines, failed, rich_tables
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
-from benchmarks.streaming import soak, speed, writing
+from benchmarks.streaming import soak, speed, start, writing
 from benchmarks.streaming.running import session
 
 
@@ -28,6 +30,10 @@ def arguments() -> argparse.Namespace:
     long = kinds.add_parser("soak", help="whether memory and batch time stay flat")
     long.add_argument("--minutes", type=float, default=30)
     long.add_argument("--events", type=int, default=50_000_000)
+    first = kinds.add_parser("start", help="what it takes until a first batch is done")
+    first.add_argument("--queries", type=int, nargs="*", default=[1, 5], help="how many at once")
+    first.add_argument("--turns", type=int, default=start.TURNS)
+    first.add_argument("--against", type=Path, help="the folder `src` of another version")
     return parser.parse_args()
 
 
@@ -38,9 +44,20 @@ def show(console: Console, figures: Record) -> None:
         console.print(line, highlight=False)
 
 
+def starts(given: argparse.Namespace, console: Console) -> int:
+    own = Path(__file__).parents[2] / "src"
+    other = {} if given.against is None else {"before": given.against.resolve()}
+    with console.status("starting") as status:
+        figures = start.measure(given.queries, {**other, "now": own}, given.turns, status.update)
+    show(console, figures)
+    return int(failed(figures))
+
+
 def main() -> int:
     given = arguments()
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 160)
+    if given.kind == "start":
+        return starts(given, console)
     shown: list[Record] = []
     config = soak.CONFIG if given.kind == "soak" else speed.CONFIG
     try:

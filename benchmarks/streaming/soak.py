@@ -123,7 +123,7 @@ def memory() -> dict[str, int]:
     """Megabytes of Spark's Java, of this process, and of the Python workers. Pages that several
     processes share are counted once; those of files, which the system may drop, not at all."""
     java = workers = processes = 0
-    for process in _descendants(os.getpid()):
+    for process in descendants(os.getpid()):
         try:
             name = Path(f"/proc/{process}/comm").read_text().strip()
             size = _anonymous(process)
@@ -143,7 +143,7 @@ def _anonymous(process: int) -> int:
     return int(sizes["Pss_Anon"].split()[0]) >> 10
 
 
-def _descendants(process: int) -> Iterator[int]:
+def descendants(process: int) -> Iterator[int]:
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         try:
             children = task.read_text().split()
@@ -151,7 +151,7 @@ def _descendants(process: int) -> Iterator[int]:
             continue
         for child in map(int, children):
             yield child
-            yield from _descendants(child)
+            yield from descendants(child)
 
 
 def soak(

@@ -1,0 +1,170 @@
+"""What a start takes: from nothing to the first batch of every query, and after a kill to the next.
+
+Every start is a process of its own (`started`), so that nothing is loaded or compiled yet, except
+for kernels, which are kept on disk. With the sources of another version, both take turns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.pipeline import processor_seconds
+from benchmarks.report import Record, provenance
+from benchmarks.streaming.soak import descendants
+
+EVENTS = 10_000
+TURNS = 3
+KINDS = ("first", "after a kill")
+_PROGRAM = Path(__file__).with_name("started.py")
+_BEGIN = 1_700_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Start:
+    """Of one start: seconds until there was a session, until all queries were made and started, and
+    until each had done a batch, on the wall and of processors; and of those, the longest time that
+    Spark took to plan a first batch."""
+
+    session: float
+    queries: float
+    batches: float
+    planning: float
+    cpu: float
+
+
+def measure(
+    counts: Sequence[int], versions: Mapping[str, Path], turns: int, tell: Callable[[str], None]
+) -> Record:
+    """`versions` are folders of sources, by name; the last is this one."""
+    tables, claims = [], []
+    for count in counts:
+        found = list(_starts(count, versions, turns, tell))
+        tables.append(_table(count, found))
+        if len(versions) > 1:
+            claims += _claims(count, found, [*versions])
+    return {
+        **provenance(),
+        "name": "start",
+        "title": "From nothing to a first batch",
+        "tables": tables,
+        "claims": claims,
+    }
+
+
+def _starts(
+    count: int, versions: Mapping[str, Path], turns: int, tell: Callable[[str], None]
+) -> Iterator[tuple[str, str, Start]]:
+    """The version, `first` or `after a kill`, and what it took."""
+    for turn in range(turns):
+        for name, source in versions.items():
+            with tempfile.TemporaryDirectory(prefix="cepheid-start-") as folder:
+                for number, kind in enumerate(KINDS):
+                    tell(f"turn {turn + 1}, {name}, {count} queries, {kind}")
+                    write(Path(folder), number)
+                    yield name, kind, start(Path(folder), count, source)
+
+
+def write(folder: Path, number: int) -> None:
+    random = np.random.default_rng(number)
+    times = _BEGIN + (number * EVENTS + np.arange(EVENTS)) * 1_000_000
+    events = pa.table(
+        {
+            "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
+            "kind": np.array(["A", "B", "C"])[random.integers(0, 3, EVENTS)],
+            "id": random.integers(0, 1000, EVENTS),
+            "x": random.random(EVENTS),
+            "y": random.random(EVENTS),
+        }
+    )
+    (folder / "events").mkdir(exist_ok=True)
+    pq.write_table(events, folder / "events" / f"{number}.parquet")
+
+
+def start(folder: Path, count: int, source: Path) -> Start:
+    """Start the program with the sources of a version, until all queries have done a batch."""
+    environ = {**os.environ, "PYTHONPATH": str(source)}
+    begin = time.perf_counter()
+    program = subprocess.Popen(
+        [sys.executable, str(_PROGRAM), str(folder), str(count)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environ,
+        start_new_session=True,
+    )
+    assert program.stdout is not None
+    reached: dict[str, float] = {}
+    planning = cpu = 0.0
+    try:
+        for line in program.stdout:
+            if not line.startswith(b'{"step"'):
+                continue
+            step = json.loads(line)
+            reached[step["step"]] = time.perf_counter() - begin
+            if step["step"] == "batches":
+                planning, cpu = step["planning"], processor_seconds(program.pid)
+                break
+        else:
+            raise RuntimeError("a query has failed, or the program ended; run it by hand")
+    finally:
+        kill(program.pid)
+        program.wait()
+    return Start(**reached, planning=planning, cpu=cpu)
+
+
+def kill(process: int) -> None:
+    """Everything at once, as when a machine is lost."""
+    for own in [process, *descendants(process)]:
+        try:
+            os.kill(own, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _table(count: int, found: Sequence[tuple[str, str, Start]]) -> Record:
+    """The medians of each version and kind."""
+    kinds = dict.fromkeys((name, kind) for name, kind, _ in found)
+    shown = {"cpu": "processor", "batches": "first batches", "session": "session",
+             "queries": "queries", "planning": "planning"}  # fmt: skip
+    rows = [
+        [name, kind, *(f"{_typical(found, name, kind, field):.1f}" for field in shown)]
+        for name, kind in kinds
+    ]
+    head = ["version", "start", *shown.values()]
+    return {"title": f"seconds of a start, {count} queries", "head": head, "rows": rows}
+
+
+def _typical(found: Sequence[tuple[str, str, Start]], name: str, kind: str, field: str) -> float:
+    return median(getattr(own, field) for n, k, own in found if (n, k) == (name, kind))
+
+
+def _claims(
+    count: int, found: Sequence[tuple[str, str, Start]], versions: Sequence[str]
+) -> list[Record]:
+    before, now = versions[0], versions[-1]
+    claims = []
+    for kind in KINDS:
+        for field, text in (("batches", "on the wall"), ("cpu", "of processors")):
+            was, has = (_typical(found, name, kind, field) for name in (before, now))
+            claims.append(
+                {
+                    "text": f"{count} queries, {kind}: at most half the time {text}",
+                    "must": False,
+                    "holds": has <= was / 2,
+                    "detail": f"{was:.1f} s then {has:.1f} s",
+                }
+            )
+    return claims
