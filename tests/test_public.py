@@ -42,6 +42,7 @@ def test_exports() -> None:
         "ExtraError",
         "Limit",
         "LiveRules",
+        "Metrics",
         "OptionError",
         "Options",
         "PlanError",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cepheid.query import Query, match, rejected
     from cepheid.rewrites import REWRITES
     from cepheid.rules import LiveRules, Rule, RuleSet, Watch
+    from cepheid.spark.streaming.metrics import Metrics
     from cepheid.spark.streaming.outcome import wait
     from cepheid.spark.streaming.reports import Status, status
     from cepheid.statistics import Statistics
@@ -48,6 +49,7 @@ __all__ = [
     "ExtraError",
     "Limit",
     "LiveRules",
+    "Metrics",
     "OptionError",
     "Options",
     "PlanError",
@@ -82,6 +84,7 @@ _HOMES = {
     "Explanation": "cepheid.explain",
     "Limit": "cepheid.options",
     "LiveRules": "cepheid.rules",
+    "Metrics": "cepheid.spark.streaming.metrics",
     "Options": "cepheid.options",
     "Rule": "cepheid.rules",
     "RuleSet": "cepheid.rules",

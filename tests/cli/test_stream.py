@@ -10,19 +10,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StructType
 
 from cepheid.cli.arguments import Input
 from cepheid.cli.failure import SET_ASIDE, message
 from cepheid.cli.stream_source import Folder, refuse_other_inputs
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
 from cepheid.cli.unreadable import GONE, Unreadable
+from cepheid.cli.waiting_files import WaitingFiles
 from cepheid.errors import DataError
 from cepheid.files.formats import Format
 from cepheid.files.guard import mark_stream
@@ -269,7 +271,7 @@ def batch(
     held = tuple({"bucket": name, "rows": rows, "size": 1000 * rows} for name, rows in buckets)
     return Status(
         batch=number, events=events, rejected=1, future=0, relevant=events, late=2, shed=0,
-        matches=3, rows=0, size=0, replans=0, refused=refused, buckets=held,
+        matches=3, rows=0, size=0, replans=0, refused=refused, buckets=held, backlog=None,
         watermark=watermark, seconds=2.0,
     )  # fmt: skip
 
@@ -285,6 +287,31 @@ def test_the_line_tells_how_it_stands() -> None:
         "watermark 2026-01-31 12:00:00.000 · lag 90 s · state 6 events, 6.0 kB · batch took 2.0 s"
     )
     assert "lag" not in totals.line(now + 3 * 24 * 3600)
+
+
+def test_files_that_wait_are_counted(tmp_path: Path) -> None:
+    """Those of the folder that no source has noted in its log; hidden ones aren't read."""
+    events, log = tmp_path / "events", tmp_path / "sources"
+    (log / "0").mkdir(parents=True)
+    events.mkdir()
+    for name in ("a 1.json", "b.json", "c.json", "_hidden", ".part"):
+        (events / name).write_text("{}")
+    waiting = WaitingFiles([Folder("", str(events), Format.JSON, StructType())], log)
+    assert waiting.count() == 3
+    note(log / "0" / "0", [events / "a 1.json"], 0)
+    assert waiting.count() == 2
+    # Every tenth file of the log repeats the others; and files that were read may be removed.
+    note(log / "0" / "9.compact", [events / "a 1.json", events / "b.json"], 9)
+    (events / "a 1.json").unlink()
+    (events / "d.json").write_text("{}")
+    assert waiting.count() == 2
+    totals = Totals(waiting=waiting.count())
+    assert totals.line(0).endswith(" · 2 files waiting")
+
+
+def note(log: Path, files: Sequence[Path], batch: int) -> None:
+    lines = [{"path": file.as_uri(), "timestamp": 1, "batchId": batch} for file in files]
+    log.write_text("\n".join(["v1", *map(json.dumps, lines)]))
 
 
 def test_rules_that_are_refused_stay_in_sight() -> None:

@@ -39,6 +39,7 @@ from cepheid.cli.stream_source import (
 from cepheid.cli.stream_status import PLAIN_WIDTH, Show, Totals, many, screen, wrapped
 from cepheid.cli.target import refuse_nested, refuse_nested_places
 from cepheid.cli.unreadable import Unreadable
+from cepheid.cli.waiting_files import WaitingFiles
 from cepheid.errors import OptionError
 from cepheid.files.formats import Format, is_local, is_pattern, spark_format
 from cepheid.files.guard import guard_of, mark_stream
@@ -218,7 +219,9 @@ def _run(
                 format = Format.JSON if name == "rejected" else target.format
                 running[name] = _start(frame, name, format, target)
             with screen() as show:
-                _watch(running, _unreadable(spark, folders, target), stopped, totals, show)
+                waiting = WaitingFiles(folders, target.place("matches") / "sources")
+                unreadable = _unreadable(spark, folders, target)
+                _watch(running, unreadable, waiting, stopped, totals, show)
         finally:
             for one in running.values():
                 one.stop()
@@ -279,6 +282,7 @@ def _unreadable(spark: SparkSession, folders: Sequence[Folder], target: StreamTa
 def _watch(
     running: Mapping[str, StreamingQuery],
     unreadable: Unreadable,
+    waiting: WaitingFiles,
     stopped: threading.Event,
     totals: Totals,
     show: Show,
@@ -290,6 +294,7 @@ def _watch(
         ended = stopped.wait(_POLL_SECONDS) or not any(q.isActive for q in running.values())
         for report in reports["matches"].new():
             totals.add(status(report))
+            totals.waiting = waiting.count()
             unread = unreadable.look(report)
             totals.files += len(unread)
             for file, reason in unread.items():

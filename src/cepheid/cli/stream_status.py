@@ -7,12 +7,13 @@ import sys
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
 
-from cepheid.spark.streaming.reports import Status
+from cepheid.spark.streaming.reports import Status, milliseconds
+from cepheid.spark.streaming.sums import Sums
 from cepheid.spark.streaming.time import Watermark
 
 PLAIN_SECONDS = 10.0
@@ -27,38 +28,21 @@ _LIVE_SECONDS = 24 * 3600
 
 
 @dataclass
-class Totals:
+class Totals(Sums):
     """What the batches of this run amount to, and how it stands after the last one. `integers`
-    says that the time column has those."""
+    says that the time column has those; `waiting` files of the folders haven't been taken yet."""
 
     integers: bool = False
-    batches: int = 0
-    events: int = 0
-    matches: int = 0
-    late: int = 0
-    rejected: int = 0
-    future: int = 0
-    shed: int = 0
     files: int = 0
     timeouts: int = 0
     rate: float = 0.0
     seconds: float = 0.0
     watermark: int | None = None
-    refused: int = 0
-    held: dict[str, tuple[int, int]] = field(default_factory=dict)
+    waiting: int = 0
 
     def add(self, done: Status) -> None:
-        self.batches += 1
-        self.events += done.events
-        self.matches += done.matches
-        self.late += done.late
-        self.rejected += done.rejected
-        self.future += done.future
-        self.shed += done.shed
-        # A bucket that takes no part in a batch stays as it is.
-        self.held |= {b["bucket"]: (b["rows"], b["size"]) for b in done.buckets}
-        self.refused = done.refused if done.buckets else self.refused
-        self.watermark = _milliseconds(done.watermark)
+        super().add(done)
+        self.watermark = milliseconds(done.watermark)
         if done.events and done.seconds:
             self.rate, self.seconds = done.events / done.seconds, done.seconds
 
@@ -80,13 +64,12 @@ class Totals:
 
     def line(self, now: float) -> str:
         """How it stands at a time in seconds since 1970."""
-        rows = sum(rows for rows, _ in self.held.values())
-        size = sum(size for _, size in self.held.values())
         parts = [f"batch {self.batches:,}", self.counts(), f"{self.rate:,.0f} events/s"]
         parts += self._watermark_texts(now)
         parts += [f"{many(self.refused, 'rule')} refused"] if self.refused else []
-        parts += [f"state {many(rows, 'event')}, {size_text(size)}"]
+        parts += [f"state {many(self.rows, 'event')}, {size_text(self.size)}"]
         parts += [f"batch took {self.seconds:.1f} s"]
+        parts += [f"{many(self.waiting, 'file')} waiting"] if self.waiting else []
         return " · ".join(parts)
 
     def _watermark_texts(self, now: float) -> list[str]:
@@ -97,12 +80,6 @@ class Totals:
         text = str(np.datetime64(self.watermark, "ms")).replace("T", " ")
         lag = now - self.watermark / 1000
         return [f"watermark {text}", *([f"lag {lag:,.0f} s"] if abs(lag) < _LIVE_SECONDS else [])]
-
-
-def _milliseconds(watermark: str | None) -> int | None:
-    """A watermark as Spark writes it, also one of a year beyond 9999; none before the first."""
-    value = 0 if watermark is None else int(np.datetime64(watermark.rstrip("Z"), "ms").astype(int))
-    return value if value > 0 else None
 
 
 def many(count: int, name: str, ending: str = "s") -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -78,6 +79,8 @@ class Status:
     replans    how often these buckets have changed their plan since the stream began
     refused    rules that can't be run over these events, and are left out
     buckets    the same figures for each of these buckets
+    backlog    how much waits in the sources, in their offsets (messages, of Kafka); None if none of
+               them tells, as files don't
     watermark  the time up to which all events are taken to have come, as Spark writes it
     seconds    how long the batch took
     """
@@ -95,6 +98,7 @@ class Status:
     replans: int
     refused: int
     buckets: tuple[Mapping[str, Any], ...]
+    backlog: int | None
     watermark: str | None
     seconds: float
 
@@ -122,9 +126,47 @@ def status(progress: Any) -> Status:
         replans=_sum(found, "replans"),
         refused=max((bucket["refused"] for bucket in buckets), default=0),
         buckets=buckets,
+        backlog=_backlog(report.get("sources") or ()),
         watermark=(report.get("eventTime") or {}).get("watermark"),
         seconds=report.get("batchDuration", 0) / 1000,
     )
+
+
+def is_observed(report: Mapping[str, Any]) -> bool:
+    """Whether a report is on a batch that a query of Cepheid's ran."""
+    names = report.get("observedMetrics") or {}
+    return any(name.startswith((_READ, _FOUND)) for name in names)
+
+
+def milliseconds(watermark: str | None) -> int | None:
+    """A watermark as Spark writes it, also one of a year beyond 9999; none before the first."""
+    value = 0 if watermark is None else int(np.datetime64(watermark.rstrip("Z"), "ms").astype(int))
+    return value if value > 0 else None
+
+
+def _backlog(sources: Iterable[Mapping[str, Any]]) -> int | None:
+    """How far sources are behind what they could give, of those that tell."""
+    waiting = [_distance(s.get("endOffset"), s.get("latestOffset")) for s in sources]
+    known = [count for count in waiting if count is not None]
+    return sum(known) if known else None
+
+
+def _distance(end: Any, latest: Any) -> int | None:
+    """Between two offsets: numbers, or JSON with numbers, as Kafka's by topic and partition.
+
+    >>> _distance('{"topic": {"0": 5, "1": 7}}', {"topic": {"0": 8, "1": 7}})
+    3
+    """
+    end, latest = (json.loads(o) if isinstance(o, str) else o for o in (end, latest))
+    match end, latest:
+        case int(), int():
+            return max(0, latest - end)
+        case Mapping(), Mapping():
+            known = [_distance(end[name], latest[name]) for name in end if name in latest]
+            parts = [part for part in known if part is not None]
+            return sum(parts) if parts else None
+        case _:
+            return None
 
 
 def _plain(row: Any) -> Mapping[str, Any]:

@@ -1,0 +1,44 @@
+"""What the batches of a stream amount to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cepheid.spark.streaming.reports import Status
+
+COUNTED = ("events", "rejected", "future", "relevant", "late", "shed", "matches")
+"""The figures of a batch that add up."""
+
+
+@dataclass
+class Sums:
+    """The sums of what batches did, and what is held after the last of them, by bucket."""
+
+    batches: int = 0
+    events: int = 0
+    rejected: int = 0
+    future: int = 0
+    relevant: int = 0
+    late: int = 0
+    shed: int = 0
+    matches: int = 0
+    refused: int = 0
+    held: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, done: Status) -> None:
+        self.batches += 1
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(done, name))
+        # A bucket that takes no part in a batch stays as it is.
+        self.held |= {b["bucket"]: (b["rows"], b["size"]) for b in done.buckets}
+        self.refused = done.refused if done.buckets else self.refused
+
+    @property
+    def rows(self) -> int:
+        """Events held."""
+        return sum(rows for rows, _ in self.held.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes of state."""
+        return sum(size for _, size in self.held.values())
