@@ -27,6 +27,7 @@ from benchmarks.report import (
     update_readme,
     write_json,
 )
+from benchmarks.tree import add_dry_run, may_record
 
 
 def arguments() -> argparse.Namespace:
@@ -40,6 +41,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the events, one run each")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures to this file")
+    add_dry_run(parser)
     return parser.parse_args()
 
 
@@ -54,6 +56,9 @@ def main() -> int:
     if not cases and not spark:
         console.print(f"no case begins with {' or '.join(given.names)}")
         return 2
+    recording = not given.names and not given.quick and not given.dry_run
+    if recording and not may_record():
+        return 1
     records: list[Record] = []
     try:
         with console.status("starting") as status:
@@ -69,7 +74,7 @@ def main() -> int:
     figures = document(records, given.quick)
     if given.json:
         write_json(given.json, figures)
-    if not given.names and not given.quick:
+    if recording:
         write_json(LATEST, figures)
         update_readme(figures)
     return 0

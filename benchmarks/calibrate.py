@@ -34,6 +34,7 @@ from benchmarks.experiments.planning import FORCIBLE
 from benchmarks.fitting import Floats, nonnegative
 from benchmarks.measure import BATCH, PREFIX
 from benchmarks.report import Record, provenance, write_json
+from benchmarks.tree import may_record
 from cepheid import planner
 from cepheid.planner.cost import cost_of
 from cepheid.planner.search import search
@@ -324,6 +325,8 @@ def main(
         "--scans", action="store_true", help="measure stacks and automata alone, keep the others"
     )
     given = parser.parse_args()
+    if not given.dry_run and not may_record():
+        return 1
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 140)
     pa.set_cpu_count(1)
 

@@ -28,6 +28,7 @@ from benchmarks.experiments.running import FULL, QUICK, Laboratory
 from benchmarks.experiments.writing import RESULTS
 from benchmarks.fitting import spearman
 from benchmarks.report import README, Record, origin, provenance, replace_section, write_json
+from benchmarks.tree import add_dry_run, may_record
 
 NAMES = {"fig9": "query 4", "fig11": "query 5", "fig13": "query 6"}
 """The figures that show estimates beside throughput: together, figures 8 to 13."""
@@ -136,7 +137,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.correlation", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the events, one run each")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="instead of results/")
+    add_dry_run(parser)
     given = parser.parse_args()
+    recording = not given.quick and not given.out and not given.dry_run
+    if recording and not may_record():
+        return 1
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 140)
     pa.set_cpu_count(1)
     by_name = {e.name: e for e in zstream.EXPERIMENTS}
@@ -145,11 +150,11 @@ def main() -> int:
         found = measured(laboratory, {query: by_name[name] for name, query in NAMES.items()})
     figures = document(found, given.quick)
     show(figures, console)
-    folder = given.out or RESULTS
-    write_json(folder / "correlation.json", figures)
-    title = f"rank correlation {figures['spearman']:.3f}"
-    draw(found, title, folder / "correlation.png")
-    if not given.quick and not given.out:
+    if folder := RESULTS if recording else given.out:
+        write_json(folder / "correlation.json", figures)
+        title = f"rank correlation {figures['spearman']:.3f}"
+        draw(found, title, folder / "correlation.png")
+    if recording:
         replace_section(README, BEGIN, END, f"{verdict(figures)}. _{origin(figures)}_\n")
     return 0 if figures["holds"] else 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,12 +15,13 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.measure import Result, seconds
+from benchmarks.tree import DIRTY, HERE, commit
 
-HERE = Path(__file__).parent
 LATEST = HERE / "results" / "latest.json"
 README = HERE / "README.md"
 OTHERS = ("loop", "DuckDB", "Polars")
 LIBRARIES = ("numpy", "numba", "pyarrow", "duckdb", "polars", "pyspark")
+TO_MEASURE_AGAIN = "Measured from a tree with uncommitted changes; to be measured again."
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 Record = dict[str, Any]
@@ -79,21 +79,6 @@ def provenance(quick: bool = False) -> Record:
     }
 
 
-def commit() -> str | None:
-    """The commit that is measured, marked if files differ from it."""
-    try:
-        result = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=10"],
-            cwd=HERE,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return result.stdout.strip()
-
-
 def processor() -> str:
     """The processor's model; not the machine's name."""
     try:
@@ -144,13 +129,15 @@ def rich_table(records: Iterable[Record]) -> Table:
 
 
 def origin(figures: Record) -> str:
-    """The provenance as a sentence."""
+    """The provenance as a sentence, and a mark if no commit has what was measured."""
     machine, versions = figures["machine"], figures["versions"]
     said = ", ".join(f"{name} {number}" for name, number in versions.items())
-    return (
+    sentence = (
         f"Commit {figures['commit']}, {figures['date']}; {machine['cores']} cores of "
         f"{machine['processor']}; {said}."
     )
+    is_dirty = (figures["commit"] or "").endswith(DIRTY)
+    return f"{sentence} {TO_MEASURE_AGAIN}" if is_dirty else sentence
 
 
 def markdown(figures: Record) -> str:

@@ -22,6 +22,7 @@ from benchmarks.experiments.writing import (
 )
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import write_json
+from benchmarks.tree import add_dry_run, may_record
 
 EXPERIMENTS = {
     e.name: e
@@ -46,6 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="where plots and data go, instead of results/"
     )
+    add_dry_run(parser)
     return parser.parse_args()
 
 
@@ -58,7 +60,10 @@ def main() -> int:
     if unknown:
         console.print(f"no experiment {', '.join(unknown)}; there are {', '.join(EXPERIMENTS)}")
         return 2
-    folder = given.out or RESULTS
+    recording = not given.quick and not given.out and not given.dry_run
+    if recording and not may_record():
+        return 1
+    folder = RESULTS if recording else given.out
     missed = []
     with console.status("starting") as status:
         laboratory = Laboratory(QUICK if given.quick else FULL, status.update)
@@ -74,10 +79,11 @@ def main() -> int:
                 console.print(table)
             for line in claim_lines(figures):
                 console.print(line, highlight=False, markup=False)
-            write_json(folder / f"{name}.json", figures)
-            draw(experiment, figure, folder / f"{name}.png")
+            if folder:
+                write_json(folder / f"{name}.json", figures)
+                draw(experiment, figure, folder / f"{name}.png")
             missed += [name] if failed(figures) else []
-    if not given.quick and not given.out:
+    if recording:
         update_readme(list(EXPERIMENTS))
     if missed:
         console.print(f"[bold red]what must hold doesn't[/]: {', '.join(missed)}")

@@ -19,6 +19,7 @@ from benchmarks.placement.writing import (
     update_rewriting,
 )
 from benchmarks.report import Record, write_json
+from benchmarks.tree import add_dry_run, may_record
 
 
 def arguments() -> argparse.Namespace:
@@ -36,23 +37,24 @@ def arguments() -> argparse.Namespace:
         help="figure 11 on modeled nodes, or figures 9 and 10 on the engine; by default the first",
     )
     parser.add_argument("--quick", action="store_true", help="few nodes, seeds and queries")
+    add_dry_run(parser)
     return parser.parse_args()
 
 
-def cluster(quick: bool, say: Callable[[str], None]) -> Record:
+def cluster(quick: bool, recording: bool, say: Callable[[str], None]) -> Record:
     found = figure.simulate(figure.QUICK if quick else figure.FULL, say)
     figures = figure.record(found, quick)
-    if not quick:
+    if recording:
         write_json(RESULTS, figures)
         draw(found)
         update_readme(figures)
     return figures
 
 
-def single_node(quick: bool, say: Callable[[str], None]) -> Record:
+def single_node(quick: bool, recording: bool, say: Callable[[str], None]) -> Record:
     found = rewriting.measure(rewriting.QUICK if quick else rewriting.FULL, say)
     figures = claims.record(found, quick)
-    if not quick:
+    if recording:
         write_json(REWRITING, figures)
         draw_rewriting(figures)
         update_rewriting(figures)
@@ -61,10 +63,13 @@ def single_node(quick: bool, say: Callable[[str], None]) -> Record:
 
 def main() -> int:
     given = arguments()
+    recording = not given.quick and not given.dry_run
+    if recording and not may_record():
+        return 1
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 140)
     with console.status("starting") as status:
         run = cluster if given.what == "cluster" else single_node
-        figures = run(given.quick, status.update)
+        figures = run(given.quick, recording, status.update)
     for table in rich_tables(figures):
         console.print(table)
     for line in claim_lines(figures):

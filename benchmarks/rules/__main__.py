@@ -13,6 +13,7 @@ from benchmarks.report import Record
 from benchmarks.rules import closures, joined, sizes, spark
 from benchmarks.rules.figures import FULL, QUICK, SWEEPS, Say, record
 from benchmarks.rules.writing import PARTS, draw, keep, kept, update_readme
+from benchmarks.tree import add_dry_run, may_record
 
 
 def arguments() -> argparse.Namespace:
@@ -23,6 +24,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="by default, all")
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the rules, few events")
+    add_dry_run(parser)
     return parser.parse_args()
 
 
@@ -41,6 +43,9 @@ def measured(part: str, quick: bool, say: Say) -> Record:
 
 def main() -> int:
     given = arguments()
+    recording = not given.quick and not given.dry_run
+    if recording and not may_record():
+        return 1
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 160)
     shown: list[Record] = []
     with console.status("starting") as status:
@@ -55,9 +60,9 @@ def main() -> int:
                 console.print(table)
             for line in claim_lines(figures):
                 console.print(line, highlight=False, markup=False)
-            if not given.quick:
+            if recording:
                 keep(figures)
-    if not given.quick:
+    if recording:
         known = kept()
         draw(known)
         update_readme(known)

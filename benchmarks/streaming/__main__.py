@@ -14,6 +14,7 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
 from benchmarks.streaming import soak, speed, start, writing
 from benchmarks.streaming.running import session
+from benchmarks.tree import add_dry_run, may_record
 
 
 def arguments() -> argparse.Namespace:
@@ -34,6 +35,8 @@ def arguments() -> argparse.Namespace:
     first.add_argument("--queries", type=int, nargs="*", default=[1, 5], help="how many at once")
     first.add_argument("--turns", type=int, default=start.TURNS)
     first.add_argument("--against", type=Path, help="the folder `src` of another version")
+    for parts in (fast, long):
+        add_dry_run(parts)
     return parser.parse_args()
 
 
@@ -58,6 +61,9 @@ def main() -> int:
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 160)
     if given.kind == "start":
         return starts(given, console)
+    recording = not getattr(given, "quick", False) and not given.dry_run
+    if recording and not may_record():
+        return 1
     shown: list[Record] = []
     config = soak.CONFIG if given.kind == "soak" else speed.CONFIG
     try:
@@ -67,17 +73,18 @@ def main() -> int:
                 for figures in speed.measure(given.parts, setup):
                     shown.append(figures)
                     show(console, figures)
-                    if not given.quick:
+                    if recording:
                         writing.keep(figures)
             else:
                 samples = soak.soak(spark, given.minutes, given.events, status.update)
                 shown.append(soak.record(samples))
                 show(console, shown[-1])
-                writing.keep_soak(shown[-1], samples)
+                if recording:
+                    writing.keep_soak(shown[-1], samples)
     except WrongAnswer as wrong:
         console.print(f"[bold red]WRONG ANSWER[/]: {wrong}", highlight=False)
         return 1
-    if not getattr(given, "quick", False):
+    if recording:
         writing.update_readme()
     return int(any(map(failed, shown)))
 
