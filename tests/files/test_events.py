@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepheid.errors import DataError
-from cepheid.files import events
+from cepheid.files import line_blocks
 from cepheid.files.conversion import MOMENT
 from cepheid.files.declared import parse_columns, schema_text
 from cepheid.files.events import EventFiles, InputOptions
@@ -92,7 +92,7 @@ def test_bad_rows_are_rejected(
     ending: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However the file is cut into blocks."""
-    monkeypatch.setattr(events, "_BLOCK", block)
+    monkeypatch.setattr(line_blocks, "_BYTES", block)
     text, expected = FAULTS[ending]
     rows = read(write(tmp_path, f"e.{ending}", text))
     assert rows.table.schema.types == [pa.int64(), pa.int64(), pa.string()]
@@ -165,7 +165,14 @@ def test_most_files_decide_and_the_others_are_rejected(tmp_path: Path) -> None:
 def test_columns_go_by_their_names(tmp_path: Path) -> None:
     write(tmp_path, "1.csv", "t,x,name\n1,2,a\n")
     write(tmp_path, "2.csv", "x,extra,t\n4,5,3\n")
-    assert read(tmp_path).table.to_pylist() == [
+    rows = read(tmp_path, None, "t", "x")
+    assert rows.table.to_pylist() == [{"t": 1, "x": 2}, {"t": 3, "x": 4}]
+    rows = read(tmp_path)
+    assert [reason for *_, reason in rejected(rows)] == [
+        "its file has no column `extra`",
+        "its file has no column `name`",
+    ]
+    assert read(tmp_path, InputOptions("t", bad_rows=BadRows.NULL)).table.to_pylist() == [
         {"t": 1, "x": 2, "name": "a", "extra": None},
         {"t": 3, "x": 4, "name": None, "extra": 5},
     ]
@@ -195,7 +202,7 @@ def test_declared_columns_count(tmp_path: Path) -> None:
 def test_how_csv_is_written(
     text: str, expected: list[str], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "_BLOCK", block)
+    monkeypatch.setattr(line_blocks, "_BYTES", block)
     rows = read(write(tmp_path, "e.csv", text))
     assert rows.table["x"].to_pylist() == expected
     assert not rows.rejected.num_rows

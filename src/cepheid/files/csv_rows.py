@@ -57,6 +57,19 @@ def parse_header(line: str, delimiter: str) -> tuple[str, ...]:
     return tuple(next(csv.reader([line], delimiter=delimiter), ()))
 
 
+def take_header(text: bytes, form: RowFormat) -> tuple[tuple[str, ...], bytes, int]:
+    """The header of a CSV file, what follows it, and how many lines it was. There is none in empty
+    lines."""
+    taken = 0
+    while text:
+        line, _, text = text.partition(b"\n")
+        taken += 1
+        if line.strip():
+            names = line.decode(form.encoding, "replace").rstrip("\r")
+            return parse_header(names, form.format.delimiter or ","), text, taken
+    return (), b"", taken
+
+
 @dataclass
 class RaggedRows:
     """Rows with too many or too few cells. Whether a row is one depends on its text alone, so the
@@ -73,6 +86,8 @@ class RaggedRows:
 def _fast(form: RowFormat, header: Sequence[str], text: bytes) -> pa.Table | None:
     """The rows if all is as it should be; None if something isn't."""
     types = {c.name: _read_as(c.type) for c in form.columns if c.name in header}
+    if len(types) < len(form.columns):
+        return None
     ragged = RaggedRows()
     try:
         table = _parse(form, header, text, types, ragged)
@@ -97,7 +112,7 @@ def _as_text(
     types = {name: pa.string() for name in form.columns.names if name in header}
     table = _parse(form, header, text, types, ragged)
     texts = {name: table[name].combine_chunks() for name in types}
-    rows, faults = typed(form, texts, table.num_rows)
+    rows, faults = typed(form, texts, table.num_rows, set(form.columns.names) - set(header))
     return rows, faults, ragged.found
 
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
-import numpy as np
 import pyarrow as pa
 
 from cepheid.errors import DataError
 from cepheid.files.conversion import MOMENT, is_text
-from cepheid.files.csv_rows import parse_header, read_csv
 from cepheid.files.file_sample import Sampled, sample_files
-from cepheid.files.formats import COMPRESSED, Format, data_files
+from cepheid.files.formats import Format, data_files
 from cepheid.files.inference import InferredColumn
-from cepheid.files.json_rows import read_json
+from cepheid.files.line_blocks import blocks_of, read_block
 from cepheid.files.parquet_rows import parquet_columns, read_parquet
-from cepheid.files.text_rows import REJECTED, UTF_8, BadRows, EventRows, LineBlock, RowFormat
+from cepheid.files.text_rows import REJECTED, UTF_8, BadRows, EventRows, RowFormat
 from cepheid.files.time_format import TimeFormat
-
-_BLOCK = 1 << 23
-"""Bytes of a text file that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ class EventFiles:
         if self._format is Format.PARQUET:
             read = [read_parquet(form, file) for file in self._files]
         else:
-            read = [read_block(form, b) for file in self._files for b in blocks(file, form)]
+            read = [read_block(form, b) for file in self._files for b in blocks_of(file, form)]
         return EventRows(
             pa.concat_tables([columns.empty_table(), *(rows.table for rows in read)]),
             pa.concat_tables([REJECTED.empty_table(), *(rows.rejected for rows in read)]),
@@ -145,66 +138,3 @@ def shape_of_files(
         exact = given.bad_rows is BadRows.KEEP
         sampled = sample_files(files, format, given.encoding, given.time, exact=exact)
     return shape_of(path, sampled, given)
-
-
-def read_block(form: RowFormat, block: LineBlock) -> EventRows:
-    """The rows of a block of a text file."""
-    return read_json(form, block) if form.format is Format.JSON else read_csv(form, block)
-
-
-def blocks(path: Path, form: RowFormat) -> Iterator[LineBlock]:
-    """A text file, so many lines at a time, without the header of CSV."""
-    header: tuple[str, ...] = ()
-    number = 1
-    for text in _whole_lines(path, form):
-        if form.format.delimiter is not None and not header:
-            header, text, taken = take_header(text, form)
-            number += taken
-        if text:
-            yield LineBlock(str(path), text, number, header)
-        number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
-
-
-def take_header(text: bytes, form: RowFormat) -> tuple[tuple[str, ...], bytes, int]:
-    """The header of a CSV file, what follows it, and how many lines it was. There is none in empty
-    lines."""
-    taken = 0
-    while text:
-        line, _, text = text.partition(b"\n")
-        taken += 1
-        if line.strip():
-            names = line.decode(form.encoding, "replace").rstrip("\r")
-            return parse_header(names, form.format.delimiter or ","), text, taken
-    return (), b"", taken
-
-
-def _whole_lines(path: Path, form: RowFormat) -> Iterator[bytes]:
-    with _opened(path) as stream:
-        rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
-        while piece := stream.read(_BLOCK):
-            text = rest + piece
-            end = _last_end(text, form.multiline)
-            rest = text[end:]
-            if end:
-                yield text[:end]
-        if rest:
-            yield rest
-
-
-def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
-    if path.suffix.lower() in COMPRESSED:
-        unpacked: AbstractContextManager[BinaryIO] = pa.input_stream(str(path))
-        return unpacked
-    return path.open("rb")
-
-
-def _last_end(text: bytes, multiline: bool) -> int:
-    """Where the last whole line ends. A line end between quotes is part of a cell."""
-    end = len(text)
-    quotes = text.count(b'"') if multiline else 0
-    while (at := text.rfind(b"\n", 0, end)) >= 0:
-        quotes -= text.count(b'"', at, end) if multiline else 0
-        if quotes % 2 == 0:
-            break
-        end = at
-    return at + 1

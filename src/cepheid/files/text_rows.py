@@ -7,7 +7,7 @@ Spark's workers (`csv_rows`, `json_rows`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -94,10 +94,10 @@ class EventRows:
 
 
 def typed(
-    form: RowFormat, texts: Mapping[str, pa.Array], length: int
+    form: RowFormat, texts: Mapping[str, pa.Array], length: int, lacking: Container[str] = ()
 ) -> tuple[pa.Table, dict[int, RowFault]]:
     """The cells of the columns as values, and what is wrong, by row. A column without cells is
-    NULL."""
+    NULL; if the file is `lacking` it, all its rows are bad."""
     faults: dict[int, RowFault] = {}
     arrays = []
     nulled = form.bad_rows is BadRows.NULL
@@ -105,6 +105,9 @@ def typed(
         cells = texts.get(column.name)
         if cells is None:
             arrays.append(pa.nulls(length, column.type))
+            if column.name in lacking and not nulled:
+                fault = RowFault(f"its file has no column `{column.name}`")
+                faults |= {row: fault for row in range(length) if row not in faults}
             continue
         converted = convert(
             cells, column.type, form.time_format if column.name == form.time else None
