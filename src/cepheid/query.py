@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from cepheid.engine.clock import unplaced
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
 from cepheid.extras import require
-from cepheid.inprocess.frames import Batches, filtered, like, may_be_endless, to_arrow
+from cepheid.inprocess.frames import Batches, EventTable, filtered, like, may_be_endless, to_arrow
 from cepheid.inprocess.frames import Source as Events
 from cepheid.inprocess.merge import merge, streams_of
 from cepheid.language import ast, parse_source, render
@@ -28,6 +29,7 @@ from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import require_bounds
 from cepheid.schemas import assumed, bind_schema, bind_streams, part_field
+from cepheid.text_comparisons import as_texts, compared_by_order, looks_numeric
 
 if TYPE_CHECKING:
     from cepheid.rules import RuleSet
@@ -93,6 +95,7 @@ class Query:
             return on_spark
         prepared, source = self._prepared(data, chosen)
         prepared.warn()
+        self._warn_of_texts(source)
         matched, batches = local.run(prepared, source, chosen)
         found: Data = like(data, matched, batches)
         return found
@@ -164,6 +167,17 @@ class Query:
     def require_bounds(self, bound: BoundQuery, options: Options) -> None:
         """Refuse to run on data that may never end, if ever more of it might have to be held."""
         require_bounds(bound, options.limit, self.syntax.pattern.span, self.source)
+
+    def _warn_of_texts(self, source: Events) -> None:
+        """Tell of comparisons of columns that are text, but hold numbers as far as one sees."""
+        if not isinstance(source, EventTable):
+            return
+        columns = {f.name.lower(): f.name for f in source.schema if pa.types.is_string(f.type)}
+        for text, names in compared_by_order(self.syntax).items():
+            if all(name.lower() in columns for name in names):
+                table = source.read([columns[name.lower()] for name in sorted(names)])
+                if all(map(looks_numeric, table.columns)):
+                    warnings.warn(as_texts(text, "cast the columns to numbers"), stacklevel=4)
 
     def _prepared(self, data: Any, options: Options) -> tuple[Prepared, Events]:
         """The query, ready for in-process data, and that data as Arrow."""

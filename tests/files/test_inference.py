@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_named() -> None:
 
 def test_all_cells_must_fit_if_that_is_wanted() -> None:
     found = decide("x", CellSample([*NUMBERS, "?"]), exact=True)
-    assert found.type == pa.string() and found.looks_numeric
+    assert found.type == pa.string() and found.mostly_numbers
     assert decide("x", CellSample(NUMBERS), exact=True).type == pa.int64()
 
 
@@ -67,7 +67,7 @@ def test_a_time_is_one_if_most_of_it_is() -> None:
 
 def test_quotes_in_json_make_text_of_numbers_but_not_of_times() -> None:
     numbers = decide("x", CellSample(quoted=["12", "13", "14"]))
-    assert numbers.type == pa.string() and numbers.looks_numeric
+    assert numbers.type == pa.string() and numbers.mostly_numbers
     assert decide("x", CellSample(quoted=["2026-01-31T12:00:00Z"])).type == MOMENT
     assert decide("x", CellSample(["1", "2", "3", "4"], quoted=["5"])).type == pa.int64()
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from cepheid.files.events import EventFiles, InputOptions, row_format
 from cepheid.files.formats import Format, data_files
-from cepheid.spark.text_files import lines_of, read_events, read_rejected
+from cepheid.spark.text_files import lines_of, read_text_events, read_text_rejected
 
 _SPLIT = "spark.sql.files.maxPartitionBytes"
 
@@ -60,14 +60,14 @@ def test_spark_reads_what_is_read_here(
     files = EventFiles(str(tmp_path), format, given)
     here = files.read(files.schema)
     assert here.rejected.num_rows == bad
-    form = row_format(format, files.shape, files.schema, given)
+    form = row_format(format, files.columns, files.schema, given)
     lines = lines_of(spark.read.text([str(f) for f in data_files(str(tmp_path))]))
-    events = read_events(lines, form, files.shape.header).toArrow()
+    events = read_text_events(lines, form, files.columns.header).toArrow()
     assert events["t"].null_count == here.rejected.num_rows
     order = [("t", "ascending"), ("x", "ascending"), ("name", "ascending")]
     placed = events.filter(pc.is_valid(events["t"])).cast(here.table.schema)
     assert placed.sort_by(order).to_pylist() == here.table.sort_by(order).to_pylist()
-    lost = read_rejected(lines, form, files.shape.header).toArrow()
+    lost = read_text_rejected(lines, form, files.columns.header).toArrow()
     columns = ("file", "line", "reason")
     seen, known = (sorted(zip(*(t[c].to_pylist() for c in columns), strict=True))
                    for t in (lost, here.rejected))  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cepheid.cli import arguments
+from cepheid.files.bad_rows import UTF_8, BadRows
 from cepheid.files.formats import STANDARD
 from cepheid.files.guard import guard_of
 
@@ -28,6 +29,10 @@ def analyze(
     output: arguments.TextOutput = Path(STANDARD),
     overwrite: arguments.Overwrite = False,
     input_format: arguments.InputFormat = None,
+    schema: arguments.Schemas = None,
+    bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
+    time_format: arguments.TimeFormatText = None,
+    encoding: arguments.Encoding = UTF_8,
 ) -> None:
     """Find out what the planner should know of the data, and print it as JSON.
 
@@ -46,7 +51,7 @@ def analyze(
     answer. A run finds out the same while it goes on; with --stats it knows from
     the first event. The file can be edited, and whatever is missing is assumed.
     """
-    sources = arguments.parse_inputs(input, input_format)
+    sources = arguments.parse_inputs(input, input_format, schema, time_format, encoding, bad_rows)
     from cepheid.analysis import ROWS
     from cepheid.analysis import analyze as analyzed
     from cepheid.cli.inputs import make_options, read_events

@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from cepheid.files.bad_rows import UTF_8, BadRows
 from cepheid.files.formats import STANDARD, Format, input_format
 
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
@@ -208,9 +209,31 @@ MaxFiles = Annotated[
 Schemas = Annotated[
     list[str] | None,
     typer.Option(
-        "--schema", metavar="[NAME=]COLUMNS", rich_help_panel="Streams",
-        help="The columns of the files, such as 'ts timestamp, user long', where there is none "
-        "yet to tell them.",
+        "--schema", metavar="[NAME=]COLUMNS", rich_help_panel="Files of text",
+        help="The types of columns, such as 'ts timestamp, user long'. Those of others are decided "
+        "from samples of the files.",
+    ),
+]  # fmt: skip
+BadRowsChoice = Annotated[
+    BadRows,
+    typer.Option(
+        "--bad-rows", rich_help_panel="Files of text",
+        help="What becomes of rows with a cell that doesn't fit its column: reject them, stop "
+        "(fail), take the cell as null, or keep such columns as text.",
+    ),
+]  # fmt: skip
+TimeFormatText = Annotated[
+    str | None,
+    typer.Option(
+        "--time-format", metavar="FORMAT", rich_help_panel="Files of text",
+        help="How times are written that aren't as in ISO 8601: '%d.%m.%Y %H:%M:%S'.",
+    ),
+]  # fmt: skip
+Encoding = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", rich_help_panel="Files of text",
+        help="The encoding of the files, such as latin-1.",
     ),
 ]  # fmt: skip
 StateLimit = Annotated[
@@ -232,11 +255,16 @@ Shed = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Where the events of a stream are. Without a name, there is only this stream."""
+    """Where the events of a stream are, and what the options say of its files. Without a name,
+    there is only this stream."""
 
     name: str | None
     path: str
     chosen: Format | None = None
+    declared: str | None = None
+    time_format: str | None = None
+    encoding: str = UTF_8
+    bad_rows: BadRows = BadRows.REJECT
 
     @property
     def format(self) -> Format:
@@ -244,22 +272,44 @@ class Input:
         return input_format(self.path, self.chosen) or Format.PARQUET
 
 
-def parse_inputs(texts: Sequence[str], format: Format | None) -> tuple[Input, ...]:
+def parse_inputs(
+    texts: Sequence[str],
+    format: Format | None,
+    schemas: Sequence[str] | None = None,
+    time_format: str | None = None,
+    encoding: str = UTF_8,
+    bad_rows: BadRows = BadRows.REJECT,
+) -> tuple[Input, ...]:
     """`PATH`, or `NAME=PATH` for each of several streams.
 
     A path with a `=` of its own, as in `day=3/events.csv`, is a path if it is there.
     """
-    inputs = []
+    paths = {}
     for text in texts:
         named = None if Path(text).exists() else _NAMED.fullmatch(text)
         name, path = (named[1], named[2]) if named else (None, text)
-        inputs.append(Input(name, spooled(format) if path == STANDARD else path, format))
-    names = [i.name for i in inputs]
-    if len(inputs) > 1 and None in names:
+        if name in paths:
+            raise typer.BadParameter(
+                "two inputs have the same name"
+                if name
+                else "with several inputs each needs a name: --input trades=a.parquet"
+            )
+        paths[name] = path
+    if len(paths) > 1 and None in paths:
         raise typer.BadParameter("with several inputs each needs a name: --input trades=a.parquet")
-    if len(set(names)) < len(names):
-        raise typer.BadParameter("two inputs have the same name")
-    return tuple(inputs)
+    declared = parse_schemas(schemas or (), list(paths))
+    return tuple(
+        Input(
+            name,
+            spooled(format) if path == STANDARD else path,
+            format,
+            declared.get(name),
+            time_format,
+            encoding,
+            bad_rows,
+        )
+        for name, path in paths.items()
+    )
 
 
 def reads_standard_input(texts: Sequence[str]) -> bool:
@@ -279,17 +329,17 @@ def spooled(format: Format | None) -> str:
     return str(path)
 
 
-def parse_schemas(texts: Sequence[str], inputs: Sequence[Input]) -> dict[str, str]:
+def parse_schemas(texts: Sequence[str], inputs: Sequence[str | None]) -> dict[str | None, str]:
     """The columns given, by the name of the input; without names there is only one.
 
-    >>> parse_schemas(["ts timestamp, user long"], [Input(None, "in", Format.CSV)])
-    {'': 'ts timestamp, user long'}
+    >>> parse_schemas(["ts timestamp, user long"], [None])
+    {None: 'ts timestamp, user long'}
     """
-    found = {}
+    found: dict[str | None, str] = {}
     for text in texts:
         named = _NAMED.fullmatch(text)
-        name, columns = (named[1], named[2]) if named else ("", text)
-        if name not in {i.name or "" for i in inputs}:
+        name, columns = (named[1], named[2]) if named else (None, text)
+        if name not in inputs:
             raise typer.BadParameter(
                 f"--schema {name}=... is for no --input of that name"
                 if name

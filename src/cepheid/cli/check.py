@@ -13,6 +13,7 @@ import typer
 from cepheid.cli import arguments
 from cepheid.cli.failure import USED_WRONGLY, message
 from cepheid.errors import CepheidError, UnsupportedError
+from cepheid.files.bad_rows import UTF_8, BadRows
 
 if TYPE_CHECKING:
     from cepheid.options import Options
@@ -38,6 +39,10 @@ def check(
     unit: arguments.Unit = None,
     param: arguments.Parameters = None,
     input_format: arguments.InputFormat = None,
+    schema: arguments.Schemas = None,
+    bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
+    time_format: arguments.TimeFormatText = None,
+    encoding: arguments.Encoding = UTF_8,
 ) -> None:
     """Check queries without running them: syntax, names, types, window.
 
@@ -60,7 +65,9 @@ def check(
     from cepheid.rules.load.files import read
 
     options = make_options(time, type, tie, unit, param)
-    sources = arguments.parse_inputs(input or (), input_format)
+    sources = arguments.parse_inputs(
+        input or (), input_format, schema, time_format, encoding, bad_rows
+    )
 
     def check_file(path: Path) -> bool:
         loaded = read(path, options.params)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from cepheid.cli import arguments
+from cepheid.files.bad_rows import UTF_8, BadRows
 from cepheid.files.formats import STANDARD
 from cepheid.files.guard import guard_of
 from cepheid.options import Options
@@ -57,6 +58,10 @@ def explain(
     output: arguments.TextOutput = Path(STANDARD),
     overwrite: arguments.Overwrite = False,
     input_format: arguments.InputFormat = None,
+    schema: arguments.Schemas = None,
+    bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
+    time_format: arguments.TimeFormatText = None,
+    encoding: arguments.Encoding = UTF_8,
 ) -> None:
     """Show how a query is run and why: rewrites, plan, estimates, the plans that lost.
 
@@ -94,7 +99,9 @@ def explain(
     paths = [] if file is None else [file]
     wanted = read_queries(paths, query, options.params)
     refuse_unknown(options.params, wanted)
-    sources = arguments.parse_inputs(input or (), input_format)
+    sources = arguments.parse_inputs(
+        input or (), input_format, schema, time_format, encoding, bad_rows
+    )
     guard = guard_of([*(s.path for s in sources), *files_read(paths, wanted), stats], overwrite)
     guard.check_file(output, "--output")
     if isinstance(wanted, RuleSet):
@@ -162,11 +169,11 @@ def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.Inp
 
 def _rules(rules: RuleSet, sources: Sequence[arguments.Input], options: Options, form: Form) -> str:
     """How the set is run; `RuleSetError` with all that is wrong with any of its rules."""
-    from cepheid.cli.inputs import EventFile
+    from cepheid.cli.inputs import open_inputs
     from cepheid.errors import RuleSetError
 
-    schemas = {source.name or "": EventFile(source, options.time).schema for source in sources}
-    columns = schemas.get("", schemas)
+    queries = [template.query.syntax for template in rules.templates]
+    columns = open_inputs(sources, queries, options).columns
     findings = rules.check(columns, options)
     if findings:
         raise RuleSetError(findings)

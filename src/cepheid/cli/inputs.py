@@ -1,17 +1,13 @@
-"""Files of events for the local engine: their columns, and those of their rows wanted."""
+"""The options of a run, and the files of its inputs for the local engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.dataset
-import pyarrow.json
 
 from cepheid.cli.arguments import (
     Evaluation,
@@ -22,18 +18,16 @@ from cepheid.cli.arguments import (
     parse_parameters,
 )
 from cepheid.errors import DataError, OptionError
-from cepheid.files.formats import Format, existing_files
+from cepheid.files.declared import parse_columns, quoted
+from cepheid.files.events import EventFiles, InputColumns, InputOptions
+from cepheid.files.time_format import TimeFormat
 from cepheid.inprocess.notices import types_in
+from cepheid.language import ast
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.schemas import assumed
 from cepheid.statistics import Statistics
-
-TIME_TYPE = pa.timestamp("us", "UTC")
-"""What text in a time column is read as; without an offset it is taken as UTC."""
-
-_BLOCK = 1 << 25
-"""Bytes of a text file from which the types of its columns are inferred."""
+from cepheid.text_comparisons import as_texts, compared_by_order
 
 
 def make_options(
@@ -70,18 +64,113 @@ def read_statistics(path: Path) -> Statistics:
         raise OptionError(f"--stats {path}: {error}") from None
 
 
+def input_options(source: Input, time: str) -> InputOptions:
+    """What the user says of the files of an input."""
+    return InputOptions(
+        time,
+        pa.schema([]) if source.declared is None else parse_columns(source.declared),
+        None if source.time_format is None else TimeFormat.of(source.time_format),
+        source.encoding,
+        source.bad_rows,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInputs:
+    """The events by the names of their streams, and the rows that were rejected."""
+
+    tables: Mapping[str, pa.Table]
+    rejected: pa.Table
+
+    @property
+    def data(self) -> pa.Table | Mapping[str, pa.Table]:
+        return self.tables.get("", self.tables)
+
+    @property
+    def events(self) -> int:
+        """All rows that there are."""
+        placed = sum(int(table.num_rows) for table in self.tables.values())
+        return placed + int(self.rejected.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalInputs:
+    """The files of the inputs by the names of their streams, and the columns that they have for
+    the queries. An input without a name is the only one."""
+
+    files: Mapping[str, EventFiles]
+    schemas: Mapping[str, pa.Schema]
+
+    @property
+    def columns(self) -> pa.Schema | Mapping[str, pa.Schema]:
+        return self.schemas.get("", self.schemas)
+
+    def read(self, required: Container[str] | None = None) -> ReadInputs:
+        """The events with the columns required, or else with all."""
+        tables, rejected = {}, []
+        for name, file in self.files.items():
+            columns = [f for f in self.schemas[name] if required is None or f.name in required]
+            rows = file.read(pa.schema(columns))
+            tables[name] = rows.table
+            streams = pa.array([name or None] * rows.rejected.num_rows, pa.string())
+            rejected.append(rows.rejected.add_column(0, "stream", streams))
+        return ReadInputs(tables, pa.concat_tables(rejected))
+
+
+def open_inputs(
+    sources: Sequence[Input], queries: Iterable[ast.Query], options: Options
+) -> LocalInputs:
+    """The files, before anything but samples of them is read."""
+    files = {
+        source.name or "": EventFiles(
+            source.path, source.format, input_options(source, options.time)
+        )
+        for source in sources
+    }
+    queries = list(queries)
+    warn_of_texts(queries, [file.columns for file in files.values()])
+    fitting = fitting_types(queries, options)
+    schemas = {name: with_types(file.schema, fitting) for name, file in files.items()}
+    return LocalInputs(files, schemas)
+
+
+def warn_of_texts(queries: Iterable[ast.Query], columns: Iterable[InputColumns]) -> None:
+    """Tell of comparisons of columns that are text, but whose cells are numbers."""
+    numeric = {name.lower(): name for one in columns for name in one.numeric_texts}
+    for query in queries if numeric else ():
+        for text, names in compared_by_order(query).items():
+            own = [numeric[name.lower()] for name in sorted(names) if name.lower() in numeric]
+            if len(own) == len(names):
+                declared = ", ".join(f"{quoted(name)} double" for name in own)
+                warnings.warn(as_texts(text, f"--schema '{declared}' reads numbers"), stacklevel=2)
+
+
+def fitting_types(queries: Iterable[ast.Query], options: Options) -> dict[str, pa.DataType]:
+    """Types that fit the queries, for columns that have no value."""
+    found: dict[str, pa.DataType] = {}
+    for query in queries:
+        for column in assumed(query, options):
+            if pa.types.is_string(column.type) or column.name not in found:
+                found[column.name] = column.type
+    return found
+
+
+def with_types(columns: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Columns that are all NULL may be of any type: as the queries want them, or else text."""
+    return pa.schema(
+        [
+            f.with_type(types.get(f.name, pa.string())) if pa.types.is_null(f.type) else f
+            for f in columns
+        ]
+    )
+
+
 def read_events(
     query: Query, sources: Sequence[Input], options: Options
 ) -> pa.Table | Mapping[str, pa.Table]:
     """All events of the files, with the columns that the query reads; streams by their names."""
-    files = {source.name or "": EventFile(source, options.time) for source in sources}
-    schemas = {name: file.schema for name, file in files.items()}
-    required = query.bind(schemas.get("", schemas), options).required
-    tables = {
-        name: file.read([column for column in file.schema.names if column in required])
-        for name, file in files.items()
-    }
-    return tables.get("", tables)
+    inputs = open_inputs(sources, [query.syntax], options)
+    return inputs.read(query.bind(inputs.columns, options).required).data
 
 
 def columns_for(
@@ -91,8 +180,7 @@ def columns_for(
     if not sources:
         typed = options if options.type else replace(options, type="type")
         return assumed(query.syntax, typed), typed
-    schemas = {source.name or "": EventFile(source, options.time).schema for source in sources}
-    return schemas.get("", schemas), options
+    return open_inputs(sources, [query.syntax], options).columns, options
 
 
 def types_for(sources: Sequence[Input], options: Options) -> set[str] | None:
@@ -100,83 +188,5 @@ def types_for(sources: Sequence[Input], options: Options) -> set[str] | None:
     streams."""
     if options.type is None or len(sources) != 1 or sources[0].name is not None:
         return None
-    return types_in(EventFile(sources[0], options.time).read([options.type])[options.type])
-
-
-class EventFile:
-    """The events of an input for the local engine: its columns, and those of its rows wanted."""
-
-    def __init__(self, source: Input, time: str) -> None:
-        files = [str(file) for file in existing_files(source.path)]
-        self._path, self._format, self._time = source.path, source.format, time
-        try:
-            self._dataset = pa.dataset.dataset(files, format=_dataset_format(source.format))
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise self._unreadable(error) from None
-        self.schema = pa.schema([self._field(f) for f in self._dataset.schema])
-
-    def read(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
-        try:
-            table = self._dataset.to_table(columns=list(columns), filter=where)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise self._unreadable(error) from None
-        for position, field in enumerate(table.schema):
-            wanted = self.schema.field(field.name)
-            if field.type != wanted.type:
-                table = table.set_column(position, wanted, self._cast(table[field.name], wanted))
-        return table
-
-    def rejected(self) -> pa.Table:
-        """The rows whose time is NULL, with all their columns."""
-        return self.read(self.schema.names, pc.field(self._time).is_null())
-
-    def _field(self, field: pa.Field) -> pa.Field:
-        """Text in the time column is a time; text files give no more than microseconds."""
-        if field.name == self._time and (_is_text(field.type) or self._inferred(field.type)):
-            return field.with_type(TIME_TYPE)
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
-            return field.with_type(pa.timestamp("us", field.type.tz))
-        return field
-
-    def _inferred(self, type_: pa.DataType) -> bool:
-        """A time that was text in the file: of what kind it is depends on how it is written."""
-        return self._format is not Format.PARQUET and bool(pa.types.is_timestamp(type_))
-
-    def _cast(self, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-        if not _is_text(column.type):
-            return column.cast(field.type, safe=False)
-        try:
-            return column.cast(field.type)
-        except pa.ArrowInvalid:
-            pass
-        try:
-            return column.cast(pa.timestamp("us")).cast(field.type)
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"{self._path}: the time column `{field.name}` must be ISO 8601, such as "
-                f"2026-01-31T12:00:00Z: {error}"
-            ) from None
-
-    def _unreadable(self, error: Exception) -> DataError:
-        return DataError(f"{self._path}: {str(error).splitlines()[0]}")
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
-
-
-def _dataset_format(format: Format) -> Any:
-    match format:
-        case Format.CSV | Format.TSV:
-            # An empty field is NULL, as it is to Spark; an empty string is written "".
-            return pa.dataset.CsvFileFormat(
-                parse_options=pa.csv.ParseOptions(delimiter=format.delimiter),
-                read_options=pa.csv.ReadOptions(block_size=_BLOCK),
-                convert_options=pa.csv.ConvertOptions(
-                    strings_can_be_null=True, quoted_strings_can_be_null=False
-                ),
-            )
-        case Format.JSON:
-            return pa.dataset.JsonFileFormat(read_options=pa.json.ReadOptions(block_size=_BLOCK))
-        case Format.PARQUET:
-            return "parquet"
+    inputs = open_inputs(sources, (), options)
+    return types_in(inputs.read({options.time, options.type}).tables[""][options.type])

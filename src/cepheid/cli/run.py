@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cepheid.cli import arguments
-from cepheid.cli.show import console, sample, shown
+from cepheid.cli.show import console, rejected_text, sample, shown
 from cepheid.cli.target import Result, Target, file_target, folder_target
 from cepheid.extras import require
+from cepheid.files.bad_rows import UTF_8, BadRows
 from cepheid.files.formats import STANDARD, Format, is_local, output_format
 from cepheid.files.guard import guard_of
 from cepheid.options import Limit, Options
@@ -64,11 +65,15 @@ def run(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Where rows without a time go; they are always counted. Of a stream, also what "
-            "can't be read: by default CHECKPOINT/rejected.",
+            help="Where rows go that aren't events, with their file and the reason; they are "
+            "always counted. Of a stream, by default CHECKPOINT/rejected.",
         ),
     ] = None,
     input_format: arguments.InputFormat = None,
+    schema: arguments.Schemas = None,
+    bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
+    time_format: arguments.TimeFormatText = None,
+    encoding: arguments.Encoding = UTF_8,
     engine: Annotated[
         EngineName | None,
         typer.Option(help="By default local; spark if --master is given."),
@@ -93,7 +98,6 @@ def run(
     future: arguments.Future = None,
     buckets: arguments.Buckets = None,
     max_files: arguments.MaxFiles = None,
-    schema: arguments.Schemas = None,
     state_limit: arguments.StateLimit = None,
     shed: arguments.Shed = None,
     timeouts: Annotated[
@@ -168,7 +172,6 @@ def run(
         "--future": future,
         "--buckets": buckets,
         "--max-files": max_files,
-        "--schema": schema,
         "--state-limit": state_limit,
         "--shed": shed,
         "--timeouts": timeouts,
@@ -199,7 +202,7 @@ def run(
     )
     from cepheid.query import Query
 
-    sources = arguments.parse_inputs(input, input_format)
+    sources = arguments.parse_inputs(input, input_format, schema, time_format, encoding, bad_rows)
     options = make_options(
         time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
     )
@@ -217,7 +220,7 @@ def run(
             future,
             max_files,
             input_format,
-            arguments.parse_schemas(schema or (), sources),
+            {s.name or "": s.declared for s in sources if s.declared is not None},
             files,
         )
         only = files[0] if files else None
@@ -244,6 +247,9 @@ def run(
         target = file_target(output, format, rejected, limit, guard, several=len(files) > 1)
         results = _run_here(wanted, sources, options, target)
     _print(results, target)
+    if not next(iter(results.values())).figures.events:
+        paths = ", ".join(source.path for source in sources)
+        typer.echo(f"{paths} has no events: there is nothing to match", err=True)
 
 
 def _check_stream(
@@ -321,3 +327,8 @@ def _print(results: Mapping[str, Result], target: Target) -> None:
         if rules is not None and rules.counts:
             screen.print()
             screen.print(rules.table())
+    first = next(iter(results.values()))
+    if first.rejected:
+        # Not where the matches are, which may be piped.
+        text = rejected_text(first.rejected, first.figures.rejected or 0, target.rejected)
+        typer.echo(text, err=True)

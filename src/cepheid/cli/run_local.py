@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,9 +12,9 @@ import pyarrow as pa
 
 from cepheid import local
 from cepheid.cli.arguments import Input
-from cepheid.cli.inputs import EventFile
+from cepheid.cli.inputs import open_inputs
 from cepheid.cli.progress import bar
-from cepheid.cli.show import Figures
+from cepheid.cli.show import REJECTED_SHOWN, Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.files.guard import Guard
 from cepheid.files.output import check_output, open_writer, write_batches
@@ -29,33 +28,22 @@ from cepheid.query import Query
 def run_here(query: Query, sources: tuple[Input, ...], options: Options, target: Target) -> Result:
     """Match in this process."""
     begin = clock.perf_counter()
-    files = {source.name or "": EventFile(source, options.time) for source in sources}
-    named = all(files)
-    schemas = {name: file.schema for name, file in files.items()}
-    bound = query.bind(schemas if named else schemas[""], options)
-    prepared = prepare(bound, options)
+    inputs = open_inputs(sources, [query.syntax], options)
+    prepared = prepare(query.bind(inputs.columns, options), options)
     prepared.warn()
-    tables = {
-        name: file.read([n for n in file.schema.names if n in prepared.plan.required])
-        for name, file in files.items()
-    }
-    table = as_table(merged(tables, options))
-    with bar() as progress, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
+    read = inputs.read(prepared.plan.required)
+    table = as_table(merged(read.tables, options))
+    with bar() as progress:
         task = progress.add_task("matching", total=table.num_rows, unit="events")
         schema, batches = local.run(
             prepared, EventTable.of(table), options, lambda rows: progress.advance(task, rows)
         )
         refuse_nested(schema, target.written)
         kept = Kept(target.limit)
-        write_found(kept.watch(batches), schema, files, target)
-    figures = Figures(
-        events=table.num_rows,
-        matches=kept.matches,
-        seconds=clock.perf_counter() - begin,
-        rejected=table[options.time].null_count,
-    )
-    return Result(schema.names, kept.rows, figures)
+        write_found(kept.watch(batches), schema, read.rejected, target)
+    seconds = clock.perf_counter() - begin
+    figures = Figures(read.events, kept.matches, seconds, read.rejected.num_rows)
+    return Result(schema.names, kept.rows, figures, first_rejected(read.rejected))
 
 
 class Kept:
@@ -78,7 +66,7 @@ class Kept:
 def write_found(
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
-    files: dict[str, EventFile],
+    rejected: pa.Table,
     target: Target,
 ) -> None:
     """The matches and the dead letters: both files, or none."""
@@ -91,12 +79,16 @@ def write_found(
             if writer is not None:
                 writer.write_batch(batch)
         if target.rejected is not None:
-            write_rejected(files, Path(target.rejected), target.guard)
+            write_rejected(rejected, Path(target.rejected), target.guard)
 
 
-def write_rejected(files: dict[str, EventFile], path: Path, guard: Guard) -> None:
-    """The dead letters; those of several streams with the columns of all."""
-    table = pa.concat_tables([f.rejected() for f in files.values()], promote_options="permissive")
+def first_rejected(rejected: pa.Table) -> list[dict[str, Any]]:
+    """Those that are shown."""
+    shown: list[dict[str, Any]] = rejected.slice(0, REJECTED_SHOWN).to_pylist()
+    return shown
+
+
+def write_rejected(table: pa.Table, path: Path, guard: Guard) -> None:
     option = "--rejected"
     format = check_output(path, None, guard, option)
     write_batches(table.to_batches(), table.schema, path, format, guard, option)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.inputs import EventFile
-from cepheid.cli.run_local import write_found
+from cepheid.cli.inputs import open_inputs
+from cepheid.cli.run_local import first_rejected, write_found
 from cepheid.cli.show import Figures, PerRule
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
@@ -29,26 +28,18 @@ def run_rules_here(
 ) -> Result:
     """Match all rules in this process."""
     begin = clock.perf_counter()
-    files = {source.name or "": EventFile(source, options.time) for source in sources}
-    schemas = {name: file.schema for name, file in files.items()}
-    refuse_wrong(rules, schemas.get("", schemas), options, target)
-    tables = {
-        name: file.read(columns_read(rules.templates, file.schema, options))
-        for name, file in files.items()
-    }
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
-        found: pa.Table = rules.match(tables.get("", tables), options)
-    write_found(found.to_batches(), found.schema, files, target)
-    figures = Figures(
-        events=sum(table.num_rows for table in tables.values()),
-        matches=found.num_rows,
-        seconds=clock.perf_counter() - begin,
-        rejected=sum(table[options.time].null_count for table in tables.values()),
-    )
+    inputs = open_inputs(sources, [t.query.syntax for t in rules.templates], options)
+    refuse_wrong(rules, inputs.columns, options, target)
+    columns = inputs.schemas.values()
+    read = inputs.read({n for c in columns for n in columns_read(rules.templates, c, options)})
+    found: pa.Table = rules.match(read.data, options)
+    write_found(found.to_batches(), found.schema, read.rejected, target)
+    seconds = clock.perf_counter() - begin
+    figures = Figures(read.events, found.num_rows, seconds, read.rejected.num_rows)
     counts = {str(n["values"]): n["counts"].as_py() for n in pc.value_counts(found[RULE])}
     shown = found.slice(0, target.limit).to_pylist()
-    return Result(found.column_names, shown, figures, PerRule(len(rules), counts))
+    lost = first_rejected(read.rejected)
+    return Result(found.column_names, shown, figures, lost, PerRule(len(rules), counts))
 
 
 def refuse_wrong(rules: RuleSet, data: Any, options: Options, target: Target) -> None:

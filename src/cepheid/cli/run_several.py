@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from cepheid.cli.arguments import Input
-from cepheid.cli.inputs import EventFile
-from cepheid.cli.run_local import write_rejected
+from cepheid.cli.inputs import open_inputs
+from cepheid.cli.run_local import first_rejected, write_rejected
 from cepheid.cli.show import Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.errors import OptionError
@@ -32,20 +31,16 @@ def run_several(
     for name in short.values():
         if target.output is not None:
             target.guard.check_file(_path(target, name), "--output")
-    files = {source.name or "": EventFile(source, options.time) for source in sources}
-    tables = {name: file.read(file.schema.names) for name, file in files.items()}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*have no time")  # the figures tell it
-        found = match_all(tables if all(tables) else tables[""], queries, options)
-    _write(found, short, files, target)
+    read = open_inputs(sources, [q.syntax for q in queries], options).read()
+    found = match_all(read.data, queries, options)
+    _write(found, short, read.rejected, target)
     seconds = clock.perf_counter() - begin
-    events = sum(table.num_rows for table in tables.values())
-    rejected = sum(table[options.time].null_count for table in tables.values())
     return {
         short[name]: Result(
             matches.column_names,
             matches.slice(0, target.limit).to_pylist(),
-            Figures(events, matches.num_rows, seconds, rejected),
+            Figures(read.events, matches.num_rows, seconds, read.rejected.num_rows),
+            first_rejected(read.rejected),
         )
         for name, matches in found.items()
     }
@@ -69,7 +64,7 @@ def _path(target: Target, name: str) -> Path:
 def _write(
     found: Mapping[str, pa.Table],
     short: Mapping[str, str],
-    files: dict[str, EventFile],
+    rejected: pa.Table,
     target: Target,
 ) -> None:
     """The matches and the dead letters: all files, or none."""
@@ -85,4 +80,4 @@ def _write(
             for batch in matches.to_batches():
                 writer.write_batch(batch)
         if target.rejected is not None:
-            write_rejected(files, Path(target.rejected), target.guard)
+            write_rejected(rejected, Path(target.rejected), target.guard)

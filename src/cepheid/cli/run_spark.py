@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
 
-import cepheid as cep
 from cepheid.cli.arguments import Input
+from cepheid.cli.inputs import input_options
 from cepheid.cli.progress import spark_tasks
-from cepheid.cli.run_rules import refuse_wrong
+from cepheid.cli.run_rules import columns_read, refuse_wrong
 from cepheid.cli.session import spark_session
-from cepheid.cli.show import Figures, PerRule
+from cepheid.cli.show import REJECTED_SHOWN, Figures, PerRule
+from cepheid.cli.spark_inputs import SparkInput, open_spark_inputs
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.files.formats import (
     Format,
     existing_files,
-    is_deep,
     is_local,
     output_format,
     spark_format,
-    spark_path,
 )
 from cepheid.files.guard import Guard
 from cepheid.options import Options
@@ -45,7 +46,8 @@ def run_on_spark(
     master: str,
 ) -> Result:
     """Match in a Spark session made for it; the output is a folder, as Spark writes."""
-    for source in sources:
+    for source in sources:  # what is wrong with them, before Spark starts
+        input_options(source, options.time)
         if is_local(source.path):
             existing_files(source.path)
     with spark_session(master, app="cepheid run") as spark:
@@ -59,10 +61,8 @@ def _run(
     options: Options,
     target: Target,
 ) -> Result:
-    frames = {source.name or "": _read(spark, source, options.time) for source in sources}
+    frames, lost = _read(spark, query, sources, options, target)
     data: Any = frames if all(frames) else frames[""]  # of several streams, one frame comes back
-    if isinstance(query, RuleSet):
-        refuse_wrong(query, data, options, target)
     matches: DataFrame = query.match(data, options)
     refuse_nested(arrow_schema(matches.schema), target.written)
     begin = clock.perf_counter()
@@ -74,7 +74,9 @@ def _run(
             made_by = query.name if isinstance(query, Query) else "a set of rules"
             _write(matches, target.output, target.format, target.guard, "--output", made_by, stack)
         if target.rejected is not None:
-            _write_rejected(frames, options.time, target.rejected, target.guard, stack)
+            format = output_format(Path(target.rejected))
+            made_by = "rejected rows"
+            _write(lost, target.rejected, format, target.guard, "--rejected", made_by, stack)
     seconds = clock.perf_counter() - begin
     first = [] if target.output else matches.sort("match_end", "match_start").head(target.limit)
     events, rejected = 0, 0
@@ -84,26 +86,43 @@ def _run(
         events, rejected = events + row[0], rejected + row[1]
     rows = [row.asDict(recursive=True) for row in first]
     figures = Figures(events, found, seconds, rejected)
+    shown = [row.asDict() for row in lost.head(REJECTED_SHOWN)] if rejected else []
     if not isinstance(query, RuleSet):
-        return Result(matches.columns, rows, figures)
+        return Result(matches.columns, rows, figures, shown)
     counts = {row[RULE]: row["count"] for row in matches.groupBy(RULE).count().collect()}
-    return Result(matches.columns, rows, figures, PerRule(len(query), counts))
+    return Result(matches.columns, rows, figures, shown, PerRule(len(query), counts))
 
 
-def _read(spark: SparkSession, source: Input, time: str) -> DataFrame:
-    """The events of an input. Text in the time column is a time."""
-    reader = spark.read.option("recursiveFileLookup", is_deep(source.path))
-    path = spark_path(source.path)
-    match source.format:
-        case Format.PARQUET:
-            data = reader.parquet(path)
-        case Format.CSV | Format.TSV:
-            sep = source.format.delimiter
-            data = reader.csv(path, sep=sep, header=True, inferSchema=True)
-        case Format.JSON:
-            data = reader.option("inferTimestamp", "true").json(path)
-    texts = [f.name for f in data.schema if f.name == time and isinstance(f.dataType, StringType)]
-    return data.withColumns({name: F.col(name).cast("timestamp") for name in texts})
+def _read(
+    spark: SparkSession,
+    query: Query | RuleSet,
+    sources: tuple[Input, ...],
+    options: Options,
+    target: Target,
+) -> tuple[dict[str, DataFrame], DataFrame]:
+    """The events of the inputs, with the columns that are read, and what is rejected."""
+    queries = [query] if isinstance(query, Query) else [t.query for t in query.templates]
+    inputs = open_spark_inputs(spark, sources, [q.syntax for q in queries], options)
+    schemas = {name: one.columns.schema for name, one in inputs.items()}
+    known: Any = schemas if all(schemas) else schemas[""]
+    if isinstance(query, RuleSet):
+        refuse_wrong(query, known, options, target)
+        read = {n for s in schemas.values() for n in columns_read(query.templates, s, options)}
+    else:
+        read = set(query.bind(known, options).required)
+    wanted = {name: pa.schema([f for f in s if f.name in read]) for name, s in schemas.items()}
+    frames = {name: one.events(wanted[name]) for name, one in inputs.items()}
+    return frames, rejected_rows(inputs, wanted)
+
+
+def rejected_rows(inputs: Mapping[str, SparkInput], wanted: Mapping[str, pa.Schema]) -> DataFrame:
+    """What is rejected, of all streams."""
+    parts = []
+    for name, one in inputs.items():
+        rejected = one.rejected(wanted[name])
+        stream = F.lit(name or None).cast("string").alias("stream")
+        parts.append(rejected.select(stream, *rejected.columns))
+    return reduce(lambda one, other: one.union(other), parts)
 
 
 def _write(
@@ -120,14 +139,3 @@ def _write(
     if is_local(place):
         place = str(stack.enter_context(guard.new_folder(Path(place), option, made_by)))
     data.write.mode("error").format(name).options(**settings).save(place)
-
-
-def _write_rejected(
-    frames: dict[str, DataFrame], time: str, place: str, guard: Guard, stack: ExitStack
-) -> None:
-    """The dead letters; those of several streams with the columns of all."""
-    dead, *others = (cep.rejected(frame, time) for frame in frames.values())
-    for other in others:
-        dead = dead.unionByName(other, allowMissingColumns=True)
-    format = output_format(Path(place))
-    _write(dead, place, format, guard, "--rejected", "rejected rows", stack)

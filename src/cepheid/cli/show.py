@@ -14,6 +14,9 @@ from rich.text import Text
 MOST_FREQUENT = 10
 """Rules whose matches are counted one by one."""
 
+REJECTED_SHOWN = 5
+"""Rejected rows that are shown; the others are counted."""
+
 
 def console(stderr: bool = False) -> Console:
     """Standard output or error; what isn't a terminal has 80 columns."""
@@ -22,7 +25,8 @@ def console(stderr: bool = False) -> Console:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run amounts to. `rejected` are the rows without a time, if they were counted."""
+    """What a run amounts to. `rejected` are rows that aren't events: bad ones, and those without a
+    time."""
 
     events: int
     matches: int
@@ -34,8 +38,7 @@ class Figures:
         table.add_row("events", f"{self.events:,}")
         table.add_row("matches", f"{self.matches:,}")
         if self.rejected is not None:
-            note = " (no time)" if self.rejected else ""
-            table.add_row("rejected", f"{self.rejected:,}{note}")
+            table.add_row("rejected", f"{self.rejected:,}")
         table.add_row("seconds", f"{self.seconds:.2f}")
         table.add_row("events/s", f"{self.events / self.seconds:,.0f}" if self.seconds else "–")
         for name, value in (extra or {}).items():
@@ -132,3 +135,20 @@ def cell(value: object) -> str:
             return f"[{(' | ' if nested else ', ').join(map(cell, value))}]"
         case _:
             return str(value)
+
+
+def rejected_text(first: Sequence[Mapping[str, Any]], count: int, kept: str | None) -> str:
+    """The first rows that were rejected, where they are and why, and how to see or decide more.
+
+    >>> row = {"file": "e.csv", "number": 7, "line": "1,?", "reason": "`x` is '?', not an integer"}
+    >>> print(rejected_text([row], 3, None))
+    rejected: e.csv:7: `x` is '?', not an integer
+    and 2 more; --rejected FILE keeps them; --schema and --bad-rows decide otherwise
+    """
+    lines = []
+    for row in first:
+        place = row["file"] if row["number"] is None else f"{row['file']}:{row['number']}"
+        lines.append(f"rejected: {place}: {row['reason']}")
+    more = f"and {count - len(first):,} more; " if count > len(first) else ""
+    where = f"all are in {kept}" if kept is not None else "--rejected FILE keeps them"
+    return "\n".join([*lines, f"{more}{where}; --schema and --bad-rows decide otherwise"])

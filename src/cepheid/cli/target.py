@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -108,12 +108,13 @@ def refuse_nested_places(places: dict[str, str | None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The columns of the matches, the sample to print, and the figures; of a set of rules, also
-    those of each."""
+    """The columns of the matches, the sample to print, the figures, and the first rows that were
+    rejected; of a set of rules, also the figures of each."""
 
     names: list[str]
     rows: list[dict[str, Any]]
     figures: Figures
+    rejected: list[dict[str, Any]] = field(default_factory=list)
     rules: PerRule | None = None
 
 

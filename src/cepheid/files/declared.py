@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 
-from cepheid.errors import DataError
+from cepheid.errors import OptionError
 
 _TYPES = {
     "boolean": pa.bool_(),
@@ -42,7 +42,7 @@ def parse_columns(text: str) -> pa.Schema:
     try:
         return _Parser(text).columns()
     except ValueError as error:
-        raise DataError(
+        raise OptionError(
             f"--schema '{text}' isn't like 'ts timestamp, user long': {error}"
         ) from None
 

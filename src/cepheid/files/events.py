@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from cepheid.errors import DataError
+from cepheid.errors import DataError, OptionError
+from cepheid.files.bad_rows import UTF_8, BadRows
 from cepheid.files.conversion import MOMENT, is_text
 from cepheid.files.file_sample import Sampled, sample_files
-from cepheid.files.formats import Format, data_files
+from cepheid.files.formats import Format, existing_files
 from cepheid.files.inference import InferredColumn
 from cepheid.files.line_blocks import blocks_of, read_block
 from cepheid.files.parquet_rows import parquet_columns, read_parquet
-from cepheid.files.text_rows import REJECTED, UTF_8, BadRows, EventRows, RowFormat
+from cepheid.files.text_rows import REJECTED, EventRows, RowFormat
 from cepheid.files.time_format import TimeFormat
 
 
@@ -35,42 +36,57 @@ class InputOptions:
         try:
             codec = codecs.lookup(self.encoding).name
         except LookupError:
-            raise DataError(
+            raise OptionError(
                 f"--encoding {self.encoding} isn't known; there are utf-8, latin-1, cp1252 and more"
             ) from None
         if codec.startswith(("utf-16", "utf-32", "utf-7")):
-            raise DataError(f"--encoding {self.encoding} can't be read; make it UTF-8, with iconv")
+            raise OptionError(
+                f"--encoding {self.encoding} can't be read; make it UTF-8, with iconv"
+            )
         object.__setattr__(self, "encoding", codec)
 
 
 @dataclass(frozen=True, slots=True)
 class InputColumns:
-    """The columns of an input. `decided` says how those were decided that aren't declared; `header`
-    and `multiline` are of CSV (see `sample`). A column without a value has the type null."""
+    """The columns of an input, and what the samples of them looked like; `header` and `multiline`
+    are of CSV (see `file_sample`). A column without a value has the type null."""
 
     schema: pa.Schema
-    decided: tuple[InferredColumn, ...] = ()
+    sampled: tuple[InferredColumn, ...] = ()
     header: tuple[str, ...] = ()
     multiline: bool = False
 
+    @property
+    def numeric_texts(self) -> frozenset[str]:
+        """The columns that are text, though most of their cells are numbers."""
+        texts = {field.name for field in self.schema if is_text(field.type)}
+        return frozenset(c.name for c in self.sampled if c.name in texts and c.mostly_numbers)
 
-def shape_of(path: str, sampled: Sampled, given: InputOptions) -> InputColumns:
+    def with_schema(self, schema: pa.Schema) -> InputColumns:
+        return replace(self, schema=schema)
+
+
+def nothing_to_tell(path: str) -> DataError:
+    return DataError(
+        f"{path}: it is empty, so its columns are unknown; name them: --schema 'ts timestamp, user "
+        "long, amount double'"
+    )
+
+
+def columns_of(path: str, sampled: Sampled, given: InputOptions) -> InputColumns:
     """The columns that were sampled, or are declared: those count. DataError if the event time
     can't be one."""
     types = {column.name: column.type for column in sampled.columns}
     types |= {column.name: column.type for column in given.declared}
     if given.time in types:
         types[given.time] = _time_type(path, types[given.time], sampled, given)
-    known = set(given.declared.names)
-    decided = tuple(column for column in sampled.columns if column.name not in known)
-    return InputColumns(pa.schema(list(types.items())), decided, sampled.header, sampled.multiline)
+    schema = pa.schema(list(types.items()))
+    return InputColumns(schema, sampled.columns, sampled.header, sampled.multiline)
 
 
 def _time_type(path: str, type_: pa.DataType, sampled: Sampled, given: InputOptions) -> pa.DataType:
     if given.time_format is not None or given.time in given.declared.names:
         return MOMENT if given.time_format is not None or is_text(type_) else type_
-    if pa.types.is_null(type_):
-        return MOMENT
     if not is_text(type_):
         return type_
     examples = next(c.examples for c in sampled.columns if c.name == given.time)
@@ -82,7 +98,7 @@ def _time_type(path: str, type_: pa.DataType, sampled: Sampled, given: InputOpti
 
 
 def row_format(
-    format: Format, shape: InputColumns, columns: pa.Schema, given: InputOptions
+    format: Format, known: InputColumns, columns: pa.Schema, given: InputOptions
 ) -> RowFormat:
     """How the lines of the files become rows of these columns."""
     return RowFormat(
@@ -92,7 +108,7 @@ def row_format(
         given.time_format,
         given.encoding,
         given.bad_rows,
-        shape.multiline,
+        known.multiline,
     )
 
 
@@ -101,23 +117,18 @@ class EventFiles:
 
     def __init__(self, path: str, format: Format, given: InputOptions) -> None:
         self._format, self._given = format, given
-        self._files = tuple(data_files(path))
-        if not self._files:
-            raise FileNotFoundError(2, "No such file or folder", path)
-        self.shape = shape_of_files(path, self._files, format, given)
-        if not self.shape.schema:
-            raise DataError(
-                f"{path}: it is empty, so its columns are unknown; name them: --schema 'ts "
-                "timestamp, user long, amount double'"
-            )
+        self._files = existing_files(path)
+        self.columns = file_columns(path, self._files, format, given)
+        if not self.columns.schema:
+            raise nothing_to_tell(path)
 
     @property
     def schema(self) -> pa.Schema:
-        return self.shape.schema
+        return self.columns.schema
 
     def read(self, columns: pa.Schema) -> EventRows:
         """These columns of all rows, and what was rejected."""
-        form = row_format(self._format, self.shape, columns, self._given)
+        form = row_format(self._format, self.columns, columns, self._given)
         if self._format is Format.PARQUET:
             read = [read_parquet(form, file) for file in self._files]
         else:
@@ -128,7 +139,7 @@ class EventFiles:
         )
 
 
-def shape_of_files(
+def file_columns(
     path: str, files: Sequence[Path], format: Format, given: InputOptions
 ) -> InputColumns:
     """The columns of files that are here."""
@@ -137,4 +148,4 @@ def shape_of_files(
     else:
         exact = given.bad_rows is BadRows.KEEP
         sampled = sample_files(files, format, given.encoding, given.time, exact=exact)
-    return shape_of(path, sampled, given)
+    return columns_of(path, sampled, given)

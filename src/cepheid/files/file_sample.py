@@ -17,10 +17,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from cepheid.errors import DataError
-from cepheid.files.csv_rows import parse_header
+from cepheid.files.csv_lines import parse_header
 from cepheid.files.formats import COMPRESSED, Format
 from cepheid.files.inference import CellSample, InferredColumn, agree, decide
-from cepheid.files.json_rows import Number, cell_text, parse_line
+from cepheid.files.json_lines import Number, cell_text, parse_line
 
 _FILES = 20
 """Files that are looked at; of more, as many spread over all."""

@@ -83,9 +83,8 @@ class InferredColumn:
     examples: tuple[str, ...] = ()
 
     @property
-    def looks_numeric(self) -> bool:
-        """Whether it is text, though most of its cells are numbers."""
-        return conversion.is_text(self.type) and self.numbers * 2 > self.cells
+    def mostly_numbers(self) -> bool:
+        return self.numbers * 2 > self.cells
 
 
 @dataclass(slots=True)

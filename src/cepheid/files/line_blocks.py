@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.errors import DataError
-from cepheid.files.csv_rows import read_csv, take_header
+from cepheid.files.csv_lines import read_csv, take_header
 from cepheid.files.formats import COMPRESSED, Format
-from cepheid.files.json_rows import read_json
+from cepheid.files.json_lines import read_json
 from cepheid.files.text_rows import EventRows, LineBlock, RowFormat
 
 _BYTES = 1 << 23

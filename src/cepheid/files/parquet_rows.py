@@ -35,10 +35,10 @@ def parquet_columns(files: Sequence[Path], time: str) -> tuple[InferredColumn, .
         schema = pa.parquet.read_schema(files[0])
     except (*_WRONG, OSError) as error:
         raise _unreadable(files[0], error) from None
-    return tuple(InferredColumn(column.name, _type(column, time)) for column in schema)
+    return tuple(InferredColumn(column.name, read_as(column, time)) for column in schema)
 
 
-def _type(column: pa.Field, time: str) -> pa.DataType:
+def read_as(column: pa.Field, time: str) -> pa.DataType:
     if column.name == time and is_text(column.type):
         return MOMENT
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -54,8 +54,7 @@ def read_parquet(form: RowFormat, path: Path) -> EventRows:
         found = dataset.to_table(columns=names)
     except (*_WRONG, OSError) as error:
         raise _unreadable(path, error) from None
-    table, faults = _typed(form, path, found)
-    faults = without_time(form, table, faults)
+    table, faults = typed_columns(form, found, str(path))
     lines = []
     if faults:
         whole = dataset.to_table().take(pa.array(sorted(faults))).to_pylist()
@@ -67,8 +66,10 @@ def read_parquet(form: RowFormat, path: Path) -> EventRows:
     return finish(form, LineBlock(str(path), b""), table, faults, lines)
 
 
-def _typed(form: RowFormat, path: Path, found: pa.Table) -> tuple[pa.Table, dict[int, RowFault]]:
-    """Columns of another type as the one that is wanted, text cell by cell."""
+def typed_columns(
+    form: RowFormat, found: pa.Table, file: str
+) -> tuple[pa.Table, dict[int, RowFault]]:
+    """Columns as they are wanted, text cell by cell, and what is wrong, by row."""
     texts, arrays = {}, {}
     for column in form.columns:
         if column.name not in found.column_names:
@@ -77,7 +78,7 @@ def _typed(form: RowFormat, path: Path, found: pa.Table) -> tuple[pa.Table, dict
         if is_text(array.type) and array.type != column.type:
             texts[column.name] = pc.cast(array, pa.string()).combine_chunks()
         elif array.type != column.type:
-            arrays[column.name] = _cast(array, column, path)
+            arrays[column.name] = _cast(array, column, file)
         else:
             arrays[column.name] = array
     table, faults = typed(form, texts, found.num_rows)
@@ -85,16 +86,16 @@ def _typed(form: RowFormat, path: Path, found: pa.Table) -> tuple[pa.Table, dict
         table = table.set_column(
             table.schema.get_field_index(name), form.columns.field(name), array
         )
-    return table, faults
+    return table, without_time(form, table, faults)
 
 
-def _cast(array: pa.ChunkedArray, column: pa.Field, path: Path) -> pa.ChunkedArray:
+def _cast(array: pa.ChunkedArray, column: pa.Field, file: str) -> pa.ChunkedArray:
     both = pa.types.is_timestamp(array.type) and pa.types.is_timestamp(column.type)
     try:
         return array.cast(column.type, safe=not both)
     except _WRONG as error:
         raise DataError(
-            f"{path}: `{column.name}` is {array.type} and can't be read as {column.type}: {error}"
+            f"{file}: `{column.name}` is {array.type} and can't be read as {column.type}: {error}"
         ) from None
 
 

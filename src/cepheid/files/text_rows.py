@@ -2,26 +2,24 @@
 
 Blocks of lines without a fault go through pyarrow's readers with the columns' types. Only where
 that fails is a block read as text, and looked at cell by cell. The same code runs here and on
-Spark's workers (`csv_rows`, `json_rows`).
+Spark's workers (`csv_lines`, `json_lines`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.errors import DataError
+from cepheid.files.bad_rows import UTF_8, BadRows
 from cepheid.files.conversion import convert, without_nan
 from cepheid.files.declared import type_name
 from cepheid.files.formats import Format
 from cepheid.files.time_format import TimeFormat
-
-UTF_8 = "utf-8"
 
 REJECTED = pa.schema(
     {"file": pa.string(), "number": pa.int64(), "line": pa.string(), "reason": pa.string()}
@@ -31,15 +29,6 @@ line as it is in the file, and why."""
 
 _SHOWN = 60
 """Letters of a cell that a reason shows."""
-
-
-class BadRows(StrEnum):
-    """What becomes of a row with a cell that doesn't fit its column."""
-
-    REJECT = "reject"
-    KEEP = "keep"
-    FAIL = "fail"
-    NULL = "null"
 
 
 @dataclass(frozen=True, slots=True)

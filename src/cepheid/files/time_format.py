@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.errors import DataError
+from cepheid.errors import OptionError
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = r"[0-9]{1,2}"
@@ -49,7 +49,7 @@ class TimeFormat:
 
     @staticmethod
     def of(text: str) -> TimeFormat:
-        """DataError if it isn't a format, or doesn't say which day a time is of."""
+        """OptionError if it isn't a format, or doesn't say which day a time is of."""
         pattern, seen = "", set[str]()
         for directive, literal in _parts(text):
             if literal is not None:
@@ -129,8 +129,8 @@ def _parts(text: str) -> Iterator[tuple[str | None, str | None]]:
             yield directive or "", None
 
 
-def _wrong(text: str, why: str) -> DataError:
+def _wrong(text: str, why: str) -> OptionError:
     known = " ".join(f"%{name}" for name in (*_DIRECTIVES, *_SAME))
-    return DataError(
+    return OptionError(
         f"--time-format {text!r}: {why}. It is like '%d.%m.%Y %H:%M:%S', of {known} and %%"
     )

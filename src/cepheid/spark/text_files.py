@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from cepheid.files.csv_rows import take_header
+from cepheid.files.csv_lines import take_header
 from cepheid.files.line_blocks import LineCutter, open_text, read_block
 from cepheid.files.text_rows import REJECTED, EventRows, LineBlock, RowFormat
 from cepheid.spark.schema import spark_schema
@@ -39,7 +39,7 @@ def lines_of(texts: DataFrame) -> DataFrame:
     )
 
 
-def read_events(lines: DataFrame, form: RowFormat, header: tuple[str, ...]) -> DataFrame:
+def read_text_events(lines: DataFrame, form: RowFormat, header: tuple[str, ...]) -> DataFrame:
     """The events. A line that is rejected is a row without a time, and without anything else.
 
     `header` is that of most CSV files: a piece of one that isn't its beginning may be read where
@@ -48,7 +48,7 @@ def read_events(lines: DataFrame, form: RowFormat, header: tuple[str, ...]) -> D
     return lines.mapInArrow(EventReader(form, header), spark_schema(form.columns))
 
 
-def read_rejected(lines: DataFrame, form: RowFormat, header: tuple[str, ...]) -> DataFrame:
+def read_text_rejected(lines: DataFrame, form: RowFormat, header: tuple[str, ...]) -> DataFrame:
     """The lines that are rejected (see `cepheid.files.text_rows.REJECTED`)."""
     return lines.mapInArrow(RejectedReader(form, header), spark_schema(REJECTED))
 
@@ -98,17 +98,21 @@ class LineReader:
 class EventReader(LineReader):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in self.rows(batches):
-            yield from rows.table.to_batches()
-            if rows.rejected.num_rows:
-                columns = self.form.columns
-                nothing = [pa.nulls(rows.rejected.num_rows, column.type) for column in columns]
-                yield pa.RecordBatch.from_arrays(nothing, schema=columns)
+            yield from with_rejected(rows)
 
 
 class RejectedReader(LineReader):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in self.rows(batches):
             yield from rows.rejected.to_batches()
+
+
+def with_rejected(rows: EventRows) -> Iterator[pa.RecordBatch]:
+    """The rows, and one without any value for each that is rejected, so that they are counted."""
+    yield from rows.table.to_batches()
+    if count := rows.rejected.num_rows:
+        schema = rows.table.schema
+        yield pa.RecordBatch.from_arrays([pa.nulls(count, f.type) for f in schema], schema=schema)
 
 
 def _stretches(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:

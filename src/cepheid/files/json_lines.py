@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
+from cepheid.files.bad_rows import BadRows
 from cepheid.files.conversion import is_text
 from cepheid.files.text_rows import (
-    BadRows,
     EventRows,
     LineBlock,
     RejectedLine,

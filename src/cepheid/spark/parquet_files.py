@@ -1,0 +1,99 @@
+"""Parquet files on Spark. Text that is to be a time, or a number, becomes one as in a local run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.files.parquet_rows import typed_columns
+from cepheid.files.text_rows import (
+    REJECTED,
+    EventRows,
+    LineBlock,
+    RejectedLine,
+    RowFormat,
+    finish,
+)
+from cepheid.spark.expressions import named
+from cepheid.spark.schema import spark_schema, spark_type
+from cepheid.spark.text_files import local_path, with_rejected
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_FILE, _LINE = "__file", "__line"
+
+
+def read_parquet_events(rows: DataFrame, form: RowFormat) -> DataFrame:
+    """The rows as events. One that is rejected has no time."""
+    columns = [_column(rows, field) for field in form.columns]
+    if not _has_texts(rows, form):
+        return rows.select(*columns)
+    noted = rows.select(*columns, _file(), F.lit("").alias(_LINE))
+    return noted.mapInArrow(ConvertedEvents(form), spark_schema(form.columns))
+
+
+def read_parquet_rejected(rows: DataFrame, form: RowFormat) -> DataFrame:
+    """What is rejected (see `cepheid.files.text_rows.REJECTED`); the line is the row as JSON."""
+    line = F.to_json(F.struct(*(named(f.name) for f in rows.schema.fields)))
+    columns = [_column(rows, field) for field in form.columns]
+    noted = rows.select(*columns, _file(), line.alias(_LINE))
+    if not _has_texts(rows, form):
+        noted = noted.filter(named(form.time).isNull())
+    return noted.mapInArrow(ConvertedRejected(form), spark_schema(REJECTED))
+
+
+def _file() -> Column:
+    return F.col("_metadata.file_path").alias(_FILE)
+
+
+def _has_texts(rows: DataFrame, form: RowFormat) -> bool:
+    """Whether a column that is text must be something else."""
+    types = {f.name: f.dataType for f in rows.schema.fields}
+    return any(
+        isinstance(types.get(f.name), t.StringType) and not pa.types.is_string(f.type)
+        for f in form.columns
+    )
+
+
+def _column(rows: DataFrame, field: pa.Field) -> Column:
+    """A column of the type that is wanted; of text the workers make it."""
+    wanted = spark_type(field.type)
+    if field.name not in rows.columns:
+        return F.lit(None).cast(wanted).alias(field.name)
+    found = rows.schema[field.name].dataType
+    as_it_is = found == wanted or isinstance(found, t.StringType)
+    return named(field.name) if as_it_is else named(field.name).cast(wanted).alias(field.name)
+
+
+@dataclass(frozen=True)
+class Converter:
+    """Makes values of texts on a worker."""
+
+    form: RowFormat
+
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[EventRows]:
+        for batch in batches:
+            for file in batch[_FILE].unique():
+                own = pa.Table.from_batches([batch]).filter(pa.compute.equal(batch[_FILE], file))
+                block = LineBlock(local_path(file.as_py()), b"")
+                table, faults = typed_columns(self.form, own, block.file)
+                lines = [RejectedLine(n, own[_LINE][n].as_py(), f) for n, f in faults.items()]
+                yield finish(self.form, block, table, faults, lines)
+
+
+class ConvertedEvents(Converter):
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in self.rows(batches):
+            yield from with_rejected(rows)
+
+
+class ConvertedRejected(Converter):
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in self.rows(batches):
+            yield from rows.rejected.to_batches()
