@@ -91,6 +91,7 @@ ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
         ((*PLACES, "--watermark", "once"), 2, "--watermark is like '10 seconds', not 'once'"),
         ((*PLACES, "--future", "never"), 2, "--future is like '10 seconds' or off, not 'never'"),
         ((*PLACES, "--shed"), 2, "--shed needs --state-limit"),
+        ((*PLACES, "--bad-rows", "null"), 2, "--bad-rows isn't for --stream"),
         ((*PLACES, "--schema", "a=x long"), 2, "--schema a=... is for no --input of that name"),
         ((*PLACES, "--rejected", "in/bad"), 2, "--rejected in/bad: this is inside in, all of wh"),
         (("--output", "out", "--checkpoint", "out/state"), 2, "--checkpoint out/state is in --out"),
