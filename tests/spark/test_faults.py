@@ -128,7 +128,7 @@ class Driver:
         daemons = {
             pid
             for pid, _, command in _processes()
-            if "pyspark.daemon" in command and self.process.pid in _ancestors(pid, parents)
+            if "spark.daemon" in command and self.process.pid in _ancestors(pid, parents)
         }
         return (pid for pid in daemons if parents.get(pid) in daemons)
 
