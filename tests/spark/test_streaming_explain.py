@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import cepheid as cep
+from cepheid.spark.streaming.pipeline import PROVIDER, ROCKSDB, use_rocksdb
 
 pytestmark = pytest.mark.classic
 
@@ -62,6 +65,7 @@ def test_without_a_key_there_is_one_bucket(stream: DataFrame, query: str, why: s
 def test_counted_keys_have_buckets_of_their_own(stream: DataFrame) -> None:
     query = "PATTERN A a ; B b WHERE [user] WITHIN 10 EVENTS"
     assert told(stream, query)["partitioning"] == "key user (a bucket for each value)"
+    assert "with keys without end the state grows" in told(stream, query)["state"]
 
 
 def test_one_event_needs_no_state(stream: DataFrame) -> None:
@@ -73,3 +77,22 @@ def test_one_event_needs_no_state(stream: DataFrame) -> None:
 def test_a_stream_has_no_end_to_analyze(stream: DataFrame) -> None:
     with pytest.raises(cep.DataError, match="a stream has none"):
         cep.Query(KEYED).explain(stream, time="ts", type="type", analyze=True)
+
+
+class Fixed:
+    """A session whose settings can't be changed, as in declarative pipelines."""
+
+    def __init__(self, **settings: str) -> None:
+        self.conf, self.settings = self, settings
+
+    def get(self, name: str, default: str) -> str:
+        return self.settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        raise PySparkException("SESSION_MUTATION_IN_DECLARATIVE_PIPELINE")
+
+
+def test_a_session_that_can_not_be_changed() -> None:
+    use_rocksdb(cast(SparkSession, Fixed(**{PROVIDER: ROCKSDB})))
+    with pytest.raises(cep.StreamError, match=rf"set {PROVIDER} to {ROCKSDB} where the session"):
+        use_rocksdb(cast(SparkSession, Fixed()))

@@ -10,6 +10,11 @@ from cepheid.spark.arrange import Source
 from cepheid.spark.layout import ByKey, Layout, Rows, Single, layout_reason, layout_text
 from cepheid.spark.streaming.buckets import bucket_count, by_single_key, stream_layout
 
+EVERY_KEY = (
+    "Of every key that ever came the last events stay, since they are counted, and time ends "
+    "nothing: with keys without end the state grows without end; a window of time bounds it"
+)
+
 Labeled = tuple[tuple[str, str], ...]
 
 
@@ -20,7 +25,7 @@ def explain_stream(source: Source, options: Options, delays: Sequence[int | None
         ("partitioning", _layout_text(source, layout, options)),
         ("why", _reason(source, layout, options)),
         ("watermark", _watermark_text(delays)),
-        ("state", _state_text(layout)),
+        ("state", _state_text(source, layout)),
     )
 
 
@@ -49,9 +54,11 @@ def _watermark_text(delays: Sequence[int | None]) -> str:
     return f"{text} behind the newest event: events wait until it passes them, in order"
 
 
-def _state_text(layout: Layout) -> str:
+def _state_text(source: Source, layout: Layout) -> str:
     if isinstance(layout, Rows):
         return "none"
+    if by_single_key(source, layout):
+        return f"in Spark's state store, by key. {EVERY_KEY}"
     return (
         "in Spark's state store, by bucket: a segment of events for each batch, dropped when no "
         "match can need it any more"

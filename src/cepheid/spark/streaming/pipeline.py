@@ -14,12 +14,14 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.engine.order import in_order
 from cepheid.engine.output import output_schema
+from cepheid.errors import StreamError
 from cepheid.options import Options
 from cepheid.plan.reading import kept_columns
 from cepheid.spark.arrange import Source, placed, relevant_rows, task_of
@@ -112,9 +114,17 @@ def _stateful(
 
 def use_rocksdb(spark: SparkSession) -> None:
     """Spark's default state store refuses stateful operators in Python. Queries that have begun
-    with it keep it: their checkpoints say so."""
-    if "HDFSBacked" in (spark.conf.get(PROVIDER, "HDFSBacked") or ""):
+    with it keep it: their checkpoints say so. Declarative pipelines don't let a session be set."""
+    if "HDFSBacked" not in (spark.conf.get(PROVIDER, "HDFSBacked") or ""):
+        return
+    try:
         spark.conf.set(PROVIDER, ROCKSDB)
+    except PySparkException as error:
+        raise StreamError(
+            "streams need RocksDB's state store, and the session can't be changed here: set "
+            f"{PROVIDER} to {ROCKSDB} where the session is built, or under `configuration` in the "
+            "file of the pipeline"
+        ) from error
 
 
 def _each(task: Task) -> Mapped:
