@@ -104,10 +104,7 @@ def _local_settings(master: str) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(_cores(master)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
-        # Workers have the engine from the start. Of the settings below, a daemon sees whether
-        # tracebacks are short, and where stateful operators differ in that there are two of them.
-        "spark.python.daemon.module": "cepheid.spark.daemon",
-        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+        "spark.python.daemon.module": "cepheid.spark.daemon",  # has the engine loaded
         # Of a local disk, the default one starts a process for every file of a checkpoint.
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     }
