@@ -103,7 +103,7 @@ def test_help_names_the_default_and_the_next_step(capsys: pytest.CaptureFixture[
     [
         (("--rows", "0"), 2, "'--rows'"),
         (("--time", "x", "--input", "missing.csv"), 2, "with several inputs each needs a name"),
-        (("--time", "tt"), 1, "error: there is no column `tt` (time=); did you mean `t`?"),
+        (("--time", "tt"), 2, "error: there is no column `tt` (--time); did you mean `t`?"),
         (("--param", "most"), 2, "'most' isn't like --param limit=5"),
         ((), 2, "`:most`"),
     ],
