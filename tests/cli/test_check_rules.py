@@ -77,12 +77,12 @@ def test_columns_are_those_of_the_input(rules: Path, capsys: pytest.CaptureFixtu
     assert run(rules, "--input", events, "--time", "at", "--type", "kind") == 2
     captured = capsys.readouterr()
     assert captured.out == f"{rules}: 3 of 4 rules OK\n"
-    warned, wrong = captured.err.splitlines()[:2]
-    assert warned.endswith("others.cep: no event is of type `B`; `kind` has `A`")
-    assert wrong == "CEP210: can't compare `a.country` (integer) with `:country` (string)"
-    assert captured.err.splitlines()[-1] == f"  with the values of {rules}/big.csv, row 1"
+    assert "others.cep: no event is of type `B`; `kind` has `A`" in captured.err
+    told = captured.err.splitlines()
+    assert "CEP210: can't compare `a.country` (integer) with `:country` (string)" in told
+    assert told[-1] == f"  with the values of {rules}/big.csv, row 1"
     assert run(rules, "--input", events, "--time", "when") == 2
-    assert "no column `when` (time=)" in capsys.readouterr().err
+    assert "no column `when` (--time)" in capsys.readouterr().err
 
 
 def test_parameters_may_be_given_where_there_is_no_table(
