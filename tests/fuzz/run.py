@@ -124,7 +124,7 @@ def _try(seed: int, number: int, last: int, step: int, answers: Connection) -> N
         text = make(seed, number)
         answer = outcome(text.text)
         if isinstance(answer, Finding) and answer.kind.startswith("slow"):
-            answer = outcome(text.text, 1.2 * SECONDS)  # the machine may have been busy
+            answer = outcome(text.text, _patience() * SECONDS)
         if isinstance(answer, Finding):
             kind = answer.kind
             if kind not in known:
@@ -135,6 +135,11 @@ def _try(seed: int, number: int, last: int, step: int, answers: Connection) -> N
         else:
             answers.send(answer)
         number += step
+
+
+def _patience() -> float:
+    """Cores that are shared with other processes take longer for the same."""
+    return 2.0 if os.getloadavg()[0] > (os.cpu_count() or 1) else 1.2
 
 
 def _is(answer: Finding | str, kind: str) -> bool:

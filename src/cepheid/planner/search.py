@@ -196,12 +196,8 @@ class _Search:
         self.propagation = propagation
         self.engine = engine
         self.found = found
+        self.many = any(len(core(one.pattern)) > MOST_JOINED for one in found)
         self.costing = Costing(figures_of(query, statistics), calibrated())
-
-    @property
-    def many(self) -> bool:
-        """Whether there are too many events for a search."""
-        return any(len(core(found.pattern)) > MOST_JOINED for found in self.found)
 
     def forced(self, text: str) -> Shape:
         if text in (LEFT_DEEP, RIGHT_DEEP):
