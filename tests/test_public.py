@@ -60,6 +60,7 @@ def test_exports() -> None:
         "Watch",
         "analyze",
         "match",
+        "reached",
         "rejected",
         "status",
         "timeouts",

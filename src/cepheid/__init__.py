@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cepheid.query import Query, match, rejected
     from cepheid.rewrites import REWRITES
     from cepheid.rules import LiveRules, Rule, RuleSet, Watch
+    from cepheid.spark.streaming.checkpoint import reached
     from cepheid.spark.streaming.metrics import Metrics
     from cepheid.spark.streaming.outcome import wait
     from cepheid.spark.streaming.reports import Status, status
@@ -67,6 +68,7 @@ __all__ = [
     "Watch",
     "analyze",
     "match",
+    "reached",
     "rejected",
     "status",
     "timeouts",
@@ -92,6 +94,7 @@ _HOMES = {
     "Status": "cepheid.spark.streaming.reports",
     "Watch": "cepheid.rules",
     "analyze": "cepheid.analysis",
+    "reached": "cepheid.spark.streaming.checkpoint",
     "status": "cepheid.spark.streaming.reports",
     "timeouts": "cepheid.expiry",
     "wait": "cepheid.spark.streaming.outcome",

@@ -78,7 +78,12 @@ def timeouts(
     """
     parsed = query_of(query, data)
     chosen = replace(
-        options_of(options, named), plan="auto", negation="auto", propagation="auto", stats=None
+        options_of(options, named),
+        plan="auto",
+        negation="auto",
+        propagation="auto",
+        stats=None,
+        dead_letters=False,  # each length would hand them out
     )
     partial = [Partial(parsed.text, parsed.name, length=step) for step in steps(parsed.syntax)]
     if is_spark(data):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Literal, TypedDict, TypeVar
 
+from cepheid.errors import OptionError
 from cepheid.statistics import Statistics
 
 Partitioning = Literal["auto", "key", "partial", "slices", "single"]
@@ -104,6 +105,9 @@ class Options:
     future        on Spark streams: how far ahead of the clock an event may be, as "5 minutes"; one
                   further ahead is rejected, and moves no watermark. `auto` is an hour, or two days
                   for times without a zone, and no limit for integers; None is no limit
+    dead_letters  on Spark streams: hand out the rows that are late, ahead of the clock or without a
+                  time, too, in a column `dead_letter` beside the matches; with names, those columns
+                  of the rows besides the ones that are read
     jit           compile the kernels; without it the same code runs as plain Python
 
     >>> Options(time="ts", type="name").plan
@@ -129,6 +133,7 @@ class Options:
     partitions: int | None = None
     buckets: int | None = None
     future: str | None = AUTO
+    dead_letters: bool | Sequence[str] = False
     jit: bool = True
 
     def __post_init__(self) -> None:
@@ -150,6 +155,14 @@ class Options:
                 raise ValueError(f"{name} must be at least 1, not {count}")
         if self.future is not None and self.future != AUTO:
             duration_us(self.future)
+
+
+def refuse_dead_letters(options: Options) -> None:
+    """Of data that have an end, none is late."""
+    if options.dead_letters is not False:
+        raise OptionError(
+            "dead_letters= is for streams; of other data, cep.rejected has the rows without a time"
+        )
 
 
 def duration_us(text: str) -> int:
@@ -196,6 +209,7 @@ class GivenOptions(TypedDict, total=False):
     partitions: int | None
     buckets: int | None
     future: str | None
+    dead_letters: bool | Sequence[str]
     jit: bool
 
 

@@ -24,7 +24,7 @@ from cepheid.inprocess.frames import Source as Events
 from cepheid.inprocess.merge import merge, streams_of
 from cepheid.language import ast, parse_source, render
 from cepheid.language.diagnostics import Source, nearest
-from cepheid.options import GivenOptions, Options, takes_options
+from cepheid.options import GivenOptions, Options, refuse_dead_letters, takes_options
 from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import require_bounds
@@ -93,6 +93,7 @@ class Query:
 
             on_spark: Data = match_on_spark(self, data, chosen)
             return on_spark
+        refuse_dead_letters(chosen)
         prepared, source = self._prepared(data, chosen)
         prepared.warn()
         self._warn_of_texts(source)

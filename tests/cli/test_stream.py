@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from cepheid.cli.arguments import Input
+from cepheid.cli.dead_letters import diverted
 from cepheid.cli.failure import SET_ASIDE, message
 from cepheid.cli.stream_source import Folder, refuse_other_inputs
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
@@ -170,6 +171,25 @@ def test_a_run_that_leaves_all_or_files_aside_is_not_complete() -> None:
     assert not Totals(events=5, files=1).complete
 
 
+def test_dead_letters_are_diverted_to_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "rows"
+
+    def parts(*letters: str | None) -> Iterator[pa.RecordBatch]:
+        for n, letter in enumerate(letters):
+            yield pa.record_batch({"id": [n], "dead_letter": pa.array([letter], pa.string())})
+
+    given = ('{"reason":"late"}', None, '{"reason":"future"}')
+    for _ in range(2):  # a batch that is done again makes the same file
+        found = pa.Table.from_batches(diverted(parts(*given), folder, 12, 3))
+        assert found.to_pydict() == {"id": [1]}
+    (file,) = folder.iterdir()
+    assert file.name == "batch-00000012-part-00003.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines == [{"batch": 12, "reason": "late"}, {"batch": 12, "reason": "future"}]
+    assert len(list(diverted(parts(None, None), tmp_path / "none", 0, 0))) == 2
+    assert not (tmp_path / "none").exists()
+
+
 # ── on Spark ─────────────────────────────────────────────────────────────────
 
 
@@ -218,6 +238,12 @@ def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
     assert ": 3 events, 2 matches, 1 late, 0 rejected, 1 unreadable file\n" in done.stdout
     assert "/in/other.parquet to its end: [FAILED_READ_FILE.PARQUET_COLUMN" in done.stderr
     assert "\tat " not in done.stderr
+    (late,) = (place / "state/rejected/rows").iterdir()
+    (letter,) = map(json.loads, late.read_text().splitlines())
+    assert letter.pop("batch") > 0 and letter == {
+        "reason": "late",
+        "row": {"ts": "2026-01-31T12:00:01.000Z", "type": "A", "id": 3, "x": 1},
+    }
     found = pq.read_table(place / "out").to_pylist()
     assert sorted((r["id"], r["low"], r["high"]) for r in found) == [
         (1, 1, 4),

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cepheid.spark import session
-from cepheid.spark.session import ensure_worker_python
+from cepheid.spark.quiet.sitecustomize import TALKATIVE
+from cepheid.spark.session import ensure_worker_python, with_quiet
 
 
 def test_workers_run_this_interpreter(spark: SparkSession) -> None:
@@ -111,3 +112,21 @@ def test_a_session_of_the_user_is_put_right(tmp_path: Path) -> None:
         timeout=300,
     )
     assert "rows: 3" in run.stdout, run.stderr
+
+
+def test_spark_is_kept_quiet(tmp_path: Path) -> None:
+    """The process that asks what a stream stores prints nothing; all others are as they were."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "sitecustomize.py").write_text("import sys; sys.marked = __file__")
+    path = with_quiet(str(other))
+    assert with_quiet(path) == path
+    program = "import sys; print(sys.marked, any(p.endswith('quiet') for p in sys.path))"
+    talk = [sys.executable, "-c", program]
+    environ = {**os.environ, "PYTHONPATH": path}
+    spoken = subprocess.run(talk, env=environ, capture_output=True, text=True, check=True)
+    assert spoken.stdout == f"{other / 'sitecustomize.py'} False\n" and not spoken.stderr
+    silent = subprocess.run([*talk, TALKATIVE], env=environ, capture_output=True, text=True)
+    assert silent.returncode == 0 and not silent.stdout + silent.stderr
+    alone = {**os.environ, "PYTHONPATH": with_quiet("")}
+    assert subprocess.run([sys.executable, "-c", ""], env=alone, capture_output=True).stderr == b""

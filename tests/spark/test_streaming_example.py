@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
@@ -70,9 +71,9 @@ def test_fraud_stream(
     ]
 
 
-def write_readings(folder: Path) -> None:
-    folder.mkdir()
-    for number, text in enumerate(READINGS):
+def write_readings(folder: Path, texts: Sequence[str], first: int = 0) -> None:
+    folder.mkdir(exist_ok=True)
+    for number, text in enumerate(texts, first):
         rows = [row.split() for row in text.split(", ")]
         times = [
             datetime.fromisoformat(f"2026-03-02 {time}").replace(tzinfo=UTC) for time, *_ in rows
@@ -95,7 +96,26 @@ def test_the_page_prints_what_it_says(
 ) -> None:
     example, printed = blocks("docs/streaming.md")[:2]
     assert (example.kind, printed.kind) == ("python", "text")
-    write_readings(tmp_path / "readings")
-    exec(compile(example.text, example.place, "exec"), {"spark": spark, "folder": tmp_path})
+    write_readings(tmp_path / "readings", READINGS)
+    names = {"spark": spark, "folder": tmp_path}
+    exec(compile(example.text, example.place, "exec"), names)
     assert capsys.readouterr().out == printed.text
     assert [row["tag"] for row in spark.read.parquet(f"{tmp_path}/stolen").collect()] == [8]
+
+    def show(word: str) -> None:
+        (block,) = (b for b in blocks("docs/streaming.md") if b.kind == "python" and word in b.text)
+        exec(compile(block.text, block.place, "exec"), names)
+
+    show("dead_letters=True")
+    assert {row["tag"] for row in spark.read.parquet(f"{tmp_path}/found").collect()} == {7, 8}
+    (letter,) = spark.read.json(f"{tmp_path}/letters").collect()
+    assert (letter["reason"], letter["ts"], letter["type"], letter["tag"]) == (
+        "late",
+        "2026-03-02T10:35:00.000Z",
+        "EXIT",
+        9,
+    )
+    # What ends before the first query stopped, at 10:49, is its own.
+    write_readings(tmp_path / "readings", ["11:00 EXIT 5, 11:10 SHELF 1"], len(READINGS))
+    show("cep.reached(")
+    assert [row["tag"] for row in spark.read.parquet(f"{tmp_path}/again").collect()] == [5]

@@ -25,6 +25,7 @@ from pyspark.sql import types as t
 
 import cepheid as cep
 from cepheid.cli.arguments import Input
+from cepheid.cli.dead_letters import divert
 from cepheid.cli.failure import SET_ASIDE
 from cepheid.cli.queries import WatchedRules
 from cepheid.cli.session import errors_to
@@ -55,8 +56,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 ONCE, OFF = "once", "off"
-LINES, FILES = "lines", "files.jsonl"
-"""What was rejected, and the files that couldn't be read."""
+LINES, ROWS, FILES = "lines", "rows", "files.jsonl"
+"""Lines that are no events, rows that came too late or are ahead of the clock, and the files that
+couldn't be read."""
 
 _POLL_SECONDS = 0.3
 
@@ -142,6 +144,8 @@ def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
         lines += [f"timeouts in {target.timeouts} ({target.format.value})"]
     if totals.rejected:
         lines += [f"rejected lines in {target.rejected / LINES} (json)"]
+    if (totals.late or totals.future) and (target.rejected / ROWS).exists():
+        lines += [f"rows that were late or ahead of the clock in {target.rejected / ROWS} (json)"]
     if totals.files:
         lines += [f"unreadable files in {target.rejected / FILES}"]
     return "\n".join([*lines, "go on with the same command"] if stopped else lines)
@@ -206,7 +210,8 @@ def _run(
     totals.integers = any(isinstance(kind, t.IntegralType) for kind in kinds)
     options = replace(options, future=_future(target.future, kinds))
     data = _events(spark, folders, options.time, target)
-    with _matching(query, data, options) as found:
+    with _matching(query, data, replace(options, dead_letters=True)) as found:
+        found["matches"] = divert(found["matches"], target.rejected / ROWS)
         if isinstance(query, Query) and target.timeouts is not None:
             again = _events(spark, folders, options.time, target)
             found["timeouts"] = cep.timeouts(again, query, options)

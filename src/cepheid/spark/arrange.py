@@ -34,7 +34,7 @@ from cepheid.spark.layout import (
 )
 from cepheid.spark.pushdown import Class, left_columns, mask, relevant
 from cepheid.spark.salts import salts
-from cepheid.spark.worker import SECTION_COLUMN, Range, Task
+from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN, Range, Task
 
 _INPUT_ORDER = "__input"
 _SLICE = "__slice"
@@ -228,14 +228,34 @@ def _numbered(source: Source, rows: DataFrame) -> DataFrame:
 # ── copies ───────────────────────────────────────────────────────────────────
 
 
-def _ship(source: Source, rows: DataFrame, classes: Column, section: Column) -> DataFrame:
-    ordinal = [named(CLOCK_COLUMN)] if CLOCK_COLUMN in rows.columns else []
+@dataclass(frozen=True)
+class Taken:
+    """Where rows that go to no section stay, too: which ones go to some, and the columns that are
+    kept of all of them."""
+
+    condition: Column
+    columns: tuple[str, ...]
+
+
+def _ship(
+    source: Source, rows: DataFrame, classes: Column, section: Column, taken: Taken | None
+) -> DataFrame:
+    more = [CLOCK_COLUMN] if CLOCK_COLUMN in rows.columns else []
+    more += [] if taken is None else [*taken.columns, COPY_COLUMN]
     return rows.select(
         *(named(n) for n in shipped(source)),
-        *ordinal,
+        *(named(n) for n in more),
         classes.alias(CLASS_COLUMN),
         section.alias(SECTION_COLUMN),
     )
+
+
+def _sent(rows: DataFrame, sections: Column, taken: Taken | None) -> DataFrame:
+    """Each row once for every section that it goes to."""
+    if taken is None:
+        return rows.withColumn(SECTION_COLUMN, F.explode(sections))
+    copies = F.posexplode_outer(F.when(taken.condition, sections))
+    return rows.select("*", copies.alias(COPY_COLUMN, SECTION_COLUMN))
 
 
 def _groups(source: Source, columns: Sequence[object]) -> dict[object, Column]:
@@ -254,7 +274,9 @@ def _where(condition: Column, bits: Column) -> Column:
     return F.when(condition, bits).otherwise(F.lit(0).cast("long"))
 
 
-def by_keys(source: Source, rows: DataFrame, layout: ByKey) -> DataFrame:
+def by_keys(
+    source: Source, rows: DataFrame, layout: ByKey, taken: Taken | None = None
+) -> DataFrame:
     """`a.user = b.customer`: a row goes to the section of each of its keys, and has there only
     the classes of which it has that key.
 
@@ -269,13 +291,19 @@ def by_keys(source: Source, rows: DataFrame, layout: ByKey) -> DataFrame:
         place = F.when(named(masks[group]) != 0, F.xxhash64(*source.key(group)))
         rows = rows.withColumn(places[group], place)
     distinct = F.array_distinct(F.array(*(named(p) for p in places.values())))
-    rows = rows.withColumn(SECTION_COLUMN, F.explode(F.array_compact(distinct)))
+    rows = _sent(rows, F.array_compact(distinct), taken)
     section = named(SECTION_COLUMN)
     classes = _joined([_where(named(places[g]) == section, named(masks[g])) for g in masks])
-    return _ship(source, rows, classes, section)
+    return _ship(source, rows, classes, section, taken)
 
 
-def copied(source: Source, rows: DataFrame, layout: Partial, numbers: Sequence[int]) -> DataFrame:
+def copied(
+    source: Source,
+    rows: DataFrame,
+    layout: Partial,
+    numbers: Sequence[int],
+    taken: Taken | None = None,
+) -> DataFrame:
     """Rows of connected classes go by their value, the others to every section of these numbers."""
     everywhere = F.array(*(F.lit(n) for n in numbers))
     groups = _groups(source, layout.columns)
@@ -293,10 +321,10 @@ def copied(source: Source, rows: DataFrame, layout: Partial, numbers: Sequence[i
         )
     distinct = F.array_distinct(F.array(*(named(place) for _, place in names.values())))
     targets = F.when(named("__copied") != 0, everywhere).otherwise(F.array_compact(distinct))
-    rows = rows.withColumn(SECTION_COLUMN, F.explode(targets))
+    rows = _sent(rows, targets, taken)
     section = named(SECTION_COLUMN)
     parts = [_where(named(place) == section, named(own)) for own, place in names.values()]
-    return _ship(source, rows, _joined([named("__copied"), *parts]), section)
+    return _ship(source, rows, _joined([named("__copied"), *parts]), section, taken)
 
 
 # ── slices ───────────────────────────────────────────────────────────────────

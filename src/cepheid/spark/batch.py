@@ -22,7 +22,7 @@ from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.output import output_schema
 from cepheid.errors import DataError, UnsupportedError
-from cepheid.options import Options
+from cepheid.options import Options, refuse_dead_letters
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
@@ -90,6 +90,7 @@ def match_inputs(
 
 
 def _matches(source: Source, schema: pa.Schema, options: Options, runner: Runner) -> DataFrame:
+    refuse_dead_letters(options)
     if options.limit is not None and options.limit.policy != "fail":
         raise UnsupportedError(SHEDDING)
     source.prepared.warn()

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cepheid.extras import require
 from cepheid.spark.java import ensure_java
@@ -37,6 +38,8 @@ _COMPILER = " ".join(
 """Java's optimizing compiler takes what runs ten times as often as it would by default: of the
 code that only starts a session and plans its first queries it has nothing to compile, which is a
 third of the processor time of a start."""
+
+_QUIET = str(Path(__file__).with_name("quiet"))
 
 PANDAS_NOTICE = "PySpark does not yet fully support pandas"
 """How Spark's warning about its pandas API begins; Cepheid doesn't use that API."""
@@ -66,7 +69,7 @@ def local_session(
             builder = builder.config(key, value)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _quiet_server():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         # A Connect client also sends what only the starting server can take.
         warnings.filterwarnings("ignore", message="Failed to set spark")
@@ -84,6 +87,7 @@ def adopt_session(spark: object) -> None:
 
     A classic session on a local master that was left at Spark's default interpreter gets the
     driver's. A cluster's interpreter is the cluster's choice, and a Connect server's is its own.
+    Python processes that Spark starts from now on are quiet (`cepheid.spark.quiet`).
     """
     from pyspark.sql import SparkSession
 
@@ -91,8 +95,31 @@ def adopt_session(spark: object) -> None:
     if not isinstance(spark, SparkSession):
         return
     context = spark.sparkContext
+    started_with: Any = context._jvm
+    if _QUIET not in (started_with.System.getenv("PYTHONPATH") or ""):
+        # Processes of another environment are others, so a session of ours is left as it is.
+        context.environment["PYTHONPATH"] = with_quiet(context.environment.get("PYTHONPATH", ""))
     if (context.master or "").startswith("local") and context.pythonExec == "python3":
         context.pythonExec = sys.executable
+
+
+def with_quiet(path: str) -> str:
+    """A Python path on which Spark's processes find what keeps them quiet."""
+    return os.pathsep.join(dict.fromkeys([_QUIET, *filter(None, path.split(os.pathsep))]))
+
+
+@contextmanager
+def _quiet_server() -> Iterator[None]:
+    """A Java that is started in the block hands its environment to the processes it starts."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = with_quiet(before or "")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def _local_settings(master: str) -> dict[str, str]:

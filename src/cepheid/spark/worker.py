@@ -27,6 +27,9 @@ from cepheid.spark.chunks import gather
 SECTION_COLUMN = "__section"
 """Which section of its partition a row belongs to."""
 
+COPY_COLUMN = "__copy"
+"""Of a row that goes to several sections, which copy this is, from 0 on."""
+
 PROFILE_COLUMN = "profile"
 
 Range = tuple[int, int]

@@ -118,7 +118,9 @@ class Bucket:
         self._released = self._reached = NEVER
         self._replans = 0  # by engines before this one
         self._header = 0  # bytes
-        self._events = self._late = 0
+        self._events = 0
+        self.late_rows = job.schema.empty_table()
+        """Those of this batch, with all columns that they came with."""
         self._matches = 0
         self._shed = 0  # by this engine, before this batch
 
@@ -132,7 +134,6 @@ class Bucket:
     def arrive(self, batches: Iterable[pa.RecordBatch], watermark: int) -> pa.Table:
         """Those rows that can be matched now, in order: of these, and of the ones that waited."""
         self.token = None
-        self._events = self._late = 0
         rows = self._arrived(batches, watermark)
         if self.job.delayed:
             rows = self._due(rows, watermark)
@@ -148,18 +149,23 @@ class Bucket:
             yield matches
 
     def _arrived(self, batches: Iterable[pa.RecordBatch], watermark: int) -> pa.Table:
-        """The rows that are not too late."""
-        kept = [narrowed(batch, self.job.left) for batch in batches]
-        table = pa.Table.from_batches(kept, self.job.schema)
+        """The rows that are not too late, with the columns that are matched and kept."""
+        schema = self.job.schema
+        given = [narrowed(batch, self.job.left) for batch in batches]
+        table = pa.Table.from_batches(given) if given else schema.empty_table()
         self._events = table.num_rows
+        self.late_rows = table.slice(0, 0)
         if not table.num_rows:
-            return table
+            return schema.empty_table()
         at = self._times(table)
         late = at <= watermark
         if not self.job.delayed:
             late |= (at < self._reached) | self._before_tie(table, at)
-        self._late = int(np.count_nonzero(late))
-        return table.filter(pa.array(~late)) if self._late else table
+        rows = table.select(schema.names).cast(schema)
+        if not late.any():
+            return rows
+        self.late_rows = table.filter(pa.array(late))
+        return rows.filter(pa.array(~late))
 
     def _before_tie(self, table: pa.Table, at: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows are of the time of the last one, and belong before it."""
@@ -209,7 +215,7 @@ class Bucket:
     def report(self) -> Report:
         return Report(
             self._events,
-            self._late,
+            self.late_rows.num_rows,
             self._engine.counts.shed - self._shed,
             self._matches,
             rows=self._engine.store.n + self._pending.num_rows,

@@ -225,6 +225,11 @@ class RuleBucket:
         """Whether something may be known when time has passed, also without further rows."""
         return self._merged.waits or any(bucket.waits for bucket in self._members.values())
 
+    @property
+    def late_rows(self) -> pa.Table:
+        """Those of this batch, with all columns that they came with."""
+        return self._merged.late_rows
+
     def report(self) -> Report:
         own = self._merged.report()
         others = [bucket.report() for bucket in self._members.values()]

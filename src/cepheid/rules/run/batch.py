@@ -23,7 +23,7 @@ from cepheid.errors import DataError
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import merged, slices, streams_of
 from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, misspelled, types_in
-from cepheid.options import Options
+from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiler import Compiled, compile_rules, naming
 from cepheid.rules.load.check import columns_of
 from cepheid.rules.placement.cost import Ground
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 def match_local(templates: tuple[Template, ...], data: Any, options: Options) -> Any:
     """The matches of all rules, in the order of their ends, as the same kind of data."""
+    refuse_dead_letters(options)
     named = isinstance(data, Mapping)
     sources = streams_of(data) if named else {"": to_arrow(data)}
     if may_be_endless(sources):
@@ -107,6 +108,7 @@ def match_spark(templates: tuple[Template, ...], data: Any, options: Options) ->
 
     if any(frame.isStreaming for frame in frames_of(data)):
         return match_stream(templates, data, options)
+    refuse_dead_letters(options)
     frame = on_spark.read(data, options)
     compiled = compile_rules(templates, columns_of(data), options, by_key=True)
     schema = found_schema(compiled.rules, frame.schema.field(options.time).type)

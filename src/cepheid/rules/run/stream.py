@@ -70,7 +70,7 @@ def match_stream(
         rules = None if versions is not None else _version(own)
         signature = _signature(schema, key)
         made.append(Pass(key, RulesJob(compiler, signature, count, rules), read))
-    return match_passes(frame, made, schema, found, watermark, versions)
+    return match_passes(frame, made, schema, found, watermark, versions, options)
 
 
 def _schema(columns: Any, options: Options) -> Any:

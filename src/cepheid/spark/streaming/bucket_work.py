@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, assert_never
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cepheid.spark.streaming.packing import DATA, VERSION
+from cepheid.spark.streaming.letters import Letters, late_among
+from cepheid.spark.streaming.packing import DATA, REJECTED, UNREAD, VERSION, kind_of
 from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.spark.streaming.time import Watermark
+from cepheid.spark.worker import COPY_COLUMN
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
 from cepheid.streaming.rules import RuleBucket, RulesJob, Version, open_rules
@@ -30,19 +33,21 @@ Waits = bool
 @dataclass(frozen=True)
 class BucketWork:
     """The work of a query, or of rules, of which new versions come with the rows. `schema` is that
-    of the rows, `run` names the run whose buckets are warm."""
+    of the rows, `run` names the run whose buckets are warm; `letters` are what is kept of rows that
+    are late or rejected, if that is asked for."""
 
     job: Job | RulesJob
     schema: pa.Schema
     watermark: Watermark
     run: str
+    letters: Letters | None = None
 
     def step(
         self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
     ) -> Generator[pd.DataFrame, None, Waits]:
-        """The matches of a bucket and its report, and then whether it waits."""
+        """The matches of a bucket, dead letters and its report, and then whether it waits."""
         packed, rules = _arrived(frames)
-        batches = chain.from_iterable(table_of(data).to_batches() for data in packed)
+        batches = chain.from_iterable(table.to_batches() for table in packed[None])
         rows = (batch.cast(self.schema) for batch in batches)
         place, ticks = (self.run, number), self.watermark.ticks(reached)
         bucket: Bucket | RuleBucket
@@ -58,21 +63,41 @@ class BucketWork:
                 assert_never(self.job)
         for matches in found:
             yield pd.DataFrame({DATA: [arrow_bytes(matches)], **NO_REPORT})
+        late = _once(bucket.late_rows)
+        for letters in self._dead_letters(late, packed[REJECTED]):
+            yield pd.DataFrame({DATA: [arrow_bytes(letters)], **NO_REPORT})
         bucket.save(cells)
         _keep(place, bucket)
-        yield report_row(number, bucket.report())
+        unread = late_among(packed[UNREAD], ticks)
+        yield report_row(number, replace(bucket.report(), late=late.num_rows + unread))
         return bucket.waits
 
+    def _dead_letters(self, late: pa.Table, rejected: list[pa.Table]) -> Iterator[pa.RecordBatch]:
+        if self.letters is not None:
+            yield from self.letters.late(late)
+            for rows in rejected:
+                yield from self.letters.rejected(rows)
 
-def _arrived(frames: Iterator[pd.DataFrame]) -> tuple[list[Any], Version | None]:
-    """What is packed in the rows: events, and the newest version of rules, if one came."""
-    packed: list[Any] = []
+
+def _once(rows: pa.Table) -> pa.Table:
+    """Without the copies that other buckets have, too."""
+    if COPY_COLUMN not in rows.column_names:
+        return rows
+    return rows.filter(pc.equal(rows[COPY_COLUMN], 0))
+
+
+def _arrived(
+    frames: Iterator[pd.DataFrame],
+) -> tuple[dict[bytes | None, list[pa.Table]], Version | None]:
+    """What is packed in the rows, by its kind; and the newest version of rules, if one came."""
+    packed: dict[bytes | None, list[pa.Table]] = {None: [], REJECTED: [], UNREAD: []}
     newest: Version | None = None
     for frame in frames:
         versions = frame[VERSION] if VERSION in frame else repeat(None, len(frame))
         for version, data in zip(versions, frame[DATA], strict=True):
             if not isinstance(version, str):
-                packed.append(data)
+                table = table_of(data)
+                packed[kind_of(table)].append(table)
             elif newest is None or version > newest.name:
                 newest = Version(version, bytes(data))
     return packed, newest

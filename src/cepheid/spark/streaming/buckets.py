@@ -6,6 +6,7 @@ to keep apart. Only where the events of each key are counted every key is a buck
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import and_
 from typing import assert_never
 
@@ -13,10 +14,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from cepheid.algebra.types import Schema
 from cepheid.engine.classes import CLASS_COLUMN
 from cepheid.errors import PlanError
 from cepheid.options import Options
-from cepheid.spark.arrange import Source, by_keys, copied, relevant_rows, shipped
+from cepheid.spark.arrange import Source, Taken, by_keys, copied, placed, shipped
 from cepheid.spark.expressions import Translator, combine, named
 from cepheid.spark.layout import (
     ByKey,
@@ -29,9 +31,12 @@ from cepheid.spark.layout import (
     find_partial,
     in_events,
 )
+from cepheid.spark.pushdown import mask, relevant
 from cepheid.spark.salts import salts
-from cepheid.spark.streaming.packing import BUCKET
-from cepheid.spark.worker import SECTION_COLUMN
+from cepheid.spark.schema import arrow_schema
+from cepheid.spark.streaming.ahead import AHEAD
+from cepheid.spark.streaming.packing import BUCKET, FIRST, FUTURE, NO_TIME, REASON_COLUMN
+from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN
 
 DEFAULT = 8
 """How many buckets there are unless the caller says so. It doesn't depend on the session: state is
@@ -70,28 +75,76 @@ def bucket_type(source: Source, layout: Layout) -> pa.DataType:
     return pa.string() if by_single_key(source, layout) else pa.int32()
 
 
-def bucketed(source: Source, layout: Layout, count: int) -> DataFrame:
-    """The rows that matter, each with its bucket."""
-    rows = relevant_rows(source, layout, numbered=False)
-    sent = [named(n) for n in sent_columns(source)]
+def bucketed(
+    source: Source, layout: Layout, count: int, carried: Sequence[str] | None = None
+) -> DataFrame:
+    """All rows, each with its bucket. Those that no variable takes have none, and of them only the
+    time is told. Rows without a place in time are left out, unless dead letters are asked for:
+    then those have no bucket, but a reason and, as all that a variable takes, the columns that are
+    `carried`."""
+    rows, kept = in_time_rows(source.events, source.plan.schema, carried is not None)
+    sent = sent_columns(source)
+    more = [name for name in carried or () if name not in sent]
+    more += [] if carried is None else [REASON_COLUMN]
+    rows = _with_buckets(source, layout, count, rows, Taken(_taken(source, kept), tuple(more)))
+    more += [COPY_COLUMN] if COPY_COLUMN in rows.columns else []
+    whole = named(BUCKET).isNotNull() | ~kept
+    time = source.plan.schema.time
+    columns = (F.when(whole, named(n)).alias(n) for n in (*sent, *more) if n != time)
+    return rows.select(named(time), *columns, named(BUCKET))
+
+
+def in_time_rows(rows: DataFrame, schema: Schema, all_rows: bool) -> tuple[DataFrame, Column]:
+    """The rows that have a place in time; or all rows, with a reason if they have none. Beside
+    them, which ones have a place."""
+    in_time = F.coalesce(placed(schema.time, schema.start), F.lit(False))
+    if not all_rows:
+        return rows.filter(in_time), F.lit(True)
+    reason, time = F.lit(NO_TIME), named(schema.time)
+    if AHEAD in rows.columns:
+        reason = F.when(named(AHEAD).isNotNull(), FUTURE).otherwise(NO_TIME)
+        time = F.coalesce(time, named(AHEAD))  # the one that the row came with
+    rows = rows.withColumns({REASON_COLUMN: F.when(~in_time, reason), schema.time: time})
+    return rows, named(REASON_COLUMN).isNull()
+
+
+def _with_buckets(
+    source: Source, layout: Layout, count: int, rows: DataFrame, taken: Taken
+) -> DataFrame:
+    """The columns that are sent or carried, and the bucket of a row that is taken."""
+    if isinstance(layout, ByKey) and not layout.uniform:
+        rows = by_keys(source, rows, layout, taken)
+        return rows.withColumn(BUCKET, spread(named(SECTION_COLUMN), count))
+    if isinstance(layout, Partial):
+        rows = copied(source, rows, layout, salts(count), taken)
+        return rows.withColumn(BUCKET, named(SECTION_COLUMN))
     match layout:
         case ByKey() if by_single_key(source, layout):
             key = source.key(layout.columns[0])
-            rows = rows.filter(combine(and_, [part.isNotNull() for part in key]))
-            return rows.select(*sent, F.to_json(F.struct(*key)).alias(BUCKET))
-        case ByKey() if layout.uniform:
-            return rows.select(*sent, spread(F.xxhash64(*source.key(layout.columns[0])), count))
+            complete = combine(and_, [part.isNotNull() for part in key])
+            bucket = F.when(complete, F.to_json(F.struct(*key)))
         case ByKey():
-            return by_keys(source, rows, layout).select(*sent, spread(named(SECTION_COLUMN), count))
-        case Partial():
-            rows = copied(source, rows, layout, salts(count))
-            return rows.select(*sent, named(SECTION_COLUMN).alias(BUCKET))
-        case Single():
-            return rows.select(*sent, F.lit(0).alias(BUCKET))
-        case Rows() | Slices():
+            bucket = spread(F.xxhash64(*source.key(layout.columns[0])), count)
+        case Single() | Rows():
+            bucket = F.lit(FIRST)
+        case Slices():
             raise AssertionError(layout)
         case _:
             assert_never(layout)
+    classes = {CLASS_COLUMN: mask(source.classes)} if source.masked else {}
+    return rows.withColumns({**classes, BUCKET: F.when(taken.condition, bucket)})
+
+
+def _taken(source: Source, in_time: Column) -> Column:
+    """Whether some variable can take a row, or it is counted."""
+    condition = None if in_events(source.plan) else relevant(source.classes)
+    return in_time if condition is None else in_time & F.coalesce(condition, F.lit(False))
+
+
+def row_schema(source: Source) -> pa.Schema:
+    """Of the rows that a bucket matches and keeps."""
+    schema = arrow_schema(source.events.select(*(named(n) for n in shipped(source))).schema)
+    return schema.append(pa.field(CLASS_COLUMN, pa.int64(), False)) if source.masked else schema
 
 
 def sent_columns(source: Source) -> list[str]:
@@ -102,4 +155,4 @@ def sent_columns(source: Source) -> list[str]:
 def spread(place: Column, count: int) -> Column:
     """A bucket for each place: numbers that the shuffle spreads evenly over as many partitions."""
     numbers = F.array(*(F.lit(number) for number in salts(count)))
-    return F.element_at(numbers, F.pmod(place, F.lit(count)).cast("int") + 1).alias(BUCKET)
+    return F.element_at(numbers, F.pmod(place, F.lit(count)).cast("int") + 1)

@@ -19,29 +19,96 @@ from cepheid.streaming.cells import arrow_bytes, table_of
 BUCKET, DATA, VERSION = "bucket", "data", "version"
 """Where rows go, the rows; and if those are rules instead, which version of them."""
 
-FIRST = 0
-"""A bucket that there is whatever their number (see `cepheid.spark.salts`)."""
+FIRST, FIRST_KEY = 0, ""
+"""A bucket that there is whatever their number (see `cepheid.spark.salts`); where each key is a
+bucket, one that is no key's."""
+
+REASON_COLUMN = "__reason"
+FUTURE, NO_TIME, LATE = "future", "no time", "late"
+"""Why a row takes part in no match, and the column that says so."""
+
+KIND = b"cepheid"
+REJECTED, UNREAD, LETTERS = b"rejected", b"unread", b"letters"
+"""What is packed besides rows of buckets and matches: rows that are rejected, the times of those
+that no variable takes, and dead letters."""
+
+TIME, COUNT = "time", "count"
 
 Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def packing(bucket: pa.DataType) -> Mapped:
+def packing(bucket: pa.DataType, time: str) -> Mapped:
     """One row for each bucket that has rows, for every so many rows.
 
     The first bucket always has one: in its header stands what query the state belongs to, and how
-    many buckets there are. If those have changed, others may look like new ones.
+    many buckets there are. If those have changed, others may look like new ones. It also gets the
+    rows without a bucket: those that are rejected, as they are, and how many there are of each
+    time of the others, for some bucket to count those that are late.
     """
     schema = pa.schema({BUCKET: bucket, DATA: pa.binary()})
+    first = FIRST if pa.types.is_integer(bucket) else FIRST_KEY
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in gather(batches, ROWS):
-            parts = dict(_by_bucket(batch))
-            if pa.types.is_integer(bucket):
-                parts.setdefault(FIRST, batch.slice(0, 0).drop_columns([BUCKET]))
-            data = pa.array([arrow_bytes(part) for part in parts.values()], pa.binary())
-            yield pa.record_batch([pa.array(list(parts), bucket), data], schema)
+            inside, outside = divided(batch)
+            parts = dict(_by_bucket(inside))
+            if first == FIRST:
+                parts.setdefault(FIRST, batch.slice(0, 0).drop_columns([BUCKET, *_outside(batch)]))
+            cells = [(place, arrow_bytes(part)) for place, part in parts.items()]
+            cells += [(first, arrow_bytes(part)) for part in _of_none(outside, time)]
+            places, data = (pa.array(values) for values in zip(*cells, strict=True))
+            yield pa.record_batch([places.cast(bucket), data.cast(pa.binary())], schema)
 
     return pack
+
+
+def divided(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows that have a bucket, and the others."""
+    own = batch.column(BUCKET)
+    none = pc.is_null(own)
+    inside = batch if own.null_count == 0 else batch.filter(pc.invert(none))
+    outside = batch.slice(0, 0) if own.null_count == 0 else batch.filter(none)
+    return inside.drop_columns(_outside(batch)), outside.drop_columns([BUCKET])
+
+
+def _outside(batch: pa.RecordBatch) -> list[str]:
+    """Columns that only rows without a bucket have."""
+    return [REASON_COLUMN] if REASON_COLUMN in batch.schema.names else []
+
+
+def _of_none(rows: pa.RecordBatch, time: str) -> Iterator[pa.RecordBatch]:
+    """What is told of rows without a bucket."""
+    if REASON_COLUMN in rows.schema.names:
+        rejected = rows.filter(pc.is_valid(rows.column(REASON_COLUMN)))
+        rows = rows.filter(pc.is_null(rows.column(REASON_COLUMN)))
+        if rejected.num_rows:
+            yield _marked(rejected, REJECTED)
+    if rows.num_rows:
+        yield _marked(counted_times(rows.column(time)), UNREAD)
+
+
+def counted_times(times: pa.Array) -> pa.RecordBatch:
+    """How many there are of each time, in ticks of the query's clock. Timestamps are rounded up to
+    milliseconds: a watermark is one of those, and has passed the one if it has passed the other."""
+    ticks = times
+    if not pa.types.is_integer(times.type):
+        # An engine does the same, but isn't needed here (`cepheid.engine.clock.times`).
+        ticks = times.cast(pa.timestamp("us", getattr(times.type, "tz", None)))
+    values = ticks.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if ticks is not times:
+        values = -(-values // 1000) * 1000
+    distinct, counts = np.unique(values, return_counts=True)
+    return pa.record_batch({TIME: pa.array(distinct), COUNT: pa.array(counts)})
+
+
+def _marked(rows: pa.RecordBatch, kind: bytes) -> pa.RecordBatch:
+    return rows.replace_schema_metadata({KIND: kind})
+
+
+def kind_of(rows: pa.Table) -> bytes | None:
+    """What a packed value holds that is no rows of a bucket."""
+    kind: bytes | None = (rows.schema.metadata or {}).get(KIND)
+    return kind
 
 
 def _by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[object, pa.RecordBatch]]:
@@ -58,9 +125,25 @@ def _by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[object, pa.RecordBatch]]
         begin = end
 
 
-def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that were packed."""
-    for batch in batches:
-        for data in batch.column(DATA):
-            if data.is_valid:
-                yield from table_of(data.as_buffer()).to_batches()
+def unpacking(schema: pa.Schema) -> Mapped:
+    """The matches that were packed, and if the schema has a column for them, the dead letters."""
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for data in batch.column(DATA):
+                if data.is_valid:
+                    for found in table_of(data.as_buffer()).to_batches():
+                        yield filled(found, schema)
+
+    return unpack
+
+
+def filled(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with all columns; those that they don't have are NULL."""
+    if len(rows.schema) == len(schema):
+        return rows
+    names = rows.schema.names
+    columns = [
+        rows.column(f.name) if f.name in names else pa.nulls(rows.num_rows, f.type) for f in schema
+    ]
+    return pa.record_batch(columns, schema.names)

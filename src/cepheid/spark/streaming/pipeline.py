@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from uuid import uuid4
 
 import pyarrow as pa
@@ -38,9 +39,20 @@ from cepheid.spark.streaming.buckets import (
     bucket_type,
     bucketed,
     by_single_key,
+    row_schema,
     stream_layout,
 )
-from cepheid.spark.streaming.packing import BUCKET, DATA, Mapped, packing, unpack
+from cepheid.spark.streaming.letters import Letters, asked_letters
+from cepheid.spark.streaming.packing import (
+    BUCKET,
+    DATA,
+    REASON_COLUMN,
+    Mapped,
+    divided,
+    filled,
+    packing,
+    unpacking,
+)
 from cepheid.spark.streaming.processor import Processor
 from cepheid.spark.streaming.reports import RESULT, observe_each, observe_found, observe_read
 from cepheid.spark.streaming.time import Watermark
@@ -57,41 +69,48 @@ def match_stream(
 ) -> DataFrame:
     """The matches as a streaming DataFrame."""
     source.prepared.warn()
-    result = spark_schema(output_schema(source.plan, schema))
+    found = output_schema(source.plan, schema)
+    letters = asked_letters(source.events, source.plan.required, found, options)
+    result = found if letters is None else found.append(letters.field)
     adopt_session(source.events.sparkSession)
     run = uuid4().hex[:12]
-    source = replace(source, events=_observed(source, run))
+    source = replace(source, events=_observed(source, letters, run))
     layout = stream_layout(source, options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         if isinstance(layout, Rows) or source.prepared.query.nothing is not None:
-            task = task_of(source, options.jit)
-            found = relevant_rows(source, layout).mapInArrow(_each(task), result)
-            return observe_each(found, run)
-        return _stateful(source, layout, options, watermark, run).mapInArrow(unpack, result)
+            return observe_each(_stateless(source, layout, options, letters, result), run)
+        packed = _stateful(source, layout, options, watermark, letters, run)
+        return packed.mapInArrow(unpacking(result), spark_schema(result))
 
 
-def _observed(source: Source, run: str) -> DataFrame:
+def _observed(source: Source, letters: Letters | None, run: str) -> DataFrame:
     """The columns that are needed. Spark pushes no filter below what is observed, so that every
     event is counted, and moves the watermark."""
     plan = source.plan
+    names = plan.required if letters is None else letters.columns.names
     ahead = [AHEAD] if AHEAD in source.events.columns else []
-    rows = source.events.select(*(named(n) for n in (*plan.required, *ahead)))
+    rows = source.events.select(*(named(n) for n in (*names, *ahead)))
     return observe_read(rows, run, placed(plan.schema.time, plan.schema.start))
 
 
 def _stateful(
-    source: Source, layout: Layout, options: Options, watermark: Watermark, run: str
+    source: Source,
+    layout: Layout,
+    options: Options,
+    watermark: Watermark,
+    letters: Letters | None,
+    run: str,
 ) -> DataFrame:
     use_rocksdb(source.events.sparkSession)
     if isinstance(layout, Single) and options.partitioning == "auto":
         warnings.warn(ONE_BUCKET, stacklevel=6)
     count = bucket_count(layout, options)
-    rows = bucketed(source, layout, count)
+    rows = bucketed(source, layout, count, None if letters is None else letters.columns.names)
     kind = bucket_type(source, layout)
     job = Job(
         source.prepared,
-        arrow_schema(rows.drop(BUCKET).schema),
+        row_schema(source),
         signature(source.prepared),
         0 if by_single_key(source, layout) else count,
         task_of(source, options.jit).left,
@@ -102,9 +121,11 @@ def _stateful(
     packed = t.StructType(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
     )
-    grouped = rows.mapInArrow(packing(kind), packed).groupBy(BUCKET)
+    time = source.plan.schema.time
+    arriving = arrow_schema(rows.drop(BUCKET, REASON_COLUMN).schema)
+    grouped = rows.mapInArrow(packing(kind, time), packed).groupBy(BUCKET)
     found = grouped.transformWithStateInPandas(
-        Processor(BucketWork(job, job.schema, watermark, run)),
+        Processor(BucketWork(job, arriving, watermark, run, letters)),
         outputStructType=RESULT,
         outputMode="Append",
         timeMode="EventTime",
@@ -127,8 +148,29 @@ def use_rocksdb(spark: SparkSession) -> None:
         ) from error
 
 
+def _stateless(
+    source: Source, layout: Layout, options: Options, letters: Letters | None, result: pa.Schema
+) -> DataFrame:
+    """Where a match is one event, no row needs another, and no order; nothing is late."""
+    task = task_of(source, options.jit)
+    if letters is None:
+        rows = relevant_rows(source, layout)
+        return rows.mapInArrow(_each(task), spark_schema(result))
+    rows = bucketed(source, Rows(), 1, letters.columns.names)
+    rows = rows.filter(named(BUCKET).isNotNull() | named(REASON_COLUMN).isNotNull())
+    own, each = row_schema(source), _each(task)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in gather(batches):
+            inside, rejected = divided(batch)
+            found = chain(each(iter([inside.select(own.names)])), letters.rejected(rejected))
+            yield from (filled(part, result) for part in found)
+
+    return rows.mapInArrow(run, spark_schema(result))
+
+
 def _each(task: Task) -> Mapped:
-    """Where a match is one event, no row needs another, and no order."""
+    """What matches of single events there are."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if task.prepared.query.nothing is not None:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.types import Schema
+from cepheid.options import Options
 from cepheid.spark.arrange import key_columns, placed
 from cepheid.spark.expressions import named
 from cepheid.spark.rules import Frame
@@ -24,8 +25,16 @@ from cepheid.spark.schema import arrow_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.buckets import spread
-from cepheid.spark.streaming.packing import BUCKET, DATA, VERSION, packing, unpack
+from cepheid.spark.streaming.buckets import in_time_rows, spread
+from cepheid.spark.streaming.letters import Letters, asked_letters
+from cepheid.spark.streaming.packing import (
+    BUCKET,
+    DATA,
+    REASON_COLUMN,
+    VERSION,
+    packing,
+    unpacking,
+)
 from cepheid.spark.streaming.pipeline import use_rocksdb
 from cepheid.spark.streaming.processor import Processor
 from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
@@ -57,14 +66,17 @@ def match_passes(
     found: pa.Schema,
     watermark: Watermark,
     versions: DataFrame | None,
+    options: Options,
 ) -> DataFrame:
     """What the rules find. `versions` are those of rules that change: a name, which grows, and the
     rules."""
+    letters = asked_letters(frame.events, passes[0].columns, found, options)
+    result = found if letters is None else found.append(letters.field)
     adopt_session(frame.events.sparkSession)
     use_rocksdb(frame.events.sparkSession)
     run = uuid4().hex[:12]
     whole = [
-        _found(frame, n, own, schema, watermark, versions, f"{run} {n}")
+        _found(frame, n, own, schema, watermark, versions, letters, f"{run} {n}")
         for n, own in enumerate(passes)
     ]
     union, *others = whole
@@ -72,7 +84,7 @@ def match_passes(
         union = union.unionByName(other)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        return union.mapInArrow(unpack, spark_schema(found))
+        return union.mapInArrow(unpacking(result), spark_schema(result))
 
 
 def _found(
@@ -82,27 +94,33 @@ def _found(
     schema: Schema,
     watermark: Watermark,
     versions: DataFrame | None,
+    letters: Letters | None,
     run: str,
 ) -> DataFrame:
     rows = frame.events
-    if place == 0:  # events are counted once
+    if place == 0:  # events are counted, and dead letters written, once
+        names = own.columns if letters is None else letters.columns.names
         ahead = [AHEAD] if AHEAD in rows.columns else []
-        rows = rows.select(*(named(name) for name in (*own.columns, *ahead)))
+        rows = rows.select(*(named(name) for name in (*names, *ahead)))
         rows = observe_read(rows, run, placed(schema.time, None))
-    rows = rows.select(*(named(name) for name in own.columns))
-    rows = rows.filter(placed(schema.time, None))
+    kept = None if place else letters
+    rows, in_time = in_time_rows(rows, schema, kept is not None)
+    names = own.columns if kept is None else [*kept.columns.names, REASON_COLUMN]
+    rows = rows.select(*(named(name) for name in names))
     count = own.job.buckets
-    bucket = F.lit(0).alias(BUCKET)
+    bucket = F.lit(0)
     if own.key is not None:
         bucket = spread(F.xxhash64(*key_columns(frame.types, schema, [own.key])), count)
+    bucket = F.when(in_time, bucket).alias(BUCKET)
+    arriving = arrow_schema(rows.drop(REASON_COLUMN).schema)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        packed = rows.select("*", bucket).mapInArrow(packing(pa.int32()), _PACKED)
+        packed = rows.select("*", bucket).mapInArrow(packing(pa.int32(), schema.time), _PACKED)
         packed = packed.withColumn(VERSION, F.lit(None).cast("string"))
         if versions is not None:
             packed = packed.unionByName(_everywhere(versions, own))
         found = packed.groupBy(BUCKET).transformWithStateInPandas(
-            Processor(BucketWork(own.job, rows_schema(frame, own.columns), watermark, run)),
+            Processor(BucketWork(own.job, arriving, watermark, run, kept)),
             outputStructType=RESULT,
             outputMode="Append",
             timeMode="EventTime",

@@ -22,7 +22,7 @@ DELAY = "spark.watermarkDelayMs"
 """Where Spark notes, in a column's metadata, by how much events may be late."""
 
 _COLUMN = "__time"
-_MOVED = 1 << 52
+MOVED = 1 << 52
 _FIRST = -(1 << 61)
 """Before all times, but after what a bucket has that has seen none (`cepheid.streaming.bucket`)."""
 
@@ -38,7 +38,7 @@ class Watermark:
         """A watermark on the query's clock: all events at or before it have come."""
         if milliseconds <= 0:
             return _FIRST  # Spark knows nothing yet
-        return milliseconds - _MOVED if self.integers else 1000 * milliseconds
+        return milliseconds - MOVED if self.integers else 1000 * milliseconds
 
 
 def delay_of(frame: DataFrame, time: str) -> int | None:
@@ -69,7 +69,7 @@ def with_watermark(frame: DataFrame, time: str) -> DataFrame:
     if isinstance(kind, t.TimestampType):
         return frame.withWatermark(time, "1 millisecond")
     if isinstance(kind, t.IntegralType):
-        value = F.timestamp_millis(named(time).cast("long") + F.lit(_MOVED))
+        value = F.timestamp_millis(named(time).cast("long") + F.lit(MOVED))
     else:
         value = named(time).cast("timestamp")
     return frame.withColumn(_COLUMN, value).withWatermark(_COLUMN, "1 millisecond").drop(_COLUMN)
