@@ -116,7 +116,7 @@ def test_what_cannot_be_kept(spark: SparkSession, tmp_path: Path) -> None:
         cep.match(stream, query, time="ts", dead_letters=["note"])
     with pytest.raises(OptionError, match="RETURN has a column called `dead_letter`"):
         cep.match(stream, query, time="ts", dead_letters=True)
-    table = spark.createDataFrame([], "ts timestamp, id long")
+    table = spark.createDataFrame([], "ts long, id long")
     for data in (table, pa.table({"ts": [1], "id": [2]})):
         with pytest.raises(OptionError, match="dead_letters= is for streams"):
             cep.match(data, "PATTERN a ; b WITHIN 5", time="ts", dead_letters=True)
