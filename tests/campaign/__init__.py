@@ -1,0 +1,1 @@
+"""Streams under random faults, compared with SQL: `python -m tests.campaign`."""

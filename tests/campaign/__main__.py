@@ -1,0 +1,46 @@
+"""python -m tests.campaign [--minutes N] [--seed S] [--scenario NAME] [--faults NAME,…]
+
+Runs `cepheid run --stream` over files that come in random portions, out of order, with rows and
+files that can't be read, and kills it, fills its disk, starts it twice and changes its rules, at
+random. At the end the matches are those that SQL finds, each once, and every row that took no part
+is kept. It prints what it does; the exit code is 1 if something was wrong.
+
+The decisions depend on the seed alone, their moments on the machine. Without --scenario it takes
+one after another, each for the minutes given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.campaign.faults import FAULTS
+from tests.campaign.run import Campaign
+from tests.campaign.scenarios import SCENARIOS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign")
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scenario", choices=sorted(SCENARIOS))
+    parser.add_argument("--faults", default="", help=f"some of {','.join(FAULTS)}; by default all")
+    parser.add_argument("--format", choices=("parquet", "json", "csv"))
+    parser.add_argument("--place", type=Path, help="a new folder; by default a temporary one")
+    given = parser.parse_args()
+    faults = [name for name in given.faults.split(",") if name] or list(FAULTS)
+    unknown = set(faults) - FAULTS.keys()
+    if unknown:
+        parser.error(f"no fault is called {', '.join(sorted(unknown))}")
+    wrong = False
+    for name in [given.scenario] if given.scenario else SCENARIOS:
+        place = given.place or Path(tempfile.mkdtemp(prefix="campaign-"))
+        campaign = Campaign(SCENARIOS[name], given.seed, place, faults, given.format)
+        wrong |= bool(campaign.run(60 * given.minutes))
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
