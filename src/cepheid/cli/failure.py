@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -72,17 +73,26 @@ class Interruptible(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except Terminated:
+            print("terminated", file=sys.stderr)
+            raise typer.Exit(TERMINATED) from None
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM. A call of Spark's that is cut short cleans up after a KeyboardInterrupt only."""
+
+
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the block as an exception does, so that it leaves nothing half done."""
+    """SIGTERM ends the block as Ctrl-C does, so that it leaves nothing half done."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(TERMINATED)
+        if not os.environ.get("CEPHEID_DEBUG"):
+            logging.disable(logging.CRITICAL)
+        raise Terminated
 
     before = signal.signal(signal.SIGTERM, end)
     try:

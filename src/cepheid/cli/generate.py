@@ -29,7 +29,7 @@ app = typer.Typer(
 
         cepheid generate stocks --rows 100_000 --output stocks.parquet
 
-        cepheid generate fraud --rows 1_000_000 --output fraud.csv --seed 7
+        cepheid generate fraud --rows 1_000_000 --output fraud.csv.gz --seed 7
 
     Each workload has options of its own: [bold]cepheid generate stocks --help[/bold].""",
 )

@@ -119,8 +119,10 @@ def run(
 ) -> None:
     """Find the matches of a query, or of a set of rules, in files of events.
 
-    Parquet, CSV (with a header) and lines of JSON are read. Without --output the
-    first matches are printed, and always the figures.
+    Parquet, CSV (with a header), TSV and lines of JSON are read, by what the names
+    end with; text may be .gz or .bz2. Without --output the first matches are
+    printed, and always the figures. Nothing that exists is replaced without
+    --overwrite, and what is read never is.
 
         cepheid run theft.cep --input rfid.parquet --time ts --type type
 
@@ -129,6 +131,9 @@ def run(
 
         cepheid run fraud.cep --input s3a://bank/cards/ --time ts --tie id
             --master 'local[8]' --output found/
+
+        cepheid run -q 'PATTERN a ; b WHERE a.x < b.x WITHIN 5 minutes' --time ts
+            --input 'logs/*.csv.gz' --output - --format json
 
     Of several queries, one may read what another finds under its INTO label, in
     whatever order they are given; each then has a file in the --output folder.
