@@ -106,7 +106,8 @@ class TestRejected:
     """Dead letters are the rows as they are, with all that no query could read."""
 
     def test_pandas(self) -> None:
-        frame = pd.DataFrame({"ts": [1, None], "x": pd.Series([1, "x"], dtype=object)})
+        times = pd.Series([1, None], dtype="Int64")
+        frame = pd.DataFrame({"ts": times, "x": pd.Series([1, "x"], dtype=object)})
         found = cep.rejected(frame, time="ts")
         assert found["x"].tolist() == ["x"] and found.dtypes.equals(frame.dtypes)
         assert len(cep.rejected(frame.dropna(), time="ts")) == 0
