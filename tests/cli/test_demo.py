@@ -56,7 +56,7 @@ def test_the_sample_is_the_earliest_matches() -> None:
 
 def test_figures() -> None:
     text = shown(Figures(1_000_000, 1234, 4.0, 7).table({"planted": "499 of 500"}))
-    for figure in ("1,000,000", "1,234", "7 (no time)", "4.00", "250,000", "499 of 500"):
+    for figure in ("1,000,000", "1,234", "rejected  7", "4.00", "250,000", "499 of 500"):
         assert figure in text
     assert "rejected" not in shown(Figures(10, 1, 4.0).table())
 

@@ -227,9 +227,9 @@ def test_errors(
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ('{"rates": {"a": -1}}', 1, "the rate of `a` is -1, but it is a number from 0 up"),
-        ('{"rate": {"a": 1}}', 1, "statistics are an object with rates, selectivities"),
-        ("a: 1", 1, "statistics must be JSON"),
+        ('{"rates": {"a": -1}}', 2, "the rate of `a` is -1, but it is a number from 0 up"),
+        ('{"rate": {"a": 1}}', 2, "statistics are an object with rates, selectivities"),
+        ("a: 1", 2, "statistics must be JSON"),
         ('{"rates": {"c": 1}}', 2, "`c`"),
     ],
 )

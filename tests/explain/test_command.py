@@ -151,5 +151,5 @@ def test_statistics_that_are_none_are_refused(
 ) -> None:
     path = tmp_path / "s.json"
     path.write_text('{"rates": {"a": -1}}')
-    assert run(query, "--stats", str(path)) == 1
-    assert f"error: {path}: the rate of `a` is -1" in capsys.readouterr().err
+    assert run(query, "--stats", str(path)) == 2
+    assert f"error: --stats {path}: the rate of `a` is -1" in capsys.readouterr().err

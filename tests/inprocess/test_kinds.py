@@ -22,6 +22,12 @@ import pytest
 
 import cepheid as cep
 
+# Most columns have no type `A`, and some are texts that look like numbers: that isn't tested here.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:no event is of type"),
+    pytest.mark.filterwarnings("ignore:.*compares texts that look like numbers"),
+]
+
 N = (1, 2, 3)
 DAYS = [dt.date(2024, 1, n) for n in N]
 CLOCK = [dt.time(n) for n in N]
