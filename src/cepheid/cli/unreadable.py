@@ -60,7 +60,7 @@ class Unreadable:
             for path, batch in entries(self._log / str(number), done, end):
                 if (folder := self._folder(path)) is not None:
                     (now if batch > begin else before)[path] = folder
-            read = source["numInputRows"] // _passes(progress)
+            read = source["numInputRows"] // self._passes(progress)
             found |= self._unread(now, read) | self._unread(before, None)
             self._done[str(number)] = end
         new = {name: reason for name, reason in found.items() if name not in self._names}
@@ -72,6 +72,18 @@ class Unreadable:
                     file.write(json.dumps({"file": name, "reason": reason}) + "\n")
         self._checked.write_text(json.dumps(self._done))
         return new
+
+    def _passes(self, progress: Mapping[str, Any]) -> int:
+        """How often a batch read its files: rules of several keys do so for each of them. The table
+        of rule versions is a source as well, whose rows are no events."""
+        events = status(progress).events
+        places = [str(place) for place, _ in self._folders]
+        own = [
+            source["numInputRows"]
+            for source in progress["sources"]
+            if any(place in source.get("description", place) for place in places)
+        ]
+        return max(1, round(sum(own) / events)) if events else 1
 
     def _folder(self, path: str) -> Folder | None:
         own = Path(local_path(path))
@@ -97,13 +109,6 @@ class Unreadable:
                 file: f"of it or others of its batch, {short} are missing" for file in parquet
             }
         return gone | found
-
-
-def _passes(progress: Mapping[str, Any]) -> int:
-    """How often a batch read its files: rules of several keys do so for each of them."""
-    events = status(progress).events
-    read = sum(source["numInputRows"] for source in progress["sources"])
-    return max(1, round(read / events)) if events else 1
 
 
 def _offset(offset: Any) -> int:

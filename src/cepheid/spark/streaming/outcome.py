@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _OURS = re.compile(
-    r"^cepheid\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\Z)", re.MULTILINE | re.DOTALL
+    r"^cepheid\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\n===|\Z)", re.MULTILINE | re.DOTALL
 )
 """An error of ours that was raised on a worker, in what Spark makes of it."""
 
