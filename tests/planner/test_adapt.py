@@ -159,7 +159,7 @@ def test_stacks_and_trees_can_take_over_from_each_other(events: pa.Table) -> Non
     [
         (Statistics({"a": 1.2}, {"p": 0.5}, {"a.x": 10}), None),
         (Statistics({"a": 1.8}, {"p": 0.5}, {"a.x": 10}), "rate of a 1 → 1.8"),
-        (Statistics({"a": 1.0}, {"p": 0.1}, {"a.x": 10}), "selectivity of p 0.5 → 0.1"),
+        (Statistics({"a": 1.0}, {"p": 0.1}, {"a.x": 10}), "selectivity of p 0.50 → 0.10"),
         (Statistics({"a": 1.8}, {"p": 0.5}, {"a.x": 90}), "distinct values of a.x 10 → 90"),
         (Statistics({"a": 0.0}, {"p": 0.5}, {"a.x": 10}), "rate of a 1 → 0"),
         (Statistics({"a": 1.0, "b": 1.0}), "first look at the data"),
