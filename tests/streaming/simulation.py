@@ -145,7 +145,9 @@ class Cluster:
 
 
 def same(value: Any) -> Any:
-    """Values that are equal as keys are written alike."""
+    """Values that are equal as keys are written alike: 0.0 and -0.0, and NaN, as Spark groups."""
+    if isinstance(value, float) and value != value:
+        return "NaN"
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
