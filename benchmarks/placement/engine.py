@@ -24,6 +24,7 @@ from benchmarks.next.operators import Next, Operator, Source, Union
 from benchmarks.placement.queries import RATES
 from cepheid import local
 from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.inprocess.merge import merge, streams_of
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.schemas import bind_streams
@@ -104,7 +105,7 @@ def _ready(text: str, *names: str) -> Callable[[Streams], pa.Table]:
     merged, _ = bind_streams(schemas, OPTIONS)
 
     def run(read: Streams) -> pa.Table:
-        schema, batches = local.run(prepared, local.merge(read, merged), OPTIONS)
+        schema, batches = local.run(prepared, merge(streams_of(read), merged, OPTIONS), OPTIONS)
         return pa.Table.from_batches(batches, schema)
 
     return run

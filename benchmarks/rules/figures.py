@@ -16,6 +16,7 @@ from benchmarks.report import Record, provenance, short
 from benchmarks.rules.claims import ALONE, APART, MERGED, Sweep, verdicts
 from benchmarks.rules.running import OPTIONS, Load, Point, Run, load, measure
 from cepheid import local
+from cepheid.inprocess.frames import EventTable
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
 from cepheid.rules import RuleSet
@@ -139,7 +140,7 @@ def one_by_one(given: Load, sample: int) -> Point:
 
 
 def _alone(prepared: Prepared, events: pa.Table, options: Options) -> int:
-    _, batches = local.run(prepared, events, options)
+    _, batches = local.run(prepared, EventTable.of(events), options)
     return sum(batch.num_rows for batch in batches)
 
 

@@ -68,6 +68,7 @@ def laboratory() -> Laboratory:
     return Laboratory(Effort(repeats=1, seconds=0.0))
 
 
+@pytest.mark.filterwarnings("ignore:no event is of type:UserWarning")  # so few events
 @pytest.mark.parametrize("name", BY_NAME)
 def test_all_ways_find_what_the_loop_finds(name: str) -> None:
     experiment = small(BY_NAME[name])

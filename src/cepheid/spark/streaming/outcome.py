@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _OURS = re.compile(
-    r"^cepheid\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\n===|\Z)", re.MULTILINE | re.DOTALL
+    r"^cepheid\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\n===|\s+SQLSTATE:|\Z)",
+    re.MULTILINE | re.DOTALL,
 )
 """An error of ours that was raised on a worker, in what Spark makes of it."""
 
@@ -55,6 +56,8 @@ def failure(error: BaseException) -> CepheidError:
 
     >>> failure(RuntimeError("Traceback\\ncepheid.errors.StateError: it is damaged\\n\\n\\tat x"))
     StateError('it is damaged')
+    >>> failure(RuntimeError("Traceback\\ncepheid.errors.DataError: no time\\n SQLSTATE: 38000"))
+    DataError('no time')
     """
     text = str(error).strip()
     if own := _OURS.findall(text):
