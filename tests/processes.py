@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,17 @@ def descendants(pid: int) -> list[Process]:
         new = {p.pid for p in found if p.parent in below} - below
         below, left = below | new, bool(new)
     return [p for p in found if p.pid in below and p.pid != pid]
+
+
+def marked(variable: str, value: str) -> list[int]:
+    """The processes that have a variable of this value in their environment, by their numbers."""
+    wanted, found = f"{variable}={value}".encode(), []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+                if wanted in (path / "environ").read_bytes().split(b"\0"):
+                    found.append(int(path.name))
+    return found
 
 
 def python_workers(pid: int) -> list[Process]:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from tests.campaign.faults import FAULTS
-from tests.campaign.run import Campaign
+from tests.campaign.run import Campaign, figures
 from tests.campaign.scenarios import SCENARIOS
 
 
@@ -28,17 +29,24 @@ def main() -> None:
     parser.add_argument("--scenario", choices=sorted(SCENARIOS))
     parser.add_argument("--faults", default="", help=f"some of {','.join(FAULTS)}; by default all")
     parser.add_argument("--format", choices=("parquet", "json", "csv"))
+    parser.add_argument(
+        "--master", default="", help="Spark's; by default one is drawn for each campaign"
+    )
     parser.add_argument("--place", type=Path, help="a new folder; by default a temporary one")
     given = parser.parse_args()
     faults = [name for name in given.faults.split(",") if name] or list(FAULTS)
     unknown = set(faults) - FAULTS.keys()
     if unknown:
         parser.error(f"no fault is called {', '.join(sorted(unknown))}")
-    wrong = False
+    wrong, done = list[str](), Counter[str]()
+    place = given.place or Path(tempfile.mkdtemp(prefix="campaign-"))
     for name in [given.scenario] if given.scenario else SCENARIOS:
-        place = given.place or Path(tempfile.mkdtemp(prefix="campaign-"))
-        campaign = Campaign(SCENARIOS[name], given.seed, place, faults, given.format)
-        wrong |= bool(campaign.run(60 * given.minutes))
+        campaign = Campaign(
+            SCENARIOS[name], given.seed, place / name, faults, given.format, given.master
+        )
+        wrong += campaign.run(60 * given.minutes)
+        done += campaign.done
+    print(f"altogether: {figures(done)}")
     sys.exit(1 if wrong else 0)
 
 

@@ -92,16 +92,10 @@ def wrong_letters(source: Source, rejected: Path) -> Iterator[str]:
 
 
 def _kept_rows(rejected: Path) -> Iterator[int]:
-    for log in rejected.rglob("_spark_metadata"):
-        for file in committed(log.parent):
-            for line in _lines(file):
-                yield from {int(number) for number in _ROW.findall(line)}
-
-
-def _lines(file: Path) -> list[str]:
-    if file.suffix == ".parquet":
-        return [json.dumps(row, default=str) for row in pq.read_table(file).to_pylist()]
-    return file.read_text().splitlines()
+    """Of the lines that Spark's sink has written, and of the rows that workers have."""
+    for file in (*committed(rejected / "lines"), *(rejected / "rows").glob("[!.]*.jsonl")):
+        for line in file.read_text().splitlines():
+            yield from {int(number) for number in _ROW.findall(line)}
 
 
 def _few(rows: Iterable[int]) -> str:

@@ -12,19 +12,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
-from tests.processes import Process, descendants, python_daemons, python_workers
+from tests.processes import Process, descendants, marked, python_daemons, python_workers
 
 POLL = 0.05
+_MARK = "CEPHEID_CAMPAIGN"
 
 
 @dataclass
 class Driver:
-    """One start of the command. Its processes form a group of their own."""
+    """One start of the command. Its processes are known by a variable of their environment: the
+    numbers of those that have ended may belong to others by now."""
 
     command: Sequence[str]
     place: Path
     log: Path
+    mark: str = field(default_factory=lambda: uuid4().hex)
     process: subprocess.Popen[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -37,6 +41,7 @@ class Driver:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, _MARK: self.mark},
             )
 
     @property
@@ -51,10 +56,12 @@ class Driver:
             return log.read().decode(errors="replace")
 
     def kill_all(self) -> None:
-        """The command, its JVM, workers and executors, at once."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        """The command, its JVM, workers and executors, at once, and what they leave behind."""
+        while found := marked(_MARK, self.mark):
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.process.wait()
 
     def signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):

@@ -22,6 +22,7 @@ _FULL = 15.0
 
 def kill_all(campaign: Campaign, driver: Driver) -> str:
     driver.kill_all()
+    campaign.done["kills"] += 1
     return "the command is killed with its JVM and workers"
 
 
@@ -29,6 +30,7 @@ def kill_command(campaign: Campaign, driver: Driver) -> str:
     """Its JVM notices, and ends by itself; the next start may come before that."""
     driver.signal(signal.SIGKILL)
     driver.process.wait()
+    campaign.done["kills"] += 1
     return "the command is killed, without its JVM"
 
 
@@ -41,6 +43,7 @@ def kill_part(kind: str) -> Fault:
         for process in some:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
+        campaign.done["kills"] += len(some)
         if kind == "jvm":
             driver.wait(_ENDS)
         return f"{len(some)} of {len(found)} killed"
@@ -58,6 +61,7 @@ def stop(campaign: Campaign, driver: Driver) -> str:
 
 def fill_disk(campaign: Campaign, driver: Driver) -> str:
     campaign.disk.fill(driver)
+    campaign.done["full disks"] += 1
     campaign.tell(f"a file with {campaign.source.add()}, while the disk is full")
     ended = until(lambda: not driver.running, _FULL)
     campaign.disk.free(driver)
@@ -67,6 +71,7 @@ def fill_disk(campaign: Campaign, driver: Driver) -> str:
 def start_second(campaign: Campaign, driver: Driver) -> str:
     """On the same checkpoint: it is refused, or one of the two fails. None of them does harm."""
     second = campaign.start()
+    campaign.done["second commands"] += 1
     campaign.tell(f"a file with {campaign.source.add()}, while two are running")
     until(lambda: not second.running or not driver.running, _ENDS)
     time.sleep(1)
@@ -89,10 +94,12 @@ def come_late(campaign: Campaign, driver: Driver) -> str:
 
 def add_unreadable(campaign: Campaign, driver: Driver) -> str:
     kind = campaign.chance.choice(campaign.source.unreadable_kinds)
+    campaign.done["unreadable files"] += 1
     return campaign.source.add_unreadable(kind)
 
 
 def change_rules(campaign: Campaign, driver: Driver) -> str:
+    campaign.done["rule changes"] += bool(campaign.scenario.changing)
     return campaign.rules.change(campaign.chance, campaign.checkpoint.folder)
 
 

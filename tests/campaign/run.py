@@ -26,6 +26,9 @@ from tests.campaign.faults import FAULTS
 from tests.campaign.rules import Rules
 from tests.campaign.scenarios import CHANGING, Scenario
 
+CLUSTER = "local-cluster[2,1,1024]"
+"""The master that has executors of their own, which can be killed."""
+
 MORE = 5.0
 HANGS = 300.0
 """Seconds in which a command must get somewhere; machines may be busy."""
@@ -36,15 +39,18 @@ MOST_STARTS = 6
 
 @dataclass
 class Campaign:
-    """`place` is the folder of all that is written; `format` is drawn if it isn't given."""
+    """`place` is the folder of all that is written. `format` and `master` are drawn if they aren't
+    given. `done` counts what has happened."""
 
     scenario: Scenario
     seed: int
     place: Path
     faults: Sequence[str] = tuple(FAULTS)
     format: str | None = None
+    master: str = ""
     driver: Driver | None = None
-    done: list[str] = field(default_factory=list)
+    left: list[Driver] = field(default_factory=list)
+    done: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.began = time.monotonic()
@@ -57,9 +63,11 @@ class Campaign:
         self.disk = Disk(self.place / "disk", small="disk" in self.faults)
         self.checkpoint = Checkpoint(self.disk.folder / "state")
         self.rules = Rules(self.place / "rules", self.scenario)
-        masters = ["local[2]", "local[2,4]"]
-        cluster = "executor" in self.faults
-        self.master = "local-cluster[2,1,1024]" if cluster else self.chance.choice(masters)
+        masters = ["local[2]", "local[2,4]", *([CLUSTER] if "executor" in self.faults else [])]
+        drawn = self.chance.choice(masters)
+        self.master = self.master or drawn
+        if self.master != CLUSTER:
+            self.faults = [name for name in self.faults if name != "executor"]
         self.most = self.chance.choice((1, 3, 10))
 
     # ── the command ──
@@ -82,10 +90,12 @@ class Campaign:
         return self.place / "log"
 
     def start(self, *more: str) -> Driver:
-        return Driver(self.command(*more), self.place, self.log)
+        self.done["starts"] += 1
+        started = Driver(self.command(*more), self.place, self.log)
+        self.left.append(started)
+        return started
 
     def tell(self, text: str) -> None:
-        self.done.append(text)
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
 
     # ── what happens ──
@@ -99,12 +109,14 @@ class Campaign:
         try:
             wrong = list(self._everything(seconds))
         finally:
-            if self.driver is not None:
-                self.driver.kill_all()
+            for driver in self.left:
+                driver.kill_all()
             self.disk.close()
         for text in wrong:
             self.tell(f"WRONG {text}")
+        self.done["differences"] += len(wrong)
         self.tell(f"{'WRONG' if wrong else 'right'}: {self.scenario.name}, seed {self.seed}")
+        self.tell(figures(self.done))
         return wrong
 
     def _everything(self, seconds: float) -> Iterator[str]:
@@ -131,7 +143,8 @@ class Campaign:
         if self.driver is not None:
             last = (self.driver.said.strip().splitlines() or [""])[-1]
             self.tell(f"the command has ended with {self.driver.process.returncode}: {last[:150]}")
-            self.driver.kill_all()  # what it has left behind
+            if self.chance.random() < 0.5:  # or else what it has left behind goes on for a while
+                self.driver.kill_all()
         self.driver = self.start()
         self.tell("the command is started")
 
@@ -147,6 +160,9 @@ class Campaign:
 
     def _strike(self, fault: str) -> None:
         assert self.driver is not None
+        if not self.driver.running:
+            return  # by itself; it is started again first
+        self.done["faults"] += 1
         self.tell(f"{fault}: {FAULTS[fault](self, self.driver)}")
 
     def _finish(self) -> Iterator[str]:
@@ -155,7 +171,8 @@ class Campaign:
             self.driver.signal(signal.SIGTERM)
             if self.driver.wait(HANGS) is None:
                 yield "SIGTERM doesn't stop the command"
-            self.driver.kill_all()
+        for driver in self.left:
+            driver.kill_all()
         self.tell(f"a file with {self.source.add_end()}")
         said = ""
         for _ in range(MOST_STARTS):
@@ -174,6 +191,9 @@ class Campaign:
         expected = expected_matches(self.scenario, taken)
         fates = ", ".join(f"{len(rows)} {f.value}" for f, rows in source.fates.items() if rows)
         self.tell(f"rows: {fates}; SQL finds {total(expected)} matches, the stream {total(found)}")
+        self.done["files"] += source.files
+        self.done["events"] += sum(map(len, source.fates.values()))
+        self.done["matches compared"] += total(expected)
         for name, rows in expected.items():
             yield from wrong_matches(found[name], rows, name)
         if self.rules.versions:
@@ -192,3 +212,12 @@ class Campaign:
             return None
         second = watermark // 1000 - int(BEGIN.timestamp())
         return second if second > 40 else None
+
+
+def figures(done: Counter[str]) -> str:
+    """What has happened so often.
+
+    >>> figures(Counter({"starts": 3, "kills": 2_000}))
+    '3 starts, 2,000 kills'
+    """
+    return ", ".join(f"{count:,} {what}" for what, count in done.items())

@@ -190,6 +190,21 @@ def test_dead_letters_are_diverted_to_a_file(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_worker_that_was_given_up_does_no_harm_to_dead_letters(tmp_path: Path) -> None:
+    """Its task is done again by another one, while it still writes."""
+    parts = [
+        pa.record_batch({"id": [n], "dead_letter": pa.array([f'{{"n":{n}}}'])}) for n in (1, 2)
+    ]
+    slow = diverted(iter(parts), tmp_path, 0, 0)
+    next(slow)
+    assert len(list(diverted(iter(parts), tmp_path, 0, 0))) == 2
+    (file,) = tmp_path.glob("batch-*")
+    written = '{"batch":0,"n":1}\n{"batch":0,"n":2}\n'
+    assert file.read_text() == written
+    slow.close()
+    assert file.read_text() == written and list(tmp_path.iterdir()) == [file]
+
+
 # ── on Spark ─────────────────────────────────────────────────────────────────
 
 

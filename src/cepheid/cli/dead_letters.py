@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,20 +58,26 @@ def diverted(
 ) -> Iterator[pa.RecordBatch]:
     """The rows that are no dead letters. The others have their file once all have come."""
     path = folder / f"batch-{batch:08}-part-{partition:05}.jsonl"
-    hidden = path.with_name(f".{path.name}")
+    # Spark may have given up a worker with the same task that still writes, so it has another name.
+    hidden = path.with_name(f".{path.name}.{uuid4().hex}")
     file: IO[str] | None = None
-    for rows in batches:
-        letters = rows.column(DEAD_LETTER)
-        if letters.null_count == len(letters):
-            yield rows.drop_columns([DEAD_LETTER])
-            continue
-        if file is None:
-            folder.mkdir(parents=True, exist_ok=True)
-            file = hidden.open("w", encoding="utf-8")
-        file.writelines(
-            f'{{"batch":{batch},{text[1:]}\n' for text in letters.drop_null().to_pylist()
-        )
-        yield rows.filter(pc.is_null(letters)).drop_columns([DEAD_LETTER])
-    if file is not None:
-        file.close()
-        hidden.replace(path)
+    try:
+        for rows in batches:
+            letters = rows.column(DEAD_LETTER)
+            if letters.null_count == len(letters):
+                yield rows.drop_columns([DEAD_LETTER])
+                continue
+            if file is None:
+                folder.mkdir(parents=True, exist_ok=True)
+                file = hidden.open("w", encoding="utf-8")
+            file.writelines(
+                f'{{"batch":{batch},{text[1:]}\n' for text in letters.drop_null().to_pylist()
+            )
+            yield rows.filter(pc.is_null(letters)).drop_columns([DEAD_LETTER])
+        if file is not None:
+            file.close()
+            hidden.replace(path)
+    finally:
+        if file is not None:
+            file.close()
+            hidden.unlink(missing_ok=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pyarrow import fs
 
@@ -11,6 +13,36 @@ from cepheid.errors import StateError
 from cepheid.spark.streaming.time import MOVED, Watermark
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOWHERE = "-"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last batch that a query has finished: its number, its watermark in Spark's milliseconds,
+    and up to where each source was read; None if nothing of it was."""
+
+    batch: int
+    watermark: int
+    offsets: tuple[Any, ...]
+
+
+def last_finished(checkpoint: str) -> Finished | None:
+    """None if there is no such batch."""
+    system, folder = (
+        fs.FileSystem.from_uri(checkpoint)
+        if "://" in checkpoint
+        else (fs.LocalFileSystem(), checkpoint)
+    )
+    found = system.get_file_info(fs.FileSelector(f"{folder}/commits", allow_not_found=True))
+    numbers = [int(info.base_name) for info in found if info.base_name.isdigit()]
+    if not numbers:
+        return None
+    batch = max(numbers)
+    with system.open_input_stream(f"{folder}/offsets/{batch}") as file:
+        _, notes, *offsets = file.read().decode().splitlines()
+    watermark = int(json.loads(notes)["batchWatermarkMs"])
+    read = (None if offset == _NOWHERE else json.loads(offset) for offset in offsets)
+    return Finished(batch, watermark, tuple(read))
 
 
 def reached(checkpoint: str) -> datetime | int:
@@ -20,23 +52,9 @@ def reached(checkpoint: str) -> datetime | int:
     For a query that takes the place of another: it reads the events that are less than a window
     before this time, and those after it, and only matches that end after it count.
     """
-    system, folder = (
-        fs.FileSystem.from_uri(checkpoint)
-        if "://" in checkpoint
-        else (fs.LocalFileSystem(), checkpoint)
-    )
-    finished = _numbers(system, f"{folder}/commits")
-    if not finished:
+    last = last_finished(checkpoint)
+    if last is None:
         raise StateError(f"{checkpoint} is no checkpoint of a query that has finished a batch")
-    with system.open_input_stream(f"{folder}/offsets/{max(finished)}") as file:
-        notes = json.loads(file.read().decode().splitlines()[1])
-    milliseconds = int(notes["batchWatermarkMs"])
-    if milliseconds > MOVED // 2:
-        return Watermark(integers=True, delayed=False).ticks(milliseconds)
-    return EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def _numbers(system: fs.FileSystem, folder: str) -> list[int]:
-    """The names of files that are numbers."""
-    found = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    return [int(info.base_name) for info in found if info.base_name.isdigit()]
+    if last.watermark > MOVED // 2:
+        return Watermark(integers=True, delayed=False).ticks(last.watermark)
+    return EPOCH + timedelta(milliseconds=last.watermark)
