@@ -22,12 +22,12 @@ import cepheid as cep
 from benchmarks.measure import WrongAnswer
 from benchmarks.next.operators import Next, Operator, Source, Union
 from benchmarks.placement.queries import RATES
-from cepheid import local
+from cepheid.algebra.schemas import bind_streams
 from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.inprocess import execution
 from cepheid.inprocess.merge import merge, streams_of
 from cepheid.options import Options
 from cepheid.planner import prepare
-from cepheid.schemas import bind_streams
 
 NEXT = "PATTERN x a -> y b AFTER MATCH SKIP TO NEXT EVENT RETURN a.id AS id"
 UNION = "PATTERN ANY(x, y) e RETURN e.id AS id"
@@ -105,7 +105,7 @@ def _ready(text: str, *names: str) -> Callable[[Streams], pa.Table]:
     merged, _ = bind_streams(schemas, OPTIONS)
 
     def run(read: Streams) -> pa.Table:
-        schema, batches = local.run(prepared, merge(streams_of(read), merged, OPTIONS), OPTIONS)
+        schema, batches = execution.run(prepared, merge(streams_of(read), merged, OPTIONS), OPTIONS)
         return pa.Table.from_batches(batches, schema)
 
     return run

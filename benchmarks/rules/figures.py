@@ -15,7 +15,7 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record, provenance, short
 from benchmarks.rules.claims import ALONE, APART, MERGED, Sweep, verdicts
 from benchmarks.rules.running import OPTIONS, Load, Point, Run, load, measure
-from cepheid import local
+from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
@@ -140,7 +140,7 @@ def one_by_one(given: Load, sample: int) -> Point:
 
 
 def _alone(prepared: Prepared, events: pa.Table, options: Options) -> int:
-    _, batches = local.run(prepared, EventTable.of(events), options)
+    _, batches = execution.run(prepared, EventTable.of(events), options)
     return sum(batch.num_rows for batch in batches)
 
 

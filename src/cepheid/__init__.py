@@ -28,11 +28,11 @@ from cepheid.extras import require, stand_in
 from cepheid.spark.session import ensure_worker_python
 
 if TYPE_CHECKING:
-    from cepheid.analysis import analyze
-    from cepheid.expiry import timeouts
     from cepheid.explain import Explanation
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
+    from cepheid.query.analysis import analyze
+    from cepheid.query.timeouts import timeouts
     from cepheid.rewrites import REWRITES
     from cepheid.rules import LiveRules, Rule, RuleSet, Watch
     from cepheid.spark.streaming.checkpoint import reached
@@ -93,10 +93,10 @@ _HOMES = {
     "Statistics": "cepheid.statistics",
     "Status": "cepheid.spark.streaming.reports",
     "Watch": "cepheid.rules",
-    "analyze": "cepheid.analysis",
+    "analyze": "cepheid.query.analysis",
     "reached": "cepheid.spark.streaming.checkpoint",
     "status": "cepheid.spark.streaming.reports",
-    "timeouts": "cepheid.expiry",
+    "timeouts": "cepheid.query.timeouts",
     "wait": "cepheid.spark.streaming.outcome",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cepheid.analysis import ROWS
+from cepheid.query.analysis import ROWS
 from cepheid.statistics import Statistics
 from tests.cli.running import run
 

@@ -22,11 +22,11 @@ import pytest
 
 import cepheid as cep
 from cepheid.algebra import STREAM_COLUMN, BoundQuery, bind
+from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.cli import main
 from cepheid.cli.arguments import parse_inputs, parse_parameters
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options
-from cepheid.schemas import bind_schema, bind_streams
 from tests.docs.blocks import ROOT, blocks
 from tests.oracle import matches, outputs
 from tests.oracle.events import Event

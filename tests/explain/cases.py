@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import cepheid as cep
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.schemas import assumed
 from cepheid.explain import Explanation
 from cepheid.options import EngineChoice, Options
 from cepheid.plan.nodes import Node, Plan, walk
@@ -16,7 +17,6 @@ from cepheid.planner.choice import Choice
 from cepheid.planner.planned import Candidate, Estimate, Planned
 from cepheid.planner.search import search
 from cepheid.rewrites import Applied
-from cepheid.schemas import assumed
 from cepheid.statistics import Statistics
 
 

@@ -19,12 +19,12 @@ from types import FrameType
 import pyarrow as pa
 
 import cepheid as cep
+from cepheid.algebra.schemas import assumed
 from cepheid.errors import CepheidError, QueryError
 from cepheid.language import ast, parse
 from cepheid.language.walking import parameters, walk
 from cepheid.options import Options
 from cepheid.planner import prepare
-from cepheid.schemas import assumed
 
 SECONDS = 1.0
 """Of the processor, which a text may take to be parsed, and each time it is bound and planned."""

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from cepheid.algebra import bind
 from cepheid.algebra.expressions import Call, Expr
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.schemas import bind_schema
 from cepheid.algebra.types import Type
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.plan.reading import leaves
 from cepheid.planner import make_plan
-from cepheid.schemas import bind_schema
 from cepheid.spark.expressions import Translator, microseconds, named
 from tests.oracle import matches
 from tests.oracle.events import Event

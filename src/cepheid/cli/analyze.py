@@ -52,11 +52,11 @@ def analyze(
     the first event. The file can be edited, and whatever is missing is assumed.
     """
     sources = arguments.parse_inputs(input, input_format, schema, time_format, encoding, bad_rows)
-    from cepheid.analysis import ROWS
-    from cepheid.analysis import analyze as analyzed
     from cepheid.cli.inputs import make_options, read_events
     from cepheid.cli.queries import read_query, refuse_unknown
     from cepheid.files.output import write_text
+    from cepheid.query.analysis import ROWS
+    from cepheid.query.analysis import analyze as analyzed
 
     parsed = read_query(file, query)
     guard = guard_of([*(source.path for source in sources), file], overwrite)

@@ -116,7 +116,7 @@ def _check_types(
     """Warn of types that no event of the file has."""
     from cepheid.algebra.scope import types_of
     from cepheid.cli.inputs import types_for
-    from cepheid.inprocess.notices import no_such_type
+    from cepheid.engine.event_types import no_such_type
 
     present = types_for(sources, options)
     if present is None or options.type is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cepheid.algebra.schemas import assumed
 from cepheid.cli.arguments import (
     Evaluation,
     Input,
@@ -17,17 +18,16 @@ from cepheid.cli.arguments import (
     TimeUnit,
     parse_parameters,
 )
+from cepheid.engine.event_types import types_in
 from cepheid.errors import DataError, OptionError
 from cepheid.files.declared import parse_columns, quoted
 from cepheid.files.events import EventFiles, InputColumns, InputOptions
 from cepheid.files.time_format import TimeFormat
-from cepheid.inprocess.notices import types_in
+from cepheid.inprocess.text_comparisons import as_texts, compared_by_order
 from cepheid.language import ast
 from cepheid.options import Options
 from cepheid.query import Query
-from cepheid.schemas import assumed
 from cepheid.statistics import Statistics
-from cepheid.text_comparisons import as_texts, compared_by_order
 
 
 def make_options(

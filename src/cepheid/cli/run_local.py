@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid import local
 from cepheid.cli.arguments import Input
 from cepheid.cli.inputs import open_inputs
 from cepheid.cli.progress import bar
@@ -18,6 +17,7 @@ from cepheid.cli.show import REJECTED_SHOWN, Figures
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.files.guard import Guard
 from cepheid.files.output import check_output, open_writer, write_batches
+from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table
 from cepheid.inprocess.merge import merged
 from cepheid.options import Options
@@ -35,7 +35,7 @@ def run_here(query: Query, sources: tuple[Input, ...], options: Options, target:
     table = as_table(merged(read.tables, options))
     with bar() as progress:
         task = progress.add_task("matching", total=table.num_rows, unit="events")
-        schema, batches = local.run(
+        schema, batches = execution.run(
             prepared, EventTable.of(table), options, lambda rows: progress.advance(task, rows)
         )
         refuse_nested(schema, target.written)

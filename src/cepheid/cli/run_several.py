@@ -18,7 +18,7 @@ from cepheid.errors import OptionError
 from cepheid.files.output import open_writer
 from cepheid.options import Options
 from cepheid.query import Query
-from cepheid.streams import match_all
+from cepheid.query.several import match_all
 
 
 def run_several(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cepheid.amounts import duration, ratio
 from cepheid.explain.markup import element, escape
 from cepheid.explain.paint import MONO, SANS
 from cepheid.explain.picture import picture
@@ -16,6 +15,7 @@ from cepheid.explain.sections import (
     statistics_lines,
     verdict,
 )
+from cepheid.plan.amounts import duration, ratio
 
 if TYPE_CHECKING:
     from cepheid.explain.explanation import Explanation

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cepheid.amounts import amount, count, duration, share
 from cepheid.explain.diagram import diagram
 from cepheid.explain.layout import PAGE, Box, Item, Layout, arrange
 from cepheid.explain.legend import legend
@@ -29,6 +28,7 @@ from cepheid.explain.paint import (
 )
 from cepheid.explain.sections import settings_lines, verdict
 from cepheid.explain.tree import Shown, show, walk_shown
+from cepheid.plan.amounts import amount, count, duration, share
 from cepheid.plan.profile import Profile
 from cepheid.planner.planned import Planned
 

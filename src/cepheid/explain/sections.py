@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cepheid.amounts import amount, count, duration, ratio, share
 from cepheid.explain.figures import moment, relative
 from cepheid.explain.tree import operators
+from cepheid.plan.amounts import amount, count, duration, ratio, share
 from cepheid.plan.nodes import STREAM, Plan
 from cepheid.plan.profile import Profile, Replan
 from cepheid.plan.reading import leaves

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from cepheid.amounts import amount, count, duration, ratio, share
 from cepheid.explain.markup import shorten
 from cepheid.explain.sections import (
     replan_text,
@@ -28,6 +27,7 @@ from cepheid.explain.sections import (
     verdict,
 )
 from cepheid.explain.tree import Shown, show
+from cepheid.plan.amounts import amount, count, duration, ratio, share
 from cepheid.plan.states import State
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cepheid.algebra.schemas import Input, bind_streams
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.clock import times
 from cepheid.engine.columns import decoded
@@ -22,7 +23,6 @@ from cepheid.engine.order import sorted_by
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import Batches, EventTable, Source, to_arrow
 from cepheid.options import Options
-from cepheid.schemas import Input, bind_streams
 
 BATCH = 1 << 17
 """Rows of a table that go to the engine at once."""
@@ -45,7 +45,7 @@ def streams_of(data: Mapping[str, Any]) -> dict[str, Source]:
 
 
 def merge(streams: Mapping[str, Source], schema: pa.Schema, options: Options) -> Source:
-    """The streams as one with the columns of `schema` (see `cepheid.schemas.bind_streams`)."""
+    """The streams as one with the columns of `schema` (see `algebra.schemas.bind_streams`)."""
     if any(isinstance(source, Batches) for source in streams.values()):
         return MergedBatches(streams, schema, options)
 
@@ -100,7 +100,7 @@ def _cast(stream: str, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedAr
 def merge_inputs(
     streams: Mapping[str, pa.Table], inputs: Mapping[str, Input], schema: pa.Schema
 ) -> pa.Table:
-    """Streams of events and of matches as one table (see `cepheid.schemas.bind_inputs`)."""
+    """Streams of events and of matches as one table (see `algebra.schemas.bind_inputs`)."""
     tables = []
     for name, own in inputs.items():
         table = streams[name]

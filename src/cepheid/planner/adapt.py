@@ -16,10 +16,10 @@ from time import perf_counter
 from typing import Literal
 
 from cepheid.algebra.query import BoundQuery
-from cepheid.amounts import amount
 from cepheid.engine.run import Engine
 from cepheid.engine.sampling import Sampler, Targets, Windowed, targets
 from cepheid.options import Adaptation, EngineChoice
+from cepheid.plan.amounts import amount
 from cepheid.plan.nodes import Plan, waits
 from cepheid.plan.profile import Replan
 from cepheid.planner.choice import Propagation

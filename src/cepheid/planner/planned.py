@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cepheid.amounts import duration
+from cepheid.plan.amounts import duration
 from cepheid.plan.nodes import Node, Plan
 from cepheid.planner.choice import Choice
 from cepheid.statistics import Statistics

@@ -18,13 +18,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cepheid.engine.sampling import Targets, targets
+from cepheid.engine.sampling.stretches import SEED, in_ranges, places, ranges
 from cepheid.options import Options
 from cepheid.planner import analyzed
 from cepheid.spark.batch import bind, require_readable
 from cepheid.spark.expressions import microseconds, named
 from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
-from cepheid.stretches import SEED, in_ranges, places, ranges
 
 if TYPE_CHECKING:
     from cepheid.query import Query

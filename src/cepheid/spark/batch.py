@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.schemas import Input, bind_streams
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.output import output_schema
@@ -26,7 +27,6 @@ from cepheid.options import Options, refuse_dead_letters
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
-from cepheid.schemas import Input, bind_streams
 from cepheid.spark import worker
 from cepheid.spark.arrange import Source, arrange, placed, shipped, task_of
 from cepheid.spark.expressions import Translator, named
@@ -247,7 +247,7 @@ def merge_streams(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFr
 def _merge_inputs(
     frames: Mapping[str, DataFrame], inputs: Mapping[str, Input], merged: pa.Schema
 ) -> DataFrame:
-    """Streams of events and of matches as one (see `cepheid.schemas.bind_inputs`)."""
+    """Streams of events and of matches as one (see `algebra.schemas.bind_inputs`)."""
     widened: dict[str, DataFrame] = {}
     for name, own in inputs.items():
         frame = _frame(frames[name])

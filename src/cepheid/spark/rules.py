@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute, Call, Constant
+from cepheid.algebra.schemas import bind_streams
 from cepheid.algebra.types import Type
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.attribution.owners import Attribution, found_by_each
@@ -29,7 +30,6 @@ from cepheid.engine.merged.group import Group, matches, necessary
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.schemas import bind_streams
 from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.chunks import gather

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from cepheid.algebra import bind
 from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.schemas import assumed, bind_schema, bind_streams
 from cepheid.algebra.types import Schema, Type
 from cepheid.errors import DataError, QueryError
 from cepheid.inprocess.frames import Batches, to_arrow
@@ -34,7 +35,6 @@ from cepheid.rules.load.lifted import Lifted, lifted
 from cepheid.rules.load.names import resubscriptions
 from cepheid.rules.load.row_classes import MOST, Classes, Part, amounts, moments, parts, sizes
 from cepheid.rules.template import Template
-from cepheid.schemas import assumed, bind_schema, bind_streams
 
 _NO_MOMENT = "?"
 

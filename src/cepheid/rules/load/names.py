@@ -111,7 +111,7 @@ def resubscriptions(
     templates: Sequence[Template], schema: Schema | None = None
 ) -> Iterator[Finding]:
     """Queries that name what another one finds, by its INTO. Run together as queries they would
-    read its matches (see `cepheid.streams`); in a set they would look for events of that type, and
+    read its matches (see `query.several`); in a set they would look for events of that type, and
     find nothing without a word. If there are such events, streams of matches would have to be told
     apart from them, too. Its own label is no such name: a rule reads in a set what it reads alone.
 

@@ -11,18 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid import local
 from cepheid.algebra.scope import types_of
 from cepheid.engine.attribution.json_rows import RULE, found_schema
 from cepheid.engine.attribution.owners import found_by_each
 from cepheid.engine.clock import times
+from cepheid.engine.event_types import misspelled, types_in
 from cepheid.engine.merged.group import matches
 from cepheid.engine.order import sorted_by
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
+from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import merged, slices, streams_of
-from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, misspelled, types_in
+from cepheid.inprocess.notices import finer, is_finer, made_simultaneous
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiler import Compiled, compile_rules, naming
 from cepheid.rules.load.check import columns_of
@@ -58,7 +59,7 @@ def match_local(templates: tuple[Template, ...], data: Any, options: Options) ->
 
 def _warn(templates: tuple[Template, ...], table: pa.Table, options: Options) -> None:
     """Say what there is to say of the events, once for all rules."""
-    rejected = local.rejected(table, options.time, options.start).num_rows
+    rejected = execution.rejected(table, options.time, options.start).num_rows
     if rejected:
         warnings.warn(
             f"{rejected} of {table.num_rows} events have no time and were left out; "
@@ -96,7 +97,7 @@ def run(
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)
         for one in compiled.runs:
             with naming(compiled.rules[RULE][one.members[0].rules[0]]):
-                _, batches = local.run(one.prepared, EventTable.of(table), options)
+                _, batches = execution.run(one.prepared, EventTable.of(table), options)
             for batch in batches:
                 yield found_by_each(compiled.rules, one.attributions, batch, schema)
 

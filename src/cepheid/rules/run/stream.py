@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
@@ -17,7 +18,6 @@ from cepheid.rules.run.passes import needs, own_pass, passes
 from cepheid.rules.run.portable import encoded
 from cepheid.rules.run.worker import StreamCompiler
 from cepheid.rules.template import Template
-from cepheid.schemas import bind_schema, bind_streams
 from cepheid.streaming.rules import RulesJob, Version
 
 if TYPE_CHECKING:

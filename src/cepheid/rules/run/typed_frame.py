@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.schemas import bind_streams
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.output import MATCH_END, MATCH_START, output_schema
@@ -16,7 +17,6 @@ from cepheid.inprocess.frames import as_table, like, to_arrow
 from cepheid.options import Options
 from cepheid.query import Query, is_spark
 from cepheid.rules.load.check import columns_of
-from cepheid.schemas import bind_streams
 
 _NEEDED = (RULE, MATCH_START, MATCH_END, MATCH)
 

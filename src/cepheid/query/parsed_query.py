@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import pyarrow as pa
 
-from cepheid import local
 from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.schemas import assumed, bind_schema, bind_streams, part_field
 from cepheid.algebra.text import query_text
 from cepheid.engine.clock import unplaced
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
 from cepheid.extras import require
+from cepheid.inprocess import execution
 from cepheid.inprocess.frames import Batches, EventTable, filtered, like, may_be_endless, to_arrow
 from cepheid.inprocess.frames import Source as Events
 from cepheid.inprocess.merge import merge, streams_of
+from cepheid.inprocess.text_comparisons import as_texts, compared_by_order, looks_numeric
 from cepheid.language import ast, parse_source, render
 from cepheid.language.diagnostics import Source, nearest
 from cepheid.options import GivenOptions, Options, refuse_dead_letters, takes_options
 from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import require_bounds
-from cepheid.schemas import assumed, bind_schema, bind_streams, part_field
-from cepheid.text_comparisons import as_texts, compared_by_order, looks_numeric
 
 if TYPE_CHECKING:
     from cepheid.rules import RuleSet
@@ -97,7 +97,7 @@ class Query:
         prepared, source = self._prepared(data, chosen)
         prepared.warn()
         self._warn_of_texts(source)
-        matched, batches = local.run(prepared, source, chosen)
+        matched, batches = execution.run(prepared, source, chosen)
         found: Data = like(data, matched, batches)
         return found
 
@@ -141,7 +141,7 @@ class Query:
         prepared, source = self._prepared(data, chosen)
         if not analyze:
             return _explanation(prepared)
-        profile, planned = local.profile(prepared, source, chosen)
+        profile, planned = execution.profile(prepared, source, chosen)
         return _explanation(replace(prepared, planned=planned), profile=profile)
 
     @takes_options
@@ -256,7 +256,7 @@ def match(
         return found
     if not isinstance(given, Sequence) or isinstance(given, str):
         return query_of(given, data).match(data, options, **named)
-    from cepheid.streams import match_all
+    from cepheid.query.several import match_all
 
     several = [one if isinstance(one, str) else query_of(one, data) for one in given]
     return match_all(data, several, options_of(options, named))

@@ -36,11 +36,11 @@ from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Kind, Output, R
 from cepheid.algebra.shape import normalize
 from cepheid.algebra.text import pattern_text
 from cepheid.algebra.types import Type
+from cepheid.engine.event_types import ABSENT
 from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.inprocess.frames import as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import streams_of
-from cepheid.inprocess.notices import ABSENT
 from cepheid.language import ast
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, is_spark, options_of, query_of

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
+from cepheid.inprocess.text_comparisons import compared_by_order
 from cepheid.language import parse
-from cepheid.text_comparisons import compared_by_order
 
 
 @pytest.mark.parametrize("condition", ["b.x > a.x", "b.X <= a.x", "a.x < b.y"])

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock
 from cepheid.engine.clock import times
+from cepheid.engine.event_types import misspelled, types_in
 from cepheid.engine.order import in_order
 from cepheid.engine.sampling import Sample, Targets, observe
 from cepheid.errors import DataError
-from cepheid.inprocess.notices import misspelled, types_in
 from cepheid.statistics.samples import Interval
 
 STRETCHES = 4

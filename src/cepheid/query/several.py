@@ -14,19 +14,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid import local
 from cepheid.algebra import bind
 from cepheid.algebra.findings import Findings, did_you_mean
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.schemas import Input, bind_inputs, bind_schema
 from cepheid.algebra.scope import leaves, listed, place_of, types_of
 from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
+from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless
 from cepheid.inprocess.merge import merge_inputs, streams_of
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.query import Query, is_spark
-from cepheid.schemas import Input, bind_inputs, bind_schema
 
 EVENTS = "events"
 """What data without a name is called beside streams of matches."""
@@ -213,7 +213,7 @@ def _match(step: Step, streams: Mapping[str, Any], options: Options) -> Any:
     prepared = prepare(bound, options)
     prepared.warn()
     table = merge_inputs(streams, inputs, merged)
-    schema, batches = local.run(prepared, EventTable.of(table), options)
+    schema, batches = execution.run(prepared, EventTable.of(table), options)
     return pa.Table.from_batches(batches, schema)
 
 

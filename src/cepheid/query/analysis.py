@@ -8,16 +8,16 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.schemas import bind_streams
 from cepheid.engine.sampling import targets
+from cepheid.engine.sampling.stretches import check_rows, of_table
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import EventTable, Source, to_arrow
 from cepheid.inprocess.merge import merge, streams_of
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.planner import analyzed
 from cepheid.query import Query, is_spark, options_of, query_of
-from cepheid.schemas import bind_streams
 from cepheid.statistics import Statistics
-from cepheid.stretches import check_rows, of_table
 
 ROWS = 200_000
 
