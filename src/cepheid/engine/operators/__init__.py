@@ -1,1 +1,2 @@
-"""The operators of a plan at run time: `build` makes them, `base` is what all of them have."""
+"""The operators of a plan at run time: `base` is what all of them have; `engine.node_operators`
+makes them."""

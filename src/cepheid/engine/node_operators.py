@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, assert_never
 
-from cepheid import kernels
 from cepheid.algebra.expressions import Expr, variables
 from cepheid.engine.automaton.operator import AutomatonOperator
-from cepheid.engine.lowering import Inputs, Lowering
 from cepheid.engine.operators.base import Context, LeafOperator, Operator
 from cepheid.engine.operators.closure import KseqOperator, RunOperator
 from cepheid.engine.operators.demand import Demand
+from cepheid.engine.operators.filter import FilterOperator
 from cepheid.engine.operators.joins import AcceptedLeaf, ConjOperator, SeqOperator
 from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
-from cepheid.engine.operators.searching import NO_HEADS, Passing, Searching, places
+from cepheid.engine.operators.searching import Searching
 from cepheid.engine.operators.stacks import StacksOperator
-from cepheid.kernels import Pieces
 from cepheid.plan.nodes import (
     Automaton,
     Conj,
@@ -33,31 +31,6 @@ from cepheid.plan.nodes import (
     Seq,
     Stacks,
 )
-
-
-class FilterOperator(Passing):
-    """Records that satisfy the predicates; with none, a copy of the input."""
-
-    node: Filter
-
-    def __init__(self, context: Context, node: Filter, source: Operator) -> None:
-        super().__init__(context, source)
-        self.node = node
-
-    def searched(self) -> Iterable[Operator]:
-        return self.deferred()
-
-    def source(self, inputs: Inputs) -> str:
-        lower = Lowering(inputs, places(self.outer, inputs, "o_slots", "o", outer=False))
-        lower.require(self.node.predicates)
-        results = self.result_values(lower)
-        pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, None, results)
-        pieces.demand = self.demand is not None
-        return kernels.filter_(pieces, self.outer.copied, isinstance(self.outer, LeafOperator))
-
-    def step(self) -> bool:
-        source = self.outer.out
-        return self.pass_on(source.visible, source.records, NO_HEADS) == 1
 
 
 @dataclass(frozen=True)
