@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,25 @@ for name in ("wait", "status"):
 
 def python(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_the_package_runs_from_a_zip(tmp_path: Path) -> None:
+    """As on a cluster that gets it by `--py-files`."""
+    archive = tmp_path / "cepheid.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in (ROOT / "src" / "cepheid").rglob("*.*"):
+            if "__pycache__" not in path.parts:
+                file.write(path, path.relative_to(ROOT / "src"))
+    program = """
+import cepheid as cep, pyarrow as pa
+query = "PATTERN A a ; B b WITHIN 5 RETURN b.ts AS b"
+events = pa.table({"ts": [1, 2], "name": ["A", "B"]})
+print(cep.match(events, query, time="ts", type="name", jit=False)["b"].to_pylist())
+print(cep.__file__)
+"""
+    done = python(f"import sys; sys.path.insert(0, {str(archive)!r})\n{program}")
+    found, place = done.stdout.splitlines() or [done.stderr, ""]
+    assert (found, place.startswith(str(archive))) == ("[2]", True)
 
 
 def test_queries_run_in_process_without_any_extra() -> None:

@@ -71,7 +71,16 @@ def test_the_classic_session_is_one(spark: SparkSession) -> None:
 )
 def test_cores(master: str, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 5)
-    assert session._local_settings(master)["spark.sql.shuffle.partitions"] == str(cores)
+    assert session._settings(master)["spark.sql.shuffle.partitions"] == str(cores)
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "k8s://https://host"])
+def test_a_cluster_decides_its_partitions_and_checkpoints(master: str) -> None:
+    on_a_cluster, here = session._settings(master), session._settings("local[2]")
+    assert sorted(here.keys() - on_a_cluster.keys()) == [
+        "spark.sql.shuffle.partitions",
+        "spark.sql.streaming.checkpointFileManagerClass",
+    ]
 
 
 def test_the_users_interpreter_is_kept() -> None:

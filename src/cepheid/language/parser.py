@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from importlib.resources import files
 from typing import TypeVar
 
 from lark import Lark, Token
@@ -91,9 +92,8 @@ class _WholeWords:
 @lru_cache(maxsize=1)
 def _grammar() -> Lark:
     """Built once per process, on first use: it takes about 0.2 s."""
-    return Lark.open(
-        "grammar.lark",
-        rel_to=__file__,
+    return Lark(
+        files("cepheid.language").joinpath("grammar.lark").read_text(encoding="utf-8"),
         parser="lalr",
         start=["query", "pattern", "expression"],
         propagate_positions=True,

@@ -65,7 +65,7 @@ def local_session(
     builder = SparkSession.builder.appName(app)
     builder = builder.remote(remote) if remote else builder.master(master)
     if remote is None or remote.startswith("local"):
-        for key, value in _local_settings(remote or master).items():
+        for key, value in _settings(remote or master).items():
             builder = builder.config(key, value)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
@@ -122,17 +122,22 @@ def _quiet_server() -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def _local_settings(master: str) -> dict[str, str]:
+def _settings(master: str) -> dict[str, str]:
+    """For any master; on this machine alone, also as many partitions as cores, and checkpoints
+    without the process that Spark's default starts for every file on a local disk."""
     log = Path(__file__).with_name("log4j2.properties").as_uri()
-    return {
+    settings = {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {_COMPILER}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": str(_cores(master)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.daemon.module": "cepheid.spark.daemon",  # has the engine loaded
-        # Of a local disk, the default one starts a process for every file of a checkpoint.
+    }
+    if not master.startswith("local"):
+        return settings
+    return settings | {
+        "spark.sql.shuffle.partitions": str(_cores(master)),
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     }
 
