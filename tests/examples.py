@@ -17,6 +17,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "bounds": (40, 100),
     "canonical text": (200, 500),
     "engine": (250, 600),
+    "folds": (40, 200),
     "joined rules on streams": (8, 15),
     "language": (400, 850),
     "lifted rules": (8, 25),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Call
-from cepheid.algebra.functions import AGGREGATES, FUNCTIONS, LOWERED, SYNONYMS, Accepts
+from cepheid.algebra.functions import FUNCTIONS, LOWERED, SYNONYMS, Accepts
 from tests.algebra.test_roles import bound
 
 _ARGUMENT = {

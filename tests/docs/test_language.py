@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from cepheid.algebra import Schema, Type, bind
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.functions import FUNCTIONS, SYNONYMS, Function
 from cepheid.errors import QueryError
 from cepheid.language import Source, parse
@@ -101,6 +102,11 @@ def signature(function: Function) -> str:
 def test_every_function_is_listed() -> None:
     rows = [f"| `{f.name}({signature(f)})` | {f.doc} |\n" for f in FUNCTIONS.values()]
     assert section("functions") == "".join(rows)
+
+
+def test_every_aggregate_is_listed() -> None:
+    rows = [f"| `{a.name}(b.x)` | {a.doc} |\n" for a in AGGREGATES.values()]
+    assert section("aggregates") == "".join(rows)
 
 
 def test_every_synonym_is_listed() -> None:

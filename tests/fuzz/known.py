@@ -9,6 +9,7 @@ from lark import Lark
 from lark.lexer import PatternStr
 from lark.parsers.lalr_analysis import Rule
 
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.functions import FUNCTIONS, SYNONYMS
 from cepheid.language.parser import _grammar
 from tests.docs.blocks import ROOT, blocks
@@ -88,7 +89,7 @@ def words() -> tuple[str, ...]:
 
 
 def functions() -> tuple[str, ...]:
-    return (*FUNCTIONS, *SYNONYMS, "sum", "avg", "count", "first", "last", "collect", "PREV", "ALL")
+    return (*FUNCTIONS, *SYNONYMS, *AGGREGATES, "PREV", "ALL")
 
 
 def grammar() -> Lark:

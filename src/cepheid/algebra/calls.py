@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction, FoldResult, Operand
 from cepheid.algebra.coercion import cast, described
 from cepheid.algebra.expressions import (
     Aggregate,
@@ -23,7 +24,6 @@ from cepheid.algebra.expressions import (
 )
 from cepheid.algebra.findings import did_you_mean
 from cepheid.algebra.functions import (
-    AGGREGATES,
     FUNCTIONS,
     LOWERED,
     NAMES,
@@ -48,7 +48,7 @@ def lower_call(low: Lowering, node: ast.Call) -> Expr:
     if node.distinct:
         return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span)
     if name in AGGREGATES:
-        return _aggregate(low, name, node)
+        return _aggregate(low, AGGREGATES[name], node)
     match name:
         case "prev":
             return _previous(low, node)
@@ -159,45 +159,50 @@ def _lowered(low: Lowering, name: str, node: ast.Call) -> Expr:
 # ── groups ───────────────────────────────────────────────────────────────────
 
 
-def _aggregate(low: Lowering, name: str, node: ast.Call) -> Expr:
+def _aggregate(low: Lowering, function: AggregateFunction, node: ast.Call) -> Expr:
     if len(node.arguments) != 1:
-        hint = {"min": "least", "max": "greatest"}.get(name)
+        hint = f"did you mean `{function.scalar}`?" if function.scalar else ""
         message = f"`{node.name}` takes 1 argument, not {len(node.arguments)}"
-        return low.wrong("CEP209", message, node.span, f"did you mean `{hint}`?" if hint else "")
+        return low.wrong("CEP209", message, node.span, hint)
     argument = node.arguments[0]
     if isinstance(argument, ast.Star):
-        return _aggregate_star(low, name, node, argument)
+        return _aggregate_star(low, function, node, argument)
     if isinstance(argument, ast.Name) and argument.name in low.scope.variables:
-        return _aggregate_events(low, name, argument.name, node)
+        return _aggregate_events(low, function, argument.name, node)
     inner, variable = _group_argument(low, node)
     if variable is None:
         return WRONG
     if any(isinstance(e, Aggregate | Previous | Every | Some) for e in walk(inner)):
         return low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
-    return _typed_aggregate(low, name, inner, variable, node)
+    return _typed_aggregate(low, function, inner, variable, node)
 
 
-def _aggregate_star(low: Lowering, name: str, node: ast.Call, star: ast.Star) -> Expr:
+def _aggregate_star(
+    low: Lowering, function: AggregateFunction, node: ast.Call, star: ast.Star
+) -> Expr:
     groups = [v.name for v in low.scope.positive if v.kind is not Kind.SINGLE]
     if star.variable is not None:
-        return _aggregate_events(low, name, star.variable, node)
+        return _aggregate_events(low, function, star.variable, node)
     if len(groups) == 1:
-        return _aggregate_events(low, name, groups[0], node)
+        return _aggregate_events(low, function, groups[0], node)
     message = f"`{node.name}(*)` doesn't say which group it is over"
     return low.wrong("CEP213", message, node.span, "name the variable, as in `count(b)`")
 
 
-def _aggregate_events(low: Lowering, name: str, variable: str, node: ast.Call) -> Expr:
+def _aggregate_events(
+    low: Lowering, function: AggregateFunction, variable: str, node: ast.Call
+) -> Expr:
     """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
+    name = function.name
     found = low.variable(variable, node.arguments[0].span)
     if found is None:
         return WRONG
     if found.kind is Kind.SINGLE:
         return _outside(low, name, variable, node)
-    if name not in ("count", "collect", "first", "last"):
+    if not function.events:
         message = f"`{name}` needs an attribute, but `{variable}` is an event"
         return low.wrong("CEP213", message, node.span, f"write `{name}({variable}.x)`")
-    if name == "count":
+    if function.result is FoldResult.COUNT:
         return Aggregate(name, None, variable, Type.INTEGER)
     return Aggregate(name, Whole(variable, found.columns), variable, Type.OTHER)
 
@@ -236,26 +241,17 @@ def _outside(low: Lowering, name: str, variable: str | None, node: ast.Call) -> 
     return low.wrong("CEP212", message, node.span, hint)
 
 
-def _typed_aggregate(low: Lowering, name: str, inner: Expr, variable: str, node: ast.Call) -> Expr:
-    given = inner.type
-    match name:
-        case "count":
-            return Aggregate(name, inner, variable, Type.INTEGER)
-        case "collect":
-            return Aggregate(name, inner, variable, Type.OTHER)
-        case "first" | "last":
-            return Aggregate(name, inner, variable, given)
-        case "avg" if given.numeric:
-            return Aggregate(name, cast(inner, Type.FLOAT), variable, Type.FLOAT)
-        case "sum" | "min" | "max" if given.numeric or given is Type.DURATION:
-            value = cast(inner, Type.FLOAT) if given is Type.DECIMAL else inner
-            return Aggregate(name, value, variable, value.type)
-        case "min" | "max" if given is not Type.OTHER:
-            return Aggregate(name, inner, variable, given)
-        case _:
-            wanted = "a value that has an order" if name in ("min", "max") else "a number"
-            message = f"`{name}` needs {wanted}, but `{low.text(node.arguments[0])}` is "
-            return low.wrong("CEP210", message + described(inner), node.arguments[0].span)
+def _typed_aggregate(
+    low: Lowering, function: AggregateFunction, inner: Expr, variable: str, node: ast.Call
+) -> Expr:
+    if not function.operand.accepts(inner.type):
+        text = low.text(node.arguments[0])
+        message = f"`{function.name}` needs {function.operand.value}, but `{text}` is "
+        return low.wrong("CEP210", message + described(inner), node.arguments[0].span)
+    computes = inner.type is Type.DECIMAL and function.operand is not Operand.ANY
+    if computes or function.operand is Operand.NUMBER:
+        inner = cast(inner, Type.FLOAT)
+    return Aggregate(function.name, inner, variable, function.type or inner.type)
 
 
 def _previous(low: Lowering, node: ast.Call) -> Expr:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.types import Type
 
 
@@ -158,15 +159,13 @@ SYNONYMS: dict[str, str] = {
     "dayofmonth": "day",
 }
 
-AGGREGATES = frozenset(("sum", "avg", "min", "max", "count", "first", "last", "collect"))
-
 LOWERED: dict[str, int] = {"nullif": 2, "if": 3, "iif": 3, "ifnull": 2, "nvl": 2, "mod": 2}
 """Functions that binding writes with others: name → number of arguments."""
 
 NAMES: frozenset[str] = (
     frozenset(FUNCTIONS)
     | frozenset(SYNONYMS)
-    | AGGREGATES
+    | frozenset(AGGREGATES)
     | frozenset(LOWERED)
     | {"prev", "all", "some", "duration"}
 )

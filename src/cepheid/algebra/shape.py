@@ -231,7 +231,7 @@ class Shape:
 
     def _leads(self, closure: ast.Closure) -> None:
         """With nothing before it, the rounds of a group are counted from an event of its own."""
-        chosen = _chosen_by_itself(closure) or closure.mode is Mode.SUBSETS
+        chosen = isinstance(closure.quantifier, ast.Exactly) or closure.mode.independent
         if chosen and not _starts_with_event(closure.item):
             message = "a repeated group that leads must start with an event: its rounds begin there"
             hint = "start the group with an event, or put one before it"

@@ -11,9 +11,9 @@ from typing import Any, Protocol, assert_never
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cepheid.algebra.aggregates import AGGREGATES, FoldStep
 from cepheid.algebra.expressions import (
     Aggregate,
     Attribute,
@@ -32,8 +32,8 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.query import Clock, Kind, Output, Renamed, Variable
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.buffers import Pool
-from cepheid.engine.integers import may_overflow, sums
 from cepheid.engine.operators.base import Operator
+from cepheid.engine.reduction import reduced
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import ARROW, Read, evaluate
 from cepheid.plan.nodes import Plan
@@ -96,17 +96,23 @@ def _arrow_type(expr: Expr, query: Returning, schema: pa.Schema) -> pa.DataType:
             struct = _struct_type(expr.columns, schema)
             grouped = query.variables[expr.variable].kind is Kind.GROUP
             return pa.list_(struct) if grouped else struct
-        case Aggregate(function="collect" | "first" | "last" | "min" | "max"):
+        case Aggregate() if _keeps_values(expr):
             assert expr.argument is not None
             if isinstance(expr.argument, Whole):
                 element = _struct_type(expr.argument.columns, schema)
             else:
                 element = _arrow_type(expr.argument, query, schema)
-            return pa.list_(element) if expr.function == "collect" else element
+            return pa.list_(element) if AGGREGATES[expr.function].lists else element
         case Constant(type=Type.NULL):
             return pa.null()
         case _:
             return computed_type(expr.type, schema.field(query.schema.time).type)
+
+
+def _keeps_values(expr: Aggregate) -> bool:
+    """Whether it returns values of the group's events as they are."""
+    function = AGGREGATES[expr.function]
+    return function.chooses or function.lists
 
 
 def _struct_type(columns: Iterable[str], schema: pa.Schema) -> pa.DataType:
@@ -343,7 +349,7 @@ class View:
                 return self._take(expr.name, self.rows(expr.variable))
             case Whole():
                 return self._whole(expr)
-            case Aggregate(function="collect" | "first" | "last" | "min" | "max"):
+            case Aggregate() if _keeps_values(expr):
                 return self._from_group(expr, type_)
             case _:
                 return typed(evaluate(expr, self._read, self.n, self._special), type_)
@@ -382,45 +388,14 @@ class View:
         elif isinstance(argument, Attribute):
             values = self._take(argument.name, elements)
         else:
-            inner = type_.value_type if expr.function == "collect" else type_
+            inner = type_.value_type if AGGREGATES[expr.function].lists else type_
             values = typed(evaluate(argument, self._elements(expr.variable), len(elements)), inner)
-        match expr.function:
-            case "collect":
-                return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-            case "first" | "last":
-                some = offsets[1:] > offsets[:-1]
-                at = offsets[:-1] if expr.function == "first" else offsets[1:] - 1
-                return values.take(pa.array(np.where(some, at, 0), mask=~some))
-            case _:
-                return self._extreme(expr.function, offsets, values)
+        return reduced(AGGREGATES[expr.function], offsets, values)
 
     def _elements(self, variable: str) -> Read:
         """Reads the elements of a group. The variables of a closure over a pattern go through its
         rounds together."""
         return lambda a: self._take(a.name, self.group(a.variable or variable)[1])
-
-    def _reduce(self, function: str, offsets: Ints, values: pa.Array) -> pa.Array:
-        """sum, mean, min, max or count of the values of each record's group."""
-        groups = pa.array(np.repeat(np.arange(self.n), np.diff(offsets)))
-        table = pa.table({"group": groups, "value": values})
-        reduced = table.group_by("group").aggregate([("value", function)])
-        name = f"value_{function}"
-        where = reduced["group"].to_numpy()
-        result = reduced[name].combine_chunks()
-        index = np.full(self.n, -1)
-        index[where] = np.arange(len(where))
-        found = result.take(pa.array(np.maximum(index, 0), mask=index < 0))
-        return pc.fill_null(found, 0) if function == "count" else found
-
-    def _extreme(self, function: str, offsets: Ints, values: pa.Array) -> pa.Array:
-        """min or max; pyarrow passes NaN over, but it is above every number, as in Spark."""
-        if pa.types.is_duration(values.type):  # pyarrow has no such aggregate
-            return self._extreme(function, offsets, values.cast(pa.int64())).cast(values.type)
-        best = self._reduce(function, offsets, values)
-        if function == "min" or not pa.types.is_floating(values.type):
-            return best
-        some = pc.fill_null(self._reduce("max", offsets, pc.is_nan(values)), False)
-        return pc.if_else(some, pa.scalar(float("nan"), best.type), best)
 
     # ── inside expressions ──
 
@@ -451,19 +426,9 @@ class View:
         if expr.argument is None:
             return pa.array(np.diff(offsets))
         values = evaluate(expr.argument, self._elements(expr.variable), len(elements))
-        match expr.function:
-            case "first" | "last":
-                some = offsets[1:] > offsets[:-1]
-                at = offsets[:-1] if expr.function == "first" else offsets[1:] - 1
-                return values.take(pa.array(np.where(some, at, 0), mask=~some))
-            case "avg":
-                return self._reduce("mean", offsets, values)
-            case "min" | "max":
-                return self._extreme(expr.function, offsets, values).cast(target)
-            case "sum" if may_overflow(values):
-                return sums(offsets, values).cast(target)
-            case _:
-                return self._reduce(expr.function, offsets, values).cast(target)
+        function = AGGREGATES[expr.function]
+        found = reduced(function, offsets, values)
+        return found if function.step in (FoldStep.FIRST, FoldStep.LAST) else found.cast(target)
 
     def _span(self, expr: TimeSpan) -> pa.Array:
         start, time = self.store.start, self.store.time

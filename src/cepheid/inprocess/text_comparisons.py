@@ -5,12 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.language import ast
 from cepheid.language.render import render_expression
 from cepheid.language.walking import walk
 
 _ORDER = frozenset(("<", "<=", ">", ">="))
-_VALUES = frozenset(("prev", "first", "last", "min", "max"))
+_VALUES = {"prev", *(a.name for a in AGGREGATES.values() if a.chooses)}
 _NUMBER = r"^\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*$"
 _ROWS = 100
 """Rows of a table that are looked at."""

@@ -82,6 +82,11 @@ class Mode(Enum):
     SUBSETS = "SUBSETS"
     RUNS = "RUNS"
 
+    @property
+    def independent(self) -> bool:
+        """Whether its groups are choices of their own, whatever stands beside them."""
+        return self in (Mode.SUBSETS, Mode.RUNS)
+
 
 @dataclass(frozen=True, slots=True)
 class Between:

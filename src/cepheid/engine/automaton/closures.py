@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Aggregate, Expr, bare_variables, variables
 from cepheid.algebra.expressions import walk as walk_expression
 from cepheid.algebra.patterns import (
@@ -99,12 +100,15 @@ def _aggregates(c: Compilation, variable: str) -> Iterator[tuple[str, Expr]]:
     found: dict[tuple[str, Expr], None] = {}
     for expr in (e for condition in conditions for e in walk_expression(condition)):
         match expr:
-            case Aggregate(("count" | "sum" | "avg" | "min" | "max"), argument, v) if (
-                v == variable and argument is not None and variables(argument) == {variable}
+            case Aggregate(function, argument, v) if (
+                v == variable
+                and AGGREGATES[function].folds
+                and argument is not None
+                and variables(argument) == {variable}
             ):
                 text = argument.type in (Type.STRING, Type.BINARY, Type.BOOLEAN)
                 if not text and bare_variables(argument) == {variable}:
-                    found[expr.function, argument] = None
+                    found[function, argument] = None
             case _:
                 pass
     yield from found
@@ -204,8 +208,7 @@ def make_block(items: list[Bound], left: Path | None, after: Point | None) -> Bl
     free: list[int] = []
     for n, item in enumerate(items):
         closure = item.closure
-        modes = (Mode.SUBSETS, Mode.RUNS)
-        own = isinstance(closure.quantifier, Exactly) or closure.mode in modes
+        own = isinstance(closure.quantifier, Exactly) or closure.mode.independent
         if own or (closure.mode is Mode.PREFIXES and (left is not None or free)):
             free.append(n)
     return Block(tuple(items), left, after, tuple(free))

@@ -6,7 +6,19 @@ an expression and one that says whether it is not NULL. Attributes of the outer 
 once, before the inner loop.
 """
 
-from cepheid.engine.lowering.expressions import Lowering, finalized
+from cepheid.engine.lowering.expressions import Lowering
+from cepheid.engine.lowering.folds import FoldPart, accumulate, finalized
 from cepheid.engine.lowering.terms import Event, GroupPlace, Inputs, NotLowered, Place, Term
 
-__all__ = ["Event", "GroupPlace", "Inputs", "Lowering", "NotLowered", "Place", "Term", "finalized"]
+__all__ = [
+    "Event",
+    "FoldPart",
+    "GroupPlace",
+    "Inputs",
+    "Lowering",
+    "NotLowered",
+    "Place",
+    "Term",
+    "accumulate",
+    "finalized",
+]

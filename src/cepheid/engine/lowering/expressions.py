@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import assert_never
 
+from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction, FoldStep
 from cepheid.algebra.expressions import (
     Aggregate,
     Attribute,
@@ -22,10 +23,9 @@ from cepheid.algebra.expressions import (
 )
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import START, TIME, Column, Hash, Stored, as_column
+from cepheid.engine.lowering.folds import FoldPart, accumulate, finalized
 from cepheid.engine.lowering.operators import operate
 from cepheid.engine.lowering.terms import (
-    CHECKED,
-    DOUBLES,
     Event,
     GroupPlace,
     Inputs,
@@ -33,7 +33,6 @@ from cepheid.engine.lowering.terms import (
     Place,
     Term,
     both,
-    compare,
     zero,
 )
 from cepheid.kernels.code import Code
@@ -250,50 +249,28 @@ class Lowering:
 
     def _aggregate(self, expr: Aggregate) -> Term:
         group = self._group(expr.variable)
-        argument = expr.argument
-        match expr.function, argument:
-            case "count", None:
-                return Term(f"({group.count})")
-            case (("first" | "last"), Expr_) if Expr_ is not None:
-                return self._element(group, "0" if expr.function == "first" else "-1", Expr_)
-            case (("count" | "sum" | "avg" | "min" | "max"), Expr_) if Expr_ is not None:
-                return self._fold(expr.function, expr.variable, Expr_)
+        function, argument = AGGREGATES[expr.function], expr.argument
+        if argument is None:
+            return Term(f"({group.count})")
+        match function.step:
+            case FoldStep.FIRST:
+                return self._element(group, "0", argument)
+            case FoldStep.LAST:
+                return self._element(group, "-1", argument)
+            case _ if function.folds:
+                return self._fold(function, expr.variable, argument)
             case _:
                 raise NotLowered(expr)
 
-    def _fold(self, function: str, variable: str, argument: Expr) -> Term:
+    def _fold(self, function: AggregateFunction, variable: str, argument: Expr) -> Term:
         """An aggregate, by a loop over its group."""
         text = argument.type in (Type.STRING, Type.BINARY)
-        if text and function in ("min", "max") and not self.inputs.objects:
+        if text and function.chooses and not self.inputs.objects:
             raise NotLowered(function)
-        start = "0.0" if function == "avg" else zero(argument.type, self.inputs.objects)
-        total, count = self.let(start), self.let("0")
+        part = FoldPart(self.let(zero(argument.type, self.inputs.objects)), self.let("0"))
         with self._elements(variable):
-            term = self.term(argument)
-            self.accumulate(function, total, count, term, argument.type)
-        return finalized(function, total, count)
-
-    def accumulate(self, function: str, total: str, count: str, term: Term, type_: Type) -> None:
-        """Add a value, unless it is NULL."""
-        with self.block(f"if {term.valid or 'True'}:"):
-            if function == "sum" and type_ not in DOUBLES:
-                self._sum_up(total, count, term.value)
-                return
-            if function in ("sum", "avg"):
-                self.line(f"{total} = {total} + {term.value}")
-            elif function in ("min", "max"):
-                operator = "<" if function == "min" else ">"
-                better = compare(operator, Term(term.value), Term(total), type_)
-                with self.block(f"if {count} == 0 or {better}:"):
-                    self.line(f"{total} = {term.value}")
-            self.line(f"{count} = {count} + 1")
-
-    def _sum_up(self, total: str, count: str, value: str) -> None:
-        """A sum that doesn't fit into 64 bits is NULL, whatever comes then: it counts as one of no
-        values for good."""
-        fits = self.name()
-        self.line(f"{total}, {fits} = {CHECKED['+']}({total}, {value})")
-        self.line(f"{count} = {count} + 1 if {fits} else {-(1 << 62)}")
+            accumulate(self, function, part, self.term(argument), argument.type)
+        return finalized(function, part)
 
     def _span(self, expr: TimeSpan) -> Term:
         """The latest end minus the earliest start."""
@@ -367,14 +344,3 @@ class Lowering:
         term = self.term(expr)
         self.line(f"{value} = {term.value}")
         self.line(f"{valid} = {term.valid or 'True'}")
-
-
-def finalized(function: str, total: str, count: str) -> Term:
-    """An aggregate's value, from its total and how many values it has."""
-    match function:
-        case "count":
-            return Term(count)
-        case "avg":
-            return Term(f"({total} / {count} if {count} > 0 else 0.0)", f"({count} > 0)")
-        case _:
-            return Term(total, f"({count} > 0)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import assert_never
 
 from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.elements import EventGroup
@@ -86,15 +87,21 @@ def write_choose(w: SourceWriter, step: Choose, env: Env, then: Then) -> None:
         noted = (w.scratch("h"), w.code.let("f", "0"))
         env = replace(env, runs={**env.runs, step.group.path: noted})
     taken = take(w, step.group, limits, touch)
-    match step.group.closure.quantifier, step.group.closure.mode:
-        case Exactly(count), _:
-            _runs_of(w, count, step, taken, env, then)
-        case _, Mode.PREFIXES:
+    closure = step.group.closure
+    if isinstance(closure.quantifier, Exactly):
+        _runs_of(w, closure.quantifier.count, step, taken, env, then)
+        return
+    match closure.mode:
+        case Mode.PREFIXES:
             _prefixes(w, step, taken, env, then)
-        case _, Mode.SUBSETS:
+        case Mode.SUBSETS:
             _subsets(w, step, taken, env, then)
-        case _:
+        case Mode.RUNS:
             _runs(w, step, taken, env, then)
+        case Mode.MAXIMAL:
+            raise AssertionError("a maximal group follows from its neighbors")
+        case _:
+            assert_never(closure.mode)
 
 
 def _complete(w: SourceWriter, taken: Taken, env: Env) -> Env:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cepheid.algebra.types import Type
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.source.places import Env, Extent, Fold, Limits, Taken, event_extent
 from cepheid.engine.automaton.source.writer import SourceWriter
-from cepheid.engine.lowering import Event, GroupPlace
+from cepheid.engine.lowering import Event, FoldPart, GroupPlace, accumulate
+from cepheid.engine.lowering.terms import DOUBLES
 from cepheid.language.ast import Optional
 
 
@@ -18,8 +19,7 @@ def take(w: SourceWriter, group: EventGroup, limits: Limits, touch: str | None) 
     rows = w.scratch("g")
     count = w.code.let("m", "0")
     for function, argument in group.aggregates:
-        fraction = function == "avg" or argument.type in (Type.FLOAT, Type.DECIMAL)
-        totals = w.sum_scratch() if fraction else w.scratch("f")
+        totals = w.sum_scratch() if argument.type in DOUBLES else w.scratch("f")
         fold = Fold(totals, w.scratch("n"))
         w.folds[rows, function, argument] = fold
         w.code.line(f"{fold.totals}[0] = 0")
@@ -36,10 +36,10 @@ def push(w: SourceWriter, taken: Taken, hand: Env) -> None:
         if rows != taken.rows:
             continue
         total = low.let(f"{fold.totals}[u({taken.count})]")
-        count = low.let(f"{fold.counts}[u({taken.count})]")
-        low.accumulate(function, total, count, low.term(argument), argument.type)
-        low.line(f"{fold.totals}[u({taken.count} + 1)] = {total}")
-        low.line(f"{fold.counts}[u({taken.count} + 1)] = {count}")
+        part = FoldPart(total, low.let(f"{fold.counts}[u({taken.count})]"))
+        accumulate(low, AGGREGATES[function], part, low.term(argument), argument.type)
+        low.line(f"{fold.totals}[u({taken.count} + 1)] = {part.total}")
+        low.line(f"{fold.counts}[u({taken.count} + 1)] = {part.count}")
     for text in low.inner:
         w.code.line(text)
     w.code.line(f"{taken.rows}[u({taken.count})] = {place.row}")

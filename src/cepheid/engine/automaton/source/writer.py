@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import assert_never
 
+from cepheid.algebra.aggregates import AggregateFunction
 from cepheid.algebra.expressions import Expr, MatchDuration
 from cepheid.algebra.patterns import (
     Closure,
@@ -26,7 +27,16 @@ from cepheid.engine.automaton.elements import Criterion
 from cepheid.engine.automaton.points import Begin, End, Opening, Origin, Path, Point, part_at
 from cepheid.engine.automaton.program import Program
 from cepheid.engine.automaton.source.places import Env, Extent, Fold, Rounds, around
-from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place, Term, finalized
+from cepheid.engine.lowering import (
+    Event,
+    FoldPart,
+    GroupPlace,
+    Inputs,
+    Lowering,
+    Place,
+    Term,
+    finalized,
+)
 from cepheid.kernels.code import Code
 from cepheid.plan.nodes import STREAM
 
@@ -210,14 +220,14 @@ class Reading(Lowering):
             return Term(self.duration)
         return super().term(expr)
 
-    def _fold(self, function: str, variable: str, argument: Expr) -> Term:
+    def _fold(self, function: AggregateFunction, variable: str, argument: Expr) -> Term:
         group = self._group(variable)
-        fold = self.folds.get((group.array, function, argument))
+        fold = self.folds.get((group.array, function.name, argument))
         if fold is None or group.start != "0":
             return super()._fold(function, variable, argument)
         count = self.let(f"{fold.counts}[u({group.count})]")
         total = self.let(f"{fold.totals}[u({group.count})]")
-        return finalized(function, total, count)
+        return finalized(function, FoldPart(total, count))
 
     @contextmanager
     def _elements(self, variable: str) -> Iterator[None]:

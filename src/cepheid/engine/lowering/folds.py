@@ -1,0 +1,72 @@
+"""Aggregates in kernels: totals and counts of values, as source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cepheid.algebra.aggregates import AggregateFunction, FoldResult, FoldStep
+from cepheid.algebra.types import Type
+from cepheid.engine.lowering.terms import CHECKED, DOUBLES, Term, compare
+
+if TYPE_CHECKING:
+    from cepheid.engine.lowering.expressions import Lowering
+
+_OVERFLOWN = -(1 << 62)
+"""The count of an integer sum that doesn't fit into 64 bits: it has no values, whatever comes."""
+
+_ONE = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPart:
+    """What is known of some of a group's values: the sources of their total and their count."""
+
+    total: str
+    count: str = _ONE
+
+
+def accumulate(
+    low: Lowering, aggregate: AggregateFunction, part: FoldPart, value: Term, type_: Type
+) -> None:
+    """Write what adds a value, unless it is NULL."""
+    with low.block(f"if {value.valid or 'True'}:"):
+        merge(low, aggregate, part, FoldPart(value.value), type_)
+
+
+def merge(
+    low: Lowering, aggregate: AggregateFunction, part: FoldPart, later: FoldPart, type_: Type
+) -> None:
+    """Write what adds a later part, which has values, to a part."""
+    total, count = part.total, part.count
+    match aggregate.step:
+        case FoldStep.COUNT:
+            pass
+        case FoldStep.ADD if type_ in DOUBLES:
+            low.line(f"{total} = {total} + {later.total}")
+        case FoldStep.ADD:
+            fits = low.name()
+            low.line(f"{total}, {fits} = {CHECKED['+']}({total}, {later.total})")
+            held = fits if later.count == _ONE else f"{fits} and {later.count} > 0"
+            low.line(f"{count} = {count} + {later.count} if {held} else {_OVERFLOWN}")
+            return
+        case FoldStep.LEAST | FoldStep.GREATEST:
+            operator = "<" if aggregate.step is FoldStep.LEAST else ">"
+            better = compare(operator, Term(later.total), Term(total), type_)
+            with low.block(f"if {count} == 0 or {better}:"):
+                low.line(f"{total} = {later.total}")
+        case FoldStep.FIRST | FoldStep.LAST | FoldStep.APPEND:
+            raise AssertionError(f"`{aggregate.name}` is read from the group, not folded")
+    low.line(f"{count} = {count} + {later.count}")
+
+
+def finalized(aggregate: AggregateFunction, part: FoldPart) -> Term:
+    """The aggregate's value."""
+    total, count = part.total, part.count
+    match aggregate.result:
+        case FoldResult.COUNT:
+            return Term(count)
+        case FoldResult.MEAN:
+            return Term(f"({total} / {count} if {count} > 0 else 0.0)", f"({count} > 0)")
+        case FoldResult.TOTAL:
+            return Term(total, f"({count} > 0)")
