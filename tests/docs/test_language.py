@@ -23,7 +23,7 @@ from tests.engine.harness import Setup, multiset, run
 from tests.oracle import matches, outputs
 from tests.oracle.test_timeouts import written as expiring
 from tests.oracle.timeouts import timeouts
-from tests.test_timeouts import by_engine as expired_by_engine
+from tests.query.test_timeouts import by_engine as expired_by_engine
 
 PAGE = "docs/language.md"
 BLOCKS = blocks(PAGE)
