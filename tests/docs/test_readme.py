@@ -78,6 +78,13 @@ def test_the_map_names_every_package_and_module() -> None:
     assert named == folders | modules
 
 
+def test_the_files_of_the_map_exist() -> None:
+    table = (ROOT / "README.md").read_text().split("## The map of the code")[1]
+    named = re.findall(r"`(\w+/[\w/]+(?:/|\.\w+))`", table.split("\n\n")[2])
+    assert len(named) > 40
+    assert [name for name in named if not (ROOT / "src" / "cepheid" / name).exists()] == []
+
+
 def test_internals_has_a_section_for_every_package() -> None:
     sections = re.findall(r"^## (\w+)$", (ROOT / "docs/internals.md").read_text(), re.MULTILINE)
     folders = {p.parent.name for p in (ROOT / "src" / "cepheid").glob("*/__init__.py")}
