@@ -14,6 +14,7 @@ from cepheid.errors import DataError
 from cepheid.files import line_blocks
 from cepheid.files.bad_rows import BadRows
 from cepheid.files.conversion import MOMENT
+from cepheid.files.csv_lines import parse_header
 from cepheid.files.declared import parse_columns, schema_text
 from cepheid.files.events import EventFiles, InputOptions
 from cepheid.files.formats import input_format
@@ -197,6 +198,8 @@ def test_declared_columns_count(tmp_path: Path) -> None:
         ("t,x\n1,5\" pipe\n2,NA\n", ['5" pipe', "NA"]),
         ("\ufefft,x\n1,é\n2,b", ["é", "b"]),
         ("\n\nt,x\n1,a\n2,b\n", ["a", "b"]),
+        ("t,x\r1,a\r2,b\r", ["a", "b"]),
+        ("t,x\r\r\n1,a\r\r\n2,b", ["a", "b"]),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("block", [7, 1 << 20])
@@ -207,6 +210,54 @@ def test_how_csv_is_written(
     rows = read(write(tmp_path, "e.csv", text))
     assert rows.table["x"].to_pylist() == expected
     assert not rows.rejected.num_rows
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+def test_a_carriage_return_ends_a_line(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyarrow and Spark take it for one, so each half of such a row is told."""
+    monkeypatch.setattr(line_blocks, "_BYTES", block)
+    rows = read(write(tmp_path, "e.csv", "t,x,y\r\n1,2,3\r\n2,3\r,4\r\n3,4,5\r\n4,a,6\r\n5,6,7"))
+    assert rows.table["t"].to_pylist() == [1, 3, 5]
+    assert rejected(rows) == [
+        (3, "2,3", "it has 2 cells, the header 3"),
+        (4, ",4", "it has 2 cells, the header 3"),
+        (6, "4,a,6", "`x` is 'a', not an integer"),
+    ]
+    lines = '{"t": 1}\r{"t": 2}\r\n{"t": "a"}\r\n{"t": 3}'
+    rows = read(write(tmp_path, "e.json", lines), InputOptions("t", parse_columns("t long")))
+    assert rows.table["t"].to_pylist() == [1, 2, 3]
+    assert rejected(rows) == [(3, '{"t": "a"}', "`t` is 'a', not an integer")]
+
+
+@pytest.mark.parametrize("longest", [20, 1 << 24])
+@pytest.mark.parametrize("block", [7, 1 << 20])
+def test_a_quote_that_is_never_closed_swallows_no_lines(
+    block: int, longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where cells may go over several lines."""
+    monkeypatch.setattr(line_blocks, "_BYTES", block)
+    monkeypatch.setattr(line_blocks, "_LONGEST", longest)
+    text = 't,x\n1,"a\nb"\n2,"c\n' + "".join(f"{n},d\n" for n in range(3, 12))
+    rows = read(write(tmp_path, "e.csv", text))
+    assert rows.table["t"].to_pylist() == [1, *range(3, 12)]
+    assert rejected(rows) == [(4, '2,"c', "a quote is never closed")]
+
+
+def test_blanks_are_the_same_wherever_a_block_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "e.csv", "t\n1\n  \n2\n")
+    for block in (1, 1 << 20):
+        monkeypatch.setattr(line_blocks, "_BYTES", block)
+        assert rejected(read(path)) == [(3, "  ", "`t` is empty")]
+
+
+def test_a_header_that_is_not_csv() -> None:
+    """Such a file has other columns, and must not stop a stream."""
+    long = "x" * 200_000
+    assert parse_header(f"t,{long}", ",") == ("t", long)
 
 
 def test_compressed_and_other_delimiters(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from cepheid.files.text_rows import (
 )
 
 _QUOTE = '"'
-_LETTER = re.compile(rb"\S")
+_LETTER = re.compile(rb"[^\n]")
 _PIECE = 1 << 20
 """Bytes that a thread of pyarrow's reader takes at once."""
 
@@ -33,9 +33,8 @@ _PIECE = 1 << 20
 def read_csv(form: RowFormat, block: LineBlock) -> EventRows:
     """The rows of a block of CSV. Rows with more or fewer cells than the header are rejected."""
     text, lines = decoded(form, block.text)
-    if not form.multiline:
-        text, unclosed = _close_quotes(text, form.format.delimiter or ",")
-        lines += unclosed
+    text, unclosed = _close_quotes(text, form)
+    lines += unclosed
     if _LETTER.search(text) is None:
         return finish(form, block, form.columns.empty_table(), {}, lines)
     table = _fast(form, block.header, text)
@@ -54,7 +53,10 @@ def parse_header(line: str, delimiter: str) -> tuple[str, ...]:
     >>> parse_header('ts,"a, b",c', ",")
     ('ts', 'a, b', 'c')
     """
-    return tuple(next(csv.reader([line], delimiter=delimiter), ()))
+    try:
+        return tuple(next(csv.reader([line], delimiter=delimiter), ()))
+    except csv.Error:  # a name of more than 131,072 letters: it isn't CSV
+        return tuple(line.split(delimiter))
 
 
 def take_header(text: bytes, form: RowFormat) -> tuple[tuple[str, ...], bytes, int]:
@@ -65,7 +67,7 @@ def take_header(text: bytes, form: RowFormat) -> tuple[tuple[str, ...], bytes, i
         line, _, text = text.partition(b"\n")
         taken += 1
         if line.strip():
-            names = line.decode(form.encoding, "replace").rstrip("\r")
+            names = line.decode(form.encoding, "replace")
             return parse_header(names, form.format.delimiter or ","), text, taken
     return (), b"", taken
 
@@ -146,47 +148,71 @@ def _parse(
     )
 
 
-def _close_quotes(text: bytes, delimiter: str) -> tuple[bytes, list[RejectedLine]]:
-    """A quote that isn't closed in its line would swallow those that follow. Such lines are taken
-    out, and the rest keep their numbers."""
+def _close_quotes(text: bytes, form: RowFormat) -> tuple[bytes, list[RejectedLine]]:
+    """A quote that is never closed would swallow the lines that follow. The line in which it is
+    opened is taken out, and the rest keep their numbers."""
     if b'"' not in text:
         return text, []
-    letters = np.frombuffer(text, np.uint8)
-    quotes, ends = np.flatnonzero(letters == ord('"')), np.flatnonzero(letters == ord("\n"))
-    counts = np.diff(np.searchsorted(quotes, [*ends.tolist(), len(text)]), prepend=0)
-    odd = np.flatnonzero(counts % 2)
-    if not len(odd):
-        return text, []
-    lines = text.split(b"\n")
+    delimiter = form.format.delimiter or ","
+    if form.multiline:
+        lines = text.decode().split("\n")
+        unclosed = list(_unclosed_cells(lines, delimiter))
+    else:
+        odd = _odd_lines(text)
+        if not odd:
+            return text, []
+        lines = text.decode().split("\n")
+        unclosed = [number for number in odd if _inside(lines[number], delimiter, False)]
     fault = RowFault("a quote is never closed")
-    wrong = []
-    for number in odd.tolist():
-        line = lines[number].decode().rstrip("\r")
-        if _inside(line, delimiter, False):
-            wrong.append(RejectedLine(number, line, fault))
-            lines[number] = b""
-    return b"\n".join(lines), wrong
+    wrong = [RejectedLine(number, lines[number], fault) for number in unclosed]
+    for number in unclosed:
+        lines[number] = ""
+    return ("\n".join(lines).encode() if wrong else text), wrong
+
+
+def _odd_lines(text: bytes) -> list[int]:
+    """The lines with an odd number of quotes."""
+    letters = np.frombuffer(text, np.uint8)
+    quotes, ends = np.flatnonzero(letters == ord(_QUOTE)), np.flatnonzero(letters == ord("\n"))
+    counts = np.diff(np.searchsorted(quotes, [*ends.tolist(), len(text)]), prepend=0)
+    found: list[int] = np.flatnonzero(counts % 2).tolist()
+    return found
+
+
+def _unclosed_cells(lines: Sequence[str], delimiter: str) -> Iterator[int]:
+    """The lines that open a cell in which all others would be. Without such a line, the next one
+    may be such."""
+    quoted = [number for number, line in enumerate(lines) if _QUOTE in line]
+    while True:
+        inside, first = False, -1
+        for number in quoted:
+            if not inside:
+                first = number
+            inside = _inside(lines[number], delimiter, inside)
+        if not inside:
+            return
+        yield first
+        quoted = [number for number in quoted if number > first]
 
 
 def records(text: str, delimiter: str) -> Iterator[tuple[int, str]]:
     """The rows as text, and the number of their first line. Empty lines are none."""
     if _QUOTE not in text:
-        lines = enumerate(text.split("\n"))
-        yield from ((n, plain) for n, line in lines if (plain := line.rstrip("\r")))
+        yield from ((n, line) for n, line in enumerate(text.split("\n")) if line)
         return
     inside, begin, parts = False, 0, list[str]()
     for number, line in enumerate(text.split("\n")):
-        if not inside and line in ("", "\r"):
+        if not inside and not line:
             continue
         if not inside:
             begin = number
         parts.append(line)
         inside = _inside(line, delimiter, inside)
         if not inside:
-            yield begin, "\n".join(parts).rstrip("\r")
+            yield begin, "\n".join(parts)
             parts = []
     if parts:
-        yield begin, "\n".join(parts).rstrip("\r")
+        yield begin, "\n".join(parts)
 
 
 def _inside(line: str, delimiter: str, inside: bool) -> bool:

@@ -21,6 +21,7 @@ from cepheid.files.csv_lines import parse_header
 from cepheid.files.formats import COMPRESSED, Format
 from cepheid.files.inference import CellSample, InferredColumn, agree, decide
 from cepheid.files.json_lines import Number, cell_text, parse_line
+from cepheid.files.text_rows import with_line_ends
 
 _FILES = 20
 """Files that are looked at; of more, as many spread over all."""
@@ -120,7 +121,7 @@ def sample_texts(texts: Iterable[str], format: Format, file: str) -> FileSample:
     objects = 0
     for text in texts:
         if first:
-            text = text.lstrip("\r\n")
+            text = text.lstrip("\n")
         if format.delimiter is None:
             objects += sample.add_json(text)
             if first and text.strip() and not objects:
@@ -128,7 +129,7 @@ def sample_texts(texts: Iterable[str], format: Format, file: str) -> FileSample:
         else:
             if first:
                 line, _, text = text.partition("\n")
-                _add_header(sample, parse_header(line.rstrip("\r"), format.delimiter), file)
+                _add_header(sample, parse_header(line, format.delimiter), file)
             sample.add_csv(text, format.delimiter)
         first = False
     return sample
@@ -199,7 +200,7 @@ def _decoded(text: bytes, file: Path, encoding: str) -> str:
             "-t UTF-8"
         )
     try:
-        return text.removeprefix(codecs.BOM_UTF8).decode(encoding)
+        return with_line_ends(text.removeprefix(codecs.BOM_UTF8)).decode(encoding)
     except UnicodeDecodeError as error:
         begin = text.rfind(b"\n", 0, error.start) + 1
         end = text.find(b"\n", error.start)

@@ -39,19 +39,17 @@ def read_json(form: RowFormat, block: LineBlock) -> EventRows:
         faults = without_time(form, table, {})
         if faults:
             whole = text.decode().split("\n")
-            lines += [RejectedLine(r, whole[r].rstrip("\r"), f) for r, f in faults.items()]
+            lines += [RejectedLine(r, whole[r], f) for r, f in faults.items()]
         return finish(form, block, table, faults, lines)
     numbers, kept, objects = [], [], []
     for number, line in enumerate(text.decode().split("\n")):
         if line.strip():
             found = parse_line(line)
             if found is None:
-                lines.append(
-                    RejectedLine(number, line.rstrip("\r"), RowFault("it isn't a JSON object"))
-                )
+                lines.append(RejectedLine(number, line, RowFault("it isn't a JSON object")))
                 continue
             numbers.append(number)
-            kept.append(line.rstrip("\r"))
+            kept.append(line)
             objects.append(found)
     table, faults = _one_by_one(form, kept, objects)
     faults = without_time(form, table, faults)

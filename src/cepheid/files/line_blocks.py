@@ -15,10 +15,13 @@ from cepheid.errors import DataError
 from cepheid.files.csv_lines import read_csv, take_header
 from cepheid.files.formats import COMPRESSED, Format
 from cepheid.files.json_lines import read_json
-from cepheid.files.text_rows import EventRows, LineBlock, RowFormat
+from cepheid.files.text_rows import EventRows, LineBlock, RowFormat, with_line_ends
 
 _BYTES = 1 << 23
 """Bytes of a file that are read at once."""
+
+_LONGEST = 1 << 24
+"""Bytes of a cell that goes over several lines: a longer one is a quote that is never closed."""
 
 
 def read_block(form: RowFormat, block: LineBlock) -> EventRows:
@@ -58,18 +61,22 @@ class LineCutter:
         self._rest = b""
 
     def add(self, text: bytes) -> Iterator[LineBlock]:
+        text = self._rest + text
         if self._number == 1:
-            self._rest = (self._rest + text).removeprefix(codecs.BOM_UTF8)
-        else:
-            self._rest += text
-        end = last_line_end(self._rest, self._form.multiline)
-        whole, self._rest = self._rest[:end], self._rest[end:]
-        yield from self._block(whole)
+            text = text.removeprefix(codecs.BOM_UTF8)
+        # A carriage return may be half of a line end.
+        half = b"\r" if text.endswith(b"\r") else b""
+        text = with_line_ends(text.removesuffix(half))
+        end = last_line_end(text, self._form.multiline)
+        if not end and len(text) > _LONGEST:
+            end = last_line_end(text, multiline=False)
+        self._rest = text[end:] + half
+        yield from self._block(text[:end])
 
     def end(self) -> Iterator[LineBlock]:
         """What is left when the file ends."""
         whole, self._rest = self._rest, b""
-        yield from self._block(whole)
+        yield from self._block(with_line_ends(whole))
 
     def _block(self, text: bytes) -> Iterator[LineBlock]:
         if not self._headed:

@@ -48,8 +48,8 @@ class RowFormat:
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """Whole lines of a file, of which the first has a number if that is known. `header` are the
-    columns of a CSV file."""
+    """Whole lines of a file, which end as `with_line_ends` makes them; the first has a number if
+    that is known. `header` are the columns of a CSV file."""
 
     file: str
     text: bytes
@@ -204,6 +204,18 @@ def _bad_row(file: str, number: int | None, line: RejectedLine) -> DataError:
     )
 
 
+def with_line_ends(text: bytes) -> bytes:
+    """The text with a line feed after every line. Files of other systems have a carriage return
+    instead, or both; Spark and pyarrow take each of them for the end of a line.
+
+    >>> with_line_ends(b"a\\r\\nb\\rc\\n")
+    b'a\\nb\\nc\\n'
+    """
+    if b"\r" not in text:
+        return text
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
 def decoded(form: RowFormat, text: bytes) -> tuple[bytes, list[RejectedLine]]:
     """A block as UTF-8. Lines that aren't in the encoding are left empty, so that the others keep
     their numbers."""
@@ -221,5 +233,5 @@ def decoded(form: RowFormat, text: bytes) -> tuple[bytes, list[RejectedLine]]:
             kept.append(line.decode(form.encoding).encode())
         except UnicodeDecodeError:
             kept.append(b"")
-            wrong.append(RejectedLine(number, line.decode("latin-1").rstrip("\r"), fault))
+            wrong.append(RejectedLine(number, line.decode("latin-1"), fault))
     return b"\n".join(kept), wrong

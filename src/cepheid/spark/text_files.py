@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from cepheid.files.csv_lines import take_header
 from cepheid.files.line_blocks import LineCutter, open_text, read_block
-from cepheid.files.text_rows import REJECTED, EventRows, LineBlock, RowFormat
+from cepheid.files.text_rows import REJECTED, EventRows, LineBlock, RowFormat, with_line_ends
 from cepheid.spark.schema import spark_schema
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class LineReader:
             return ()
         try:
             with open_text(path) as stream:
-                return take_header(stream.read(_HEADER), self.form)[0] or self.header
+                begin = with_line_ends(stream.read(_HEADER))
+                return take_header(begin, self.form)[0] or self.header
         except OSError:
             return self.header
 
