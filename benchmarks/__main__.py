@@ -24,7 +24,7 @@ from benchmarks.report import (
     case_record,
     document,
     rich_table,
-    update_readme,
+    update_page,
     write_json,
 )
 from benchmarks.tree import add_dry_run, may_record
@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure the engine on the workloads of the papers, and the Spark pipeline.",
-        epilog="A run of everything at full size also updates results/latest.json and README.md.",
+        epilog="A run of everything at full size updates latest.json and README.md in results.",
     )
     parser.add_argument(
         "names", nargs="*", help="beginnings of cases: q4, 'q5 1:1:1', 'q8 left', spark; or all"
@@ -76,7 +76,7 @@ def main() -> int:
         write_json(given.json, figures)
     if recording:
         write_json(LATEST, figures)
-        update_readme(figures)
+        update_page(figures)
     return 0
 
 

@@ -25,9 +25,9 @@ from benchmarks.experiments import zstream
 from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.experiment import INVERSE_COST, THROUGHPUT, Experiment, Figure
 from benchmarks.experiments.running import FULL, QUICK, Laboratory
-from benchmarks.experiments.writing import RESULTS
+from benchmarks.experiments.writing import PAGE, RESULTS
 from benchmarks.fitting import spearman
-from benchmarks.report import README, Record, origin, provenance, replace_section, write_json
+from benchmarks.report import Record, origin, provenance, replace_section, write_json
 from benchmarks.tree import add_dry_run, may_record
 
 NAMES = {"fig9": "query 4", "fig11": "query 5", "fig13": "query 6"}
@@ -155,7 +155,7 @@ def main() -> int:
         title = f"rank correlation {figures['spearman']:.3f}"
         draw(found, title, folder / "correlation.png")
     if recording:
-        replace_section(README, BEGIN, END, f"{verdict(figures)}. _{origin(figures)}_\n")
+        replace_section(PAGE, BEGIN, END, f"{verdict(figures)}. _{origin(figures)}_\n")
     return 0 if figures["holds"] else 1
 
 

@@ -17,9 +17,9 @@ from rich.table import Table
 
 import cepheid as cep
 from benchmarks.cases import CASES, Workload
-from benchmarks.experiments.writing import RESULTS
+from benchmarks.experiments.writing import PAGE, RESULTS
 from benchmarks.measure import BATCH
-from benchmarks.report import README, origin, provenance, replace_section, write_json
+from benchmarks.report import origin, provenance, replace_section, write_json
 from benchmarks.tree import add_dry_run, may_record
 from cepheid.plan.profile import Profile
 from cepheid.planner.adapt import SAMPLING
@@ -91,7 +91,7 @@ def main() -> int:
         text = (
             f"{verdict}; the median of {REPEATS} runs of {len(found)} workloads of queries 4 to 6."
         )
-        replace_section(README, BEGIN, END, f"{origin(provenance(quick))}\n\n{text}\n")
+        replace_section(PAGE, BEGIN, END, f"{origin(provenance(quick))}\n\n{text}\n")
     return 0 if holds else 1
 
 

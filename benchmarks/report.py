@@ -1,4 +1,4 @@
-"""The figures as a table, as JSON, and as a section of the README."""
+"""The figures as a table, as JSON, and as a section of the page beside them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.measure import Result, seconds
 from benchmarks.tree import DIRTY, HERE, commit
 
 LATEST = HERE / "results" / "latest.json"
-README = HERE / "README.md"
+PAGE = HERE / "results" / "README.md"
 OTHERS = ("loop", "DuckDB", "Polars")
 LIBRARIES = ("numpy", "numba", "pyarrow", "duckdb", "polars", "pyspark")
 TO_MEASURE_AGAIN = "Measured from a tree with uncommitted changes; to be measured again."
@@ -141,13 +141,13 @@ def origin(figures: Record) -> str:
 
 
 def markdown(figures: Record) -> str:
-    """The section of the README."""
+    """The section of the page."""
     rows = [headings(), ["---"] * len(headings()), *(cells(r) for r in figures["cases"])]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     return f"{origin(figures)}\n\n{table}\n"
 
 
-def update_readme(figures: Record, path: Path = README) -> None:
+def update_page(figures: Record, path: Path = PAGE) -> None:
     replace_section(path, BEGIN, END, markdown(figures))
 
 

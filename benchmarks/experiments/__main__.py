@@ -18,7 +18,7 @@ from benchmarks.experiments.writing import (
     failed,
     record,
     rich_tables,
-    update_readme,
+    update_page,
 )
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import write_json
@@ -84,7 +84,7 @@ def main() -> int:
                 draw(experiment, figure, folder / f"{name}.png")
             missed += [name] if failed(figures) else []
     if recording:
-        update_readme(list(EXPERIMENTS))
+        update_page(list(EXPERIMENTS))
     if missed:
         console.print(f"[bold red]what must hold doesn't[/]: {', '.join(missed)}")
     return 1 if missed else 0

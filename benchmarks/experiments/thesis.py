@@ -1,4 +1,4 @@
-"""The thesis' figures 6.2 to 6.12, without its NFA: ours isn't there yet.
+"""The thesis' figures 6.2 to 6.12, without its NFA: SASE's experiments measure ours.
 
 The thesis compares trees that push results up with trees that pull them, and a left-deep tree with
 one that adapts its shape. Windows are in units of one trade each.

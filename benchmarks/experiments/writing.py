@@ -1,4 +1,4 @@
-"""Reports of experiments: tables to look at, JSON to keep, and a section of the README."""
+"""Reports of experiments: tables to look at, JSON to keep, and a section of their page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rich.table import Table
 from benchmarks.experiments.experiment import Experiment, Figure, Metric, Point, Verdict
 from benchmarks.report import (
     HERE,
-    README,
     Record,
     begun,
     origin,
@@ -22,6 +21,7 @@ from benchmarks.report import (
 )
 
 RESULTS = HERE / "results" / "experiments"
+PAGE = RESULTS / "README.md"
 BEGIN, END = "<!-- experiments: begin -->", "<!-- experiments: end -->"
 
 
@@ -95,13 +95,13 @@ def failed(figures: Record) -> bool:
 
 
 def markdown(figures: Record) -> str:
-    """The experiment's part of the README."""
+    """The experiment's part of the page."""
     parts = [f"### {figures['title']}", f"`python -m benchmarks.experiments {figures['name']}`"]
     for table in figures["tables"]:
         lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
         parts.append(f"{begun(table['title'])}:")
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
-    parts.append(f"![{figures['title']}](results/experiments/{figures['name']}.png)")
+    parts.append(f"![{figures['title']}]({figures['name']}.png)")
     if figures["claims"]:
         parts.append("\n".join(f"- {line}" for line in claim_lines(figures)))
     if figures["note"]:
@@ -110,8 +110,8 @@ def markdown(figures: Record) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def update_readme(names: list[str], folder: Path = RESULTS, path: Path = README) -> None:
-    """Put all experiments that have been run at full size into the README, in this order."""
+def update_page(names: list[str], folder: Path = RESULTS, path: Path = PAGE) -> None:
+    """Put all experiments that have been run at full size into the page, in this order."""
     files = [folder / f"{name}.json" for name in names]
     known = [json.loads(file.read_text()) for file in files if file.exists()]
     text = "\n".join(markdown(figures) for figures in known if not figures["quick"])

@@ -15,7 +15,7 @@ from benchmarks.placement.writing import (
     REWRITING,
     draw,
     draw_rewriting,
-    update_readme,
+    update_page,
     update_rewriting,
 )
 from benchmarks.report import Record, write_json
@@ -27,7 +27,7 @@ def arguments() -> argparse.Namespace:
         prog="python -m benchmarks.placement",
         description="NEXT's experiments: how many queries modeled nodes support, by how operators "
         "are placed; and what rewriting is worth on this engine.",
-        epilog="A run at full size is kept in results/, and shown in README.md.",
+        epilog="A run at full size is kept in results/, with results/placement/README.md.",
     )
     parser.add_argument(
         "what",
@@ -47,7 +47,7 @@ def cluster(quick: bool, recording: bool, say: Callable[[str], None]) -> Record:
     if recording:
         write_json(RESULTS, figures)
         draw(found)
-        update_readme(figures)
+        update_page(figures)
     return figures
 
 

@@ -1,4 +1,4 @@
-"""The figures as a plot, as JSON, and as a section of the README."""
+"""The figures as a plot, as JSON, and as a section of the page beside them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.placement.figure import PANELS, Figure
 from benchmarks.placement.model import WAYS
-from benchmarks.report import HERE, README, Record, begun, origin, replace_section
+from benchmarks.report import HERE, Record, begun, origin, replace_section
 
 RESULTS = HERE / "results" / "placement.json"
 PLOT = HERE.parent / "docs" / "rules" / "placement.svg"
 BEGIN, END = "<!-- placement: begin -->", "<!-- placement: end -->"
 
 REWRITING = HERE / "results" / "placement" / "rewriting.json"
+PAGE = REWRITING.with_name("README.md")
 REWRITING_PLOT = REWRITING.with_suffix(".svg")
 REWRITING_SECTION = "<!-- rewriting: begin -->", "<!-- rewriting: end -->"
 
@@ -93,7 +94,7 @@ def _save(drawing: Drawing, path: Path) -> None:
 
 def markdown(figures: Record) -> str:
     said = f"Supported queries, the mean of {figures['seeds']} seeds:"
-    plot = "../docs/rules/placement.svg"
+    plot = "../../../docs/rules/placement.svg"
     return _markdown(figures, "python -m benchmarks.placement", said, plot)
 
 
@@ -101,7 +102,7 @@ def rewriting_markdown(figures: Record) -> str:
     said = (
         f"The mean of {figures['seeds']} seeds, each with {figures['seconds']} seconds of events:"
     )
-    plot = "results/placement/rewriting.svg"
+    plot = "rewriting.svg"
     return _markdown(figures, "python -m benchmarks.placement rewriting", said, plot)
 
 
@@ -118,9 +119,9 @@ def _markdown(figures: Record, command: str, said: str, plot: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def update_readme(figures: Record, path: Path = README) -> None:
+def update_page(figures: Record, path: Path = PAGE) -> None:
     replace_section(path, BEGIN, END, f"\n{markdown(figures)}\n")
 
 
-def update_rewriting(figures: Record, path: Path = README) -> None:
+def update_rewriting(figures: Record, path: Path = PAGE) -> None:
     replace_section(path, *REWRITING_SECTION, f"\n{rewriting_markdown(figures)}\n")

@@ -12,7 +12,7 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
 from benchmarks.rules import closures, joined, sizes, spark
 from benchmarks.rules.figures import FULL, QUICK, SWEEPS, Say, record
-from benchmarks.rules.writing import PARTS, draw, keep, kept, update_readme
+from benchmarks.rules.writing import PARTS, draw, keep, kept, update_page
 from benchmarks.tree import add_dry_run, may_record
 
 
@@ -20,7 +20,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.rules",
         description="Hundreds of thousands of rules over one stream: Cayuga's technical benchmark.",
-        epilog="Runs at full size are kept in results/rules, and shown in README.md.",
+        epilog="Runs at full size are kept in results/rules, with a README.md.",
     )
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="by default, all")
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the rules, few events")
@@ -65,7 +65,7 @@ def main() -> int:
     if recording:
         known = kept()
         draw(known)
-        update_readme(known)
+        update_page(known)
     return int(any(map(failed, shown)))
 
 

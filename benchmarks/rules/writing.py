@@ -1,4 +1,4 @@
-"""The figures as plots, as JSON, and as a section of the README."""
+"""The figures as plots, as JSON, and as a section of the page beside them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.writing import claim_lines
-from benchmarks.report import HERE, README, Record, begun, origin, replace_section, write_json
+from benchmarks.report import HERE, Record, begun, origin, replace_section, write_json
 from benchmarks.rules.claims import WAYS
 from benchmarks.rules.figures import SWEEPS
 from cepheid.workloads.cayuga import TEMPLATES
 
 RESULTS = HERE / "results" / "rules"
+PAGE = RESULTS / "README.md"
 PLOTS = HERE.parent / "docs" / "rules"
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"
 PARTS = (*SWEEPS, "closures", "joined", "size", "spark")
@@ -157,13 +158,13 @@ def markdown(figures: Record) -> str:
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     for name, (title, shown) in FIGURES.items():
         if shown[-1] == figures["name"]:
-            parts.append(f"![{title}](../docs/rules/{name}.svg)")
+            parts.append(f"![{title}](../../../docs/rules/{name}.svg)")
     parts.append("\n".join(f"- {line}" for line in claim_lines(figures)))
     parts.append(PAPER[figures["name"]])
     parts.append(f"_{origin(figures)}_")
     return "\n\n".join(parts) + "\n"
 
 
-def update_readme(known: Mapping[str, Record], path: Path = README) -> None:
+def update_page(known: Mapping[str, Record], path: Path = PAGE) -> None:
     text = "\n".join(markdown(figures) for figures in known.values())
     replace_section(path, BEGIN, END, f"\n{text}\n")

@@ -21,7 +21,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.streaming",
         description="Measure queries over streams: the cost of a batch, and a run without an end.",
-        epilog="Runs at full size are kept in results/streaming, and shown in README.md.",
+        epilog="Runs at full size are kept in results/streaming, with a README.md.",
     )
     kinds = parser.add_subparsers(dest="kind", required=True)
     fast = kinds.add_parser("speed", help="what a batch costs")
@@ -85,7 +85,7 @@ def main() -> int:
         console.print(f"[bold red]WRONG ANSWER[/]: {wrong}", highlight=False)
         return 1
     if recording:
-        writing.update_readme()
+        writing.update_page()
     return int(any(map(failed, shown)))
 
 

@@ -1,4 +1,4 @@
-"""Reports: files to keep, plots, and the section of the README."""
+"""Reports: files to keep, plots, and the page beside them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from benchmarks.experiments.drawing import COLORS
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.report import (
     HERE,
-    README,
     Record,
     begun,
     origin,
@@ -28,6 +27,7 @@ from benchmarks.streaming.soak import BATCH, WINDOW, Sample, write_csv
 from benchmarks.streaming.speed import PARTS
 
 RESULTS = HERE / "results" / "streaming"
+PAGE = RESULTS / "README.md"
 PLOTS = HERE.parent / "docs" / "streaming"
 BEGIN, END = "<!-- streaming: begin -->", "<!-- streaming: end -->"
 
@@ -97,13 +97,13 @@ def markdown(figures: Record) -> str:
     if figures["claims"]:
         parts.append("\n".join(f"- {line}" for line in claim_lines(figures)))
     if figures["name"] == "soak":
-        parts.append("![Batch time and memory of the run](../docs/streaming/soak.svg)")
+        parts.append("![Batch time and memory of the run](../../../docs/streaming/soak.svg)")
     parts.append(f"_{origin(figures)}_")
     return "\n\n".join(parts) + "\n"
 
 
-def update_readme(folder: Path = RESULTS, path: Path = README) -> None:
-    """Put all that has been run at full size into the README."""
+def update_page(folder: Path = RESULTS, path: Path = PAGE) -> None:
+    """Put all that has been run at full size into the page."""
     files = [folder / f"{name}.json" for name in (*PARTS, "soak")]
     known = [json.loads(file.read_text()) for file in files if file.exists()]
     text = "\n".join(markdown(figures) for figures in known if not figures["quick"])

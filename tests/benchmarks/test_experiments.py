@@ -37,7 +37,7 @@ from benchmarks.experiments.writing import (
     failed,
     markdown,
     record,
-    update_readme,
+    update_page,
 )
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import write_json
@@ -97,7 +97,7 @@ def test_a_report_and_a_plot_are_written(tmp_path: Path) -> None:
     assert (tmp_path / "fig15.png").read_bytes().startswith(PNG)
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    update_readme(["fig14", "fig15"], tmp_path, readme)
+    update_page(["fig14", "fig15"], tmp_path, readme)
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert markdown(json.loads((tmp_path / "fig15.json").read_text())) in text
@@ -111,7 +111,7 @@ def test_quick_figures_stay_out_of_the_readme(tmp_path: Path) -> None:
     write_json(tmp_path / "fig16.json", figures)
     readme = tmp_path / "README.md"
     readme.write_text(f"{BEGIN}\n{END}\n")
-    update_readme(["fig16"], tmp_path, readme)
+    update_page(["fig16"], tmp_path, readme)
     assert "1:1:1" not in readme.read_text()
 
 

@@ -46,7 +46,7 @@ from benchmarks.placement.model import (
     total_cost,
 )
 from benchmarks.placement.queries import RATES, Queries, drawn, mixed, tree
-from benchmarks.placement.writing import BEGIN, END, draw, markdown, update_readme
+from benchmarks.placement.writing import BEGIN, END, draw, markdown, update_page
 
 TINY = Size((1, SOME, FLAT_FROM, MOST), seeds=2, limit=12, counted=6)
 
@@ -184,7 +184,7 @@ def test_a_report_and_a_plot_are_written(figure: Figure, tmp_path: Path) -> None
     figures_found = record(figure, quick=False)
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    update_readme(figures_found, readme)
+    update_page(figures_found, readme)
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert markdown(figures_found) in text

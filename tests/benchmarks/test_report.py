@@ -14,7 +14,7 @@ from benchmarks.report import (
     cells,
     document,
     markdown,
-    update_readme,
+    update_page,
     write_json,
 )
 
@@ -55,7 +55,7 @@ def test_the_readme_keeps_everything_but_the_figures(tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     path.write_text(f"before\n{BEGIN}\nold figures\n{END}\nafter\n")
     figures = document([case_record(result(0.1))], quick=False)
-    update_readme(figures, path)
+    update_page(figures, path)
     assert path.read_text() == f"before\n{BEGIN}\n{markdown(figures)}{END}\nafter\n"
     assert "| q8 left-deep | 1.5 M | 150 k | 0.10 | 0.20 | 15 M | 1.5 M | 2.00 | 0.50 |" in (
         path.read_text()

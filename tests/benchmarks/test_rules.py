@@ -16,7 +16,7 @@ from benchmarks.rules import closures, process, sizes
 from benchmarks.rules.claims import ALONE, APART, MERGED, Sweep, verdicts
 from benchmarks.rules.figures import Size, counted, one_by_one, record
 from benchmarks.rules.running import Load, Point, Run, check, compiled, load, measure, run, unmerged
-from benchmarks.rules.writing import BEGIN, END, draw, keep, kept, markdown, update_readme
+from benchmarks.rules.writing import BEGIN, END, draw, keep, kept, markdown, update_page
 from cepheid.rules import RuleSet
 from cepheid.workloads.cayuga import TEMPLATES, Parameters
 
@@ -204,7 +204,7 @@ def test_a_report_and_plots_are_written(tmp_path: Path) -> None:
     assert known == {"templates": figures}
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    update_readme(known, readme)
+    update_page(known, readme)
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert markdown(figures) in text

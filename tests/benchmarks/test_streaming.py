@@ -20,7 +20,7 @@ from benchmarks.streaming.floor import Forwarding, Storing, stored
 from benchmarks.streaming.running import Batch, session, typical
 from benchmarks.streaming.soak import Sample
 from benchmarks.streaming.speed import COLUMNS, Setup, cepheid, joined
-from benchmarks.streaming.writing import keep_soak, markdown, update_readme
+from benchmarks.streaming.writing import keep_soak, markdown, update_page
 from cepheid.cli.demo import QUERY
 from cepheid.spark.streaming.pipeline import ROCKSDB
 
@@ -130,7 +130,7 @@ def test_a_long_run_is_kept_and_shown(tmp_path: Path) -> None:
     assert "4.0 minutes, 12 M events" in markdown(figures)
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- streaming: begin -->\nold\n<!-- streaming: end -->\nafter\n")
-    update_readme(tmp_path, readme)
+    update_page(tmp_path, readme)
     text = readme.read_text()
     assert "old" not in text and "A stream without an end" in text and text.endswith("after\n")
     assert text.startswith("before\n")

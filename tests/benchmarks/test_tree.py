@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tree
-from benchmarks.report import README, TO_MEASURE_AGAIN, origin, provenance
+from benchmarks.report import HERE, TO_MEASURE_AGAIN, origin, provenance
 
 PROGRAMS = {
     "benchmarks.__main__": [],
@@ -32,7 +32,7 @@ def git(folder: Path, *arguments: str) -> None:
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A repository with the folders of this one, and its folder of benchmarks."""
-    for name in ("src/engine.py", "benchmarks/results/latest.json", "benchmarks/README.md"):
+    for name in ("src/engine.py", "benchmarks/results/latest.json", "benchmarks/results/README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("before")
     git(tmp_path, "init")
@@ -53,7 +53,7 @@ def test_a_tree_without_changes_is_recorded(
 def test_what_runs_record_is_no_change(clone: Path) -> None:
     (clone / "results" / "latest.json").write_text("after")
     (clone / "results" / "new.png").write_text("new")
-    (clone / "README.md").write_text("after")
+    (clone / "results" / "README.md").write_text("after")
     plot = clone.parent / "docs" / "rules" / "placement.svg"
     plot.parent.mkdir(parents=True)
     plot.write_text("new")
@@ -109,7 +109,10 @@ def test_figures_of_a_tree_with_changes_are_marked() -> None:
     assert origin(figures | {"commit": "0123456789-dirty"}).endswith(f". {TO_MEASURE_AGAIN}")
 
 
-def test_the_readme_marks_them_all() -> None:
-    lines = [line for line in README.read_text().splitlines() if "ommit " in line]
+def test_the_pages_mark_them_all() -> None:
+    pages = [path.read_text() for path in (HERE / "results").rglob("README.md")]
+    assert len(pages) == 5
+    lines = [line for text in pages for line in text.splitlines() if "ommit " in line]
+    assert len(lines) > 40
     marked = [line for line in lines if TO_MEASURE_AGAIN in line]
     assert marked == [line for line in lines if "-dirty, " in line]

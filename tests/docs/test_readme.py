@@ -15,7 +15,8 @@ from tests.docs.blocks import ROOT, Block, blocks
 
 TARGET = re.compile(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)")
 DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *DOCS]
+BENCHMARKS = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "benchmarks").rglob("README.md"))
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *DOCS, *BENCHMARKS]
 
 EXAMPLES = [
     (example, printed)
