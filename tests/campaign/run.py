@@ -126,8 +126,8 @@ class Campaign:
             self._feed()
             self._keep_running()
             yield from self._get_somewhere()
-            fault = self.chance.choice(self.faults)
-            self._strike(fault)
+            for _ in range(self.chance.randrange(1, 4)):
+                self._strike(self.chance.choice(self.faults))
         yield from self._finish()
         yield from self._compare()
 
