@@ -337,6 +337,14 @@ def test_files_that_cannot_be_read(name: str, text: str, message: str, tmp_path:
         opened(write(tmp_path, name, text))
 
 
+@pytest.mark.parametrize("name", ["e.csv.gz", "e.jsonl.gz"])
+def test_a_compressed_file_that_is_cut_off_is_named(name: str, tmp_path: Path) -> None:
+    packed = gzip.compress(b"t,x\n1,2\n" if "csv" in name else b'{"t": 1}\n')
+    path = write(tmp_path, name, packed[:-5])
+    with pytest.raises(DataError, match=rf"{name}: it can't be read to its end: "):
+        opened(path)
+
+
 # ── times ────────────────────────────────────────────────────────────────────
 
 

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-
 from cepheid.errors import DataError
 from cepheid.files.csv_lines import parse_header
 from cepheid.files.formats import COMPRESSED, Format
 from cepheid.files.inference import CellSample, InferredColumn, agree, decide
 from cepheid.files.json_lines import Number, cell_text, parse_line
+from cepheid.files.line_blocks import cut_off_named, open_text
 from cepheid.files.text_rows import with_line_ends
 
 _FILES = 20
@@ -170,8 +169,9 @@ def combine(samples: Sequence[FileSample], time: str, *, exact: bool = False) ->
 def _pieces(path: Path, head: int, pieces: int) -> Iterator[bytes]:
     """Whole lines from all over a file, those of its beginning first."""
     if path.suffix.lower() in COMPRESSED:
-        with pa.input_stream(str(path)) as stream:
-            yield _whole_lines(stream.read(_COMPRESSED), _COMPRESSED)
+        with cut_off_named(path), open_text(path) as stream:
+            begin = stream.read(_COMPRESSED)
+        yield _whole_lines(begin, _COMPRESSED)
         return
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size

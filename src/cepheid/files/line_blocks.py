@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,14 +31,20 @@ def read_block(form: RowFormat, block: LineBlock) -> EventRows:
 def blocks_of(path: Path, form: RowFormat) -> Iterator[LineBlock]:
     """The lines of a file, without the header of CSV."""
     cutter = LineCutter(str(path), form, 1)
+    with cut_off_named(path), open_text(path) as stream:
+        while piece := stream.read(_BYTES):
+            yield from cutter.add(piece)
+    yield from cutter.end()
+
+
+@contextmanager
+def cut_off_named(path: Path) -> Iterator[None]:
+    """DataError that names the file if it can't be read in the block."""
     try:
-        with open_text(path) as stream:
-            while piece := stream.read(_BYTES):
-                yield from cutter.add(piece)
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise DataError(f"{path}: it can't be read to its end: {reason}") from None
-    yield from cutter.end()
 
 
 def open_text(path: Path) -> AbstractContextManager[BinaryIO]:
