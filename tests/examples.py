@@ -21,6 +21,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "joined rules on streams": (8, 15),
     "language": (400, 850),
     "lifted rules": (8, 25),
+    "outlines": (60, 400),
     "propagation": (50, 120),
     "resumed": (60, 120),
     "rewrites": (30, 60),

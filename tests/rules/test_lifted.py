@@ -19,7 +19,6 @@ from cepheid.algebra.types import Type
 from cepheid.options import Options
 from cepheid.rules.compile.compiler import compile_rules
 from cepheid.rules.load.lifted import lifted
-from cepheid.rules.written import Condition, written
 from tests.examples import examples
 
 COLUMNS = pa.schema(
@@ -143,6 +142,13 @@ def test_rules_with_other_constants_are_one_branch() -> None:
     assert branches(rules) == 1
 
 
+def test_a_window_inside_a_condition_is_no_clause() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.x > {n} AND (a, b) OCCURS WITHIN 4 WITHIN 5")
+    times = [{"ts": t, "type": k, "x": 4} for t, k in ((1, "A"), (4, "B"), (9, "A"), (13, "B"))]
+    found = rules.match(pa.Table.from_pylist(times, COLUMNS), OPTIONS)
+    assert sorted(found["rule"].to_pylist()) == ["r0", "r1", "r2", "r3"]
+
+
 def test_rules_with_other_conditions_are_one_branch() -> None:
     rules = many(lambda n: f"PATTERN A a ; B b WHERE {'ab'[n % 2]}.y < {n}.5 AND [id] WITHIN 5")
     assert branches(rules) == 1
@@ -250,78 +256,6 @@ def test_a_rule_that_does_not_fit_is_refused_by_its_own_text() -> None:
     events = pa.Table.from_pylist([{"ts": 1, "type": "A"}], COLUMNS)
     with pytest.raises(cep.QueryError, match=r"a\.z > 1"):
         rules.match(events, OPTIONS)
-
-
-# ── texts ────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("where", "conditions", "others"),
-    [
-        ("a.x = 1", ["a.x = {i}"], ()),
-        ("a.x=-1.5 AND [id]", ["a.x = {f}"], ("[id]",)),
-        ("a.s = 'x AND y' and b.x != 2", ["a.s = {s}", "b.x <> {i}"], ()),
-        ("a.y BETWEEN 1 AND 2.5 AND b.x = 1", ["a.y BETWEEN {i} AND {f}", "b.x = {i}"], ()),
-        ("a.x = 1 AND (a.y = 1 OR b.y = 2 AND b.x = 3)", ["a.x = {i}"], None),
-        ("NOT a.x = 1 AND b.x = 2", ["b.x = {i}"], ("NOT a.x = 1",)),
-        ("a.x = 1 AND a.from = 2 AND a.and = 3", ["a.x = {i}", "a.from = {i}", "a.and = {i}"], ()),
-        ("a.x = 5 % 3 AND a.ts > 5 minutes", [], ("a.x = 5 % 3", "a.ts > 5 minutes")),
-        ("a.x = 1 = b.x AND b.x = 12345678901234567890", [], None),
-    ],
-)
-def test_plain_conditions(
-    where: str, conditions: list[str], others: tuple[str, ...] | None
-) -> None:
-    found = written(f"INTO r PATTERN A a ; B b WHERE {where} WITHIN 5 RETURN a.x")
-    assert found is not None
-    assert found.label == "r"
-    assert [condition.form for condition in found.conditions] == conditions
-    if others is not None:
-        assert found.frame == ("PATTERN A a ; B b", others, "WITHIN 5 RETURN a.x")
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "a.x = 1 OR a.y = 2 AND b.x = 3",
-        "a.y BETWEEN b.y AND b.x = 5 AND 7",
-        "CASE WHEN a.x = 1 AND b.x = 2 AND a.y = 3 THEN 1 END = 1",
-        "a.x = 1 AND b.y BETWEEN (1) AND 2",
-        "a.x = 1)AND b.x = 2 AND (a.x = 1",
-    ],
-)
-def test_conditions_that_are_left_where_they_are(where: str) -> None:
-    found = written(f"PATTERN A a ; B b WHERE {where} WITHIN 5")
-    assert found is not None
-    assert found.conditions == ()
-    assert found.text([]).split() == f"PATTERN A a ; B b WHERE {where} WITHIN 5".split()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "PATTERN A a WHERE a.s = 'it''s'",
-        'PATTERN A a WHERE a.s = "it\'s" AND a.x = 1 AND a.s = "it\'s"',
-        "PATTERN A a -- WHERE a.x = 1\nWITHIN 5",
-        "PATTERN A a /* ' */ WHERE a.x = 1 /* ' */",
-        "PATTERN A a WHERE a.x > :low",
-        "PATTERN A `where` WHERE `where`.x = 1",
-        "INTO where PATTERN A a",
-        "no query at all",
-    ],
-)
-def test_texts_that_are_not_taken_apart(text: str) -> None:
-    assert written(text) is None
-
-
-def test_values_are_as_written() -> None:
-    found = written("PATTERN A a WHERE a.x = -7 AND a.y > 0.1 AND a.s = 'x:  y'")
-    assert found is not None
-    assert found.conditions == (
-        Condition("a.x = {i}", (-7,)),
-        Condition("a.y > {f}", (0.1,)),
-        Condition("a.s = {s}", ("x:  y",)),
-    )
 
 
 def test_a_template_of_written_rules() -> None:

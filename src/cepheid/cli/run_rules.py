@@ -17,10 +17,10 @@ from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import RuleSetError
 from cepheid.language import ast
+from cepheid.language.outline import Frame
 from cepheid.language.walking import walk
 from cepheid.options import Options
 from cepheid.rules import RuleSet, Template
-from cepheid.rules.written import Frame
 
 
 def run_rules_here(
@@ -56,11 +56,11 @@ def columns_read(templates: Iterable[Template], columns: pa.Schema, options: Opt
     read = {options.time, options.type, options.tie, options.start}
     frames: set[Frame] = set()
     for template in templates:
-        if template.written is not None:
-            read.update(template.written.attributes)
-            if template.written.frame in frames:
+        if template.outline is not None:
+            read.update(template.outline.attributes)
+            if template.outline.frame in frames:
                 continue
-            frames.add(template.written.frame)
+            frames.add(template.outline.frame)
         query = template.query.syntax
         if not query.returns or any(map(_is_whole, query.returns)):
             return list(columns.names)

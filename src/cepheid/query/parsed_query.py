@@ -40,8 +40,7 @@ Data = TypeVar("Data")
 @dataclass(frozen=True)
 class Query:
     """A parsed query: immutable, picklable, reusable on any data. `name`, `line` and `column` are
-    where its text begins, as messages tell it. A text that is `known` to be a query is parsed when
-    it is looked at.
+    where its text begins, as messages tell it.
 
     >>> query = Query("PATTERN A a ; B b WHERE a.id = b.id WITHIN 10 RETURN a.id")
     >>> print(query)
@@ -55,18 +54,16 @@ class Query:
     name: str = "query"
     line: int = field(default=1, repr=False, compare=False, kw_only=True)
     column: int = field(default=1, repr=False, compare=False, kw_only=True)
-    known: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         text: object = self.text
         if not isinstance(text, str):
             raise DataError(f"a query is a text, not {of_kind(text)}{_how_to_read(text)}")
-        if not self.known:
-            self.__dict__["syntax"] = parse_source(self.source)
+        self.__dict__["syntax"] = parse_source(self.source)
 
     @cached_property
     def syntax(self) -> ast.Query:
-        """What the text says."""
+        """What the text says; see `deferred_query`."""
         return parse_source(self.source)
 
     def __str__(self) -> str:
@@ -196,6 +193,15 @@ class Query:
         if may_be_endless(chosen):
             self.require_bounds(bound, options)
         return prepare(bound, options), merge(chosen, merged, options)
+
+
+def deferred_query(source: Source) -> Query:
+    """The query of a text that is certain to be one, since another with the same outline was
+    parsed. It is parsed when its syntax is asked for."""
+    query = object.__new__(Query)
+    place = {"name": source.name, "line": source.line, "column": source.column}
+    query.__dict__.update(text=source.text, **place)
+    return query
 
 
 @overload

@@ -21,11 +21,11 @@ from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
+from cepheid.language.outline import Outline
 from cepheid.language.walking import parameters
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
 from cepheid.rules.findings import Finding, of_diagnostic
-from cepheid.rules.written import Written
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Template:
              rule, called as the query is, and without parameters.
     origin   the file of the rows, or what else they are called
     numbers  which rows of the table these are, from 1; None are all of them
-    written  a query without parameters, taken apart, if it was
+    outline  a query without parameters, taken apart, if it was
     """
 
     name: str
@@ -81,7 +81,7 @@ class Template:
     rows: pa.Table | None = None
     origin: str = ""
     numbers: pa.Array | None = None
-    written: Written | None = None
+    outline: Outline | None = None
 
     def __post_init__(self) -> None:
         if self.rows is not None:
@@ -105,14 +105,14 @@ class Template:
     @cached_property
     def parameters(self) -> Mapping[str, ast.Span]:
         """The query's parameters, and where they stand."""
-        if self.written is not None or ":" not in self.query.text:
+        if self.outline is not None or ":" not in self.query.text:
             return {}
         return parameters(self.query.syntax)
 
     @property
     def label(self) -> str | None:
         """How INTO calls the query."""
-        return self.query.syntax.into if self.written is None else self.written.label
+        return self.query.syntax.into if self.outline is None else self.outline.label
 
     @property
     def names(self) -> pa.ChunkedArray:

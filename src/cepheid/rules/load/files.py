@@ -17,13 +17,13 @@ from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import DataError, QueryError
 from cepheid.language import quoted
 from cepheid.language.diagnostics import Source
+from cepheid.language.outline import Frame, outline
 from cepheid.language.splitting import spans_a_line_with_into, split_at_lines, split_queries
-from cepheid.query import Query
+from cepheid.query.parsed_query import Query, deferred_query
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load.names import duplicates, first_of_each_name, resubscriptions
 from cepheid.rules.load.tables import TABLES, read_rows
 from cepheid.rules.template import Template, clashes, problems
-from cepheid.rules.written import Frame, written
 
 QUERIES = ".cep"
 NO_PARAMETERS: Mapping[str, object] = {}
@@ -118,18 +118,18 @@ def parsed(texts: Iterable[tuple[str, Source]]) -> tuple[list[Template], list[Fi
     templates, findings = list[Template](), list[Finding]()
     frames: dict[Frame, Frame] = {}
     for name, source in texts:
-        apart = written(source.text)
-        frame = None if apart is None else frames.get(apart.frame)
-        at = {"line": source.line, "column": source.column}
+        apart = outline(source.text)
         try:
-            query = Query(source.text, source.name, **at, known=frame is not None)
+            if apart is not None and apart.frame in frames:
+                query = deferred_query(source)
+            else:
+                query = Query(source.text, source.name, line=source.line, column=source.column)
         except QueryError as error:
             findings.extend(of_query(error))
             continue
         if apart is not None:
-            kept = frames.setdefault(apart.frame, apart.frame)
-            apart = replace(apart, frame=kept)
-        templates.append(Template(name, query, written=apart))
+            apart = replace(apart, frame=frames.setdefault(apart.frame, apart.frame))
+        templates.append(Template(name, query, outline=apart))
     return templates, findings
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cepheid.engine.attribution.json_rows import RULE
+from cepheid.language.outline import FLOAT, INTEGER, STRING, Frame, PlainCondition, Value
 from cepheid.query import Query
 from cepheid.rules.template import Template
-from cepheid.rules.written import FLOAT, INTEGER, STRING, Condition, Frame, Value
 
 FEWEST = 8
 """Rules of one frame from which on a template of them pays."""
@@ -40,8 +40,8 @@ def lifted(templates: Sequence[Template], fewest: int = FEWEST) -> list[Lifted]:
     """Templates for single rules that are alike."""
     groups: dict[Frame, list[int]] = {}
     for place, template in enumerate(templates):
-        if template.rows is None and template.written is not None:
-            groups.setdefault(template.written.frame, []).append(place)
+        if template.rows is None and template.outline is not None:
+            groups.setdefault(template.outline.frame, []).append(place)
     return [
         Lifted(_template([templates[place] for place in places]), tuple(places))
         for places in groups.values()
@@ -50,9 +50,9 @@ def lifted(templates: Sequence[Template], fewest: int = FEWEST) -> list[Lifted]:
 
 
 def _template(rules: Sequence[Template]) -> Template:
-    apart = [rule.written for rule in rules if rule.written is not None]
+    outlines = [rule.outline for rule in rules if rule.outline is not None]
     columns: dict[tuple[str, int], list[tuple[Value, ...] | None]] = {}
-    for row, one in enumerate(apart):
+    for row, one in enumerate(outlines):
         for key, condition in _numbered(one.conditions):
             if key not in columns:
                 columns[key] = [None] * len(rules)
@@ -61,11 +61,11 @@ def _template(rules: Sequence[Template]) -> Template:
     conditions = [
         _condition(form, values, parameters) for (form, _), values in sorted(columns.items())
     ]
-    query = Query(apart[0].text(conditions), rules[0].query.name)
+    query = Query(outlines[0].text(conditions), rules[0].query.name)
     return Template(rules[0].name, query, pa.table(parameters))
 
 
-def _numbered(conditions: Sequence[Condition]) -> list[tuple[tuple[str, int], Condition]]:
+def _numbered(conditions: Sequence[PlainCondition]) -> list[tuple[tuple[str, int], PlainCondition]]:
     """A rule may have several conditions of one form: `a.x <> 1 AND a.x <> 2`."""
     seen: Counter[str] = Counter()
     found = []

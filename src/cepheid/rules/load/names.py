@@ -141,7 +141,7 @@ def _readers(
     """Those that name one of the labels. Queries with the same frame name the same."""
     known: dict[object, bool] = {}
     for template in templates:
-        frame = id(template) if template.written is None else template.written.frame
+        frame = id(template) if template.outline is None else template.outline.frame
         if frame not in known:
             query = template.query
             names = (name for name, _ in _read(query.syntax, query.source, bare))
