@@ -78,6 +78,7 @@ def _larger_expressions(
         st.sampled_from(["sum", "count", "prev", "all", "duration", "contains", "first"]),
         names().filter(lambda n: n == n.lower()),
     )
+    likes = st.sampled_from(["LIKE", "ILIKE", "RLIKE", "CONTAINS"])
     return st.one_of(
         st.builds(ast.Unary, st.sampled_from(["-", "+", "NOT"]), inner),
         st.builds(ast.Binary, st.sampled_from(["+", "-", "*", "/", "%", "||"]), inner, inner),
@@ -89,9 +90,10 @@ def _larger_expressions(
         _comparisons(inner),
         st.builds(ast.InRange, inner, inner, inner, st.booleans()),
         st.builds(ast.InList, inner, _some(inner), st.booleans()),
-        st.builds(ast.Like, inner, inner, st.sampled_from(["LIKE", "CONTAINS"]), st.booleans()),
+        st.builds(ast.Like, inner, inner, likes, st.booleans()),
         st.builds(ast.IsNull, inner, st.booleans()),
         st.builds(ast.Case, st.none() | inner, _some(st.tuples(inner, inner)), st.none() | inner),
+        st.builds(ast.Cast, inner, st.sampled_from(["double", "date"])),
         st.builds(ast.Call, functions, st.just(()) | _some(inner)),
         st.builds(ast.Call, functions, _some(inner | stars), st.booleans()),
         st.builds(ast.KeyTest, names(), inner),

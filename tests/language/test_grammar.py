@@ -18,6 +18,7 @@ from cepheid.language.ast import (
     Binary,
     Call,
     Case,
+    Cast,
     Closure,
     Comparison,
     Conjunction,
@@ -224,6 +225,16 @@ EXPRESSIONS: list[tuple[str, Expression]] = [
     ("p NOT LIKE q || '%'", Like(p, Binary("||", q, Literal("%")), negated=True)),
     ("p CONTAINS 'b'", Like(p, Literal("b"), "CONTAINS")),
     ("p NOT CONTAINS :w", Like(p, Parameter("w"), "CONTAINS", True)),
+    ("p ILIKE 'A%'", Like(p, Literal("A%"), "ILIKE")),
+    ("p NOT RLIKE 'b+'", Like(p, Literal("b+"), "RLIKE", True)),
+    ("p ~ q", Like(p, q, "RLIKE")),
+    ("p IN :list", InList(p, (Parameter("list"),))),
+    ("p NOT IN :list", InList(p, (Parameter("list"),), True)),
+    (
+        "CAST(p + 1 AS Double) > 2",
+        compare(Cast(Binary("+", p, number(1)), "double"), ">", number(2)),
+    ),
+    ("extract(HOUR FROM p)", Call("date_part", (Literal("hour"), p))),
     ("p IS NULL", IsNull(p)),
     ("p + q IS NOT NULL", IsNull(Binary("+", p, q), True)),
     ("(a, b) OCCURS WITHIN 12 hours", OccursWithin(("a", "b"), Duration(12, Unit.HOURS))),
@@ -244,6 +255,7 @@ EXPRESSIONS: list[tuple[str, Expression]] = [
     # keys
     ("[id]", KeyTest("id")),
     ("[id = 'x']", KeyTest("id", Literal("x"))),
+    ("[id, `a b`]", Logical("AND", (KeyTest("id"), KeyTest("a b")))),
     (
         "[where] AND [`a b` == 1 + 2]",
         Logical("AND", (KeyTest("where"), KeyTest("a b", Binary("+", number(1), number(2))))),

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from ipaddress import ip_address
+from operator import attrgetter
 from typing import Any
 
 from cepheid.algebra.types import Type
@@ -167,6 +169,127 @@ def extreme(direction: int) -> Callable[..., Value]:
     return choose
 
 
+def split_part(text: str, separator: str, number: int) -> Value:
+    """Spark's: from 1, below 0 from the end, empty where there is no such part."""
+    parts = text.split(separator) if separator else [text]
+    if number == 0:
+        return None
+    if number < 0:
+        parts, number = parts[::-1], -number
+    return parts[number - 1] if number <= len(parts) else ""
+
+
+def occurs(text: str, expression: str) -> Value:
+    """Python's expressions are RE2's where both have them, if classes are of ASCII."""
+    try:
+        return re.search(expression, text, re.ASCII) is not None
+    except re.error:
+        return None
+
+
+def network_has(network: str, address: str) -> Value:
+    """Compared bit by bit, as far as the prefix goes."""
+    try:
+        base, _, length = network.partition("/")
+        left, right = ip_address(base), ip_address(address)
+        prefix = int(length) if length else left.max_prefixlen
+    except ValueError:
+        return None
+    if not 0 <= prefix <= left.max_prefixlen:
+        return None
+    shift = left.max_prefixlen - prefix
+    return left.version == right.version and int(left) >> shift == int(right) >> shift
+
+
+def began(unit: str, ticks: int) -> Value:
+    """date_trunc: the fields of the moment that are smaller than the unit, at their least."""
+    moment = EPOCH + timedelta(microseconds=ticks)
+    least = {"month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "microsecond": 0}
+    fields = list(least)
+    match unit.lower():
+        case "week":
+            moment -= timedelta(days=moment.weekday())
+            kept = "day"
+        case "quarter":
+            moment = moment.replace(day=1, month=moment.month - (moment.month - 1) % 3)
+            kept = "month"
+        case "millisecond":
+            moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+            kept = "microsecond"
+        case "year":
+            kept = ""
+        case other if other in least:
+            kept = other
+        case _:
+            return None
+    dropped = fields[fields.index(kept) + 1 :] if kept else fields
+    return (moment.replace(**{f: least[f] for f in dropped}) - EPOCH) // timedelta(microseconds=1)
+
+
+def cast(value: Value, kind: Type, target: Type) -> Value:
+    """Spark's try_cast, of what the language lets be cast."""
+    text = value.strip() if kind is Type.STRING else ""
+    match kind, target:
+        case Type.STRING, Type.INTEGER:
+            return fitting(int(text)) if re.fullmatch("[+-]?[0-9]+", text) else None
+        case Type.STRING, Type.FLOAT:
+            digits = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?"
+            number = rf"[+-]?({digits}|inf|infinity)|nan"
+            return float(text) if re.fullmatch(number, text, re.IGNORECASE) else None
+        case Type.STRING, Type.BOOLEAN:
+            truth = {"t": True, "true": True, "y": True, "yes": True, "1": True}
+            falsehood = {"f": False, "false": False, "n": False, "no": False, "0": False}
+            return (truth | falsehood).get(text.lower())
+        case Type.STRING, (Type.TIMESTAMP | Type.DATE):
+            try:
+                moment = datetime.fromisoformat(text)
+            except ValueError:
+                return None
+            since = moment.replace(tzinfo=moment.tzinfo or UTC) - EPOCH
+            return since.days if target is Type.DATE else since // timedelta(microseconds=1)
+        case Type.TIMESTAMP, Type.INTEGER:
+            return value // 1_000_000
+        case Type.TIMESTAMP, Type.FLOAT:
+            return value / 1_000_000
+        case Type.TIMESTAMP, Type.DATE:
+            return value // MICROSECONDS_PER_DAY
+        case _, Type.TIMESTAMP:
+            return fitting(int(value * 1_000_000)) if math.isfinite(value) else None
+        case _, Type.INTEGER:
+            return fitting(math.trunc(value)) if math.isfinite(value) else None
+        case _, Type.FLOAT:
+            return float(value)
+        case _, Type.BOOLEAN:
+            return value != 0
+        case Type.BOOLEAN, Type.STRING:
+            return str(value).lower()
+        case Type.DATE, Type.STRING:
+            return str(calendar(value, kind))[:10]
+        case Type.TIMESTAMP, Type.STRING:
+            return re.sub(r"(\.[0-9]*?)0*$", r"\1", str(calendar(value, kind))[:-6])
+        case Type.FLOAT, Type.STRING:
+            return java_text(value)
+        case _:
+            return str(value)
+
+
+def java_text(value: float) -> str:
+    """Java's Double.toString."""
+    if not math.isfinite(value):
+        return "NaN" if is_nan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    rest = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' * sign}{digits[0]}.{rest}E{exponent + len(digits) - 1}"
+
+
+CASTS = {
+    f"cast_{t.value}": t
+    for t in (Type.INTEGER, Type.FLOAT, Type.STRING, Type.BOOLEAN, Type.TIMESTAMP, Type.DATE)
+}
+
 ON_VALUES: dict[str, Callable[..., Value]] = {
     "=": lambda a, b: compare(a, b) == 0,
     "<>": lambda a, b: compare(a, b) != 0,
@@ -205,6 +328,10 @@ ON_VALUES: dict[str, Callable[..., Value]] = {
     "replace": replace,
     "starts_with": str.startswith,
     "ends_with": str.endswith,
+    "split_part": split_part,
+    "rlike": occurs,
+    "cidr_contains": network_has,
+    "date_trunc": began,
 }
 """Functions of values: NULL if any argument is NULL."""
 
@@ -221,7 +348,14 @@ ON_NULLS: dict[str, Callable[[Sequence[Value]], Value]] = {
 }
 """Operators that look at NULLs themselves."""
 
-CALENDAR = frozenset(("year", "month", "day", "hour", "minute", "second"))
+CALENDAR: dict[str, Callable[[Any], Value]] = {
+    **{n: attrgetter(n) for n in ("year", "month", "day", "hour", "minute", "second")},
+    "quarter": lambda moment: (moment.month + 2) // 3,
+    "weekofyear": lambda moment: moment.isocalendar().week,
+    "dayofyear": lambda moment: moment.timetuple().tm_yday,
+    "dayofweek": lambda moment: moment.isoweekday() % 7 + 1,
+    "subsecond": lambda moment: moment.microsecond / 1_000_000,
+}
 
 
 def apply(operator: str, arguments: Sequence[Value], kinds: Sequence[Type]) -> Value:
@@ -231,7 +365,9 @@ def apply(operator: str, arguments: Sequence[Value], kinds: Sequence[Type]) -> V
     if any(a is None for a in arguments):
         return None
     if operator in CALENDAR:
-        return getattr(calendar(arguments[0], kinds[0]), operator)
+        return CALENDAR[operator](calendar(arguments[0], kinds[0]))
+    if operator in CASTS:
+        return cast(arguments[0], kinds[0], CASTS[operator])
     return ON_VALUES[operator](*arguments)
 
 

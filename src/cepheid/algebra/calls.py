@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction, FoldResult, Operand
@@ -17,6 +17,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     Some,
+    Varying,
     Whole,
     transform,
     variables,
@@ -27,12 +28,15 @@ from cepheid.algebra.functions import (
     FUNCTIONS,
     LOWERED,
     NAMES,
+    PARTS,
     SYNONYMS,
+    UNITS,
     Accepts,
     Function,
 )
 from cepheid.algebra.query import Kind
 from cepheid.algebra.resolution import WRONG
+from cepheid.algebra.text_patterns import regular_expression_problem
 from cepheid.algebra.types import Type
 from cepheid.language import ast
 
@@ -81,8 +85,37 @@ def apply(low: Lowering, name: str, nodes: Sequence[ast.Expression], span: ast.S
     if Accepts.SAME in function.parameters:
         same = low.unified(nodes, [low.lower(n) for n in nodes], span, "mix")
         return WRONG if same is None else _call(function, same)
-    arguments = [_argument(low, function, i, n) for i, n in enumerate(nodes)]
-    return WRONG if None in arguments else _call(function, [a for a in arguments if a is not None])
+    arguments = [a for i, n in enumerate(nodes) if (a := _argument(low, function, i, n))]
+    if len(arguments) < len(nodes):
+        return WRONG
+    if name == "rlike":
+        check_expression(low, arguments[1], nodes[1])
+    if name == "date_trunc":
+        _check_word(low, arguments[0], nodes[0], UNITS, "unit of time")
+    return _call(function, arguments)
+
+
+def check_expression(low: Lowering, pattern: Expr, node: ast.Expression) -> None:
+    """A regular expression that is known must be one."""
+    match pattern:
+        case Varying():
+            return
+        case Constant(value=str() as expression):
+            problem = regular_expression_problem(expression)
+            if problem is not None:
+                message = f"this is no regular expression: {problem}"
+                hint = "expressions are RE2's: without look-around and back references"
+                low.wrong("CEP219", message, node.span, hint)
+
+
+def _check_word(
+    low: Lowering, expr: Expr, node: ast.Expression, known: Iterable[str], what: str
+) -> None:
+    if isinstance(expr, Constant) and isinstance(expr.value, str):
+        word = expr.value.lower()
+        if word not in known:
+            hint = did_you_mean(word, known, f"known are {', '.join(known)}")
+            low.wrong("CEP219", f"there is no {what} `{expr.value}`", node.span, hint)
 
 
 def _call(function: Function, arguments: Sequence[Expr]) -> Expr:
@@ -150,10 +183,37 @@ def _lowered(low: Lowering, name: str, node: ast.Call) -> Expr:
         case "if" | "iif":
             branches = ((first, second),)
             return low.case(ast.Case(None, branches, node.arguments[2], node.span))
+        case "date_part":
+            return _date_part(low, node)
         case "mod":
             return low.binary(ast.Binary("%", first, second, node.span))
         case _:
             return apply(low, "coalesce", node.arguments, node.span)
+
+
+def _date_part(low: Lowering, node: ast.Call) -> Expr:
+    """The second has its fraction, as in Spark."""
+    part, moment = node.arguments
+    if not isinstance(part, ast.Literal) or not isinstance(part.value, str):
+        message = f"`{low.text(part)}` must be the name of a part, as in `'hour'`"
+        return low.wrong("CEP219", message, part.span)
+    name = part.value.lower()
+    if name not in PARTS:
+        hint = did_you_mean(name, PARTS, f"parts are {', '.join(PARTS)}")
+        return low.wrong("CEP219", f"a date has no part `{part.value}`", part.span, hint)
+    found = apply(low, PARTS[name], (moment,), node.span)
+    if name != "second" or found is WRONG:
+        return found
+    fraction = apply(low, "subsecond", (moment,), node.span)
+    return Call("+", (cast(found, Type.FLOAT), fraction), Type.FLOAT)
+
+
+def lower_case(expr: Expr) -> Expr:
+    match expr:
+        case Constant(value=str() as text) if not isinstance(expr, Varying):
+            return Constant(text.lower(), Type.STRING)
+        case _:
+            return Call("lower", (expr,), Type.STRING)
 
 
 # ── groups ───────────────────────────────────────────────────────────────────

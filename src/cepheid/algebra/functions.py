@@ -135,12 +135,23 @@ FUNCTIONS: dict[str, Function] = {
         _function("contains", [_S, _S], Type.BOOLEAN, "the second is a part of the first"),
         _function("starts_with", [_S, _S], Type.BOOLEAN, "the first begins with the second"),
         _function("ends_with", [_S, _S], Type.BOOLEAN, "the first ends with the second"),
+        _function("split_part", [_S, _S, _I], Type.STRING, "a part between separators, from 1"),
+        _function("rlike", [_S, _S], Type.BOOLEAN, "a regular expression occurs in the text"),
+        _function("cidr_contains", [_S, _S], Type.BOOLEAN, "the network has the IP address"),
         _function("year", [_C], Type.INTEGER, "the year, in UTC"),
+        _function("quarter", [_C], Type.INTEGER, "the quarter, 1 to 4, in UTC"),
         _function("month", [_C], Type.INTEGER, "the month, 1 to 12, in UTC"),
         _function("day", [_C], Type.INTEGER, "the day of the month, in UTC"),
+        _function("weekofyear", [_C], Type.INTEGER, "the ISO week, 1 to 53, in UTC"),
+        _function("dayofyear", [_C], Type.INTEGER, "the day of the year, 1 to 366, in UTC"),
+        _function("dayofweek", [_C], Type.INTEGER, "1 (Sunday) to 7 (Saturday), in UTC"),
         _function("hour", [_T], Type.INTEGER, "the hour, 0 to 23, in UTC"),
         _function("minute", [_T], Type.INTEGER, "the minute, 0 to 59"),
         _function("second", [_T], Type.INTEGER, "the second, 0 to 59, without its fraction"),
+        _function("subsecond", [_T], Type.FLOAT, "the fraction of the second"),
+        _function(
+            "date_trunc", [_S, _T], Type.TIMESTAMP, "when the year, month, hour … began, in UTC"
+        ),
     )
 }
 
@@ -157,10 +168,35 @@ SYNONYMS: dict[str, str] = {
     "startswith": "starts_with",
     "endswith": "ends_with",
     "dayofmonth": "day",
+    "regexp_like": "rlike",
+    "regexp": "rlike",
 }
 
-LOWERED: dict[str, int] = {"nullif": 2, "if": 3, "iif": 3, "ifnull": 2, "nvl": 2, "mod": 2}
+LOWERED: dict[str, int] = {
+    "nullif": 2,
+    "if": 3,
+    "iif": 3,
+    "ifnull": 2,
+    "nvl": 2,
+    "mod": 2,
+    "date_part": 2,
+}
 """Functions that binding writes with others: name → number of arguments."""
+
+PARTS: dict[str, str] = {
+    **{name: name for name in ("year", "quarter", "month", "day", "hour", "minute")},
+    **dict.fromkeys(("week", "w"), "weekofyear"),
+    **dict.fromkeys(("doy", "dayofyear"), "dayofyear"),
+    **dict.fromkeys(("dow", "dayofweek"), "dayofweek"),
+    "second": "second",
+}
+"""What `EXTRACT(part FROM x)` and `date_part('part', x)` take: part → function."""
+
+UNITS: tuple[str, ...] = (
+    *("year", "quarter", "month", "week", "day"),
+    *("hour", "minute", "second", "millisecond", "microsecond"),
+)
+"""What `date_trunc` takes. A week begins on Monday."""
 
 NAMES: frozenset[str] = (
     frozenset(FUNCTIONS)

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import assert_never
 
 from cepheid.algebra import calls
+from cepheid.algebra.casts import lower_cast
 from cepheid.algebra.coercion import arithmetic, described, named, negate, unify
 from cepheid.algebra.expressions import (
     Attribute,
@@ -85,6 +86,8 @@ class Lowering(Resolver):
                 return self.case(node)
             case ast.Call():
                 return calls.lower_call(self, node)
+            case ast.Cast():
+                return lower_cast(self, node)
             case ast.KeyTest():
                 return self.key_test(node)
             case ast.OccursWithin():
@@ -199,17 +202,39 @@ class Lowering(Resolver):
         return logical("or" if node.negated else "and", sides)
 
     def in_list(self, node: ast.InList) -> Expr:
-        nodes = (node.operand, *node.options)
         operand = self.lower(node.operand)
-        options = [self.pair(node.operand, option)[1] for option in node.options]
-        arguments = self.unified(nodes, (operand, *options), node.span, "compare")
+        options = [
+            (option, expr) for option in node.options for expr in self._options(node, option)
+        ]
+        nodes = (node.operand, *(option for option, _ in options))
+        exprs = (operand, *(expr for _, expr in options))
+        arguments = self.unified(nodes, exprs, node.span, "compare")
         if arguments is None:
             return WRONG
+        if not options:
+            return Constant(node.negated, Type.BOOLEAN)
         return _negated(Call("in", tuple(arguments), Type.BOOLEAN), node.negated)
 
+    def _options(self, node: ast.InList, option: ast.Expression) -> list[Expr]:
+        """What the operand is compared with: of a parameter that is a list, each of its values."""
+        if isinstance(option, ast.Parameter):
+            values = self.params.get(option.name)
+            if isinstance(values, list | tuple | set | frozenset):
+                return self.listed(option, values)
+        return [self.pair(node.operand, option)[1]]
+
     def like(self, node: ast.Like) -> Expr:
-        found = calls.strings(self, (node.operand, node.pattern), node.operator.upper())
-        return _negated(Call(node.operator.lower(), found, Type.BOOLEAN), node.negated)
+        text, pattern = calls.strings(self, (node.operand, node.pattern), node.operator)
+        match node.operator:
+            case "ILIKE":
+                text = Call("lower", (text,), Type.STRING)
+                found = Call("like", (text, calls.lower_case(pattern)), Type.BOOLEAN)
+            case "RLIKE":
+                calls.check_expression(self, pattern, node.pattern)
+                found = Call("rlike", (text, pattern), Type.BOOLEAN)
+            case operator:
+                found = Call(operator.lower(), (text, pattern), Type.BOOLEAN)
+        return _negated(found, node.negated)
 
     def is_null(self, node: ast.IsNull) -> Expr:
         return _negated(Call("is_null", (self.lower(node.operand),), Type.BOOLEAN), node.negated)

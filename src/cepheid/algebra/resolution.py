@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -132,6 +132,14 @@ class Resolver:
             message = f"`:{node.name}` is a {type(value).__name__}, which no predicate can read"
             return self.wrong("CEP207", message, node.span)
         return found
+
+    def listed(self, node: ast.Parameter, values: Iterable[object]) -> list[Expr]:
+        """The values of a parameter that is a list."""
+        found = [(value, constant(value)) for value in values]
+        for value, _ in (pair for pair in found if pair[1] is None):
+            message = f"`:{node.name}` has a {type(value).__name__}, which no predicate can read"
+            self.findings.add("CEP207", message, node.span)
+        return [expr for _, expr in found if expr is not None]
 
     def amount(self, node: ast.Duration | ast.EventCount) -> Fraction | timedelta | None:
         """The number of a duration; a timedelta only as the value of a bare `:name`."""

@@ -36,7 +36,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.language.ast import Mode
 from cepheid.language.names import quantifier_text, quoted
 
-_INFIX = {"and": "AND", "or": "OR", "like": "LIKE", "contains": "CONTAINS"}
+_INFIX = {"and": "AND", "or": "OR", "like": "LIKE", "rlike": "RLIKE", "contains": "CONTAINS"}
 _SYMBOLS = frozenset(("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"))
 
 _SPANS = (
@@ -126,6 +126,8 @@ def _call(expr: Call) -> str:
             return f"{_operand(arguments[0])} IN ({', '.join(map(_operand, arguments[1:]))})"
         case "to_float" | "to_timestamp":
             return expression_text(arguments[0])
+        case _ if operator.startswith("cast_"):
+            return f"CAST({expression_text(arguments[0])} AS {expr.type.value})"
         case _:
             return f"{operator}({', '.join(map(expression_text, arguments))})"
 

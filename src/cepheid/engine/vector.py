@@ -7,7 +7,8 @@ dates days, decimals doubles. NULL, NaN and undefined results follow the same ru
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import lru_cache, reduce
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, assert_never
 
 import numpy as np
@@ -27,8 +28,10 @@ from cepheid.algebra.expressions import (
     TimeSpan,
     Whole,
 )
+from cepheid.algebra.text_patterns import regular_expression_problem
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import beyond, days, microseconds, ticks
+from cepheid.engine.conversion import CALENDAR, converted, moments, truncated
 from cepheid.engine.integers import BEYOND, arithmetic, known_numbers, round_integer
 
 Read = Callable[[Attribute], pa.Array]
@@ -241,11 +244,12 @@ def _function(expr: Call, args: list[Any]) -> Any:
                 pc.is_nan(result), pc.invert(pc.or_(pc.is_nan(x), pc.is_nan(args[1])))
             )
             return pc.if_else(undefined, _null(result.type), result)
-        case "year" | "month" | "day" | "hour" | "minute" | "second":
-            moment = x.cast(pa.int32()).cast(pa.date32()) if kind is Type.DATE else x
-            if kind is Type.TIMESTAMP:
-                moment = x.cast(pa.timestamp("us"))
-            return getattr(pc, expr.operator)(moment).cast(pa.int64())
+        case "date_trunc" if isinstance(x, pa.Scalar):
+            return truncated(args[1], x.as_py())
+        case operator if operator in CALENDAR:
+            return CALENDAR[operator](moments(x, kind)).cast(ARROW[expr.type])
+        case operator if operator.startswith("cast_"):
+            return converted(x, kind, expr.type)
         case _:
             return _string(expr.operator, args)
 
@@ -284,6 +288,8 @@ def _string(operator: str, args: list[Any]) -> Any:
             return pc.binary_join_element_wise(*args, "")
         case "like" if constant:
             return pc.match_like(x, args[1].as_py())
+        case "rlike" if constant:
+            return matched(x, args[1].as_py())
         case "contains" if constant:
             return pc.match_substring(x, args[1].as_py())
         case "starts_with" if constant:
@@ -309,6 +315,39 @@ def substring(text: str, begin: int, length: int | None = None) -> str:
     return text[start:] if length is None else text[start : start + max(0, length)]
 
 
+def matched(x: Any, expression: str) -> Any:
+    """Whether the regular expression occurs in the text; NULL if it is none."""
+    if regular_expression_problem(expression) is not None:
+        return _where(pa.scalar(False), pc.is_null(x))
+    return pc.match_substring_regex(x, expression)
+
+
+def split_part(text: str, separator: str, number: int) -> str | None:
+    """Parts count from 1, below 0 from the end; there is no part 0, and further parts are empty."""
+    parts = text.split(separator) if separator else [text]
+    if number == 0:
+        return None
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def cidr_contains(network: str, address: str) -> bool | None:
+    """NULL, if one of them isn't what it should be."""
+    inside = _network(network)
+    try:
+        return None if inside is None else ip_address(address) in inside
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _network(text: str) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
 ROWWISE: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
     "like": (like, pa.bool_()),
     "contains": (lambda x, y: y in x, pa.bool_()),
@@ -316,6 +355,10 @@ ROWWISE: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
     "ends_with": (lambda x, y: x.endswith(y), pa.bool_()),
     "replace": (lambda x, y, z: x.replace(y, z) if y else x, pa.string()),
     "substring": (substring, pa.string()),
+    "rlike": (lambda x, y: matched(pa.scalar(x), y).as_py(), pa.bool_()),
+    "split_part": (split_part, pa.string()),
+    "cidr_contains": (cidr_contains, pa.bool_()),
+    "date_trunc": (lambda x, y: truncated(pa.scalar(y), x).as_py(), pa.int64()),
 }
 """What pyarrow has only for constants, or not at all."""
 

@@ -313,7 +313,7 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`x [NOT] LIKE 'a%'`; `x [NOT] CONTAINS 'b'` has operator CONTAINS."""
+    """`x [NOT] LIKE 'a%'`; the operator may also be ILIKE, RLIKE (or `~`) or CONTAINS."""
 
     operand: Expression
     pattern: Expression
@@ -355,6 +355,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Cast:
+    """`CAST(x AS double)`; the type is kept in lower case."""
+
+    operand: Expression
+    type: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class KeyTest:
     """`[id]` and `[id = 'x']`."""
 
@@ -389,6 +398,7 @@ Expression = (
     | IsNull
     | Case
     | Call
+    | Cast
     | KeyTest
     | OccursWithin
 )

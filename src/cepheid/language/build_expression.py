@@ -11,6 +11,7 @@ from cepheid.language.ast import (
     Binary,
     Call,
     Case,
+    Cast,
     Comparison,
     Duration,
     Expression,
@@ -58,6 +59,7 @@ UNIT_WORDS: dict[str, Unit] = {
 }
 
 _COMPARISONS = {"==": "=", "!=": "<>"}
+_LIKE = {**{word: word for word in ("LIKE", "ILIKE", "RLIKE", "CONTAINS")}, "TILDE": "RLIKE"}
 LONGEST_NUMBER = 100
 _LONGEST_EXPONENT = 30
 
@@ -100,8 +102,11 @@ def build_expression(tree: Node) -> Expression:
             return InList(operand, tuple(options), has(tree, "NOT"), span)
         case "like":
             operand, pattern = _expressions(tree)
-            operator = "LIKE" if has(tree, "LIKE") else "CONTAINS"
+            operator = next(word for kind, word in _LIKE.items() if has(tree, kind))
             return Like(operand, pattern, operator, has(tree, "NOT"), span)
+        case "in_parameter":
+            listed = parameter(tokens(tree)[-1])
+            return InList(build_expression(child(tree)), (listed,), has(tree, "NOT"), span)
         case "is_null":
             return IsNull(build_expression(child(tree)), has(tree, "NOT"), span)
         case "occurs_within":
@@ -114,11 +119,18 @@ def build_expression(tree: Node) -> Expression:
         case "call":
             function = name_of(tokens(tree)[0]).lower()
             return Call(function, _expressions(tree), has(tree, "DISTINCT"), span)
+        case "cast":
+            return _cast(tree)
+        case "extract":
+            return _extract(tree)
         case "case":
             return _case(tree)
         case "key_test":
             values = _expressions(tree)
             return KeyTest(only_name(tree), values[0] if values else None, span)
+        case "key_tests":
+            keys = tuple(KeyTest(name_of(t), None, span_of(t)) for t in tokens(tree))
+            return Logical("AND", keys, span)
     raise AssertionError(tree.data)
 
 
@@ -151,6 +163,22 @@ def _case(tree: Node) -> Case:
             default = build_expression(child(as_tree(part)))
     subject = None if operand is None else build_expression(as_tree(operand))
     return Case(subject, tuple(branches), default, span_of(tree))
+
+
+def _cast(tree: Node) -> Cast:
+    function, type_ = tokens(tree)
+    if name_of(function).lower() not in ("cast", "try_cast"):
+        raise Mistake("CEP119", "`AS` names a type only in CAST", span_of(type_))
+    return Cast(build_expression(child(tree)), name_of(type_).lower(), span_of(tree))
+
+
+def _extract(tree: Node) -> Call:
+    """`EXTRACT(hour FROM a.ts)` is `date_part('hour', a.ts)`."""
+    function, part = tokens(tree)
+    if name_of(function).lower() != "extract":
+        raise Mistake("CEP119", "`FROM` stands only in EXTRACT", span_of(part))
+    named = Literal(name_of(part).lower(), span_of(part))
+    return Call("date_part", (named, build_expression(child(tree))), span=span_of(tree))
 
 
 def _variable(tree: Node) -> str:

@@ -10,6 +10,7 @@ may be the one before, taken for an alias), the unit that doesn't exist.
     CEP104 ends too early        CEP110 impossible window       CEP116 nested too deeply
     CEP105 bracket never closed  CEP111 impossible quantifier   CEP117 too many words
     CEP106 bracket never opened  CEP112 clause given twice      CEP118 too many events
+    CEP119 AS or FROM in a function that has none
 """
 
 from __future__ import annotations
@@ -49,7 +50,6 @@ _IN_CONDITION = {
     "&": "did you mean `AND`?",
     "|": "did you mean `OR`?",
     "!": "did you mean `NOT`?",
-    "~": "did you mean `LIKE`?",
 }
 
 
@@ -231,7 +231,7 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
         "SUM_OPERATOR",
         "an operator",
         frozenset({"PRODUCT_OPERATOR", "COMPARISON", "OR", "NOT", "UNIT", "DOT", "LPAR"})
-        | {"BETWEEN", "IN", "LIKE", "CONTAINS", "IS", "OCCURS"},
+        | {"BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "TILDE", "CONTAINS", "IS", "OCCURS"},
     ),
     ("NUMBER", "a number", frozenset({"PARAMETER"})),
     ("UNIT", "a unit such as `minutes`", frozenset()),
@@ -244,8 +244,9 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("COMMA", "`,`", frozenset()),
     ("DOT", "`.`", frozenset()),
     ("_EQUALS", "`=`", frozenset()),
+    ("PARAMETER", "a parameter", frozenset()),
 )
-_SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "AT", "EVENTS"})
+_SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "AT", "EVENTS", "TILDE"})
 
 
 def _expected(accepted: set[str]) -> str:

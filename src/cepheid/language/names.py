@@ -16,7 +16,8 @@ RESERVED = frozenset(
         *CLAUSES,
         *("INTO", "PATTERN", "SEQ", "ANY", "AND", "OR", "NOT", "UNLESS"),
         *("PREFIXES", "SUBSETS", "RUNS", "STRICT", "UNTIL"),
-        *("BETWEEN", "IN", "LIKE", "CONTAINS", "IS", "NULL", "TRUE", "FALSE", "OCCURS"),
+        *("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "CONTAINS"),
+        *("IS", "NULL", "TRUE", "FALSE", "OCCURS"),
         *("CASE", "WHEN", "THEN", "ELSE", "END", "AS", "DISTINCT"),
     }
 )

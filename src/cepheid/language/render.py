@@ -19,6 +19,7 @@ from cepheid.language.ast import (
     Binary,
     Call,
     Case,
+    Cast,
     Closure,
     Comparison,
     Conjunction,
@@ -230,6 +231,8 @@ def _expression_text(expression: Expression) -> tuple[_Level, str]:
             inside = ", ".join(map(render_expression, arguments))
             before = "DISTINCT " if distinct else ""
             return lv.PRIMARY, f"{quoted_function(name)}({before}{inside})"
+        case Cast(operand, type_):
+            return lv.PRIMARY, f"CAST({render_expression(operand)} AS {quoted_field(type_)})"
         case Case():
             return lv.PRIMARY, _case(expression)
         case KeyTest(attribute, None):
