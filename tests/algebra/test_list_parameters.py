@@ -63,3 +63,18 @@ def test_lists_that_do_not_fit(ports: object, message: str) -> None:
 def test_a_list_elsewhere() -> None:
     with pytest.raises(QueryError, match="CEP207: `:ports` is a list, which no predicate can read"):
         found("PATTERN a WHERE a.x = :ports", ports=[1])
+
+
+QUERY = "PATTERN a WHERE a.x IN :ports AND a.s <> :s RETURN a.ts"
+ROWS = pa.table({"ports": [[22, 80], [443], [22, 80], []], "s": ["a", "x", "x", "x"]})
+
+
+def test_every_rule_has_its_own_list() -> None:
+    rules = cep.RuleSet.from_template("p", QUERY, ROWS)
+    answer = rules.match(EVENTS, time="ts").to_pylist()
+    assert [(row["match_end"], row["rule"]) for row in answer] == [
+        (1, "p-3"),
+        (2, "p-1"),
+        (2, "p-3"),
+        (4, "p-2"),
+    ]

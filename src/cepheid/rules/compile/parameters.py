@@ -35,7 +35,9 @@ def alike(
     if template.rows is None or not names:
         yield rows, {}
         return
-    columns = (template.rows[name].take(pa.array(rows)).to_pylist() for name in names)
+    columns = (
+        map(_hashable, template.rows[name].take(pa.array(rows)).to_pylist()) for name in names
+    )
     groups: dict[tuple[object, ...], list[int]] = {}
     for row, values in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
         groups.setdefault(values, []).append(row)
@@ -43,8 +45,13 @@ def alike(
         yield np.array(own), dict(zip(names, values, strict=True))
 
 
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
 def shaping(template: Template) -> list[str]:
-    """The parameters that are amounts of time or of events, and lengths of time."""
+    """The parameters that are amounts of time or of events, lengths of time, and lists: a condition
+    has as many parts as its list has values."""
     if template.rows is None:
         return []
     amounts = (
@@ -54,10 +61,13 @@ def shaping(template: Template) -> list[str]:
     )
     within = {name for amount in amounts for name in parameters(amount)}
     return [
-        name
-        for name in template.parameters
-        if name in within or pa.types.is_duration(template.rows[name].type)
+        name for name in template.parameters if name in within or _shapes(template.rows[name].type)
     ]
+
+
+def _shapes(type_: pa.DataType) -> bool:
+    is_ = pa.types
+    return bool(is_.is_duration(type_) or is_.is_list(type_) or is_.is_large_list(type_))
 
 
 def varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dict[str, object]:
