@@ -24,8 +24,9 @@ from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
 from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.load.lifted import lifted
 from cepheid.rules.run.passes import Needs, needs, passes
-from cepheid.rules.run.portable import encoded
+from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.run.worker import StreamCompiler
 from cepheid.streaming.rules import (
     Change,
@@ -311,3 +312,31 @@ def test_a_change_of_rules_that_fails_leaves_nothing_behind() -> None:
     assert [row["rule"] for row in found] == ["ab"]
     again.save(cells)
     assert open_rules(job, cells).report().rows == 2
+
+
+@pytest.mark.parametrize("pattern", ["A a ; B b", "A a ; C+ c ; B b"])
+def test_written_rules_that_are_alike_come_and_go(pattern: str) -> None:
+    """They are one template on the workers, too; a rule that stays keeps what it has begun."""
+    options = Options("ts", type="type", jit=False)
+    compiler = RulesCluster((None,), options, Weather(seed=0)).jobs[None].compiler
+    job = RulesJob(compiler, {"key": "None"}, 1)
+    texts = {f"r{n}": f"PATTERN {pattern} WHERE a.x >= {n} WITHIN 9" for n in range(12)}
+    few = {name: text for name, text in texts.items() if name not in ("r1", "r3")}
+    first, second = (
+        Version(name, encoded(RuleSet.of(rules).templates))
+        for name, rules in (("1", texts), ("2", {**few, "r20": texts["r0"]}))
+    )
+    assert len(lifted(decoded(first.rules))) == 1
+    schema = Schema(COLUMNS, time="ts", type="type")
+    events = [
+        Event(n, t, {**dict.fromkeys(COLUMNS), "ts": t, "type": kind, "x": 3})
+        for n, (t, kind) in enumerate([(1, "A"), (2, "C"), (3, "B")])
+    ]
+    cells = Cells()
+    bucket = open_rules(job, cells)
+    assert list(bucket.step(cells, table(schema, events[:2]).to_batches(), 0, first)) == []
+    bucket.save(cells)
+    again = open_rules(job, cells)
+    step = again.step(cells, table(schema, events[2:]).to_batches(), 2, second)
+    found = [row["rule"] for own in step for row in own.to_pylist()]
+    assert sorted(found) == ["r0", "r2"]  # r20 came after the A

@@ -17,11 +17,10 @@ from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import DataError, QueryError
 from cepheid.language import quoted
 from cepheid.language.diagnostics import Source
-from cepheid.language.outline import Frame, outline
 from cepheid.language.splitting import spans_a_line_with_into, split_at_lines, split_queries
-from cepheid.query.parsed_query import Query, deferred_query
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load.names import duplicates, first_of_each_name, resubscriptions
+from cepheid.rules.load.query_texts import QueryTexts
 from cepheid.rules.load.tables import TABLES, read_rows
 from cepheid.rules.template import Template, clashes, problems
 
@@ -112,24 +111,15 @@ def _templates(file: Path, findings: list[Finding]) -> list[Template]:
 
 
 def parsed(texts: Iterable[tuple[str, Source]]) -> tuple[list[Template], list[Finding]]:
-    """A template for each text that is a query, by these names. Of those that only differ in their
-    label and in plain conditions, one is parsed; if that is no query, each of them is, since
-    findings have places."""
-    templates, findings = list[Template](), list[Finding]()
-    frames: dict[Frame, Frame] = {}
+    """A template for each text that is a query, by these names."""
+    templates, findings, queries = list[Template](), list[Finding](), QueryTexts()
     for name, source in texts:
-        apart = outline(source.text)
         try:
-            if apart is not None and apart.frame in frames:
-                query = deferred_query(source)
-            else:
-                query = Query(source.text, source.name, line=source.line, column=source.column)
+            query, apart = queries.read(source)
         except QueryError as error:
             findings.extend(of_query(error))
-            continue
-        if apart is not None:
-            apart = replace(apart, frame=frames.setdefault(apart.frame, apart.frame))
-        templates.append(Template(name, query, outline=apart))
+        else:
+            templates.append(Template(name, query, outline=apart))
     return templates, findings
 
 

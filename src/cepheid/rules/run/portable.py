@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.query import Query
+from cepheid.language.diagnostics import Source
+from cepheid.rules.load.query_texts import QueryTexts
 from cepheid.rules.template import Template
 
 _SCHEMA = pa.schema(
@@ -27,6 +28,7 @@ _SCHEMA = pa.schema(
 def encoded(templates: Iterable[Template]) -> bytes:
     """As Arrow: queries as text, and the tables of their parameters.
 
+    >>> from cepheid.query import Query
     >>> pair = Template("pair", Query("PATTERN A ; B WITHIN 5", "pair"))
     >>> [template.query.text for template in decoded(encoded([pair]))]
     ['PATTERN A ; B WITHIN 5']
@@ -48,14 +50,16 @@ def encoded(templates: Iterable[Template]) -> bytes:
 
 
 def decoded(data: bytes) -> tuple[Template, ...]:
-    return tuple(map(_template, _table(data).to_pylist()))
+    """The same as they were loaded: written rules that are alike are parsed and compiled once."""
+    texts = QueryTexts()
+    return tuple(_template(row, texts) for row in _table(data).to_pylist())
 
 
-def _template(row: dict[str, Any]) -> Template:
-    query = Query(row["query"], row["source"], line=row["line"], column=row["column"])
+def _template(row: dict[str, Any], texts: QueryTexts) -> Template:
+    query, apart = texts.read(Source(row["query"], row["source"], row["line"], row["column"]))
     numbers = None if row["numbers"] is None else pa.array(row["numbers"], pa.int32())
     rows = None if row["rows"] is None else _table(row["rows"])
-    return Template(row["name"], query, rows, row["origin"], numbers)
+    return Template(row["name"], query, rows, row["origin"], numbers, apart)
 
 
 def _bytes(table: pa.Table) -> bytes:
