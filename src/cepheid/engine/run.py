@@ -416,7 +416,9 @@ class Engine:
         if state.choice is not None:
             self.tree.sink.resume(recoded(self.plan, state.choice, known))
         if self._started and store.n:
+            context.prompt = state.prompt
             self.tree.catch_up()
+            context.prompt = True
 
     # ── changing plans ──
 
