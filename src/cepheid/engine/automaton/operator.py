@@ -92,7 +92,7 @@ class AutomatonOperator(Operator):
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
         self._known = Horizon(-FOREVER, -FOREVER)
-        self._seen = 0  # absolute number of the first row that has not been matched
+        self._matched = 0  # absolute number of the first row that has not been matched
         self._frontier = self._reached = -FOREVER
         self._whole = frozenset(
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
@@ -140,7 +140,7 @@ class AutomatonOperator(Operator):
         self._forget(self._round)
         waiting = self.program.waits and self._round.horizon < FOREVER
         self._undecided = self._earliest(self._round) if waiting else FOREVER
-        self._seen = self._round.seen
+        self._matched = self._round.seen
         self._round = None
         self._known = self.context.horizon
         self._reached = self._frontier
@@ -184,7 +184,7 @@ class AutomatonOperator(Operator):
         state[Run.KNOWN] = self._place(self._known)
         state[Run.REACHED] = self._reached
         state[Run.SCALE] = self._unit()
-        state[Run.SEEN] = self._seen - store.base
+        state[Run.SEEN] = self._matched - store.base
         state[Run.KEYS] = keys
         scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
         sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
@@ -374,7 +374,7 @@ class AutomatonOperator(Operator):
         context = self.context
         horizon = self._place(context.horizon)
         self._known = context.horizon
-        self._seen = self._visible(self.positions()[1], horizon)
+        self._matched = self._visible(self.positions()[1], horizon)
         self._reached = self._frontier = self._clock(self.positions()[1], horizon)
         self._undecided = -FOREVER  # until a round has looked
         self.needed = None
