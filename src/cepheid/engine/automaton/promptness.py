@@ -39,12 +39,21 @@ def _ends_with_events(pattern: Pattern) -> bool:
             chosen = isinstance(quantifier, Exactly) or pattern.mode is not Mode.MAXIMAL
             return chosen and sizes(quantifier)[0] > 0
         case Sequence():
-            last = pattern.items[-1]
-            return isinstance(last, Leaf | Closure) and _ends_with_events(last)
+            return _is_last(pattern.items[-1])
         case Disjunction():
             return all(_ends_with_events(item) for item in pattern.items)
         case _:
             return False
+
+
+def _is_last(item: Pattern) -> bool:
+    """Of alternatives that are single events, all that tie at the first position are taken; one
+    that is longer would come before them (`a -> (b | c ; d)`)."""
+    match item:
+        case Disjunction():
+            return all(isinstance(branch, Leaf) for branch in item.items)
+        case _:
+            return isinstance(item, Leaf | Closure) and _ends_with_events(item)
 
 
 def last_variable(pattern: Pattern, known: Known, path: Path = ()) -> str:
