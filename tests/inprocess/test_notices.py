@@ -159,7 +159,10 @@ class TestTies:
         [
             ("PATTERN A a -> B b WHERE [id] WITHIN 9", "`->`"),
             ("PATTERN A a => B b WHERE [id] WITHIN 9", "`=>`"),
-            ("PATTERN A a ; B b WHERE [id] WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT", "AFTER MATCH"),
+            (
+                "PATTERN A a ; B b WHERE [id] WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT",
+                "AFTER MATCH",
+            ),
             ("PATTERN A a ; B b WHERE [id] WITHIN 9 EVENTS", "a window of EVENTS"),
             ("PATTERN A a ; B? c ; B b WHERE [id] WITHIN 9", "`?`"),
             ("PATTERN A a ; B+ c RUNS WHERE [id] WITHIN 9", "the choice of a group"),
@@ -186,7 +189,7 @@ class TestTies:
             "PATTERN A a ; B b WHERE [id] WITHIN 9",
             "PATTERN A a & B b WHERE [id] WITHIN 9",
             "PATTERN A a ; !B n ; B b WHERE [id] WITHIN 9",
-            "PATTERN A a ; B+ c ; B b WHERE [id] WITHIN 9 RETURN sum(c.id) AS s, collect(c.id) AS l",
+            "PATTERN A a ; B+ c ; B b WHERE [id] WITHIN 9 RETURN sum(c.ts) AS s, collect(c.ts)",
             "PATTERN A a ; B b WHERE [id] WITHIN 9 AFTER MATCH NO SKIP",
         ],
     )

@@ -126,7 +126,11 @@ class Ties:
             own = classify(tied, self._leaves, plan.variables, plan.schema.type, plan.key).batch
         columns = {"time": pa.array(times(own.column(plan.schema.time)))}
         columns |= {f"key {name}": decoded(own.column(name)) for name in self.key}
-        groups = pa.table(columns).group_by(list(columns), use_threads=False).aggregate([([], "count_all")])
+        groups = (
+            pa.table(columns)
+            .group_by(list(columns), use_threads=False)
+            .aggregate([([], "count_all")])
+        )
         sizes = groups["count_all"].to_numpy()
         self.count += int(sizes[sizes > 1].sum())
 
