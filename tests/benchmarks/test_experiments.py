@@ -43,6 +43,8 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.report import write_json
 from cepheid.engine.needs import ROUND
 
+pytestmark = pytest.mark.slow
+
 ALL = (
     *zstream.EXPERIMENTS,
     *thesis.EXPERIMENTS,

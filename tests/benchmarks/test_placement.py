@@ -48,6 +48,8 @@ from benchmarks.placement.model import (
 from benchmarks.placement.queries import RATES, Queries, drawn, mixed, tree
 from benchmarks.placement.writing import BEGIN, END, draw, markdown, update_page
 
+pytestmark = pytest.mark.slow
+
 TINY = Size((1, SOME, FLAT_FROM, MOST), seeds=2, limit=12, counted=6)
 
 

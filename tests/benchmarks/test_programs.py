@@ -17,6 +17,8 @@ from benchmarks.experiments.stackplans import Change, selection, stacks, strateg
 from benchmarks.experiments.synthetic import COLUMNS, Chain, Stream, count, workload
 from cepheid.plan.nodes import Equivalence
 
+pytestmark = pytest.mark.slow
+
 ROWS = 600
 PLAIN = {"jit": False}
 

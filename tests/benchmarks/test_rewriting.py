@@ -47,6 +47,8 @@ from benchmarks.placement.writing import (
     update_rewriting,
 )
 
+pytestmark = pytest.mark.slow
+
 TINY = Effort((1, 2, 5), 2, (1, 2), seeds=2, seconds=2, repeats=1)
 A, B, C = Source("s1"), Source("s2"), Source("s4")
 # At 1 and 2 an A, at 3 and 4 a B, at 5 a C, at 6 an A, at 7 a B.

@@ -20,6 +20,8 @@ from benchmarks.rules.writing import BEGIN, END, draw, keep, kept, markdown, upd
 from cepheid.rules import RuleSet
 from cepheid.workloads.cayuga import TEMPLATES, Parameters
 
+pytestmark = pytest.mark.slow
+
 TINY = Size(rules=1_000, events=3_000, repeats=1, sample=2, answered=50)
 
 

@@ -182,6 +182,7 @@ def test_a_driver_that_is_killed_again_and_again(spark: SparkSession, tmp_path: 
     survive(spark, tmp_path, kills=20, seed=2)
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed(spark: SparkSession, tmp_path: Path) -> None:
     """In the middle of batches; their tasks are tried again, from the state before the batch."""
     stream = events(300, 3)

@@ -23,6 +23,8 @@ from benchmarks.next.operators import Next, Source, Union
 from benchmarks.next.rates import cpu, figures
 from cepheid.errors import PlanError
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(30)
 
 

@@ -19,6 +19,8 @@ from benchmarks.next.operators import (
 from benchmarks.next.rates import Figures, cost, cpu, figures, next_cost, next_figures
 from cepheid.errors import PlanError, UnsupportedError
 
+pytestmark = pytest.mark.slow
+
 A, B, C = Source("a"), Source("b"), Source("c")
 RATES = {"a": 8.0, "b": 2.0, "c": 4.0}
 

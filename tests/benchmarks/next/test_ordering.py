@@ -37,6 +37,8 @@ from benchmarks.next.ordering import (
 from benchmarks.next.rates import Figures, cost, figures, next_cost, next_figures
 from cepheid.errors import UnsupportedError
 
+pytestmark = pytest.mark.slow
+
 DOUBLING = [float(2**n) for n in range(8)]
 
 
