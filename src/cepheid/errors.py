@@ -6,7 +6,7 @@
     ├── UnsupportedError      the query is right, but this version can't run it yet
     ├── PlanError             a forced plan doesn't fit the query
     ├── StateLimitError       more events would have to be held than the caller allows
-    ├── StateError            what a stream has saved can't be gone on with
+    ├── StateError            saved stream state can't be resumed
     ├── StreamError           a streaming query has failed; the message is Spark's sentence
     ├── ExtraError            an extra of the installation is missing; the message names it
     └── DataError             the data doesn't fit: a missing column, a wrong type, disorder
@@ -97,8 +97,8 @@ class UnsupportedError(CepheidError):
     ...     cep.match(pa.table({"ts": [1]}), query, time="ts")
     ... except cep.UnsupportedError as error:
     ...     print(error)
-    a negation in a repeated group that has another one inside can't run; write the inner group as
-    a query of its own, with INTO
+    a negation in a repeated group that has another one inside can't run; write the inner group as a
+    separate query, with INTO
     """
 
 
@@ -115,11 +115,11 @@ class PlanError(CepheidError):
 
 
 class StateLimitError(CepheidError):
-    """A run would have to hold more events than `limit` allows. What was found before is right."""
+    """A run would have to hold more events than `limit` allows. Earlier matches are correct."""
 
 
 class StateError(CepheidError):
-    """What a streaming query has saved is damaged, or was saved by another query."""
+    """The saved state of a streaming query is damaged, or belongs to another query."""
 
 
 class StreamError(CepheidError):
@@ -127,7 +127,7 @@ class StreamError(CepheidError):
 
 
 class ExtraError(CepheidError):
-    """What was asked for needs an extra that isn't installed: `pip install 'cepheid[spark]'`."""
+    """A missing extra of the installation: `pip install 'cepheid[spark]'`."""
 
 
 class DataError(CepheidError):
@@ -138,13 +138,13 @@ class DataError(CepheidError):
     ...     cep.match(pa.table({"ts": ["noon"]}), "PATTERN a ; b WITHIN 5", time="ts")
     ... except cep.DataError as error:
     ...     print(error)
-    the time column `ts` is string; it must be a timestamp, a date or an integer: parse it before,
+    the time column `ts` is string; it must be a timestamp, a date or an integer: parse it first,
     with `to_datetime` (pandas, polars) or `to_timestamp` (Spark)
     """
 
 
 class OptionError(DataError):
-    """An option is wrong: it names what isn't there, or what can't be used.
+    """An option is wrong: it names something that doesn't exist, or can't be used.
 
     >>> import cepheid as cep, pyarrow as pa
     >>> try:

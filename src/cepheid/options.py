@@ -1,4 +1,4 @@
-"""How a query is run: everything that isn't the query itself."""
+"""Options of a run: everything but the query itself."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _US = {
 
 @dataclass(frozen=True)
 class Adaptation:
-    """When a running plan is given up for another (ZStream 5.3).
+    """When a running plan is replaced (ZStream 5.3).
 
-    change  how far a statistic must move from what the plan was made with (t): 0.5 is by half
+    change  how far a statistic must move from the one that the plan is based on (t): 0.5 is by half
     gain    how much cheaper another plan must be to be installed (c): 0.1 is by a tenth
     """
 
@@ -51,14 +51,13 @@ class Adaptation:
 
 @dataclass(frozen=True)
 class Limit:
-    """How many events may be held at most, because a match may still need them: of one class and
-    key, and altogether. None is no limit. Automata hold what they wait for, trees and stacks all
-    events of the window.
+    """The largest number of events that a run may hold, per class and key, and in total. None is no
+    limit. Automata hold events that a match may still need, trees and stacks all events of the
+    window.
 
-    `policy` says what becomes of a run that would need more: with `fail` it stops with a
-    `StateLimitError`; with `drop-oldest` it forgets the oldest events and gives up the matches
-    that would begin with them or before them. Those that are found are right, and the number of
-    events that were forgotten is told.
+    `policy` says what happens beyond it. With `fail` the run stops with a `StateLimitError`. With
+    `drop-oldest` it drops the oldest events, and the matches that would begin with or before them.
+    The matches that it finds are correct, and dropped events are counted.
     """
 
     per_key: int | None = None
@@ -88,9 +87,9 @@ class Options:
     plan          `auto` (the cheapest), `left-deep`, `right-deep`, or a tree such as `((a b) c)`
     negation      `auto`, `push` (NSEQ where it is correct) or `top` (filters on top)
     propagation   `auto`, `push` (all operators, every round), `lazy` (only when a match can end),
-                  `pull` (left inputs only as far as they are asked for), or `pass-down`
-    stats         what is known of the data, from `analyze` or by hand; the run finds out the rest
-    adapt         when to look for another plan during the run; None keeps the plan
+                  `pull` (left inputs only as needed), or `pass-down`
+    stats         statistics of the data, from `analyze` or by hand; the run measures the rest
+    adapt         when to replace the plan during the run; None keeps it
     without       names of rewrite rules to leave out; `cepheid.REWRITES` lists them
     limit         how many events may be held, `Limit(per_key=.., total=..)`: needed by `->` and
                   `=>` queries without WITHIN on data that may never end
@@ -161,7 +160,8 @@ def refuse_dead_letters(options: Options) -> None:
     """Of data that have an end, none is late."""
     if options.dead_letters is not False:
         raise OptionError(
-            "dead_letters= is for streams; of other data, cep.rejected has the rows without a time"
+            "dead_letters= is for streams; for other data, cep.rejected returns the rows without "
+            "a time"
         )
 
 

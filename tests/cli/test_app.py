@@ -63,12 +63,12 @@ def test_the_command_starts_without_spark() -> None:
         (
             ValueError("one\n  at org.apache.spark"),
             1,
-            "error: ValueError: one\n(CEPHEID_DEBUG=1 in the environment shows the whole of it)\n",
+            "error: ValueError: one\n(CEPHEID_DEBUG=1 in the environment shows the traceback)\n",
         ),
         (
             ValueError(),
             1,
-            "error: ValueError\n(CEPHEID_DEBUG=1 in the environment shows the whole of it)\n",
+            "error: ValueError\n(CEPHEID_DEBUG=1 in the environment shows the traceback)\n",
         ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,

@@ -42,7 +42,7 @@ def test_a_bad_cell_does_not_make_words_of_numbers(
     assert ["events", "5"] in lines and ["rejected", "1"] in lines
     assert printed.err.splitlines()[-2:] == [
         "rejected: e.csv:6: `x` is 'n.n.', not an integer",
-        "--rejected FILE keeps them; --schema and --bad-rows decide otherwise",
+        "--rejected FILE keeps them; --schema and --bad-rows change this",
     ]
 
 
@@ -52,7 +52,7 @@ def test_many_are_counted_and_a_few_shown(place: Path, capsys: pytest.CaptureFix
     assert run(*COMMON, "--rejected", "bad.csv") == 0
     error = capsys.readouterr().err.splitlines()
     assert [line[:19] for line in error[-6:-1]] == [f"rejected: e.csv:{n}" for n in range(202, 207)]
-    assert error[-1] == "and 3 more; all are in bad.csv; --schema and --bad-rows decide otherwise"
+    assert error[-1] == "and 3 more; all are in bad.csv; --schema and --bad-rows change this"
     assert len((place / "bad.csv").read_text().splitlines()) == 9
 
 

@@ -132,7 +132,7 @@ def test_what_is_for_queries_alone(
 
 def test_events_are_needed(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(rules) == 2
-    assert "say of what events, --input" in unwrapped(capsys.readouterr().err)
+    assert "explained for the columns of events: --input" in unwrapped(capsys.readouterr().err)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

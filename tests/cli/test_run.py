@@ -227,7 +227,7 @@ def test_errors(
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ('{"rates": {"a": -1}}', 2, "the rate of `a` is -1, but it is a number from 0 up"),
+        ('{"rates": {"a": -1}}', 2, "the rate of `a` is -1; it must be a number from 0 up"),
         ('{"rate": {"a": 1}}', 2, "statistics are an object with rates, selectivities"),
         ("a: 1", 2, "statistics must be JSON"),
         ('{"rates": {"c": 1}}', 2, "`c`"),

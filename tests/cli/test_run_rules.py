@@ -221,7 +221,7 @@ def test_rules_are_run_by_themselves(
     file = tmp_path / "two.cep"
     file.write_text(f"INTO a {PAIR}\nINTO b {PAIR}")
     assert run(file, rules / "pair.cep", "-i", events, *COMMON) == 2
-    assert "has several queries: run it by itself" in unwrapped(capsys.readouterr().err)
+    assert "has several queries: run it alone" in unwrapped(capsys.readouterr().err)
 
 
 # ── which columns are read ───────────────────────────────────────────────────

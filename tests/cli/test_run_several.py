@@ -53,4 +53,4 @@ def test_a_circle_is_shown_with_its_file(
 
 def test_only_here(files: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("run", *files, "--time", "ts", "--master", "local[1]") == 2
-    assert "several queries are run here" in capsys.readouterr().err
+    assert "runs several queries in process" in capsys.readouterr().err

@@ -148,7 +148,7 @@ def test_matches_of_another_run_are_not_added_to(
     mark_stream(place / "out")
     (place / "out" / "_spark_metadata").mkdir()
     assert run("run", "rise.cep", *COMMON, *PLACES) == 2
-    assert "out has what another run found, with another checkpoint" in capsys.readouterr().err
+    assert "out has the output of another run, with another checkpoint" in capsys.readouterr().err
 
 
 def test_a_checkpoint_is_of_its_folders(place: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
     cut(add_parquet(place / "in", "2.parquet", (3, "B", 2, 9)))
     told = stopped_after_a_batch(place / "log")
     assert ": 3 events, 1 match, 0 late, 0 rejected, 1 unreadable file " in unwrapped(told)
-    assert "stopped after " in told and told.endswith("\ngo on with the same command\n")
+    assert "stopped after " in told and told.endswith("\nresume with the same command\n")
     (listed,) = (place / "state/rejected/files.jsonl").read_text().splitlines()
     assert json.loads(listed)["file"].endswith("/in/2.parquet")
 
@@ -488,7 +488,7 @@ def test_if_rows_are_missing_spark_is_asked_for_the_file(tmp_path: Path) -> None
 def test_rows_that_are_missing_for_no_known_reason_are_told(tmp_path: Path) -> None:
     source = Source(tmp_path)
     good = add_parquet(source.folder, "good.parquet", *EVENTS)
-    reason = "of it or others of its batch, 900 rows are missing"
+    reason = "900 rows of it or of other files of its batch are missing"
     assert source.look(source.take(good, read=200, events=100)) == {"good.parquet": reason}
 
 

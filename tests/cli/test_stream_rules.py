@@ -114,7 +114,7 @@ def test_what_is_wrong_is_told_first() -> None:
     told = change_text(Change("00000001", ("c",), (), (), findings), FIRST)
     assert told == (
         "a.cep: it is empty\n  write one\n\nb.csv, row 2: no name\n"
-        "these are left out until they are right\nrules version 00000001: 1 added (c)"
+        "these rules are left out until they are corrected\nrules version 00000001: 1 added (c)"
     )
 
 
@@ -207,7 +207,7 @@ def test_rules_change_while_a_stream_runs(place: Path) -> None:
 
         # What is wrong stays as it was: A@4 is still there for rise.
         (place / "rules" / "rise.cep").write_text(RISE.replace("b.x >", "b.y >"))
-        assert stream.tells("these go on as they were\n"), stream.told()
+        assert stream.tells("these rules stay as they were\n"), stream.told()
         assert "CEP204: B has no attribute `y`\n  rules/rise.cep:1:44\n" in stream.told()
         (place / "rules" / "fall.cep").unlink()
         assert stream.tells("rules version 00000003: 1 removed (fall)\n"), stream.told()
@@ -226,5 +226,5 @@ def test_rules_change_while_a_stream_runs(place: Path) -> None:
         stream.end()
     told = stream.told()
     assert ": 10 events, 5 matches, 0 late, 0 rejected\n" in told
-    assert "stopped after " in told and told.endswith("\ngo on with the same command\n")
+    assert "stopped after " in told and told.endswith("\nresume with the same command\n")
     assert "Traceback" not in told

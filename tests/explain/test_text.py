@@ -110,7 +110,7 @@ def test_a_run_beside_the_estimates() -> None:
             └── C c         1.5 k  300 ns    8 %     70       –      –      7
 
         statistics
-          assumed  everything: there are no statistics, so defaults took their place
+          assumed  everything: there are no statistics, so defaults are used
 
         run
           events       1.0 M, 3 rejected
@@ -207,7 +207,7 @@ def test_how_results_move() -> None:
     planned = plan_of(QUERY, FIGURES)
     pulled = Candidate("left-deep", (Choice("left-deep", propagation="pull"),), 4_000)
     text = str(Explanation(QUERY, replace(planned, winner=pulled)))
-    assert "propagation: pull, left inputs only as far as they are asked for\n" in text
+    assert "propagation: pull, left inputs only as needed\n" in text
 
 
 def test_times_are_times_on_a_clock_of_timestamps() -> None:
@@ -257,7 +257,7 @@ def test_an_automaton_shows_its_states_and_edges() -> None:
         └── every event                                         10  100 ns   14 %
 
         statistics
-          assumed  everything: there are no statistics, so defaults took their place""")
+          assumed  everything: there are no statistics, so defaults are used""")
     )
 
 

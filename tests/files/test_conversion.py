@@ -125,7 +125,7 @@ def test_times_in_another_form(form: str, expected: dict[str | None, object]) ->
     [
         ("%d.%m", "one of %Y, %y is needed"),
         ("%Y-%m-%d %Q", "%Q isn't known"),
-        ("%Y-%m-%d %Y", "%Y is there twice"),
+        ("%Y-%m-%d %Y", "%Y occurs twice"),
         ("%Y-%m-%d %I:%M", "hours are %H, or %I with %p"),
         ("yyyy-MM-dd", "one of %Y, %y is needed"),
         ("%Y-%m-%d %", "% isn't known"),

@@ -35,15 +35,15 @@ class TestUnreadColumns:
     def test_several_of_one_name(self) -> None:
         data = EVENTS.append_column("x", pa.array(N := [1, 2, 3])).append_column("x", pa.array(N))
         assert rows(run(data)) == ROWS
-        with pytest.raises(cep.DataError, match="column `x` is there several times"):
+        with pytest.raises(cep.DataError, match="column `x` occurs several times"):
             run(data, "PATTERN A RETURN A.x")
-        with pytest.raises(cep.DataError, match="column `x` is there several times"):
+        with pytest.raises(cep.DataError, match="column `x` occurs several times"):
             run(data, "PATTERN A")  # returns all of it
         frame = pd.concat(
             [EVENTS.to_pandas(), pd.DataFrame({"x": N}), pd.DataFrame({"x": N})], axis=1
         )
         assert len(run(frame)) == 2
-        with pytest.raises(cep.DataError, match="column `ts` is there several times"):
+        with pytest.raises(cep.DataError, match="column `ts` occurs several times"):
             run(data.append_column("ts", pa.array(N)))
 
     def test_reserved_names(self) -> None:
@@ -206,19 +206,12 @@ class TestMergedAsTheyCome:
             "c": pa.table({"ts": [2, 3], "n": range(2)}),
         }
         query = "PATTERN ANY(a, b, c) x ; ANY(a, b, c) y WITHIN 3 EVENTS RETURN x.n AS x, y.n AS y"
-        simultaneous = "14 of 16 events have the same `ts`"
-        with (
-            pytest.warns(UserWarning, match=simultaneous),
-            pytest.warns(UserWarning, match="1 of 16 events have no time"),
-        ):
+        with pytest.warns(UserWarning, match="1 of 16 events have no time"):
             want = cep.match(parts, query, time="ts", jit=False)
         streams = {name: iter(part.to_batches(max_chunksize=size)) for name, part in parts.items()}
         streams["c"] = parts["c"]  # a table may be among them
         limit = cep.Limit(total=100)
-        with (
-            pytest.warns(UserWarning, match=simultaneous),
-            pytest.warns(UserWarning, match="1 of 16 events have no time"),
-        ):
+        with pytest.warns(UserWarning, match="1 of 16 events have no time"):
             found = cep.match(streams, query, time="ts", jit=False, limit=limit).read_all()
         assert found.to_pylist() == want.to_pylist()
 

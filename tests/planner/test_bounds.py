@@ -50,7 +50,7 @@ def test_a_strict_negation_looks_further_than_the_window() -> None:
     query = bound(late)
     assert matches(query, late.events) == []
     assert len(matches(query, late.events[:1])) == 1
-    assert uncut(query) == "a strict negation looks at the next event, however late it comes"
+    assert uncut(query) == "a strict negation depends on the next event, however late it is"
 
 
 def test_what_follows_a_strict_negation_bounds_it() -> None:

@@ -250,14 +250,14 @@ WRONG = [
         """CEP216: the label `P` is taken: the output of query 1 has it
   query 2:1:6
   1 | INTO P PATTERN B b
-    |      ^ give the output a name of its own""",
+    |      ^ give the output another name""",
     ),
     (
         ["INTO events PATTERN A a"],
         """CEP216: the label `events` is taken: data without a name has it
   query 1:1:6
   1 | INTO events PATTERN A a
-    |      ^^^^^^ give the output a name of its own""",
+    |      ^^^^^^ give the output another name""",
     ),
     (
         ["INTO P PATTERN A a", "PATTERN P p ; A a FROM P, S, T WITHIN 5"],

@@ -47,7 +47,7 @@ def test_limits_are_followed_as_the_weakest() -> None:
     assert (one.nodes, one.limits) == (1 + 2, 3)
     assert "x <= 3" in one.shared[0].takes and one.shared[0].rules == 3
     shown = str(rules.explain(COLUMNS, **OPTIONS)).splitlines()
-    assert "  limits      3 asked of complete matches, the weakest before that" in shown
+    assert "  limits      3 checked on complete matches, the loosest before" in shown
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_rule_that_runs_alone_says_why() -> None:
     assert [(one.query, one.rules) for one in explanation.alone] == [("run", 2), ("next", 1)]
     assert str(explanation).splitlines() == [
         "alone: run (2 rules), since closures bind groups",
-        "alone: next (1 rule), since `->` takes an event away from each query alone",
+        "alone: next (1 rule), since with `->` each query chooses its own events",
     ]
 
 

@@ -127,16 +127,16 @@ class TestFindings:
             "CEP216: the name `fine` is taken: a.cep:1 has it\n"
             "  a.cep:4:6\n"
             "  4 | INTO fine PATTERN A a ; B b WITHIN 5\n"
-            "    |      ^^^^ give it a name of its own",
+            "    |      ^^^^ give it another name",
             "other.csv: no query is called `other`\n  begin one with INTO other",
             "CEP206: the parameter `:low` has no column in big.csv\n"
             "  b.cep:2:40\n"
             "  2 | INTO big PATTERN A a ; B b WHERE b.x > :low WITHIN 5\n"
             "    |                                        ^^^^ did you mean `lo`?",
             "big.csv, row 2: the name `fine` is taken: a.cep:1 has it\n"
-            "  give every rule a name of its own",
+            "  give every rule a different name",
             "big.csv, row 3: the name `x` is taken: row 1 has it\n"
-            "  give every rule a name of its own",
+            "  give every rule a different name",
         ]
 
     def test_what_is_right_is_there_beside_what_is_wrong(self, tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ class TestFindings:
         write(tmp_path, a_dot_cep=f"INTO `big-2` {PAIR} INTO big {BIG}", big_dot_csv="low\n1\n2")
         assert found(tmp_path) == [
             "big.csv, row 2: the name `big-2` is taken: a.cep:1 has it\n"
-            "  give every rule a name of its own"
+            "  give every rule a different name"
         ]
 
     def test_files_of_one_name(self, tmp_path: Path) -> None:
         write(tmp_path, pair_dot_cep=PAIR, x_in_pair_dot_cep=PAIR)
         assert found(tmp_path) == [
             "x/pair.cep: the name `pair` is taken: pair.cep:1 has it\n"
-            "  begin it with INTO and a name of its own"
+            "  begin it with INTO and another name"
         ]
 
     def test_two_tables_for_a_query(self, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ class TestFindings:
 
     def test_a_file_that_is_no_text(self, tmp_path: Path) -> None:
         (tmp_path / "a.cep").write_bytes(b"PATTERN \xff")
-        assert found(tmp_path) == ["a.cep: the file can't be read: it is no text in UTF-8"]
+        assert found(tmp_path) == ["a.cep: the file can't be read: it isn't UTF-8 text"]
 
 
 def test_thousands_of_queries_on_one_line_are_read_in_linear_time(tmp_path: Path) -> None:

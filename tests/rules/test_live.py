@@ -115,7 +115,7 @@ def test_what_changes_in_a_folder_is_published(watch: Watch, folder: Path) -> No
         ("INTO big PATTERN A a ; WITHIN 9", "CEP"),
         (BIG.replace("amount", "amout"), "did you mean `amount`"),
         (BIG.replace("WITHIN 9", ""), "needs a window"),
-        (BIG.replace("[id] AND ", ""), "has none of the keys that this stream is parted by"),
+        (BIG.replace("[id] AND ", ""), "has none of the keys that this stream is partitioned by"),
         (BIG.replace("WITHIN 9", "WITHIN 9 EVENTS"), "counts the events of each key"),
     ],
 )
@@ -204,6 +204,6 @@ def test_it_is_watched_in_the_background(folder: Path, live: cep.LiveRules) -> N
 def test_what_is_wrong_is_a_warning_if_nobody_listens(folder: Path, live: cep.LiveRules) -> None:
     write(folder / "big.cep", "INTO big PATTERN")
     own = Watch(folder, live, COLUMNS, cep.Options("ts", type="type"))
-    with pytest.warns(UserWarning, match="the rules go on as they were"):
+    with pytest.warns(UserWarning, match="the old rules keep running"):
         own.look()
     assert sorted(live.rules()) == ["pair-1", "pair-2"]

@@ -216,7 +216,7 @@ def test_explain_tells_of_the_query_and_of_what_is_left_to_the_rules() -> None:
     )
     assert str(explanation).splitlines() == [
         "1 query for 2 rules: run, since closures bind groups",
-        "  tested for each rule: a.x > :p AND sum(b.x) > :q",
+        "  checked for each rule: a.x > :p AND sum(b.x) > :q",
     ]
     assert explanation.to_dict()["alone"][0]["tested"] == ("a.x > :p", "sum(b.x) > :q")
 

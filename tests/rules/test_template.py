@@ -154,8 +154,8 @@ class TestProblems:
 
     def test_a_carried_column_of_the_output(self) -> None:
         assert found(template(match_end=[1, 2, 3])) == [
-            "big.csv: the column `match_end` can't be carried: what is found has one of its own\n"
-            "  call it something else"
+            "big.csv: the column `match_end` can't be carried: the matches have a column of that "
+            "name\n  call it something else"
         ]
 
 

@@ -37,7 +37,10 @@ def refused(queries: dict[str, str]) -> list[str]:
 )
 def test_a_query_that_reads_what_another_finds(query: str) -> None:
     (finding,) = refused({"pair": PAIR, "other": query})
-    assert "rules of a set read events only, and `Pair` is what the query at pair:1" in finding
+    assert (
+        "rules of a set read events only, and `Pair` is the output of the query at pair:1"
+        in finding
+    )
     assert "run the two as queries" in finding
     assert "other:1:" in finding
 
@@ -50,7 +53,7 @@ def test_the_place_is_that_of_the_name() -> None:
 def test_the_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "all.cep").write_text(f"{PAIR}\n\nINTO later\nPATTERN Pair p ; C c WITHIN 5\n")
     (finding,) = read(tmp_path).findings
-    assert f"{tmp_path}/all.cep:1 finds" in finding.message
+    assert f"{tmp_path}/all.cep:1" in finding.message
     assert finding.template == "later"
     assert f"{tmp_path}/all.cep:4:9" in finding.render()
     with pytest.raises(cep.RuleSetError, match="rules of a set read events only"):
@@ -117,7 +120,7 @@ def test_columns_of_one_name_and_several_types() -> None:
     assert finding.template == "b"
     assert finding.render().splitlines() == [
         "b: the column `severity` is int64, but string in a",
-        "  what is carried under one name is of one kind in all tables",
+        "  a carried column has one kind of value in all tables",
     ]
 
 
@@ -189,7 +192,7 @@ def test_kinds_that_do_not_fit_into_one_column(one: pa.Scalar, other: pa.Scalar)
 
 
 def test_an_integer_that_no_fraction_is_equal_to() -> None:
-    with pytest.raises(cep.DataError, match=r"under one name doesn't fit into one column: .*6393"):
+    with pytest.raises(cep.DataError, match=r"a carried column don't fit into one type: .*6393"):
         carried((pa.scalar(2**53 + 5401), pa.scalar(0.5)))
 
 

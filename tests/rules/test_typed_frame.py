@@ -217,14 +217,14 @@ def test_parameters_that_are_returned_have_their_types() -> None:
 
 
 def test_what_no_set_has_found() -> None:
-    with pytest.raises(cep.DataError, match=r"no column `rule`; pass what RuleSet.match"):
+    with pytest.raises(cep.DataError, match=r"no column `rule`; pass the result of RuleSet.match"):
         PAIRS["high"].typed(FRAME, FRAME, **TIMED)
 
 
 def test_what_another_rule_of_the_name_has_found() -> None:
     other = RuleSet.of({"high": "PATTERN A a RETURN a.s"})
     found = other.match(FRAME, **TIMED)
-    with pytest.raises(cep.DataError, match="has no `x` for this rule"):
+    with pytest.raises(cep.DataError, match="have no `x` for this rule"):
         PAIRS["high"].typed(found, FRAME, **TIMED)
 
 
@@ -232,7 +232,7 @@ def test_what_another_rule_of_the_name_has_found() -> None:
 def test_columns_that_are_not_those_of_the_events(type_: pa.DataType) -> None:
     found = PAIRS.match(FRAME, **TIMED)
     days = FRAME.set_column(3, "at", pa.nulls(FRAME.num_rows, type_))
-    with pytest.raises(cep.DataError, match=r"isn't .*: .*; pass the events that it was found in"):
+    with pytest.raises(cep.DataError, match=r"aren't .*: .*; pass the events of that run"):
         PAIRS["high"].typed(found, days, **TIMED)
 
 

@@ -178,7 +178,7 @@ def test_other_streams_break_a_strict_pattern(spark: SparkSession) -> None:
 
 
 WINDOW = "each slice has a copy of the window before it"
-DIFFERENT = "`=>` and STRICT look at the whole stream, since the key is called differently"
+DIFFERENT = "`=>` and STRICT read the whole stream, because the key has different names"
 KEY = "WHERE connects all variables by the key, so matches never cross keys"
 
 
@@ -186,7 +186,7 @@ KEY = "WHERE connects all variables by the key, so matches never cross keys"
     ("query", "layout", "reason"),
     [
         ("A -> B WHERE [id]", "key id", KEY),
-        ("A -> B", "single", "without a window nothing can be cut"),
+        ("A -> B", "single", "there is no window"),
         ("A -> B WITHIN 5", "slices", f"no key connects all variables; {WINDOW}"),
         ("A -> B WITHIN 5 EVENTS", "single", "the window counts events of the whole stream"),
         ("A a => B b WHERE [id]", "key id", KEY),
@@ -194,7 +194,7 @@ KEY = "WHERE connects all variables by the key, so matches never cross keys"
         (
             "A a => B b WHERE a.id = b.other",
             "single",
-            f"{DIFFERENT}, and without a window nothing can be cut",
+            f"{DIFFERENT}, and there is no window",
         ),
         ("A a -> B b WHERE a.id = b.other", "key id = other", KEY),
         (
@@ -205,19 +205,19 @@ KEY = "WHERE connects all variables by the key, so matches never cross keys"
         (
             "A ; B WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT",
             "single",
-            "AFTER MATCH chooses among all matches, and no key parts them",
+            "AFTER MATCH chooses among all matches, and no key partitions them",
         ),
         ("A ; B WHERE [id] WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT", "key id", KEY),
         ("A a WHERE [id] AFTER MATCH SKIP TO NEXT EVENT", "key id", KEY),
         (
             "A a => !B b WITHIN 5",
             "single",
-            "a strict negation looks at the next event, however late it comes",
+            "a strict negation depends on the next event, however late it is",
         ),
         (
             "A a => !B b ; C* c WITHIN 5",
             "single",
-            "a strict negation looks at the next event, however late it comes",
+            "a strict negation depends on the next event, however late it is",
         ),
         (
             "A a => !B b ; C+ c WITHIN 5",
@@ -241,7 +241,7 @@ def test_how_the_work_is_cut(spark: SparkSession, query: str, layout: str, reaso
         ("A a -> B b -> C c WHERE b.id = c.id WITHIN 5", "partial", "need a key"),
         ("A a ; B b ; C c WHERE b.id = c.id WITHIN 5 AFTER MATCH SKIP TO LAST b", "partial", "key"),
         ("A a => B b WHERE a.id = b.other WITHIN 5", "partial", "an equality"),
-        ("A a => B b WHERE a.id = b.other WITHIN 5", "key", "look at the whole stream"),
+        ("A a => B b WHERE a.id = b.other WITHIN 5", "key", "read the whole stream"),
         ("A -> B WHERE [id]", "slices", "in time: without a window"),
         ("A ; B WITHIN 5 AFTER MATCH SKIP PAST LAST EVENT", "slices", "in time: AFTER MATCH"),
         ("A => !B WITHIN 5", "slices", "in time: a strict negation"),

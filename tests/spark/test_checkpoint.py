@@ -37,6 +37,6 @@ def test_of_integers_it_is_one(tmp_path: Path) -> None:
 
 def test_it_needs_a_batch(tmp_path: Path) -> None:
     with pytest.raises(
-        cep.StateError, match="is no checkpoint of a query that has finished a batch"
+        cep.StateError, match="isn't the checkpoint of a query that has finished a batch"
     ):
         cep.reached(str(tmp_path))

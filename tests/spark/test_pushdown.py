@@ -117,7 +117,7 @@ def test_explain(events: DataFrame) -> None:
         ("pushed to Spark", "b: name = 'B'"),
     )
     found = cep.Query(query).explain(events, time="ts", type="name", partitioning="single")
-    assert found.distribution[:2] == (("partitioning", "single"), ("why", "asked for"))
+    assert found.distribution[:2] == (("partitioning", "single"), ("why", "forced"))
     assert re.search(r"partitioning +single\n", str(found))
 
 

@@ -53,7 +53,7 @@ def test_a_partial_key(stream: DataFrame) -> None:
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("PATTERN A a ; B b WITHIN 10 seconds", "no key parts all events"),
+        ("PATTERN A a ; B b WITHIN 10 seconds", "no key partitions all events"),
         ("PATTERN A a ; B b WITHIN 10 EVENTS", "the window counts events of the whole stream"),
     ],
 )
@@ -65,12 +65,12 @@ def test_without_a_key_there_is_one_bucket(stream: DataFrame, query: str, why: s
 def test_counted_keys_have_buckets_of_their_own(stream: DataFrame) -> None:
     query = "PATTERN A a ; B b WHERE [user] WITHIN 10 EVENTS"
     assert told(stream, query)["partitioning"] == "key user (a bucket for each value)"
-    assert "with keys without end the state grows" in told(stream, query)["state"]
+    assert "if new keys keep coming, the state grows" in told(stream, query)["state"]
 
 
 def test_one_event_needs_no_state(stream: DataFrame) -> None:
     found = told(stream, "PATTERN A a WHERE a.x > 1 WITHIN 10 seconds")
-    assert found["partitioning"] == "as the rows come: a match is one event"
+    assert found["partitioning"] == "rows stay where they are: a match is one event"
     assert found["state"] == "none"
 
 

@@ -199,7 +199,7 @@ def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozens
 
 
 def check_until(stop: Expr, own: tuple[str, ...], lowering: Lowering, span: Span) -> None:
-    """UNTIL is asked before anything right of the closure is known."""
+    """UNTIL is checked before anything right of the closure is known."""
     order = lowering.structure.order
     late = [v for v in variables(stop) if v not in own and order[v] > order[own[0]]]
     groups = [v for v in bare_groups(stop, lowering.structure) if v not in own]

@@ -123,10 +123,10 @@ def readable(columns: pa.Schema) -> pa.Schema:
     fields = {f.name: f for f in columns}  # of several, the last
     for name, field in fields.items():
         if names.count(name) > 1:
-            why = "is there several times; give each of them a name of its own"
+            why = "occurs several times; give each a different name"
             fields[name] = unreadable(name, why)
         elif name.startswith("__"):
-            why = "has a reserved name, since it begins with `__`; rename it"
+            why = "has a reserved name, because it begins with `__`; rename it"
             fields[name] = unreadable(name, why)
         elif not is_unreadable(field):
             fields[name] = plain_field(field)

@@ -115,7 +115,7 @@ def names(pattern: ast.Pattern, typed: bool, findings: Findings) -> tuple[str, .
             taken.add(name)
         elif name in seen:
             message = f"the alias `{name}` is given twice"
-            findings.add("CEP202", message, leaf.span, "give this event a name of its own")
+            findings.add("CEP202", message, leaf.span, "give this event another name")
             name = _free(name, taken)
             taken.add(name)
         else:
@@ -150,9 +150,9 @@ def ambiguous(pattern: ast.Pattern, typed: bool) -> frozenset[str]:
 def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
     """FROM names the streams that the query reads; over one nameless stream it is a label."""
     if query.into is not None and query.into in query.streams:
-        message = f"the query reads `{query.into}`, so its output can't be called that, too"
+        message = f"the query reads `{query.into}`, so its output can't have this name"
         place = place_of(query.into, query, findings, "INTO")
-        findings.add("CEP216", message, place, "give the output a name of its own")
+        findings.add("CEP216", message, place, "give the output another name")
     if schema.streams is None or not query.streams:
         return schema
     for name in query.streams:

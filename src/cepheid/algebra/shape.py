@@ -132,7 +132,7 @@ class Shape:
 
     def _branch(self, branch: ast.Pattern, *, outer: bool, negated: bool) -> None:
         if isinstance(branch, ast.Negation):
-            message = "a branch of `|` can't be a negation: each branch is a pattern of its own"
+            message = "a branch of `|` can't be a negation: each branch is a separate pattern"
             self._add("CEP302", message, branch.span, "put the negation beside an event of it")
             self._negation(branch, negated=negated)
         else:

@@ -24,7 +24,7 @@ def analyze(
     param: arguments.Parameters = None,
     rows: Annotated[
         int | None,
-        typer.Option(min=1, help="How many rows to look at, about.", show_default="200,000"),
+        typer.Option(min=1, help="About how many rows to read.", show_default="200,000"),
     ] = None,
     output: arguments.TextOutput = Path(STANDARD),
     overwrite: arguments.Overwrite = False,

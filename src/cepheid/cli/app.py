@@ -86,8 +86,7 @@ def _options(
         cepheid analyze examples/shoplifting.cep
             --input rfid.parquet --time ts --type type --output stats.json
 
-    Exit codes: 0 done, 1 the run failed, 2 the query or an option is wrong, 3 a
-    stream is done, but files couldn't be read or no event could be matched, 130
-    ended by Ctrl-C.
+    Exit codes: 0 success, 1 the run failed, 2 the query or an option is wrong, 3 a
+    stream ended, but files couldn't be read or no event could be matched, 130 Ctrl-C.
     CEPHEID_DEBUG=1 in the environment shows the traceback of an error.
     """

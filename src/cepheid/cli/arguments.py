@@ -75,20 +75,20 @@ QueryText = Annotated[
 ]  # fmt: skip
 Overwrite = Annotated[
     bool,
-    typer.Option("--overwrite", help="Replace an output that exists. An input never is."),
+    typer.Option("--overwrite", help="Replace an existing output. Inputs are never replaced."),
 ]
 TextOutput = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", show_default="standard output", help="The file that it is written to.",
+        "--output", "-o", show_default="standard output", help="The file to write.",
     ),
 ]  # fmt: skip
 QueryFiles = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="QUERY", exists=True, show_default=False,
-        help="The file with the query; several, if one reads what another finds; or a folder of "
-        "rules.",
+        help="The file with the query; several, if one reads the matches of another; or a folder "
+        "of rules.",
     ),
 ]  # fmt: skip
 Inputs = Annotated[
@@ -102,7 +102,7 @@ Inputs = Annotated[
 ]  # fmt: skip
 InputFormat = Annotated[
     Format | None,
-    typer.Option(help="By default what the names of the files end with."),
+    typer.Option(help="By default it follows from the file names."),
 ]
 TimeColumn = Annotated[
     str, typer.Option(help="The column of the event time.", metavar="COLUMN", show_default=False)
@@ -117,7 +117,7 @@ TieColumn = Annotated[
 ]
 Unit = Annotated[
     TimeUnit | None,
-    typer.Option(help="What a tick of an integer time is, to allow WITHIN 10 seconds."),
+    typer.Option(help="The unit of an integer time, to allow WITHIN 10 seconds."),
 ]
 Parameters = Annotated[
     list[str] | None,
@@ -135,10 +135,10 @@ PlanShape = Annotated[
 ]
 EvaluationKind = Annotated[
     Evaluation | None,
-    typer.Option(help="By trees of joins, by automata (nfa), or by what is cheapest."),
+    typer.Option(help="Trees of joins, automata (nfa), or the cheapest."),
 ]
 NegationPlace = Annotated[
-    Negation | None, typer.Option(help="Where negations are tested: pushed down, or on top.")
+    Negation | None, typer.Option(help="Where negations are checked: pushed down, or on top.")
 ]
 PropagationKind = Annotated[
     Propagation | None, typer.Option(help="How intermediate results move from input to output.")
@@ -147,7 +147,7 @@ StatisticsFile = Annotated[
     Path | None,
     typer.Option(
         "--stats", metavar="FILE.json", exists=True, dir_okay=False, show_default=False,
-        help="What is known of the data: what `cepheid analyze` prints, or written by hand.",
+        help="Statistics of the data, from `cepheid analyze` or written by hand.",
     ),
 ]  # fmt: skip
 
@@ -165,22 +165,22 @@ Checkpoint = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR", file_okay=False, rich_help_panel="Streams",
-        help="Where a stream keeps what it needs to go on.",
+        help="Where a stream keeps its state, to resume after a stop.",
     ),
 ]  # fmt: skip
 Trigger = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT", rich_help_panel="Streams", show_default="as soon as there are files",
-        help="When files are read: '10 seconds', or once for those that are there.",
+        help="How often new files are read: '10 seconds'; or once, for the existing files.",
     ),
 ]  # fmt: skip
 WatermarkDelay = Annotated[
     str | None,
     typer.Option(
         "--watermark", metavar="DURATION", rich_help_panel="Streams",
-        help="How late events may come, such as '10 seconds': they are waited for and put in "
-        "order. By default events are matched at once, and those out of order are late.",
+        help="How late events may arrive, such as '10 seconds': the stream waits for them. By "
+        "default events are matched at once, and events out of order are late.",
     ),
 ]  # fmt: skip
 Future = Annotated[
@@ -188,29 +188,29 @@ Future = Annotated[
     typer.Option(
         "--future", metavar="DURATION", rich_help_panel="Streams",
         show_default="1 hour; 2 days for times without a zone",
-        help="How far ahead of the clock events may be: one further ahead is rejected, and moves "
-        "no watermark. 'off' for none.",
+        help="How far ahead of the clock an event may be. Events beyond it are rejected, and move "
+        "no watermark. 'off' removes the limit.",
     ),
 ]  # fmt: skip
 Buckets = Annotated[
     int | None,
     typer.Option(
         min=1, rich_help_panel="Streams", show_default="8",
-        help="Into how many parts the keys go; a checkpoint keeps the number.",
+        help="Number of buckets for the keys; it can't change with a checkpoint.",
     ),
 ]  # fmt: skip
 MaxFiles = Annotated[
     int | None,
     typer.Option(
-        min=1, rich_help_panel="Streams", show_default="all that are there",
-        help="How many files a batch takes at most.",
+        min=1, rich_help_panel="Streams", show_default="all new files",
+        help="The largest number of files in a batch.",
     ),
 ]  # fmt: skip
 Schemas = Annotated[
     list[str] | None,
     typer.Option(
         "--schema", metavar="[NAME=]COLUMNS", rich_help_panel="Files of text",
-        help="The types of columns, such as 'ts timestamp, user long'. Those of others are decided "
+        help="The types of columns, such as 'ts timestamp, user long'. Other types are inferred "
         "from samples of the files.",
     ),
 ]  # fmt: skip
@@ -218,15 +218,15 @@ BadRowsChoice = Annotated[
     BadRows,
     typer.Option(
         "--bad-rows", rich_help_panel="Files of text",
-        help="What becomes of rows with a cell that doesn't fit its column: reject them, stop "
-        "(fail), take the cell as null, or keep such columns as text.",
+        help="What to do with a row whose cell doesn't fit its column: reject the row, stop "
+        "(fail), read the cell as null, or keep such columns as text.",
     ),
 ]  # fmt: skip
 TimeFormatText = Annotated[
     str | None,
     typer.Option(
         "--time-format", metavar="FORMAT", rich_help_panel="Files of text",
-        help="How times are written that aren't as in ISO 8601: '%d.%m.%Y %H:%M:%S'.",
+        help="The format of times that aren't ISO 8601: '%d.%m.%Y %H:%M:%S'.",
     ),
 ]  # fmt: skip
 Encoding = Annotated[
@@ -248,7 +248,7 @@ Shed = Annotated[
     bool | None,
     typer.Option(
         "--shed", rich_help_panel="Streams",
-        help="Beyond --state-limit forget the oldest events, and go on.",
+        help="Beyond --state-limit, drop the oldest events and continue.",
     ),
 ]  # fmt: skip
 
@@ -268,7 +268,7 @@ class Input:
 
     @property
     def format(self) -> Format:
-        """The one chosen, or else that of the files; Parquet where nothing tells."""
+        """The one chosen, or else that of the files; Parquet by default."""
         return input_format(self.path, self.chosen) or Format.PARQUET
 
 

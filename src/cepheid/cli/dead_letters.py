@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _BATCH = "streaming.sql.batchId"
-"""The property in which Spark tells a task the number of its batch."""
+"""The property from which a task learns the number of its batch."""
 
 
 def divert(found: DataFrame, folder: Path) -> DataFrame:

@@ -53,7 +53,7 @@ def explain(
     ] = False,
     format: Annotated[
         Form | None,
-        typer.Option(help="By default what the name of --output ends with, or else text."),
+        typer.Option(help="By default it follows from the name of --output, or else text."),
     ] = None,
     output: arguments.TextOutput = Path(STANDARD),
     overwrite: arguments.Overwrite = False,
@@ -65,10 +65,9 @@ def explain(
 ) -> None:
     """Show how a query is run and why: rewrites, plan, estimates, the plans that lost.
 
-    Conditions stand at the operator that tests them. Without --input every
-    attribute is taken to exist; without --stats rates are assumed.
-    With --analyze the query is run, and actual rows, times and changes of
-    plan stand beside the estimates.
+    Conditions stand at the operator that checks them. Without --input every attribute
+    is assumed to exist; without --stats rates are assumed. --analyze runs the query,
+    and shows actual rows, times and changes of plan beside the estimates.
 
         cepheid explain theft.cep
 
@@ -79,15 +78,17 @@ def explain(
         cepheid explain stocks.cep --stats rates.json --output plan.html
 
     A folder is a set of rules, and so is a file with several queries, or with a
-    table of its parameters beside it. Of a set it is shown which rules share a
-    pass over the events, what they share in it, and which run alone and why. All
-    that is wrong with any of the rules is told instead, if something is.
+    table of its parameters beside it. For a set it shows which rules share a pass over the events,
+    what they share, and
+    which run alone and why. If rules are wrong, it reports all errors instead.
 
         cepheid explain rules/ --input cards.parquet --time ts --type kind
     """
     form = _form(format, output)
     if analyze and not input:
-        raise typer.BadParameter("--analyze runs the query: say over what, --input events.parquet")
+        raise typer.BadParameter(
+            "--analyze runs the query and needs events: --input events.parquet"
+        )
     from cepheid.cli.inputs import make_options
     from cepheid.cli.queries import files_read, read_queries, refuse_unknown
     from cepheid.files.output import write_text
@@ -120,7 +121,7 @@ def _form(chosen: Form | None, output: Path) -> Form:
     form = _SUFFIXES.get(output.suffix.lower())
     if form is None:
         names = ", ".join(_SUFFIXES)
-        raise typer.BadParameter(f"{output} is none of {names}: say which --format it is to have")
+        raise typer.BadParameter(f"{output} has none of the endings {names}: name its --format")
     return form
 
 
@@ -158,12 +159,12 @@ def _written(explanation: Explanation, form: Form) -> str:
 def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.Input]) -> None:
     """A set has no columns that would fit all of its rules, no single plan to draw, and no run."""
     if analyze:
-        raise typer.BadParameter("--analyze is for a query: `cepheid run` tells what rules find")
+        raise typer.BadParameter("--analyze is for a query: use `cepheid run` for rules")
     if form not in (Form.TEXT, Form.JSON):
         raise typer.BadParameter(f"a set of rules is explained as text or json, not as {form}")
     if not sources:
         raise typer.BadParameter(
-            "what rules share depends on the columns: say of what events, --input events.parquet"
+            "rules are explained for the columns of events: --input events.parquet"
         )
 
 

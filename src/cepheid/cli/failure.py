@@ -49,7 +49,7 @@ _WRONG = (
     NotADirectoryError,
     PermissionError,
 )
-_WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the whole of it)"
+_WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the traceback)"
 
 
 @contextmanager

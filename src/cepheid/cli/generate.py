@@ -31,7 +31,7 @@ app = typer.Typer(
 
         cepheid generate fraud --rows 1_000_000 --output fraud.csv.gz --seed 7
 
-    Each workload has options of its own: [bold]cepheid generate stocks --help[/bold].""",
+    Each workload has its own options: [bold]cepheid generate stocks --help[/bold].""",
 )
 
 Rows = Annotated[int, typer.Option(min=0, help="How many events, such as 1_000_000.")]
@@ -42,7 +42,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Another seed gives other events.
 FileFormat = Annotated[
     Format | None,
     typer.Option(
-        help="By default what the file's name ends with, Parquet if it has no ending, and CSV on "
+        help="By default it follows from the file name: Parquet without an ending, CSV on "
         "standard output."
     ),
 ]
@@ -112,7 +112,7 @@ def fraud(
     overwrite: arguments.Overwrite = False,
     days: Annotated[float, typer.Option(min=0.001, help="The time that the events cover.")] = 30.0,
     cards: Annotated[
-        int | None, typer.Option(min=1, help="By default so many that each is used once a day.")
+        int | None, typer.Option(min=1, help="By default, enough for each to be used once a day.")
     ] = None,
     fraud: Annotated[
         float, typer.Option(**Share, help="Planted frauds per event, about.")

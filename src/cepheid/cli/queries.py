@@ -113,15 +113,15 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise OptionError(f"{path}: this is no query, since it is no text in UTF-8") from None
+        raise OptionError(f"{path}: this isn't a query: the file isn't UTF-8 text") from None
 
 
 def _refuse_rules(path: Path) -> None:
     if path.is_dir():
-        raise typer.BadParameter(f"{path} is a folder of rules, which are run by themselves")
+        raise typer.BadParameter(f"{path} is a folder of rules: run it alone")
     source = Source(_text(path), str(path))
     if len(split_queries(source)) > 1:
         raise typer.BadParameter(
-            f"{path} has several queries: run it by itself, as a set of rules, or give each query "
-            "a file, if they read each other's matches"
+            f"{path} has several queries: run it alone, as a set of rules, or put each query in "
+            "its own file, if they read each other's matches"
         )

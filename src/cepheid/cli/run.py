@@ -49,15 +49,15 @@ def run(
             "--output",
             "-o",
             metavar="PATH",
-            help="Where the matches go: a file, or - for standard output; from Spark or of several "
-            "queries a folder.",
+            help="Where to write the matches: a file, - for standard output, or a folder (Spark, "
+            "several queries).",
         ),
     ] = None,
     format: Annotated[
         Format | None,
         typer.Option(
-            help="Of the output: by default what its name ends with, Parquet if it has no ending, "
-            "and CSV on standard output."
+            help="By default it follows from the name of --output: Parquet without an ending, CSV "
+            "on standard output."
         ),
     ] = None,
     overwrite: arguments.Overwrite = False,
@@ -65,8 +65,8 @@ def run(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Where rows go that aren't events, with their file and the reason; they are "
-            "always counted. Of a stream, by default CHECKPOINT/rejected.",
+            help="Where to write rejected rows, with their file and the reason; they are always "
+            "counted. For a stream the default is CHECKPOINT/rejected.",
         ),
     ] = None,
     input_format: arguments.InputFormat = None,
@@ -88,7 +88,7 @@ def run(
         bool,
         typer.Option(
             "--stream",
-            help="Take the --input as a folder to which files are added, and go on for ever.",
+            help="Read --input as a folder to which files are added, until Ctrl-C.",
             rich_help_panel="Streams",
         ),
     ] = False,
@@ -104,7 +104,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where partial matches go that expired, with what was missing.",
+            help="Where to write expired partial matches, with what was missing.",
             rich_help_panel="Streams",
         ),
     ] = None,
@@ -112,17 +112,17 @@ def run(
         bool | None,
         typer.Option(
             "--no-watch",
-            help="Keep a set of rules as it is at the start, whatever changes in its files.",
+            help="Keep the rules as they are at the start; ignore changes of their files.",
             rich_help_panel="Streams",
         ),
     ] = None,
 ) -> None:
     """Find the matches of a query, or of a set of rules, in files of events.
 
-    Parquet, CSV (with a header), TSV and lines of JSON are read, by what the names
-    end with; text may be .gz or .bz2. Without --output the first matches are
-    printed, and always the figures. Nothing that exists is replaced without
-    --overwrite, and what is read never is.
+    Parquet, CSV (with a header), TSV and lines of JSON are read, according to the file
+    names; text may be .gz or .bz2. Without --output the first matches are printed.
+    Figures are always printed. Existing files are replaced only with --overwrite,
+    and inputs never.
 
         cepheid run theft.cep --input rfid.parquet --time ts --type type
 
@@ -135,37 +135,37 @@ def run(
         cepheid run -q 'PATTERN a ; b WHERE a.x < b.x WITHIN 5 minutes' --time ts
             --input 'logs/*.csv.gz' --output - --format json
 
-    Of several queries, one may read what another finds under its INTO label, in
-    whatever order they are given; each then has a file in the --output folder.
+    With several queries, one may read the matches of another by its INTO label, in
+    any order; each then has a file in the --output folder.
 
         cepheid run low.cep high.cep double-top.cep --input stocks.csv --time ts
 
     A folder is a set of rules, and so is a single file with several queries, or
     with a table of its parameters beside it (big.csv for INTO big or big.cep).
-    All rules have one table of matches: rule, match_start, match_end, what the
-    rule returns as JSON in match, and what else the tables of parameters have.
+    All rules have one table of matches: rule, match_start, match_end, the columns
+    that the rule returns as JSON in match, and other columns of the parameter tables.
     Rules read events, never each other's matches.
 
         cepheid run rules/ --input cards.parquet --time ts --output found.parquet
 
-    The plan is chosen by its estimated cost, and changed during the run if the
-    data turn out otherwise. --stats tells what `cepheid analyze` has found out
-    before; --evaluation, --plan, --negation and --propagation decide instead, and
-    never change what is found. `cepheid explain` shows the plan.
+    The plan is chosen by estimated cost, and revised during the run. --stats takes
+    statistics from `cepheid analyze`. --evaluation, --plan, --negation and
+    --propagation force a plan, and never change the matches. `cepheid explain` shows
+    the plan.
 
-    The local engine uses one thread and reads the columns that it needs into
-    memory; Spark takes what is larger. The matches are the same.
+    The local engine uses one thread and reads the columns that it needs into memory;
+    use Spark for larger data. The matches are the same.
 
-    With --stream the files of a folder are read as they come, until Ctrl-C. The
-    same command goes on where it was stopped; every match is found once. What
-    can't be read as an event is counted, and kept in CHECKPOINT/rejected.
+    With --stream the files of a folder are read as they arrive, until Ctrl-C. The same
+    command resumes where it stopped; every match is written once. Lines that aren't
+    events are counted, and kept in CHECKPOINT/rejected.
 
         cepheid run fraud.cep --stream --input cards/ --time ts
             --output found/ --checkpoint state/ --watermark '10 seconds'
 
-    Rules may change while the stream runs: their files are watched, and what has
-    changed holds from the next batch on. Rules that stay the same aren't touched.
-    What is wrong is told, and goes on as it was.
+    Rules may change while the stream runs: their files are watched, and a change takes
+    effect with the next batch. Unchanged rules keep their state. Errors are reported;
+    the old rules keep running.
 
         cepheid run rules/ --stream --input cards/ --time ts
             --output found/ --checkpoint state/ --trigger '10 seconds'
@@ -198,7 +198,7 @@ def run(
     elif master is not None and not on_spark:
         raise typer.BadParameter("--master is for --engine spark")
     elif len(files) > 1 and on_spark:
-        raise typer.BadParameter("several queries are run here, not on Spark, by this command")
+        raise typer.BadParameter("this command runs several queries in process, not on Spark")
     if on_spark and arguments.reads_standard_input(input):
         raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
     if on_spark:

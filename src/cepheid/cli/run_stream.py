@@ -65,7 +65,7 @@ _POLL_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class StreamTarget:
-    """What a stream is asked for; `schemas` are by the name of the input, `queries` the files."""
+    """What a stream should do; `schemas` are by the name of the input, `queries` the files."""
 
     output: Path
     format: Format
@@ -115,8 +115,8 @@ def run_stream(
     target: StreamTarget,
     master: str,
 ) -> tuple[str, int]:
-    """Run until the files are done, if that was asked for, or else until it is told to stop; tell
-    what was done, and the exit code. A stop that was asked for is a success."""
+    """Run until the files are done, if wanted, or else until it is stopped; return the summary and
+    the exit code. A requested stop is a success."""
     _refuse_places(sources, target)
     _refuse_other(query, target)
     for folder in target.places().values():
@@ -148,7 +148,7 @@ def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
         lines += [f"rows that were late or ahead of the clock in {target.rejected / ROWS} (json)"]
     if totals.files:
         lines += [f"unreadable files in {target.rejected / FILES}"]
-    return "\n".join([*lines, "go on with the same command"] if stopped else lines)
+    return "\n".join([*lines, "resume with the same command"] if stopped else lines)
 
 
 def _refuse_places(sources: Sequence[Input], target: StreamTarget) -> None:
@@ -171,7 +171,7 @@ def _refuse_places(sources: Sequence[Input], target: StreamTarget) -> None:
         # Spark would take the batches for those that the folder has, and write nothing.
         if (folder / "_spark_metadata").exists() and not target.place(query).exists():
             raise OptionError(
-                f"{folder} has what another run found, with another checkpoint: go on with that "
+                f"{folder} has the output of another run, with another checkpoint: use that "
                 "checkpoint, or write to another folder"
             )
 
@@ -292,7 +292,7 @@ def _watch(
     totals: Totals,
     show: Show,
 ) -> None:
-    """Show how it goes, until all are done, one fails, or it is told to stop."""
+    """Show progress until all are done, one fails, or it is stopped."""
     reports = {name: Reports(one) for name, one in running.items()}
     ended = False
     while not ended:

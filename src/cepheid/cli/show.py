@@ -143,7 +143,7 @@ def rejected_text(first: Sequence[Mapping[str, Any]], count: int, kept: str | No
     >>> row = {"file": "e.csv", "number": 7, "line": "1,?", "reason": "`x` is '?', not an integer"}
     >>> print(rejected_text([row], 3, None))
     rejected: e.csv:7: `x` is '?', not an integer
-    and 2 more; --rejected FILE keeps them; --schema and --bad-rows decide otherwise
+    and 2 more; --rejected FILE keeps them; --schema and --bad-rows change this
     """
     lines = []
     for row in first:
@@ -151,4 +151,4 @@ def rejected_text(first: Sequence[Mapping[str, Any]], count: int, kept: str | No
         lines.append(f"rejected: {place}: {row['reason']}")
     more = f"and {count - len(first):,} more; " if count > len(first) else ""
     where = f"all are in {kept}" if kept is not None else "--rejected FILE keeps them"
-    return "\n".join([*lines, f"{more}{where}; --schema and --bad-rows decide otherwise"])
+    return "\n".join([*lines, f"{more}{where}; --schema and --bad-rows change this"])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 """How many rules are named; the others are counted."""
 
-FIRST, LATER = "these are left out until they are right", "these go on as they were"
+FIRST, LATER = "these rules are left out until they are corrected", "these rules stay as they were"
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def change_text(change: Change, wrong: str) -> str:
         told = [
             f"{len(names):,} {kind} ({_listed(names)})" for kind, names in kinds.items() if names
         ]
-        parts.append(f"rules version {change.version}: {', '.join(told) or 'no rule is another'}")
+        parts.append(f"rules version {change.version}: {', '.join(told) or 'no rule changed'}")
     return "\n".join(parts)
 
 

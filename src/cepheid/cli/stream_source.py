@@ -141,8 +141,8 @@ def _columns(spark: SparkSession, source: Input) -> t.StructType:
 
 def _no_files(source: Input) -> DataError:
     return DataError(
-        f"{source.path}: there is no {source.format.value} file yet that tells the columns; name "
-        "them: --schema 'ts timestamp, user long, amount double'"
+        f"{source.path}: there is no {source.format.value} file yet to read the columns from; "
+        "declare them: --schema 'ts timestamp, user long, amount double'"
     )
 
 

@@ -118,7 +118,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 Show = Callable[[str, int], None]
-"""Shows a line, and is told after how many batches it holds."""
+"""Shows a line; its second argument is the number of batches."""
 
 
 @contextmanager

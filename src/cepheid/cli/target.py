@@ -1,4 +1,4 @@
-"""What a run is asked for, and what it gives back."""
+"""What a run should do, and what it returns."""
 
 from __future__ import annotations
 

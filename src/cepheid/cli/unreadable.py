@@ -1,10 +1,10 @@
 """Files that a stream couldn't read, or not to their end.
 
-Such a file must not stop a stream, so Spark is told to go on where it can't read any further, and
-it doesn't say where that was. So after each batch the files that it took (the stream's checkpoint
-lists them) are looked at. Cheap checks find those that are in doubt: Parquet files if fewer rows
-have come than their ends promise, compressed files that don't unpack, and lines of columns under
-another header. Of those, Spark itself is asked: it reads the file again, and this time it fails.
+Such a file must not stop a stream, so Spark is set to skip what it can't read, and it doesn't say
+where that was. So after each batch the files that it took (the stream's checkpoint lists them) are
+looked at. Cheap checks find those that are in doubt: Parquet files if fewer rows have come than
+their ends promise, compressed files that don't unpack, and lines of columns under another header.
+Spark then reads those again, and this time it fails.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cepheid.spark.streaming.reports import status
 Ask = Callable[[Folder, str], str | None]
 """Why Spark can't read a file of a folder to its end, if it can't."""
 
-GONE = "it was gone when its batch was checked: its events may be missing"
+GONE = "it no longer existed when its batch was checked: its events may be missing"
 _UNPACKED = 1 << 20  # bytes
 
 
@@ -106,7 +106,8 @@ class Unreadable:
         if short and read is not None and not found.keys() & set(parquet):
             # Spark can read them now. Which one it couldn't read before isn't known.
             found |= {
-                file: f"of it or others of its batch, {short} are missing" for file in parquet
+                file: f"{short} of it or of other files of its batch are missing"
+                for file in parquet
             }
         return gone | found
 

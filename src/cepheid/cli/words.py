@@ -1,6 +1,6 @@
 """Messages in the words of the command line.
 
-What is wrong is told by modules that are called from Python, too, and name options as they are
+Errors are raised by modules that are also called from Python, and name options as they are
 there: `time=`. Here that becomes `--time`. Lines of a query that a message shows stay as they are.
 """
 

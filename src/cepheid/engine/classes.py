@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 @dataclass(frozen=True)
 class Classified:
     """The rows of a batch that belong to a class: their places, themselves, and for each leaf
-    which of them its buffer takes. `types` are those of the types asked for that some row has."""
+    which of them its buffer takes. `types` are those of the wanted types that some row has."""
 
     rows: NDArray[np.int64]
     batch: pa.RecordBatch

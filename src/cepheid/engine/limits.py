@@ -51,7 +51,7 @@ def within(limit: Limit, total: int, most: int) -> bool:
 
 @dataclass(frozen=True)
 class Floors:
-    """For some keys, the position up to which their events have been forgotten."""
+    """For some keys, the position up to which their events were dropped."""
 
     keys: Ints  # a row for each, a column for each part of the key
     positions: Ints
@@ -60,7 +60,7 @@ class Floors:
         return len(self.positions)
 
     def below(self, keys: Ints, positions: Ints) -> Mask:
-        """Which events, of these keys and at these positions, are forgotten."""
+        """Which events, of these keys and at these positions, are dropped."""
         both = np.concatenate((self.keys, keys))
         codes = np.unique(both, axis=0, return_inverse=True)[1].ravel()
         bounds = np.full(len(both), -FOREVER)
@@ -126,7 +126,8 @@ class Window:
     def excess(self, held: Mask) -> tuple[int, Floors]:
         """Which of the held rows have to go so that there is room again: how many of the first of
         the store, and up to which positions those of single keys. Never those of an instant that
-        may not be complete: what comes with them could not be told from what was forgotten."""
+        may not be complete: events that arrive with them couldn't be distinguished from dropped
+        ones."""
         limit, store = self._context.limit, self._context.store
         assert limit is not None
         cut, floors = 0, self._none
@@ -208,8 +209,8 @@ def _oldest(keys: Ints, rows: Ints, allowed: int) -> tuple[Ints, Ints]:
 
 
 def _parts_by_key(plan: Plan) -> bool:
-    """Whether the past of a single key can be forgotten: then no match of it that starts later
-    is judged by what was forgotten, and nobody notes the numbers of rows."""
+    """Whether the past of a single key can be dropped: no match of it that starts later depends on
+    dropped events, and nobody keeps the numbers of rows."""
     skip = Skip.NONE if plan.after_match is None else plan.after_match.skip
     plain = plan.schema.start is None and not looks_back(plan)
     return bool(plan.key) and plain and skip is not Skip.TO_NEXT_EVENT

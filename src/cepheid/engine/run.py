@@ -32,8 +32,7 @@ from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reading import leaves
 
 COMPILE_AT = 200
-"""Rows for which a kernel that isn't known on this machine is not compiled: plain Python is through
-with them before."""
+"""Below this many rows an uncached kernel runs as plain Python: compiling it would take longer."""
 
 
 @dataclass
@@ -49,8 +48,8 @@ class Counts:
 
 
 class Advisor(Protocol):
-    """Is asked at the end of every round, and before the first one that makes anything; may have
-    another plan of the same query ready."""
+    """Is called at the end of every round, and before the first one that produces anything; may
+    have another plan of the same query ready."""
 
     def advise(self, engine: Engine) -> Plan | None: ...
 
@@ -106,8 +105,6 @@ class Engine:
             plan.limit,
             compile_at,
         )
-        # AFTER MATCH would only hold back what ends where more may come.
-        self.context.prompt = plan.after_match is None
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         # Types that no event has had so far.
         self.unseen = {t for leaf in self.leaves for t in plan.variables[leaf.variable].types}
@@ -418,10 +415,7 @@ class Engine:
         if state.choice is not None:
             self.tree.sink.resume(recoded(self.plan, state.choice, known))
         if self._started and store.n:
-            prompt = context.prompt
-            context.prompt = prompt and state.prompt
             self.tree.catch_up()
-            context.prompt = prompt
 
     # ── changing plans ──
 

@@ -45,8 +45,7 @@ class Loaded:
 class EngineState:
     """`base` and `end` are the numbers of the first row that is retained and of the next one to
     come. `strings` are those whose codes are in the keys of the choice and of the floors, up to
-    which events have been forgotten: in single keys, and altogether. `prompt`: automata have
-    matched the events of the last position, too, where they could."""
+    which events have been forgotten: in single keys, and altogether."""
 
     base: int
     end: int
@@ -59,7 +58,6 @@ class EngineState:
     strings: Mapping[int, str | bytes]
     floor: Horizon | None
     floors: Floors
-    prompt: bool = True
 
 
 def as_table(loaded: Loaded, names: Sequence[str]) -> pa.Table:

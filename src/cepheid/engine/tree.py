@@ -127,9 +127,9 @@ class Tree:
         return done
 
     def _give_up(self, root: Operator, floor: Horizon) -> None:
-        """Of matches that were forgotten events away from being judged, nothing is known: those
-        that began before the floor, though their events ended after it, and those whose window,
-        counted from the end, reaches behind it."""
+        """A match whose verdict depends on shed events can't be decided, so it is dropped: one that
+        began before the floor, though its events ended after it, and one whose window, counted from
+        the end, reaches behind it."""
         records, n = root.out.records, root.out.n
         place = floor.time if self._moved else floor.position
         sure = records.first[:n] > place

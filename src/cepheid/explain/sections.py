@@ -19,9 +19,8 @@ from cepheid.statistics import Statistics
 _PROPAGATION: Mapping[Propagation, str] = {
     "push": "every operator in every round",
     "lazy": "only in rounds in which a match can end",
-    "pull": "left inputs only as far as they are asked for",
-    "pass-down": "left inputs only as far as they are asked for, and what no new event accepts is "
-    "left out below",
+    "pull": "left inputs only as needed",
+    "pass-down": "left inputs only as needed, without records that no new event accepts",
 }
 
 
@@ -71,7 +70,7 @@ def settings_lines(planned: Planned) -> list[tuple[str, str]]:
 def statistics_lines(plan: Plan, statistics: Statistics) -> list[tuple[str, str]]:
     """The figures that the costs rest on, and those that had to be assumed."""
     if not (statistics.rates or statistics.selectivities or statistics.distinct):
-        return [("assumed", "everything: there are no statistics, so defaults took their place")]
+        return [("assumed", "everything: there are no statistics, so defaults are used")]
     given = (
         ("rates", statistics.rates),
         ("selectivities", statistics.selectivities),
@@ -93,7 +92,7 @@ def _figures(figures: Mapping[str, float]) -> str:
 def run_lines(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
     """What the run amounts to."""
     rejected = f", {count(profile.rejected)} rejected" if profile.rejected else ""
-    shed = f", {count(profile.shed)} forgotten because of the limit" if profile.shed else ""
+    shed = f", {count(profile.shed)} dropped because of the limit" if profile.shed else ""
     lines = [
         ("events", f"{count(profile.events)}{rejected}{shed}"),
         ("matches", count(profile.matches)),

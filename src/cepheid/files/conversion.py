@@ -1,7 +1,7 @@
 """Cells of text files as typed values: what a number, a date or a time may look like.
 
 The same code runs here and on Spark's workers, so a cell is the same value everywhere. A cell that
-doesn't fit is never turned into NULL here: the caller is told which ones don't, and decides.
+doesn't fit is never turned into NULL here: the caller learns which ones don't, and decides.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class _Parser:
             raise ValueError(f"expected a comma, not {self._here()!r}")
         names = [field.name for field in fields]
         if len(set(names)) < len(names):
-            raise ValueError("a column is there twice")
+            raise ValueError("a column occurs twice")
         return pa.schema(fields)
 
     def _field(self) -> pa.Field:

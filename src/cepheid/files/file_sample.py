@@ -145,7 +145,7 @@ def _add_header(sample: FileSample, header: tuple[str, ...], file: str) -> None:
 def _not_json(file: str, text: str) -> DataError:
     if text.lstrip().startswith("["):
         return DataError(
-            f"{file}: it is one JSON array; write each event on a line of its own: jq -c '.[]'"
+            f"{file}: it is one JSON array; write each event on its own line: jq -c '.[]'"
         )
     shown = text.strip().split("\n")[0][:60]
     return DataError(f"{file}: no line is a JSON object; the first one is {shown!r}")

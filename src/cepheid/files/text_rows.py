@@ -174,7 +174,7 @@ def finish(
     lines: Sequence[RejectedLine],
 ) -> EventRows:
     """The table without its faulty rows, and the lines that are rejected: of those rows, and
-    others. DataError for the first bad one if the user has asked for that."""
+    others. DataError for the first bad one if the user wants that."""
     if not lines:
         return EventRows(table)
     if faults:
@@ -199,8 +199,8 @@ def finish(
 def _bad_row(file: str, number: int | None, line: RejectedLine) -> DataError:
     place = file if number is None else f"{file}:{number}"
     return DataError(
-        f"{place}: {line.fault.reason}. --bad-rows reject goes on without such rows, and --schema "
-        "declares other columns"
+        f"{place}: {line.fault.reason}. --bad-rows reject leaves such rows out, and --schema "
+        "declares other types"
     )
 
 

@@ -58,7 +58,7 @@ class TimeFormat:
             if directive not in _DIRECTIVES:
                 raise _wrong(text, f"%{directive} isn't known")
             if directive in seen:
-                raise _wrong(text, f"%{directive} is there twice")
+                raise _wrong(text, f"%{directive} occurs twice")
             seen.add(directive)
             pattern += f"(?P<{directive}>{_DIRECTIVES[directive]})"
         for choices in (("Y", "y"), ("m", "b"), ("d",)):

@@ -37,7 +37,7 @@ def run(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The matches' schema, and the matches as they are found.
 
-    `seen` is told the number of rows after every batch of events.
+    `seen` is called with the number of rows after every batch of events.
     """
     engine, batches, notices = _start(prepared, source, options)
     matches = _matches(engine, notices.watch(batches), seen, notices)
@@ -45,7 +45,7 @@ def run(
 
 
 def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profile, Planned]:
-    """Run the query, forget its matches, and tell what happened, and with which plan it ended."""
+    """Run the query, drop its matches, and return what happened, and with which plan it ended."""
     engine, batches, notices = _start(prepared, source, options)
     for _ in _matches(engine, notices.watch(batches), lambda rows: None, notices):
         pass
@@ -63,16 +63,16 @@ def _start(
     schema = pa.schema([source.schema.field(n) for n in needed])
     engine = prepared.engine(schema, options.jit)
     if prepared.query.nothing is not None:
-        return engine, (), Notices(prepared.query, engine)
+        return engine, (), Notices(engine)
     if isinstance(source, Batches) and not key_by_key(plan):
-        return engine, source.read(needed), Notices(prepared.query, engine)
+        return engine, source.read(needed), Notices(engine)
     table = source.read(needed)
     if not isinstance(source, EventTable):
         table = pa.Table.from_batches(table, schema)
     table = in_order(plan, _named(plan, table))
     type_ = plan.schema.type
     present = None if type_ is None else lambda: types_in(table[type_])
-    return engine, slices(table), Notices(prepared.query, engine, present)
+    return engine, slices(table), Notices(engine, present)
 
 
 def _by_end(engine: Engine, matches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -160,7 +160,7 @@ def to_arrow(data: Any, *, nan_is_null: bool = False) -> Source:
 def _suggestion(data: object) -> str:
     match data:
         case str() | PurePath():
-            return ": open the file before, with `pyarrow.dataset.dataset(path)`"
+            return ": open the file first, with `pyarrow.dataset.dataset(path)`"
         case Mapping():
             return ": make a table of it, with `pyarrow.table(data)`"
         case _:

@@ -184,7 +184,7 @@ def _leaf(tree: Node, alias: Token | None, span: Span) -> Atom | AnyOf:
 
 
 def _closure(tree: Node) -> Closure:
-    """Alias and modes may stand in either order, so parts are told apart by their kind."""
+    """Alias and modes may stand in either order, so parts are distinguished by their kind."""
     first = trees(tree)[0]
     alias = next(iter(tokens(tree)), None)
     modes: list[Token] = []

@@ -45,8 +45,9 @@ def check_characters(text: str) -> None:
 
 
 def check_size(tree: Node) -> None:
-    """Without recursion, so that any depth can be told. Each operator of `x + y + z` is a level,
-    since the sum is folded to the left; conditions joined with AND or OR are side by side."""
+    """Without recursion, so that any depth can be measured. Each operator of `x + y + z` is a
+    level, since the sum is folded to the left; conditions joined with AND or OR are side by
+    side."""
     waiting, events = [(tree, 1)], 0
     while waiting:
         node, level = waiting.pop()
@@ -56,8 +57,8 @@ def check_size(tree: Node) -> None:
                 "CEP118",
                 f"this pattern has more than {MOST_EVENTS} events",
                 span_of(node),
-                "write ANY(A, B) for one of several types, A{5} for several of one, or parts as "
-                "queries of their own, with INTO",
+                "write ANY(A, B) for one of several types, A{5} for several of one type, or split "
+                "the query with INTO",
             )
         if level > MOST_LEVELS:
             raise Mistake(

@@ -196,7 +196,7 @@ class Automaton:
     `leaves` are the classes of the pattern's variables in their order, negated ones too, with
     their single-class predicates; if the pattern is strict somewhere, then one for `STREAM`.
     `where` are all other conjuncts, `checks` is HAVING. `key` has, for each part of the partition
-    key, the attribute of each leaf (None: the leaf is not parted by it).
+    key, the attribute of each leaf (None: the leaf isn't partitioned by it).
     """
 
     pattern: Pattern

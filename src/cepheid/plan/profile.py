@@ -43,8 +43,8 @@ class Replan:
 
 @dataclass(frozen=True)
 class Profile:
-    """Of one engine; `plus` adds up those of several partitions. `shed` events were forgotten
-    because of the limit. `seconds` is all the time spent in the engine; of it, `sampling` gathered
+    """Of one engine; `plus` adds up those of several partitions. `shed` events were dropped because
+    of the limit. `seconds` is all the time spent in the engine; of it, `sampling` gathered
     statistics, and `compiling` made kernels ready."""
 
     events: int = 0

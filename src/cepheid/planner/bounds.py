@@ -61,13 +61,13 @@ def uncut(query: BoundQuery) -> str | None:
     groups at an edge look at is bounded by the window, and an end that `@` has moved counts for it.
     """
     if query.window is None:
-        return "without a window nothing can be cut"
+        return "there is no window"
     if query.window.clock is Clock.EVENTS:
         return "the window counts events of the whole stream"
     if skips(query):
-        return "AFTER MATCH chooses among all matches, and no key parts them"
+        return "AFTER MATCH chooses among all matches, and no key partitions them"
     if _looks_ahead(query.pattern):
-        return "a strict negation looks at the next event, however late it comes"
+        return "a strict negation depends on the next event, however late it is"
     return None
 
 

@@ -32,8 +32,9 @@ def cheapest_lookups(node: Node, costing: Costing) -> Node:
 
 
 def _partitioned(node: Stacks, costing: Costing) -> Stacks:
-    """Stacks parted by what has the most values. Of several equivalences (SASE 4.2.2) all are
-    chained, or the others are tested, with or without a filter before: whatever costs less."""
+    """Stacks partitioned by the attribute with the most values. Of several equivalences (SASE
+    4.2.2) all are chained, or the others are tested, with or without a filter before: whatever
+    costs less."""
     values = costing.figures.values
     ordered = sorted(
         node.equivalences, key=lambda part: -sum(values(a.variable, a.name) for a in part)

@@ -2,7 +2,7 @@
 
 The plan has the alternatives of all of them, as if the queries were the branches of a disjunction:
 over one store of events, with one class for equal leaves, and one operator for equal subtrees. No
-condition of one query is asked in another's trees, so each finds what it finds alone. The plan's
+condition of one query is checked in another's trees, so each finds what it finds alone. The plan's
 `returned` says whose matches an alternative makes: each query has a column that is true in its own.
 
 Subtrees are equal if their variables are called alike, which the caller sees to. Trees that are the
@@ -156,7 +156,7 @@ def _assembled(query: BoundQuery, queries: Sequence[BoundQuery], plans: Sequence
 
 
 def _joined(queries: Sequence[BoundQuery]) -> BoundQuery:
-    """What a runtime asks of a query, for all of them."""
+    """What a runtime needs to know of a query, for all of them."""
     patterns = tuple(dict.fromkeys(query.pattern for query in queries))
     outputs: list[Output] = []
     for n, query in enumerate(queries):

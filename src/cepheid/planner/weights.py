@@ -77,7 +77,7 @@ def _weight(name: str, value: object) -> float:
         case int() | float() if not isinstance(value, bool) and 0 <= value < float("inf"):
             return float(value)
         case _:
-            raise PlanError(f"the weight `{name}` is {value}, but it is a number from 0 up")
+            raise PlanError(f"the weight `{name}` is {value}; it must be a number from 0 up")
 
 
 @cache

@@ -288,11 +288,11 @@ def _how_to_read(value: object) -> str:
     """What to do with something that isn't a query, but may hold some."""
     match value:
         case PurePath():
-            return ": read it before, with `path.read_text()`, or load rules with `RuleSet.load`"
+            return ": read it first, with `path.read_text()`, or load rules with `RuleSet.load`"
         case Mapping() if hasattr(value, "match"):
-            return ": match it by itself, with `rules.match(data, ...)`"
+            return ": use `rules.match(data, ...)`"
         case Mapping():
-            return ": make a set of rules of it, with `RuleSet.of`"
+            return ": make a set of rules from it, with `RuleSet.of`"
         case _:
             return ""
 

@@ -123,7 +123,7 @@ def _check_label(query: Query, labels: Mapping[str, Query], base: Collection[str
     if label is None:
         return
     place = place_of(label, query.syntax, findings, "INTO")
-    hint = "give the output a name of its own"
+    hint = "give the output another name"
     if label in labels:
         message = f"the label `{label}` is taken: the output of {labels[label].name} has it"
         findings.add("CEP216", message, place, hint)

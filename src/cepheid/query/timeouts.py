@@ -126,7 +126,7 @@ def steps(query: ast.Query) -> tuple[int, ...]:
         case ast.Sequence(items, operators) if set(operators) == {ast.SequenceOperator.ANY}:
             pass
         case _:
-            raise UnsupportedError(f"{DEFINED}; this pattern is another one")
+            raise UnsupportedError(f"{DEFINED}; this pattern isn't one")
     if isinstance(items[0], ast.Closure):
         raise UnsupportedError(f"{DEFINED}; this one begins with a closure")
     found = tuple(n for n, item in enumerate(items) if _least(item) and n > 0)
@@ -146,7 +146,7 @@ def _least(item: ast.Pattern) -> int:
                 return least
             raise UnsupportedError(f"{DEFINED}; here one needs {least}: name them one by one")
         case ast.Closure(ast.Atom() | ast.AnyOf()):
-            raise UnsupportedError(f"{DEFINED}; UNTIL can't be told from an event that is missing")
+            raise UnsupportedError(f"{DEFINED}; UNTIL looks the same as a missing event")
         case _:
             raise UnsupportedError(f"{DEFINED}; this pattern has another part")
 
@@ -245,7 +245,7 @@ def _counts(conjunct: Conjunct, query: BoundQuery, reached: tuple[str, ...], aft
         return True
     if conjunct.role is Role.RUNNING and conjunct.target != after:
         raise UnsupportedError(
-            f"timeouts can't tell what could continue `{conjunct.target}`: a condition that "
+            f"timeouts can't decide what continues `{conjunct.target}`: a condition that "
             f"compares its events with each other reads `{after}`, too"
         )
     return query.variables[after].kind is Kind.SINGLE or not _is_of_the_group(

@@ -1,7 +1,7 @@
 """What a condition claims of a value, in a form in which claims can be compared.
 
 `a.x > 5`, `a.x IN (1, 2)`, `a.x IS NULL` are claims of one term, `a.x < b.x` is one of two. A
-term is any expression that isn't constant: it has one value wherever the condition is asked.
+term is any expression that isn't constant: it has one value wherever the condition is checked.
 """
 
 from __future__ import annotations

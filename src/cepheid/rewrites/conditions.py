@@ -1,8 +1,8 @@
 """When a condition may be replaced by another one.
 
 A WHERE conjunct chooses events, so it is not enough that two conditions are true of the same
-matches: they must also be asked at the same point wherever that decides something. It does with
-`->` (the first event that satisfies everything asked by then), with closures (which events
+matches: they must also be checked at the same point wherever that decides something. It does with
+`->` (the first event that satisfies everything checked by then), with closures (which events
 qualify) and with negations (which events are forbidden).
 """
 
@@ -23,7 +23,7 @@ from cepheid.language.diagnostics import Source
 
 def has_next(pattern: Pattern) -> bool:
     """Whether `->` stands anywhere. Without it every condition on bound events is a plain filter
-    on complete matches, wherever it is asked."""
+    on complete matches, wherever it is checked."""
     return any(
         isinstance(part, Sequence) and SequenceOperator.NEXT in part.operators
         for part in walk(pattern)
@@ -88,7 +88,7 @@ def _last(names: Iterable[str], facts: Structure) -> int:
 
 
 def may_replace_having(old: Expr, parts: Iterable[Expr], query: BoundQuery) -> bool:
-    """HAVING is asked of complete matches, so only the branches count."""
+    """HAVING is checked on complete matches, so only the branches count."""
     facts = structure(query.pattern)
     read = branches_read(variables(old) & facts.order.keys(), facts)
     return all(branches_read(variables(p) & facts.order.keys(), facts) == read for p in parts)

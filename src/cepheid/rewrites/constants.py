@@ -5,10 +5,10 @@ a.x = b.x AND a.x > 5 = a.x = b.x AND a.x > 5 AND b.x > 5
 
 The source must be on an event that is bound in every match that binds the other one. That may be
 an event, an element of a closure, or a forbidden event. With `->` the source must also stand left
-of it: an event that an arrow chooses must not be asked for what only a later one makes sure.
+of it: an event that an arrow chooses must not be checked for what only a later one guarantees.
 Through the partition key it holds without that: a whole key has the value or hasn't.
 
-The new condition reads one class alone, so it is asked at the leaf, and on Spark before the
+The new condition reads one class alone, so it is checked at the leaf, and on Spark before the
 shuffle.
 """
 
@@ -41,8 +41,8 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
 
 
 def spread(query: BoundQuery) -> BoundQuery:
-    """The same for conditions with parameters that vary, of which nothing can be concluded: each is
-    told of every attribute that equals its own, whatever else is known."""
+    """The same for conditions with parameters that vary, of which nothing can be concluded: each
+    holds for every attribute that equals it."""
     known = structure(query.pattern)
     where = list(query.where)
     for conjunct in query.where:

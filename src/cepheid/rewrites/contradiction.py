@@ -6,7 +6,7 @@ WHERE a.x > 5 AND a.x < 3: no event can be a. Then
   !P and `\\ P` go away, if P needs a;
   a closure that needs an element matches nothing, while one that may be empty is left as it is.
 
-The conditions must be asked together (same role, variables, closure, negation) and apply in every
+The conditions must be checked together (same role, variables, closure, negation) and apply in every
 match that binds the event. With `->`, a branch goes only if its own events fail, with what is
 bound before them: were a later event to fail, the arrow would still have chosen the branch.
 
@@ -44,7 +44,7 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for clash in _clashes(query):
         conjunct = clash.conjunct
         if conjunct.role is Role.RUNNING or _running(conjunct):
-            continue  # of the first element it is not asked
+            continue  # it isn't checked on the first element
         if _always_applies(conjunct, known, query):
             return _nothing(query, clash.reason)
         dead = _dead(conjunct, known, query)

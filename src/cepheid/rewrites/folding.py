@@ -5,7 +5,7 @@ NOT x < y = x >= y, 3 < x = x > 3, x IN (k) = x = k
 
 All hold in three-valued logic and with NaN, which has its place in the order. Where a condition
 decides a match, unknown is as good as false. What falls apart, or reads fewer variables than
-before, is asked where it then belongs (the filter of one class goes to its leaf), provided that
+before, is checked where it then belongs (the filter of one class goes to its leaf), provided that
 this changes no choice: see `conditions`.
 """
 

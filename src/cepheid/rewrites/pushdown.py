@@ -7,7 +7,7 @@ place, whether or not the pattern has closures and negations, since a condition 
 bound events and complete groups alone. Of a closure over a pattern nothing moves: its rounds are
 known only at the end.
 
-A condition of WHERE is asked as soon as its events are there, one of HAVING of complete matches.
+A condition of WHERE is checked as soon as its events are there, one of HAVING on complete matches.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Conditions that another one implies are not asked.
+"""Conditions that another one implies are not checked.
 
 x > 5 AND x > 3 = x > 5, x = 4 AND x > 3 = x = 4, x > 5 AND x IS NOT NULL = x > 5
 a.x < b.x AND a.x <= b.x = a.x < b.x
 a.x = 7 AND b.x = 7 AND a.x = b.x = a.x = 7 AND b.x = 7
 
-Holds if both are asked at the same point: they have the same role, read the same variables and
+Holds if both are checked at the same point: they have the same role, read the same variables and
 belong to the same closure or negation. The last one holds everywhere, since conditions on one
-event alone are asked when it is bound. A condition of HAVING is implied by one of WHERE on the
+event alone are checked when it is bound. A condition of HAVING is implied by one of WHERE on the
 same bound events.
 """
 

@@ -1,7 +1,7 @@
 """Rule sets: many queries over the same events, most of them variations of a few.
 
 A *template* is a query with parameters and a table of their values, one rule a row. Templates are
-kept in columns; a rule is made of one when it is asked for. The rooms follow the way of a rule:
+kept in columns; a rule is made when it is looked up. The rooms follow the way of a rule:
 
     load        files, tables of parameters, names, checks
     compile     which rules share an automaton, a query or a plan

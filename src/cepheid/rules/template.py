@@ -245,7 +245,9 @@ def problems(template: Template) -> Iterator[Finding]:
             yield _without_value(template, name, message, known)
     for name in (MATCH_START, MATCH_END, MATCH):
         if name in template.carried:
-            message = f"the column `{name}` can't be carried: what is found has one of its own"
+            message = (
+                f"the column `{name}` can't be carried: the matches have a column of that name"
+            )
             yield _of_table(template, message, "call it something else")
     if columns.count(RULE) == 1:
         yield from _bad_names(template)
@@ -266,7 +268,7 @@ def clashes(templates: Iterable[Template]) -> Iterator[Finding]:
                 message = (
                     f"the column `{field.name}` is {field.type}, but {known} in {other.origin}"
                 )
-                hint = "what is carried under one name is of one kind in all tables"
+                hint = "a carried column has one kind of value in all tables"
                 yield _of_table(template, message, hint)
 
 

@@ -49,7 +49,7 @@ CHAINED = (
 )
 SHEDDING = (
     'Limit(..., policy="drop-oldest") is for streams and for data in this process: a batch query '
-    "on Spark couldn't tell how many events it has forgotten; leave the policy out"
+    "on Spark can't report how many events it dropped; leave the policy out"
 )
 Runner = Callable[[worker.Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -115,7 +115,7 @@ def _mapped(source: Source, options: Options, runner: Runner, result: t.StructTy
 
 
 def profile(query: Query, data: Any, options: Options) -> Profile:
-    """Run the query, forget its matches, and tell what happened in all partitions together."""
+    """Run the query, drop its matches, and return what happened in all partitions together."""
     source, _ = _source(query, data, options)
     if source.events.isStreaming:
         raise DataError("analyze=True runs the query to its end, and a stream has none")

@@ -63,7 +63,7 @@ def bundled_home() -> Path:
     except ImportError as error:
         raise ExtraError(
             f"Spark needs Java {OLDEST} or newer and found none: install one and set JAVA_HOME, "
-            "or take the one of an extra: pip install 'cepheid[java]'"
+            "or install the extra: pip install 'cepheid[java]'"
         ) from error
     text = _LAUNCHER.format(java=str(JAVA).replace("'", "'\\''"))
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -9,11 +9,11 @@
     Single   one partition
 
 AFTER MATCH chooses among the matches of a key, or else of the whole stream, so it needs them
-together. An automaton without a key isn't parted by an equality of some variables: what it takes
-first must not depend on which rows are there. Where `=>` looks at the whole stream although there
-is a key (its attribute is called differently), rows must stay together, too.
+together. An automaton without a key isn't partitioned by an equality of some variables: what it
+takes first must not depend on which rows are there. Where `=>` looks at the whole stream although
+there is a key (its attribute is called differently), rows must stay together, too.
 
-A hot key is one partition's work; `slices` can be asked for instead.
+A hot key is one partition's work; `slices` can be forced instead.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ Layout = Rows | ByKey | Partial | Slices | Single
 def layout_text(layout: Layout, partitions: int, kind: str = "partitions") -> str:
     match layout:
         case Rows():
-            return "as the rows come: a match is one event"
+            return "rows stay where they are: a match is one event"
         case ByKey():
             names = dict.fromkeys(", ".join(c) for c in layout.columns)
             return f"key {' = '.join(names)} ({partitions} {kind})"
@@ -94,7 +94,7 @@ def layout_text(layout: Layout, partitions: int, kind: str = "partitions") -> st
 def layout_reason(layout: Layout, plan: Plan, query: BoundQuery, options: Options) -> str:
     """Why the work is cut so."""
     if options.partitioning != "auto":
-        return "asked for"
+        return "forced"
     match layout:
         case Rows():
             return "events needn't meet"
@@ -131,7 +131,7 @@ def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translat
             return Single() if uncut(query) else Slices()
         case "key":
             if keyed is None and _whole_stream(plan):
-                raise PlanError(f"partitioning='key' can't part this query: {WHOLE_STREAM}")
+                raise PlanError(f"partitioning='key' can't partition this query: {WHOLE_STREAM}")
             if keyed is None:
                 raise PlanError(
                     "partitioning='key' needs a key: equalities in WHERE that connect an attribute "
@@ -169,7 +169,7 @@ def _is_event(node: Node) -> bool:
     return isinstance(node, Leaf) or (isinstance(node, Filter) and isinstance(node.input, Leaf))
 
 
-WHOLE_STREAM = "`=>` and STRICT look at the whole stream, since the key is called differently"
+WHOLE_STREAM = "`=>` and STRICT read the whole stream, because the key has different names"
 
 
 def _whole_stream(plan: Plan) -> bool:

@@ -31,7 +31,7 @@ class Statistics:
     >>> Statistics(selectivities={"a.x < b.x": 1.5})
     Traceback (most recent call last):
     ...
-    cepheid.errors.DataError: the selectivity of `a.x < b.x` is 1.5, but it is a share from 0 to 1
+    cepheid.errors.DataError: the selectivity of `a.x < b.x` is 1.5; it must be a share from 0 to 1
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -42,23 +42,23 @@ class Statistics:
     def __post_init__(self) -> None:
         for name, rate in self.rates.items():
             if not _number(rate) or rate < 0 or math.isinf(rate):
-                raise DataError(f"the rate of `{name}` is {rate}, but it is a number from 0 up")
+                raise DataError(f"the rate of `{name}` is {rate}; it must be a number from 0 up")
         for text, share in self.selectivities.items():
             if not _number(share) or not 0 <= share <= 1:
                 raise DataError(
-                    f"the selectivity of `{text}` is {share}, but it is a share from 0 to 1"
+                    f"the selectivity of `{text}` is {share}; it must be a share from 0 to 1"
                 )
         for column, count in self.distinct.items():
             if not _number(count) or count < 1 or math.isinf(count):
                 raise DataError(
-                    f"the distinct values of `{column}` are {count}, but there is at least 1"
+                    f"the distinct values of `{column}` are {count}; there must be at least 1"
                 )
         for column, values in self.heavy.items():
             for value, share in values.items():
                 if not _number(share) or not 0 <= share <= 1:
                     raise DataError(
-                        f"`{column}` has the value {value!r} in {share} of its events, but that "
-                        "is a share from 0 to 1"
+                        f"`{column}` has the value {value!r} in {share} of its events; it must be "
+                        "a share from 0 to 1"
                     )
 
     def to_json(self) -> str:

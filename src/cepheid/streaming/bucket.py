@@ -55,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Report:
-    """What a batch did, and what is held behind it. `shed` events were forgotten because of the
+    """What a batch did, and what is held behind it. `shed` events were dropped because of the
     limit. `replans` are those since the stream began, `refused` rules that can't be run."""
 
     events: int
@@ -313,8 +313,9 @@ class Bucket:
         missing = set(self._engine.store.names) - set(saved.columns)
         if missing:
             raise StateError(
-                f"the query now reads `{min(missing)}`, which the events in the checkpoint were "
-                "saved without; read only what was read before, or start with a new checkpoint"
+                f"the query now reads `{min(missing)}`, which the events in the checkpoint don't "
+                "have; read only the columns that were read before, or start with a new "
+                "checkpoint"
             )
         self._take(saved, cells, saved.engine.base)
 

@@ -49,7 +49,7 @@ def unframed(data: bytes, what: str) -> memoryview:
     if version != FORMAT:
         raise StateError(
             f"{what} has format {version}, and this version of Cepheid reads format {FORMAT}: "
-            "go on with the version that wrote it, or start with a new checkpoint"
+            "use the version that wrote it, or start with a new checkpoint"
         )
     rest = memoryview(data)[_FRAME.size :]
     if zlib.crc32(rest) != checksum:

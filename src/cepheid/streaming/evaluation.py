@@ -1,4 +1,4 @@
-"""What a bucket asks of what it runs."""
+"""What a bucket needs from the engine that it runs."""
 
 from __future__ import annotations
 

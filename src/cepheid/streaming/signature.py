@@ -65,8 +65,8 @@ def require_same(saved: Signature, own: Signature) -> None:
             continue
         raise StateError(
             f"the query is not the one that the checkpoint was written with: {name} was "
-            f"{_quoted(before)} and is {_quoted(now)}. Only RETURN and the plan may change; go on "
-            "with the query as it was, or start with a new checkpoint"
+            f"{_quoted(before)} and is {_quoted(now)}. Only RETURN and the plan may change: "
+            "resume with the old query, or start with a new checkpoint"
         )
 
 

@@ -1,4 +1,4 @@
-"""Work on nodes: nothing is lost, nothing equal is there twice, and the sums are right."""
+"""Work on nodes: nothing is lost, nothing equal occurs twice, and the sums are right."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Matches of one query that many rules share: whose they are.
 
-The query finds whatever one of the rules finds, and each rule still asks its own conditions of a
-match. They are asked of pairs of a match and a rule, many at once. If one of them compares a value
-of the match with a parameter, the rules in the order of that parameter say which pairs are worth
-asking: those of a match are next to each other.
+The query finds whatever one of the rules finds, and each rule still checks its own conditions on a
+match. They are checked on pairs of a match and a rule, many at once. If one of them compares a
+value of the match with a parameter, the rules in the order of that parameter say which pairs are
+worth asking: those of a match are next to each other.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ OF_MATCH = "match"
 """The variable of attributes that are columns of the match; parameters have none."""
 
 PAIRS = 1 << 18
-"""Pairs that are asked at once, unless a single match has more."""
+"""Pairs that are checked at once, unless a single match has more."""
 
 
 @dataclass(frozen=True)
 class Residual:
-    """What each rule asks of a match, and what it returns of it. `windows` are those of the rules,
-    if they differ."""
+    """What each rule checks on a match, and what it returns of it. `windows` are those of the
+    rules, if they differ."""
 
     rows: RuleParameters
     conditions: tuple[Expr, ...]
@@ -120,7 +120,7 @@ def _read(residual: Residual, matches: pa.RecordBatch, at: Ints, own: Ints) -> R
 
 @dataclass(frozen=True)
 class Near:
-    """The rules that are asked about match i: those from `first[i]` to before `last[i]` in this
+    """The rules that are checked on match i: those from `first[i]` to before `last[i]` in this
     order."""
 
     order: Ints

@@ -48,7 +48,7 @@ def typed(found: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _value(row: Any, name: str) -> Any:
     if not isinstance(row, dict) or name not in row:
         raise DataError(
-            f"what was found has no `{name}` for this rule: it comes from another set of rules, or "
+            f"the matches have no `{name}` for this rule: they come from another set of rules, or "
             "the rule has changed since"
         )
     return row[name]
@@ -61,8 +61,8 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
         return pa.array(list(map(_reader(type_), values)), type_)
     except (ValueError, TypeError, ArithmeticError) as error:  # Arrow's errors are among them
         raise DataError(
-            f"what was found isn't {type_}: {error}; pass the events that it was found in, or "
-            "others with the same columns"
+            f"the matches aren't {type_}: {error}; pass the events of that run, or others with "
+            "the same columns"
         ) from None
 
 

@@ -237,8 +237,8 @@ def _round(pattern: Pattern, path: Path, known: Known, closure: Path, then: Then
             return (RoundGroup(closure, v, path, least), *then(bound))
         case Closure():
             raise UnsupportedError(
-                "a negation in a repeated group that has another one inside can't run; write "
-                "the inner group as a query of its own, with INTO"
+                "a negation in a repeated group that has another one inside can't run; write the "
+                "inner group as a separate query, with INTO"
             )
         case _:
             assert_never(pattern)

@@ -39,7 +39,6 @@ from cepheid.engine.automaton.knowledge import (
     owner,
 )
 from cepheid.engine.automaton.points import Begin, End, Neighbors, Path
-from cepheid.engine.automaton.promptness import last_variable
 from cepheid.language.ast import Mode, Optional
 
 
@@ -89,7 +88,7 @@ def _checked(c: Compilation, known: Known, waits: bool) -> Instructions:
     )
     strict = next_negations(pattern)
     return (
-        Decide(waits, strict, last_variable(pattern, known) if c.prompt else None),
+        Decide(waits, strict),
         Require(conditions(c, known, whole)),
         Unforbidden(
             tuple(interruption(c, own, path, known) for path, own in known.exceptions),

@@ -186,7 +186,7 @@ class _Reader:
         column = _column(left)
         if left.type in (Type.STRING, Type.BINARY) and operator not in ("=", "<>"):
             if any(isinstance(node, Varying) for node in walk(right)):
-                raise NoPath("texts are compared with a parameter by their order")
+                raise NoPath("a text is compared with a parameter by < or >")
             return self._test(Call(operator, (left, right), Type.BOOLEAN), False)
         values, live = self._constants(right, left.type)
 

@@ -1,9 +1,9 @@
 """Limits that are nested: one predicate for several of them.
 
 With `a.amount < :small`, an event below the strictest limit is below all others, and would become
-an instance for each of them. So limits that are next to each other share the weakest of them, and
-rules ask for their own when a match is complete. There are never more instances than with the
-weakest limit alone; and since few limits share one, matches are asked only a few times in vain.
+an instance for each of them. So neighboring limits share one state, entered at the loosest, and
+each rule's own limit is checked on complete matches. There are never more instances than with the
+loosest limit alone. Few limits share one, so few checks fail.
 """
 
 from __future__ import annotations

@@ -96,33 +96,33 @@ def path_of(query: BoundQuery) -> Path:
                 rest += left
                 strict = operator is SequenceOperator.STRICT
                 if operator is SequenceOperator.NEXT:
-                    raise NoPath("`->` takes an event away from each query alone")
+                    raise NoPath("with `->` each query chooses its own events")
                 if strict and query.key:
-                    raise NoPath("`=>` looks at the events of one key")
+                    raise NoPath("`=>` depends on the events of one key")
                 steps.append(Step(variable, static, links, tuple(forbidden), strict))
                 forbidden = []
             case Negation(Leaf(variable)) if operator is SequenceOperator.ANY:
                 static, links, left = _conditions(query, variable, slots, len(steps))
                 if left:
-                    raise NoPath("a condition of a negation is no comparison of two columns")
+                    raise NoPath("a condition of a negation isn't a comparison of two columns")
                 forbidden.append(Forbidden(static, links))
             case _:
-                raise NoPath("only single events in a sequence make a path")
+                raise NoPath("the sequence has more than single events")
     return Path(query, tuple(steps), tuple(rest))
 
 
 def _check(query: BoundQuery) -> None:
     type_ = query.schema.type
     if type_ is not None and query.schema.columns[type_] is not Type.STRING:
-        raise NoPath("types of events are no texts")
+        raise NoPath("event types aren't text")
     if query.schema.start is not None:
         raise NoPath("events have a duration")
     if query.window is not None and query.window.clock is not Clock.TIME:
         raise NoPath("the window counts events")
     if query.after_match is not None and query.after_match.skip is not Skip.NONE:
-        raise NoPath("AFTER MATCH chooses among the matches of each query alone")
+        raise NoPath("AFTER MATCH chooses among the matches of one query")
     if query.nothing is not None or query.renamed:
-        raise NoPath("it has been rewritten to something else")
+        raise NoPath("it was rewritten to another form")
     if any(v.kind is not Kind.SINGLE for v in query.variables.values()):
         raise NoPath("closures bind groups")
 
@@ -134,7 +134,7 @@ def _sequence(pattern: Pattern) -> tuple[tuple[Pattern, ...], tuple[SequenceOper
         case Sequence():
             return pattern.items, pattern.operators
         case _:
-            raise NoPath("only sequences make a path")
+            raise NoPath("the pattern isn't a sequence")
 
 
 def _conditions(

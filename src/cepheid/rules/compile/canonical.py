@@ -1,10 +1,10 @@
 """What patterns have in common: equal parts of different queries get equal names.
 
 The queries have one key. Two parts are equal if they have the same operators over the same classes
-of events, in the same order, and the same conditions are asked inside them. They are compared in a
-form in which variables are numbers, and conjunctions and conditions have an order of their own. The
-largest parts come first: what a small one has in common with another must not keep a large one from
-being shared.
+of events, in the same order, and the same conditions are checked inside them. They are compared in
+a form in which variables are numbers, and conjunctions and conditions have an order of their own.
+The largest parts come first: what a small one has in common with another must not keep a large one
+from being shared.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _form(pattern: Pattern, query: BoundQuery) -> Form:
         f"{c.role.value} {expression_text(_turned(renamed(c.expression, numbers)))}"
         for c in query.where
         if c.variables and numbers.keys() >= set(c.variables)
-        # What is asked of a group belongs to its closure.
+        # A condition on a group belongs to its closure.
         if c.role is Role.CLASS or not isinstance(pattern, Leaf)
     ]
     return (

@@ -124,7 +124,7 @@ class _Candidate:
 def compile_rules(
     templates: tuple[Template, ...], columns: Columns, options: Options, by_key: bool = False
 ) -> Compiled:
-    """`QueryError` if a rule doesn't fit the events: `check` tells of all that don't.
+    """`QueryError` if a rule doesn't fit the events: `check` reports all of them.
 
     With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
     """
@@ -213,7 +213,7 @@ def _carried(templates: tuple[Template, ...]) -> pa.Table:
         return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(
-            f"what tables of parameters carry under one name doesn't fit into one column: {error}"
+            f"the values of a carried column don't fit into one type: {error}"
         ) from None
 
 
@@ -275,7 +275,7 @@ def _shared(
         whole = replace(own[0], rows=rows)
         try:
             parts = list(_of_template(whole, columns, options))
-        except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is told of alone
+        except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is reported alone
             parts = [whole]
         shared += [part for part in parts if isinstance(part, Alone)]
         left += [part for part in parts if isinstance(part, _Candidate)]
@@ -341,7 +341,7 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
 
 @contextmanager
 def naming(rule: object) -> Iterator[None]:
-    """What can't be run is told with the name of the rule: of a query alone, that is plain."""
+    """An error names the rule that can't be run; with a single query that is clear."""
     try:
         yield
     except (UnsupportedError, PlanError) as error:

@@ -35,7 +35,7 @@ def parameters_of(expr: Expr) -> set[str]:
 
 def wide(condition: Expr, rows: RuleParameters, one_event: bool = False) -> tuple[Expr, ...]:
     """A condition that holds wherever it holds for one of the rules; none if that says nothing. Of
-    one event, what a few rules ask may be a long condition: it is asked once an event."""
+    one event, the conditions of a few rules may be long: they are checked once per event."""
     if not parameters_of(condition):
         return (condition,)
     hull = _hull(condition, rows)
@@ -45,7 +45,7 @@ def wide(condition: Expr, rows: RuleParameters, one_event: bool = False) -> tupl
 
 
 def _hull(expr: Expr, rows: RuleParameters) -> Expr | None:
-    """By what comparisons say in the extreme; None if that can't be told."""
+    """By the extremes of comparisons; None if those are unknown."""
     if not parameters_of(expr):
         return expr
     match expr:
@@ -115,7 +115,7 @@ def _bounded(value: Expr, operator: str, bound: Expr, rows: RuleParameters) -> E
 
 
 def _alternatives(condition: Expr, rows: RuleParameters) -> Expr | None:
-    """What each rule asks, if they are few."""
+    """The condition of each rule, if they are few."""
     found = {node.name: node for node in walk(condition) if isinstance(node, Varying)}
     columns = [rows.evaluate(parameter).to_pylist() for parameter in found.values()]
     given = list(dict.fromkeys(zip(*columns, strict=True)))

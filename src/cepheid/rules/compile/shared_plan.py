@@ -1,12 +1,13 @@
 """Queries that run by themselves, run as one where they have something in common.
 
 Cayuga's "equal sub-patterns are evaluated once", for what isn't in the merged automaton: a few
-queries become one plan (`planner.together`), whose matches are parted again. That is exact for what
-trees of joins run, since no tree knows of the others. What belongs to a run as a whole must agree:
+queries become one plan (`planner.together`), whose matches are separated again. That is exact for
+what trees of joins run, since no tree knows of the others. What belongs to a run as a whole must
+agree:
 
 - the schema, and the key, whose columns are the same for all events;
 - the window; a longer one of another query will do where it only says which matches are too long
-  (`shared_query.window_is_filter`), which is then asked of the matches;
+  (`shared_query.window_is_filter`), which is then checked on the matches;
 - AFTER MATCH with a SKIP, a limit, events that last, and a plan that the caller has chosen are
   about all that is held or found, so such queries stay alone; and so do those that an automaton
   runs, which it does in an order of its own.
@@ -92,8 +93,8 @@ class _Draft:
 
 
 def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple[Joint, ...]:
-    """Which of the queries run as one. `spread`: on a cluster, where those without a key are parted
-    by themselves, each as it is best for it."""
+    """Which of the queries run as one. `spread`: on a cluster, where those without a key are
+    partitioned by themselves, each as it is best for it."""
     if not _free(options, spread):
         return ()
     drafts: list[_Draft] = []

@@ -8,7 +8,7 @@ about the matches that satisfy it. It is one where it
 - stands in HAVING, which kills matches and looks for no others; or needs the complete match, as
   `duration()` does;
 - or reads single events, and groups only as a whole, by aggregates. `;`, `&` and `=>` take every
-  such event, whatever else is asked of it, and a group follows from its neighbors and its own
+  such event, whatever else is checked on it, and a group follows from its neighbors and its own
   filters; in modes other than the maximal one, every choice of a group is a match of its own. With
   `->`, which takes the first event that satisfies everything, only what is read before any `->` has
   chosen is free: each such beginning goes on for itself.
@@ -118,7 +118,7 @@ def _is_filter(conjunct: Conjunct, query: BoundQuery) -> bool:
 
 
 def _kills(condition: Expr, query: BoundQuery) -> bool:
-    """Whether it is asked of every match, and nothing is made of those that it kills."""
+    """Whether it is checked on every match, and nothing is made from those that fail it."""
     branches = structure(query.pattern).branches
     return not _skips(query) and not any(branches.get(v) for v in variables(condition))
 
@@ -242,7 +242,7 @@ class _Values:
 
 
 def _wide_where(old: Conjunct, query: BoundQuery, rows: RuleParameters) -> Iterator[Conjunct]:
-    """What is asked of the same events at the same point as the old one, or nothing."""
+    """A condition that is checked on the same events at the same point as the old one, or none."""
     if not parameters_of(old.expression):
         yield old
         return

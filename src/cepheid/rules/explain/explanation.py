@@ -76,7 +76,7 @@ class Pass:
 @dataclass(frozen=True)
 class Apart:
     """A query that is evaluated by itself, for how many rules, and why; and what of a match is
-    tested for each rule, where they aren't all alike."""
+    checked for each rule, where they aren't all alike."""
 
     query: str
     rules: int
@@ -270,7 +270,7 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
         yield f"  steps       {one.steps:,} of the rules, {one.nodes:,} when equal ones are merged"
         yield f"  conditions  {one.conditions:,} on events, {one.predicates:,} of them different"
         if one.limits:
-            yield f"  limits      {one.limits:,} asked of complete matches, the weakest before that"
+            yield f"  limits      {one.limits:,} checked on complete matches, the loosest before"
         for shared in one.shared:
             yield f"  {_count(shared.rules, 'rule')} share step {shared.step}: {shared.takes}"
     for joined in explanation.joined:
@@ -279,7 +279,7 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
         rules = _count(apart.rules, "rule")
         if apart.tested:
             yield f"1 query for {rules}: {apart.query}, since {apart.reason}"
-            yield f"  tested for each rule: {' AND '.join(apart.tested)}"
+            yield f"  checked for each rule: {' AND '.join(apart.tested)}"
         else:
             yield f"alone: {apart.query} ({rules}), since {apart.reason}"
 
@@ -295,7 +295,7 @@ def _joined_lines(joined: Joined) -> Iterator[str]:
         yield f"  {'all' if all_ else _listed(same.queries)} share {same.takes}"
     for one in joined.queries:
         if one.tested:
-            yield f"  tested for each rule of {one.query}: {' AND '.join(one.tested)}"
+            yield f"  checked for each rule of {one.query}: {' AND '.join(one.tested)}"
 
 
 def _spread_lines(spread: Spread) -> Iterator[str]:

@@ -116,7 +116,7 @@ def _pattern(node: Node, plan: Plan) -> str:
 
 
 def _asked(node: Node, plan: Plan) -> Iterator[str]:
-    """What the node itself asks; that keys agree goes without saying."""
+    """The conditions of the node itself, without the equality of keys."""
     match node:
         case Leaf(_, filters):
             yield from map(condition_text, filters)

@@ -50,8 +50,8 @@ class LiveRules:
     URI such as `s3://...`.
 
     What can't change while a stream runs follows from the first version: the columns that rules
-    carry to the output, and the keys that events are parted by. `keys` are those keys instead; None
-    among them is for rules without any.
+    carry to the output, and the keys by which events are partitioned. `keys` are those keys
+    instead; None among them is for rules without any.
 
     >>> import tempfile
     >>> live = LiveRules(tempfile.mkdtemp())

@@ -42,16 +42,16 @@ class Change:
 
 def _warn(change: Change) -> None:
     for finding in change.findings:
-        warnings.warn(f"{finding.render()}\n  the rules go on as they were", stacklevel=2)
+        warnings.warn(f"{finding.render()}\n  the old rules keep running", stacklevel=2)
 
 
 @dataclass
 class Watch:
-    """Looks at a folder of rules every so many seconds, and publishes what has changed.
+    """Checks a folder of rules at an interval, and publishes changes.
 
     data    what the rules are over: columns, or a DataFrame; rules that don't fit are left out.
             Without, and without options, every attribute is taken to exist
-    tell    is told of every look that brought something; else what is wrong becomes a warning
+    tell    is called with every change; by default, findings become warnings
 
         with Watch("rules/", live, stream, Options("ts")):
             live.match(stream, Options("ts")).writeStream...
@@ -98,7 +98,7 @@ class Watch:
                 last = now
             except OSError as error:
                 self._seen = None  # try again
-                warnings.warn(f"{error}\n  the rules go on as they were", stacklevel=2)
+                warnings.warn(f"{error}\n  the old rules keep running", stacklevel=2)
 
     def look(self) -> Change | None:
         """Publish what has changed since the last look; None if no file has. RuleSetError if there

@@ -60,8 +60,8 @@ def check(templates: Iterable[Template], columns: Columns, options: Options) -> 
 
 
 def _without(one: Lifted, findings: Iterable[Finding]) -> Iterator[int]:
-    """The written rules with which nothing is wrong; what is wrong with others, and where, is told
-    by their own texts."""
+    """The written rules with which nothing is wrong; what is wrong with others, and where, is
+    reported by their own texts."""
     wrong: set[int] = set()
     for finding in findings:
         wrong.update(finding.rows or range(1, len(one.places) + 1))

@@ -90,7 +90,7 @@ def _templates(file: Path, findings: list[Finding]) -> list[Template]:
     try:
         source = Source(file.read_text(encoding="utf-8-sig"), str(file))
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it isn't UTF-8 text"
         findings.append(Finding(str(file), f"the file can't be read: {reason}"))
         return []
     pieces = split_queries(source)

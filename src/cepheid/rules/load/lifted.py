@@ -2,7 +2,7 @@
 
 Constants of conditions are parameters, and a condition that not all rules have is `(:p IS NULL OR
 condition)`. So thousands of queries become one query and a table, as if somebody had written them
-like that. What a rule finds stays the same; what is wrong with one is told by the query itself.
+like that. What a rule finds stays the same; errors are reported for the query itself.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def _taken(name: str, first: Place, others: Sequence[Place]) -> Iterator[Finding
             yield _of_query(template, message)
         else:
             rows = tuple(template.number(row) for _, row in places)
-            hint = "give every rule a name of its own"
+            hint = "give every rule a different name"
             yield Finding(template.origin, message, hint, rows, template.name)
 
 
@@ -116,7 +116,7 @@ def resubscriptions(
     apart from them, too. Its own label is no such name: a rule reads in a set what it reads alone.
 
     A bare name in a pattern is the type of an event if events have types, and else an alias: those
-    are told if the schema is given, and all others if not.
+    are reported if the schema is given, and all others if not.
     """
     labels = {t.label: t for t in templates if t.label is not None}
     if schema is not None:
@@ -128,8 +128,8 @@ def resubscriptions(
             if name in labels and name != template.label:
                 other = labels[name].query
                 message = (
-                    f"rules of a set read events only, and `{name}` is what the query at "
-                    f"{other.name}:{other.line} finds"
+                    f"rules of a set read events only, and `{name}` is the output of the "
+                    f"query at {other.name}:{other.line}"
                 )
                 found = Diagnostic("CEP201", message, place, source, _INSTEAD)
                 yield of_diagnostic(found, template.name)
@@ -163,9 +163,9 @@ def _read(query: ast.Query, source: Source, bare: bool) -> Iterator[tuple[str, a
 
 
 def _of_query(template: Template, message: str) -> Finding:
-    query, hint = template.query, "give it a name of its own"
+    query, hint = template.query, "give it another name"
     if template.label != template.name:
-        hint = "begin it with INTO and a name of its own"
+        hint = "begin it with INTO and another name"
         return Finding(query.name, message, hint, (), template.name)
     place = place_of(template.name, query.syntax, Findings(query.source), "INTO")
     found = Diagnostic("CEP216", message, place, query.source, hint)

@@ -57,7 +57,7 @@ def _checked(template: Template, columns: Columns, options: Options) -> Needs:
     if query.window is not None and query.window.clock is Clock.EVENTS and query.key:
         raise UnsupportedError(
             f"`{template.name}` counts the events of each key, which rules over a stream can't: "
-            "give it a window of time, or run it by itself with cepheid.match"
+            "give it a window of time, or run it alone with cepheid.match"
         )
     return Needs(keys, is_single(query))
 
@@ -108,6 +108,6 @@ def own_pass(
             return key
     named = ", ".join(f"`{key}`" for key in keys)
     raise PlanError(
-        f"`{template.name}` has none of the keys that this stream is parted by ({named}): connect "
-        "its variables by one of them, or start the stream again with a new checkpoint"
+        f"`{template.name}` has none of the keys that this stream is partitioned by ({named}): "
+        "connect its variables by one of them, or start the stream with a new checkpoint"
     )

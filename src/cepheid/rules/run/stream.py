@@ -47,7 +47,7 @@ def match_stream(
     compiled = compile_rules(templates, columns, options)
     chosen = passes(templates, columns, options) if keys is None else tuple(keys)
     if not chosen:
-        raise DataError("there are no rules yet: what a stream is parted by follows from the first")
+        raise DataError("there are no rules yet: the first rules decide the keys of a stream")
     needed = needs(templates, columns, options)
     places = [own_pass(t, chosen, own) for t, own in zip(templates, needed, strict=True)]
     found = found_schema(compiled.rules, frame.schema.field(options.time).type)

@@ -44,5 +44,5 @@ def _merged(columns: Any, options: Options) -> pa.Schema:
 def _require(names: list[str]) -> None:
     for name in _NEEDED:
         if name not in names:
-            hint = did_you_mean(name, names, "pass what RuleSet.match has returned")
-            raise DataError(f"what was found has no column `{name}`; {hint}")
+            hint = did_you_mean(name, names, "pass the result of RuleSet.match")
+            raise DataError(f"the matches have no column `{name}`; {hint}")

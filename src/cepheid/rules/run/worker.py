@@ -203,7 +203,7 @@ def _require_members(compiled: Compiled, key: str | None) -> None:
     for one in compiled.alone:
         parted = is_single(one.bound) or key in uniform_key(one.prepared.plan)
         if key is not None and not parted:
-            raise PlanError(f"`{one.query.name}` can't be parted by `{key}`")
+            raise PlanError(f"`{one.query.name}` can't be partitioned by `{key}`")
 
 
 def _carrying(rules: pa.Table, found: pa.Schema) -> pa.Table:

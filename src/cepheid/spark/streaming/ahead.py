@@ -40,7 +40,7 @@ def hold_back(frame: DataFrame, options: Options) -> DataFrame:
     """The stream with the column AHEAD, and without the times of the events that it tells of."""
     time = options.time
     if time not in frame.columns:
-        return frame  # which is an error that is told elsewhere
+        return frame  # which is an error that is reported elsewhere
     latest = _latest(frame.schema[time].dataType, options)
     if latest is None:
         return frame

@@ -34,7 +34,7 @@ Waits = bool
 class BucketWork:
     """The work of a query, or of rules, of which new versions come with the rows. `schema` is that
     of the rows, `run` names the run whose buckets are warm; `letters` are what is kept of rows that
-    are late or rejected, if that is asked for."""
+    are late or rejected, if wanted."""
 
     job: Job | RulesJob
     schema: pa.Schema

@@ -51,7 +51,9 @@ ONE_BUCKET = (
 def stream_layout(source: Source, options: Options) -> Layout:
     """How a stream is cut: as in batch, but never in time, since it has no end."""
     if options.partitioning == "slices":
-        raise PlanError("partitioning='slices' cuts data in time, and a stream can't be cut so")
+        raise PlanError(
+            "partitioning='slices' cuts data in time, which isn't possible for a stream"
+        )
     translator, query = Translator(source.types), source.prepared.query
     layout = choose(source.plan, query, options, translator)
     if isinstance(layout, Slices):
@@ -79,7 +81,7 @@ def bucketed(
     source: Source, layout: Layout, count: int, carried: Sequence[str] | None = None
 ) -> DataFrame:
     """All rows, each with its bucket. Those that no variable takes have none, and of them only the
-    time is told. Rows without a place in time are left out, unless dead letters are asked for:
+    time is kept. Rows without a place in time are left out, unless dead letters are wanted:
     then those have no bucket, but a reason and, as all that a variable takes, the columns that are
     `carried`."""
     rows, kept = in_time_rows(source.events, source.plan.schema, carried is not None)

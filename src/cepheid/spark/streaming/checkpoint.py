@@ -1,4 +1,4 @@
-"""What Spark's checkpoint of a query tells: how far its stream has come."""
+"""What Spark's checkpoint of a query says: how far its stream has come."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def reached(checkpoint: str) -> datetime | int:
     """
     last = last_finished(checkpoint)
     if last is None:
-        raise StateError(f"{checkpoint} is no checkpoint of a query that has finished a batch")
+        raise StateError(f"{checkpoint} isn't the checkpoint of a query that has finished a batch")
     if last.watermark > MOVED // 2:
         return Watermark(integers=True, delayed=False).ticks(last.watermark)
     return EPOCH + timedelta(milliseconds=last.watermark)

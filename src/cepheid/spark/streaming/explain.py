@@ -11,8 +11,8 @@ from cepheid.spark.layout import ByKey, Layout, Rows, Single, layout_reason, lay
 from cepheid.spark.streaming.buckets import bucket_count, by_single_key, stream_layout
 
 EVERY_KEY = (
-    "Of every key that ever came the last events stay, since they are counted, and time ends "
-    "nothing: with keys without end the state grows without end; a window of time bounds it"
+    "The last events of every key stay in the state, because events are counted: if new keys keep "
+    "coming, the state grows without end; use a window of time"
 )
 
 Labeled = tuple[tuple[str, str], ...]
@@ -41,7 +41,7 @@ def _reason(source: Source, layout: Layout, options: Options) -> str:
     query = source.prepared.query
     chosen = options.partitioning == "auto"
     if chosen and isinstance(layout, Single) and uncut(query) is None:
-        return "no key parts all events, and a stream can't be cut in time"
+        return "no key partitions all events, and a stream can't be cut in time"
     return layout_reason(layout, source.plan, query, options)
 
 

@@ -62,8 +62,8 @@ class Letters:
 def asked_letters(
     events: DataFrame, read: Iterable[str], found: pa.Schema, options: Options
 ) -> Letters | None:
-    """What is kept of each dead letter, if they are asked for: the columns that are `read`, and
-    those that the option names. `found` are the columns of the matches."""
+    """What is kept of each dead letter, if wanted: the columns that are `read`, and those that the
+    option names. `found` are the columns of the matches."""
     if options.dead_letters is False:
         return None
     named = () if options.dead_letters is True else tuple(options.dead_letters)

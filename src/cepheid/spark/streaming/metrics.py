@@ -25,7 +25,7 @@ _COUNTERS = {
     "future": "Rows too far ahead of the clock",
     "relevant": "Rows that some variable can take",
     "late": "Rows that came too late",
-    "shed": "Events that were forgotten because of a limit",
+    "shed": "Events dropped because of a limit",
     "matches": "Matches found",
 }
 _GAUGES = {
@@ -33,8 +33,8 @@ _GAUGES = {
     "state_bytes": "Bytes of state",
     "rules_refused": "Rules that can't be run over these events",
     "batch_seconds": "How long the last batch took",
-    "backlog": "What waits in the sources, as far as they tell: offsets",
-    "watermark_seconds": "Seconds since 1970 up to which all events are taken to have come",
+    "backlog": "Offsets that wait in the sources, if they report them",
+    "watermark_seconds": "Seconds since 1970 up to which all events are assumed to have arrived",
     "active": "1 while the query runs",
 }
 

@@ -36,7 +36,7 @@ _CAUSE = re.compile(r"^Caused by: (.+?)(?=\n\s+at |\Z)", re.MULTILINE | re.DOTAL
 
 
 def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
-    """Wait until a streaming query ends, or for so many seconds; tell whether it has ended.
+    """Wait until a streaming query ends, or for so many seconds; return whether it has ended.
 
     This is the query's `awaitTermination`, but what made the query fail is raised as an error of
     Cepheid's: the one that was raised on a worker, such as a `StateError`, or else a `StreamError`

@@ -77,7 +77,7 @@ def _outside(batch: pa.RecordBatch) -> list[str]:
 
 
 def _of_none(rows: pa.RecordBatch, time: str) -> Iterator[pa.RecordBatch]:
-    """What is told of rows without a bucket."""
+    """What is kept of rows without a bucket."""
     if REASON_COLUMN in rows.schema.names:
         rejected = rows.filter(pc.is_valid(rows.column(REASON_COLUMN)))
         rows = rows.filter(pc.is_null(rows.column(REASON_COLUMN)))

@@ -1,4 +1,4 @@
-"""What a stream tells of itself, through Spark's own progress.
+"""Figures of a stream, in Spark's own progress reports.
 
 Every bucket hands out a report with each batch, beside its matches; Spark observes them
 (`observedMetrics` of a query's progress, in classic sessions and under Connect).
@@ -71,7 +71,7 @@ class Status:
     future     of those, the ones too far ahead of the clock (the option `future`)
     relevant   of those, the ones that some variable can take: only they are shuffled and matched
     late       of the relevant, the ones that the watermark had passed before they came
-    shed       events that were forgotten because of `Limit(..., policy="drop-oldest")`
+    shed       events dropped because of `Limit(..., policy="drop-oldest")`
     matches    matches found
     rows       events held, since a match may need them or the watermark has not passed them, in
                the buckets that took part in the batch
@@ -80,8 +80,8 @@ class Status:
     refused    rules that can't be run over these events, and are left out
     buckets    the same figures for each of these buckets
     backlog    how much waits in the sources, in their offsets (messages, of Kafka); None if none of
-               them tells, as files don't
-    watermark  the time up to which all events are taken to have come, as Spark writes it
+               them reports it, as files don't
+    watermark  the time up to which all events are assumed to have arrived, as Spark writes it
     seconds    how long the batch took
     """
 
