@@ -51,6 +51,21 @@ _IN_CONDITION = {
     "|": "did you mean `OR`?",
     "!": "did you mean `NOT`?",
 }
+_CLAUSES_OF_SQL = {
+    "SELECT": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
+    "MEASURES": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
+    "DEFINE": "WHERE says which events are taken, as in `WHERE b.x > a.x`",
+    "PARTITION": "write `[user]` in WHERE: events then match only events of the same `user`",
+    "ORDER": "events are in the order of their times, and matches in the order of their ends",
+    "JOIN": "streams are joined by the pattern: `A a & B b WHERE a.id = b.id WITHIN 1 minute`",
+}
+_UNITS_OF_OTHERS = {
+    "m": "minutes",
+    "d": "days",
+    **dict.fromkeys(("w", "wk", "wks"), "weeks"),
+    **dict.fromkeys(("month", "months", "mon"), "30 days"),
+    **dict.fromkeys(("year", "years", "y"), "365 days"),
+}
 
 
 def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) -> Mistake:
@@ -142,6 +157,7 @@ def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistak
         if keyword and _likeness(here.text, keyword) >= _likeness(here.text, near or ""):
             return None
         units = ", ".join(u.value for u in Unit if u is not Unit.UNITS)
+        near = _UNITS_OF_OTHERS.get(here.text.lower(), near)
         hint = f"did you mean `{near}`?" if near else f"write one of {units}"
         return Mistake("CEP109", f"unknown unit `{here.text}`", here.span, hint)
     return None
@@ -206,8 +222,10 @@ def _unexpected(
         return Mistake("CEP104", f"the {what} ends too early", Span(end, end), hint)
     in_pattern = not any(w.keyword in CLAUSES for w in before) and what != "expression"
     foreign = (_IN_PATTERN if in_pattern else _IN_CONDITION).get(here.keyword or here.text)
-    if foreign:
-        hint = foreign
+    if foreign or here.keyword in _CLAUSES_OF_SQL:
+        hint = foreign or _CLAUSES_OF_SQL[here.keyword]
+    elif here.kind in ("word", "quoted") and [w.text for w in before[-2:-1]] == ["["]:
+        hint = f"write a comma between two names: `[{before[-1].text}, {here.text}]`"
     elif here.keyword == "INTO":
         hint = "INTO stands first, before PATTERN"
     elif here.text == ";" and here == words[-1]:
