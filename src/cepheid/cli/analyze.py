@@ -47,9 +47,9 @@ def analyze(
         cepheid run theft.cep --input rfid.parquet --time ts --type type
             --stats stats.json
 
-    A few stretches of time are looked at, and the same file always gives the same
-    answer. A run finds out the same while it goes on; with --stats it knows from
-    the first event. The file can be edited, and whatever is missing is assumed.
+    A few stretches of time are looked at, and the same file always gives the same answer. A run
+    measures the same while it runs; with --stats it knows from the first event. The file can be
+    edited, and whatever is missing is assumed.
     """
     sources = arguments.parse_inputs(input, input_format, schema, time_format, encoding, bad_rows)
     from cepheid.cli.inputs import make_options, read_events

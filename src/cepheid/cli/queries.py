@@ -50,8 +50,9 @@ def read_queries(
 
 @dataclass(frozen=True, slots=True)
 class WatchedRules:
-    """The rules of a folder or a file, for a stream that goes on while they change. `versions` is
-    where all that there were are kept; without `watched`, they change at a start only."""
+    """The rules of a folder or a file, for a stream that keeps running while they change.
+    `versions` is where all that there were are kept; without `watched`, they change at a start
+    only."""
 
     path: Path
     versions: Path

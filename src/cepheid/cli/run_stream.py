@@ -2,7 +2,7 @@
 
 Three streaming queries, each with its own checkpoint: the matches, what was rejected, and if asked
 for the partial matches that expired. They are started and stopped together, and a run with the same
-checkpoint goes on where they were.
+checkpoint resumes where they were.
 """
 
 from __future__ import annotations

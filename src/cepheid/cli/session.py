@@ -1,4 +1,4 @@
-"""Spark sessions of commands: quiet, and gone when the command ends."""
+"""Spark sessions of commands: quiet, and stopped when the command ends."""
 
 from __future__ import annotations
 

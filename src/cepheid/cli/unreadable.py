@@ -35,7 +35,7 @@ _UNPACKED = 1 << 20  # bytes
 
 class Unreadable:
     """The files found so far in the folders, listed in a file. `checked` keeps how far that has
-    come, by source: after a crash it goes on from there."""
+    come, by source: after a crash it resumes from there."""
 
     def __init__(
         self, folders: Iterable[Folder], log: Path, listed: Path, checked: Path, ask: Ask

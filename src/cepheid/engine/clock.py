@@ -145,7 +145,7 @@ class Ticker:
 
     @property
     def _compared(self) -> list[str]:
-        """What tells a row from the one before."""
+        """What distinguishes a row from the previous one."""
         names = (self._time, *self._sections, self._tie)
         return list(dict.fromkeys(name for name in names if name is not None))
 

@@ -1,4 +1,4 @@
-"""The operators of a plan, one for each distinct node, and who asks whom for records."""
+"""The operators of a plan, one for each distinct node, and the demands between them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _connect(
 ) -> None:
     """Let every SEQ that pulls ask its left input, and what that takes its records from.
 
-    An operator that several others read is not asked by any one of them; nor are CONJ, RUN, stacks
+    An operator with several consumers isn't restricted by any of them; nor are CONJ, RUN, stacks
     and automata, which have no single input to wait for. What is below such an operator is
     evaluated in full.
     """

@@ -375,7 +375,7 @@ class Engine:
     # ── in another process ──
 
     def save(self) -> EngineState:
-        """What must be known, besides the rows, to go on elsewhere; between batches."""
+        """What must be known, besides the rows, to resume elsewhere; between batches."""
         context, store = self.context, self.context.store
         choice = self.tree.sink.save()
         floors = self._floors.after(int(store.position[0]) if store.n else FOREVER)

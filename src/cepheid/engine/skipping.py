@@ -8,7 +8,7 @@ Every mode is one rule over numbers. A match *leads* somewhere, and one that is 
 - SKIP TO NEXT EVENT: it leads with the row of its first event, which is a part of the key then,
   until the next row.
 
-A bound is forgotten once nothing can lead before it any more, so what is remembered follows the
+A bound is dropped once nothing can lead before it any more, so what is remembered follows the
 window, not the stream.
 """
 
@@ -288,7 +288,7 @@ class Freeing:
 
 
 def key_columns(plan: Plan) -> Iterator[Column]:
-    """What the store must keep, so that keys can be told apart."""
+    """What the store must keep to distinguish keys."""
     for part in plan.key:
         for name in dict.fromkeys(part.values()):
             yield _column(plan, name)

@@ -1,4 +1,4 @@
-"""What an engine must remember to go on in another process: rows, and a few numbers.
+"""What an engine must save to resume in another process: rows, and a few numbers.
 
 Intermediate records are not a part of it: they are made anew from the rows of the leaves, as when
 another plan takes over. Rows are noted once, as they are loaded, and are immutable; what changes
@@ -45,7 +45,7 @@ class Loaded:
 class EngineState:
     """`base` and `end` are the numbers of the first row that is retained and of the next one to
     come. `strings` are those whose codes are in the keys of the choice and of the floors, up to
-    which events have been forgotten: in single keys, and altogether."""
+    which events have been dropped: in single keys, and in total."""
 
     base: int
     end: int

@@ -211,7 +211,7 @@ class EventStore:
         return held.array, self.valid[column]
 
     def hash(self, key: Hash) -> Ints:
-        """Of each row; those of new rows are computed when they are asked for."""
+        """Of each row; those of new rows are computed when they are needed."""
         held = self._hashes.get(key)
         if held is None:
             held = self._hashes[key] = Growing(np.zeros(0, np.int64))

@@ -216,7 +216,7 @@ def records(text: str, delimiter: str) -> Iterator[tuple[int, str]]:
 
 
 def _inside(line: str, delimiter: str, inside: bool) -> bool:
-    """Whether a cell in quotes goes on after this line; `inside`, if one has gone on into it."""
+    """Whether a cell in quotes continues after this line; `inside`, if one continues into it."""
     if _QUOTE not in line:
         return inside
     at = 0

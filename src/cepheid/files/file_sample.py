@@ -1,4 +1,4 @@
-"""Samples of text files: enough lines of enough files to tell what the columns are.
+"""Samples of text files: enough lines of enough files to infer the columns.
 
 Bad cells may be anywhere, so of a file not only the beginning is looked at, but pieces all over it.
 """

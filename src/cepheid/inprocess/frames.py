@@ -205,8 +205,8 @@ def _produced(data: Any) -> pa.Table:
 
 
 def _of_pandas(data: Any, nan_is_null: bool) -> EventTable:
-    """Of a column of Python objects only the values tell the type, so it is converted at once. An
-    index that has a name is a column."""
+    """The type of a column of Python objects follows only from its values, so it is converted at
+    once. An index that has a name is a column."""
     taken = {str(name) for name in data.columns}
     levels = [name for name in data.index.names if name is not None and str(name) not in taken]
     data = data.reset_index(level=levels) if levels else data

@@ -46,7 +46,7 @@ def _attribute(operand: object) -> str | None:
 
 
 def as_texts(comparison: str, instead: str) -> str:
-    """What to tell of one whose attributes are texts that look like numbers."""
+    """The warning for one whose attributes are texts that look like numbers."""
     return (
         f"`{comparison}` compares texts that look like numbers: as texts, 10 comes before 9; "
         f"{instead}"

@@ -113,7 +113,7 @@ def _is_usual(text: str, words: list[str]) -> bool:
 
 
 def _taken_apart(label: str | None, words: list[str]) -> Outline | None:
-    """None if the conditions can't be told apart."""
+    """None if the conditions can't be separated."""
     marks = _marks(words)
     wheres = [at for at, mark in marks if mark == "WHERE"]
     if len(wheres) != 1:
@@ -195,7 +195,7 @@ def _spaced(words: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _plain(text: str) -> PlainCondition | None:
-    """Rules repeat each other, so it is asked for the same texts again."""
+    """Rules repeat each other, so the same texts come again."""
     match [word for word in lexemes(text) if not _is_space(word)]:
         case [variable, ".", attribute, operator, *words] if _are_names(variable, attribute):
             constants = _constants(operator.upper(), words)

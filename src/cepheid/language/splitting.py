@@ -55,7 +55,7 @@ def split_queries(source: Source) -> tuple[Source, ...]:
 
 
 def split_at_lines(source: Source) -> tuple[Source, ...]:
-    """The same by lines that begin with INTO alone, for a text in which a quote is forgotten: to
+    """The same by lines that begin with INTO alone, for a text with an unclosed quote: to
     the words, all that follows it is turned inside out."""
     begins = [found.start(1) for found in _LINE.finditer(source.text)]
     leading = source.text[: begins[0]] if begins else source.text
@@ -66,7 +66,7 @@ def split_at_lines(source: Source) -> tuple[Source, ...]:
 
 def spans_a_line_with_into(text: str) -> bool:
     """Whether a string or a quoted name goes on over the beginning of what looks like a query: a
-    quote is then forgotten, or else somebody writes queries in strings."""
+    quote is then unclosed, or else somebody writes queries in strings."""
     return any(
         _LINE.search(word[0]) is not None
         for word in scan(text)

@@ -94,7 +94,7 @@ class Adapter:
         self._pace = Pace()
 
     def advise(self, engine: Engine) -> Plan | None:
-        """Sample, if the budget allows; the plan to go on with, if it is another."""
+        """Sample, if the budget allows; return another plan, if one takes over."""
         self._pace.begin(engine)
         if self.seconds + self._last > self._shares[0] * engine.seconds:
             return None  # another look like the last one would go beyond the budget

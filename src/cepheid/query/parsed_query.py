@@ -197,7 +197,7 @@ class Query:
 
 def deferred_query(source: Source) -> Query:
     """The query of a text that is certain to be one, since another with the same outline was
-    parsed. It is parsed when its syntax is asked for."""
+    parsed. It is parsed when its syntax is first read."""
     query = object.__new__(Query)
     place = {"name": source.name, "line": source.line, "column": source.column}
     query.__dict__.update(text=source.text, **place)

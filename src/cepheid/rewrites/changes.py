@@ -11,7 +11,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import condition_text, pattern_text
 
 EMPTY = "TRUE"
-"""Conditions that are gone."""
+"""Conditions that were removed."""
 
 
 def changed_part(before: BoundQuery, after: BoundQuery) -> tuple[str, str]:

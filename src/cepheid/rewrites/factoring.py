@@ -212,7 +212,7 @@ def _renamed(conjunct: Conjunct, names: Mapping[str, str]) -> Conjunct:
 
 
 def _names(known: tuple[Renamed, ...], cut: Cut) -> tuple[Renamed, ...]:
-    """RETURN's names after the cut. What told two branches apart must still do so."""
+    """RETURN's names after the cut. What distinguished two branches must still do so."""
     entries = {(r.name, r.variable, r.within) for r in known}
     inside = [frozenset(positive(rest)) for rest in cut.rests]
     for gone, kept in cut.names.items():
@@ -230,7 +230,7 @@ def _names(known: tuple[Renamed, ...], cut: Cut) -> tuple[Renamed, ...]:
 
 
 def _telling(within: frozenset[str], gone: str, kept: str) -> frozenset[str]:
-    """An event that both branches bind tells them apart no more."""
+    """An event that both branches bind no longer distinguishes them."""
     if gone in within and kept in within:
         return within - {gone}
     return within - {gone, kept}

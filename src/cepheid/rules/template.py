@@ -196,7 +196,7 @@ def _with_names(rows: pa.Table, name: str) -> pa.Table:
 
 def _feed(digest: Any, rows: pa.Table) -> None:
     """The table's values, in the order of names. What Arrow holds in the place of a NULL differs
-    between tables that are the same, so NULLs are told apart from values that are all there."""
+    between tables that are the same, so NULLs are distinguished from values."""
     if rows.column_names.count(RULE) == 1:
         rows = rows.take(pc.sort_indices(rows[RULE]))
     for name in sorted(rows.column_names):

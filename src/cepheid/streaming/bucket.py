@@ -41,7 +41,7 @@ NEVER = -(1 << 62)
 class Job:
     """What all buckets of a run have in common. `schema` is that of the rows; `left` are the
     classes that still have to be narrowed. `delayed`: rows wait for the watermark. `kept` columns
-    are saved even if the engine doesn't hold them: RETURN may read them when a query goes on."""
+    are saved even if the engine doesn't hold them: RETURN may read them when a query resumes."""
 
     prepared: Runnable
     schema: pa.Schema

@@ -1,7 +1,7 @@
 """The header of a bucket: all that is saved of it besides rows.
 
 It is small, and written with every batch: JSON for numbers and names, Arrow for what has rows (the
-bounds of AFTER MATCH and the matches that it holds back). A random token tells versions apart.
+bounds of AFTER MATCH and the matches that it holds back). A random token identifies a version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a query and the state that it left must have in common to go on with it."""
+"""What a query and a saved state must have in common to resume."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _columns(plan: Plan) -> dict[str, str]:
 
 
 def require_same(saved: Signature, own: Signature) -> None:
-    """Refuse to go on with the state of another query, naming the difference."""
+    """Refuse to resume the state of another query, naming the difference."""
     columns = [n for n in own if n.startswith("column ") and n not in saved]
     names = dict.fromkeys((*saved, *own))
     for name in names:

@@ -233,7 +233,7 @@ class AutomatonOperator(Operator):
     # ── what is alive ──
 
     def _revive(self) -> None:
-        """New rows are alive; rows that have left the store are forgotten."""
+        """New rows are alive; rows that have left the store are dropped."""
         store = self.context.store
         entries = max(1, len(self._starts))
         alive = np.ones((entries, store.n), np.uint8)

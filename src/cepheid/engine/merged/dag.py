@@ -170,7 +170,7 @@ class Member:
 
 
 class _Links:
-    """Sets of links, and what indexes of instances are asked by, as numbers."""
+    """Sets of links, and the keys of lookups in indexes of instances, as numbers."""
 
     def __init__(self, columns: Numbers[Column]) -> None:
         self.columns = columns

@@ -110,7 +110,7 @@ class MergedEngine:
         return found_rows(rules.rules, numbers, found.matches, rules.found)
 
     def advance(self, time: int) -> Iterator[pa.RecordBatch]:
-        """Time passes: what is older than any window is forgotten."""
+        """Time passes: rows older than any window are dropped."""
         self._ticker.advance(time + 1)
         if self._machine is not None:
             self._machine.expire(time + 1)

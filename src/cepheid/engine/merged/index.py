@@ -25,7 +25,7 @@ from cepheid.kernels.templates.merged import MIXED, SATISFIED
 Ints: TypeAlias = NDArray[np.int64]
 
 WIDEST = 3
-"""Columns of a kind at most: further equalities tell little more apart."""
+"""Columns of a kind at most: further equalities distinguish little more."""
 SORTED_FROM = 8
 """Predicates of a bucket from which on they are sorted by a bound."""
 NO_SIDE = -2

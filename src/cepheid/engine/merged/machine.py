@@ -39,7 +39,7 @@ CHUNK = 1 << 16
 """Rows that are matched at once: as many as their matches may be held."""
 TEXTS = (Type.STRING, Type.BINARY)
 NOTHING = -(1 << 63)
-"""The time up to which rows are forgotten when none are."""
+"""The time up to which rows are dropped, if none are."""
 FIRST = 1 << 10
 """Instances that there is room for in the beginning."""
 ROOM = 4

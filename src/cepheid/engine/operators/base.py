@@ -221,7 +221,7 @@ class Operator(ABC):
         """Process what is new; False if the output got full before the end."""
 
     def run(self) -> None:
-        """Process all that is new and asked for, growing the output as needed."""
+        """Process everything that is new and demanded, growing the output as needed."""
         for demand in (self.renewal, self.demand):  # in this order: renewing moves cursors
             if demand is not None:
                 self.asked = demand.asked()

@@ -1,4 +1,4 @@
-"""What a SEQ asks of its left input: pull and pass-down (thesis 4.1 to 4.4).
+"""The demand of a SEQ on its left input: pull and pass-down (thesis 4.1 to 4.4).
 
 In every round, the SEQ's right input is evaluated first. Its new records say of which left records
 a result can come: of those that end before such a record begins, and start inside its window.
@@ -59,7 +59,7 @@ class Demand:
         self._asked = NOTHING
 
     def asked(self) -> Asked:
-        """What is asked for in this round; computed once for all operators that are asked."""
+        """The demand of this round; computed once for all operators below."""
         above = self._seq.demand.asked() if self._seq.demand else EVERYTHING
         state = (self.cursor.done, self.right.out.base + self.right.out.visible)
         if state != self._state or above is not self._above:
@@ -71,7 +71,8 @@ class Demand:
         return self._asked
 
     def _new(self, above: Asked) -> Asked:
-        """What the records ask for that the SEQ has not read, as far as they are asked for."""
+        """The demand of the records that the SEQ has not read, as far as they are demanded
+        themselves."""
         out = self.right.out
         new = slice(self.cursor.begin, out.visible)
         if new.start >= new.stop or not len(above.until):
@@ -83,7 +84,7 @@ class Demand:
 
 
 def wanted(asked: Asked, start: Ints, last: Ints) -> tuple[NDArray[np.intp], Ints]:
-    """Which of these records, in the order of their ends, are asked for; the floor of each."""
+    """Which of these records, in the order of their ends, are demanded; the floor of each."""
     covered = covered_by(asked, last)
     floors = asked.floor[np.searchsorted(asked.until, last[:covered], "right")]
     places = np.flatnonzero(start[:covered] > floors)
@@ -91,5 +92,5 @@ def wanted(asked: Asked, start: Ints, last: Ints) -> tuple[NDArray[np.intp], Int
 
 
 def covered_by(asked: Asked, last: Ints) -> int:
-    """How many of these records end before the last position that is asked for."""
+    """How many of these records end before the last position that is demanded."""
     return int(np.searchsorted(last, asked.until[-1], "left")) if len(asked.until) else 0

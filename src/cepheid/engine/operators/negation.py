@@ -78,7 +78,7 @@ class NseqAfter(Passing):
         return True
 
     def _take(self) -> None:
-        """Copy the new records that are asked for, their bounds open."""
+        """Copy the new records that are demanded, their bounds open."""
         source, own = self.outer.out, self.out
         begin, end = self.cursor.begin, source.visible
         new = np.arange(begin, end)

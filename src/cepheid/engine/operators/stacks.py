@@ -256,7 +256,7 @@ class _Stack:
         return bisect_right(self.fields[: self.n, layout.CLOCK], eat)
 
     def pop(self, count: int, below: int) -> None:
-        """Forget the oldest; `below` instances of the stack before are forgotten, too."""
+        """Drop the oldest; `below` instances of the previous stack are dropped, too."""
         self._pop(self.fields, self.n, count, below, self._scan.chained)
         self.n -= count
 

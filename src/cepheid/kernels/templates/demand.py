@@ -1,4 +1,4 @@
-"""What records ask for (thesis 4.1); the kernels that are asked have it in `frame`."""
+"""The demand of records (thesis 4.1); the kernels below have it in `frame`."""
 
 ASK = """
 

@@ -96,7 +96,7 @@ class Pieces:
     `unpack` names columns and parameters. `outer` are lines that read the outer record alone,
     `inner` lines that end inside the `if`s of all predicates, `depth` levels deep. `hash` is the
     outer record's hash, if there are equalities. `results` are values to be written instead of a
-    record. `demand`: only what is asked for is made.
+    record. `demand`: only demanded records are made.
     """
 
     unpack: list[str] = field(default_factory=list)

@@ -49,7 +49,7 @@ NO_WINDOW = np.iinfo(np.int64).max
 class Alone:
     """A query that runs by itself, for the rules with these numbers; and why it does. Its matches
     are those of all these rules, or, with a residual, of those whose conditions they satisfy; these
-    are `tested`, in words. `engine.attribution.residual.found_by` tells whose they are."""
+    are `tested`, in words. `engine.attribution.residual.found_by` says whose they are."""
 
     query: Query
     bound: BoundQuery

@@ -86,7 +86,7 @@ def _required(compiled: Compiled) -> set[str]:
 
 
 def _version(templates: Sequence[Template]) -> Version:
-    """Called by what is in it, so that other rules are noticed when a stream goes on."""
+    """Named after its contents, so that other rules are noticed when a stream resumes."""
     digest = hashlib.blake2b(digest_size=16)
     for fingerprint in sorted(template.fingerprint for template in templates):
         digest.update(fingerprint.encode())

@@ -40,7 +40,7 @@ from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN
 
 DEFAULT = 8
 """How many buckets there are unless the caller says so. It doesn't depend on the session: state is
-kept by bucket, so the number must be the same when a query goes on."""
+kept by bucket, so the number must be the same when a query resumes."""
 
 ONE_BUCKET = (
     "no key connects the variables of this query, so all its events go through one bucket, on one "

@@ -145,7 +145,7 @@ def milliseconds(watermark: str | None) -> int | None:
 
 
 def _backlog(sources: Iterable[Mapping[str, Any]]) -> int | None:
-    """How far sources are behind what they could give, of those that tell."""
+    """How far sources are behind, for those that report it."""
     waiting = [_distance(s.get("endOffset"), s.get("latestOffset")) for s in sources]
     known = [count for count in waiting if count is not None]
     return sum(known) if known else None
