@@ -12,6 +12,7 @@ one after another, each for the minutes given.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -38,6 +39,7 @@ def main() -> None:
     unknown = set(faults) - FAULTS.keys()
     if unknown:
         parser.error(f"no fault is called {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # whatever it has started ends with it
     wrong, done = list[str](), Counter[str]()
     place = given.place or Path(tempfile.mkdtemp(prefix="campaign-"))
     for name in [given.scenario] if given.scenario else SCENARIOS:
