@@ -7,7 +7,7 @@ from importlib.metadata import entry_points, version
 import pytest
 
 from cepheid.cli import main
-from cepheid.cli.failure import exit_cleanly
+from cepheid.cli.failure import exit_cleanly, message
 from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source
@@ -92,3 +92,17 @@ def test_debugging_shows_the_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CEPHEID_DEBUG", "1")
     with pytest.raises(DataError, match="no column"), exit_cleanly():
         raise DataError("no column")
+
+
+def test_java_that_has_ended_is_told() -> None:
+    """py4j raises errors of its own, or lets that of the socket through."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    told = "error: Spark's Java process has ended"
+    assert message(Py4JNetworkError("Answer from Java side is empty")).startswith(told)
+    assert message(Py4JError("An error occurred while calling o54.isActive")).startswith(told)
+    refused = "raise ConnectionRefusedError(111, 'Connection refused')"
+    for file, lost in (("site-packages/py4j/clientserver.py", True), ("s3.py", False)):
+        with pytest.raises(ConnectionRefusedError) as raised:
+            exec(compile(refused, file, "exec"))
+        assert message(raised.value).startswith(told) == lost

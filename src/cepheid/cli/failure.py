@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
@@ -48,6 +50,10 @@ _WRONG = (
     IsADirectoryError,
     NotADirectoryError,
     PermissionError,
+)
+_NO_JAVA = (
+    "Spark's Java process has ended or doesn't answer: it may have run out of memory. Start the "
+    "command again; a stream continues where it stopped"
 )
 _WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the traceback)"
 
@@ -117,6 +123,8 @@ def _text(error: Exception) -> str:
             return str(error)
         case CepheidError():
             return f"error: {error}"
+        case _ if _has_lost_java(error):
+            return f"error: {_NO_JAVA}\n{_WHOLE}"
         case OSError(strerror=str(reason), filename=str(name)):
             return f"error: {name}: {reason}"
         case _ if not isinstance(own := failure(error), StreamError):
@@ -127,3 +135,15 @@ def _text(error: Exception) -> str:
             lines = str(error).strip().splitlines()
             first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
             return f"error: {first}\n{_WHOLE}"
+
+
+def _has_lost_java(error: Exception) -> bool:
+    """Whether a call of Spark's found nobody to answer it. py4j raises exceptions of its own for
+    that, or lets those of the socket through."""
+    match type(error).__name__:
+        case "Py4JNetworkError":
+            return True
+        case "Py4JError":  # one that Java raised has more to say
+            return re.fullmatch(r"An error occurred while calling \S+", str(error)) is not None
+    frames = (frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__))
+    return isinstance(error, ConnectionError) and any("py4j" in name for name in frames)

@@ -38,6 +38,8 @@ def errors_to(log: Path) -> Iterator[None]:
     if os.environ.get("CEPHEID_DEBUG"):
         yield
         return
+    # py4j logs a connection that breaks, with its stack; without a handler that would be printed.
+    logging.getLogger().addHandler(logging.NullHandler())
     log.parent.mkdir(parents=True, exist_ok=True)
     own = os.dup(STDERR)
     try:

@@ -24,7 +24,7 @@ _AROUND = (
     ),
     re.compile(r"^An error occurred while calling \S+\s+: "),
     re.compile(r"^(?:[a-z]\w*\.)+\w+(?:Exception|Error): "),
-    re.compile(r" SQLSTATE: \w+$"),
+    re.compile(r"(?:\s+SQLSTATE: \w+)+$"),
 )
 """What Spark writes around the sentence that says what happened, from the outside in."""
 
@@ -72,6 +72,8 @@ def spark_sentence(text: str) -> str:
     """What Spark says has happened, without the query's ids, tasks, classes and stacks.
 
     >>> spark_sentence("org.apache.spark.SparkException: [X] no such file. SQLSTATE: KD001")
+    '[X] no such file.'
+    >>> spark_sentence("[X] no such file.  SQLSTATE: KD001\\n  SQLSTATE: XXKST")
     '[X] no such file.'
     """
     if "[FAILED_READ_FILE.NO_HINT]" in text and (causes := _CAUSE.findall(text)):
