@@ -154,6 +154,13 @@ class Ragged:
         np.cumsum(np.bincount(groups, minlength=count), out=begins[1:])
         return Ragged(begins, values[order].astype(np.int32))
 
+    def chosen(self, lists: Ints) -> Ragged:
+        """These lists, in their order."""
+        lengths = np.diff(self.begins)[lists]
+        begins = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        at = np.repeat(self.begins[lists] - begins[:-1], lengths) + np.arange(begins[-1])
+        return Ragged(begins, self.values[at])
+
 
 @dataclass(frozen=True)
 class Member:
@@ -235,6 +242,14 @@ class Graph:
     @property
     def nodes(self) -> int:
         return len(self.parent)
+
+
+def restless_nodes(parent: Ints, strict: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Nodes that go on, and only to strict ones."""
+    restless = np.zeros(len(parent), np.bool_)
+    restless[parent[1:]] = True
+    restless[parent[1:][~strict[1:]]] = False
+    return restless
 
 
 def merged(members: Sequence[Member], predicates: Predicates) -> Graph:
@@ -320,9 +335,6 @@ class _Builder:
         final = np.concatenate([np.column_stack(pair) for pair in self.finals])
         final = distinct(final)[0]
         inner = np.arange(1, nodes)
-        restless = np.zeros(nodes, np.bool_)
-        restless[table[inner, 1]] = True
-        restless[table[inner[table[inner, 5] == 0], 1]] = False
         enders = np.array(list(self.enders), np.int64).reshape(-1, 3)
         endings = table[:, 8:]
         at, own = np.nonzero(endings != NEVER)
@@ -335,7 +347,7 @@ class _Builder:
             key=table[:, 4].astype(np.int32),
             strict=table[:, 5] == 1,
             reach=reach,
-            restless=restless,
+            restless=restless_nodes(table[:, 1], table[:, 5] == 1),
             rules=Ragged.grouped(final[:, 0], final[:, 1], nodes),
             edges=Ragged.grouped(table[inner, 0], inner, predicates),
             endings=Ragged.grouped(enders[:, 0], np.arange(len(enders)), predicates),

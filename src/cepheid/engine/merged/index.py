@@ -10,14 +10,14 @@ every event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cepheid.engine.merged.dag import Numbers, Predicates, Ragged, Shape, Short, distinct
+from cepheid.engine.merged.dag import Numbers, Ragged, Shape, Short, distinct
 from cepheid.engine.ordered_codes import HIGHEST, LOWEST
 from cepheid.kernels import load
 from cepheid.kernels.templates.merged import MIXED, SATISFIED
@@ -76,7 +76,15 @@ class Index:
             found = np.concatenate((found, np.empty_like(found)))
 
 
-def index_of(predicates: Predicates) -> Index:
+class ByShape(Protocol):
+    """Predicates by the columns that they have intervals of, as `Predicates` has them."""
+
+    def __len__(self) -> int: ...
+
+    def by_shape(self) -> Iterator[tuple[Shape, Ints, Ints]]: ...
+
+
+def index_of(predicates: ByShape) -> Index:
     atoms = _atoms(predicates)
     kinds, hashes = _hashed(predicates)
     different, bucket, count = np.unique(hashes, return_inverse=True, return_counts=True)
@@ -115,7 +123,7 @@ class _Atoms:
         return np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
 
 
-def _atoms(predicates: Predicates) -> _Atoms:
+def _atoms(predicates: ByShape) -> _Atoms:
     begins = np.zeros(len(predicates) + 1, np.int32)
     for shape, numbers, _ in predicates.by_shape():
         begins[numbers + 1] = len(shape)
@@ -129,7 +137,7 @@ def _atoms(predicates: Predicates) -> _Atoms:
     return _Atoms(begins, columns, lows, highs)
 
 
-def _hashed(predicates: Predicates) -> tuple[Numbers[Shape], Ints]:
+def _hashed(predicates: ByShape) -> tuple[Numbers[Shape], Ints]:
     """The kinds; and for each predicate the hash of what it has to equal, times the number of
     kinds, and its kind: so that no other kind has the same."""
     mixed: Callable[..., Any] = load(MIXED, False)
@@ -151,7 +159,7 @@ def _hashed(predicates: Predicates) -> tuple[Numbers[Shape], Ints]:
     return kinds, hashes * len(kinds) + own_kinds
 
 
-def _values(predicates: Predicates) -> Mapping[int, int]:
+def _values(predicates: ByShape) -> Mapping[int, int]:
     """How many values there are that some predicate has to equal, by column: the more, the more
     they tell predicates apart."""
     found: dict[int, list[Ints]] = {}

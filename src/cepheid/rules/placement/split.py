@@ -19,6 +19,7 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import Group, values_of
 from cepheid.engine.merged.merge import Branch, merge
+from cepheid.engine.merged.subset import own_places, subset
 from cepheid.options import Placement
 from cepheid.rules.placement.cost import (
     EVERY,
@@ -241,19 +242,19 @@ def _parts(at: Place, divisions: Sequence[Division]) -> tuple[Group, ...]:
 
 
 def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Division]) -> Group:
-    branches: list[Branch] = []
-    numbers: list[Ints] = []
+    """Rules of one group are cut out of its automaton; those of several groups are merged."""
     chosen: dict[int, list[Ints]] = {}
     for division, piece in part:
         chosen.setdefault(division, []).append(divisions[division].rules[piece])
+    branches: list[Branch] = []
+    numbers: list[Ints] = []
     for division, pieces in chosen.items():
         group, rules = divisions[division].group, np.sort(np.concatenate(pieces))
-        begins = group.merged.begins
-        for n, branch in enumerate(group.merged.branches):
-            own = rules[(rules >= begins[n]) & (rules < begins[n + 1])] - begins[n]
-            if len(own):
-                branches.append(branch.of(own))
-                numbers.append(group.numbers[n][own])
+        for n, own in own_places(group.merged, rules):
+            branches.append(group.merged.branches[n].of(own))
+            numbers.append(group.numbers[n][own])
+    if len(chosen) == 1:
+        return Group(subset(group.merged, rules), tuple(numbers), at.key)
     merged, refused = merge(branches)
     assert merged is not None and not refused, "they have been merged before"
     return Group(merged, tuple(numbers), at.key)

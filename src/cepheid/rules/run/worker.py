@@ -19,7 +19,8 @@ from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution, found_by_each
 from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.group import Group
-from cepheid.engine.merged.merge import Branch, merge
+from cepheid.engine.merged.merge import Merged, merge
+from cepheid.engine.merged.subset import own_places, subset
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reading import uniform_key
@@ -137,7 +138,7 @@ _kept: OrderedDict[tuple[str, str | None, bytes], _Parts] = OrderedDict()
 
 def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
     tables: list[pa.Table] = []
-    branches: list[Branch] = []
+    automata: list[tuple[Merged, Ints]] = []
     numbers: list[Ints] = []
     runs: dict[tuple[int, int], tuple[Run, tuple[Attribution, ...]]] = {}
     places: list[Ints] = []
@@ -151,21 +152,35 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
         places.append(np.full(int(alive.sum()), place))
         first += int(alive.sum())
         for found in compiled.groups:
-            for branch, own in zip(found.merged.branches, found.numbers, strict=True):
-                kept = np.flatnonzero(alive[own])
-                if len(kept):
-                    branches.append(branch.of(kept))
-                    numbers.append(number[own[kept]])
+            left = [own[alive[own]] for own in found.numbers]
+            if any(map(len, left)):
+                every = np.concatenate(found.numbers)
+                automata.append((found.merged, np.flatnonzero(alive[every])))
+                numbers += [number[own] for own in left if len(own)]
         for run in compiled.runs:
-            left = tuple(_left(attribution, number) for attribution in run.attributions)
-            if any(len(attribution.numbers) for attribution in left):
-                runs[place, run.place] = run, left
-    merged, refused = merge(branches)
-    assert not refused, refused  # each of them has been merged in its generation
-    group = None if merged is None else Group(merged, tuple(numbers), compiler.key)
+            owners = tuple(_left(attribution, number) for attribution in run.attributions)
+            if any(len(attribution.numbers) for attribution in owners):
+                runs[place, run.place] = run, owners
+    group = Group(_joined(automata), tuple(numbers), compiler.key) if automata else None
     rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.found), *tables])
     every = np.concatenate(places) if places else np.zeros(0, np.int64)
     return _Parts(rules.combine_chunks(), every, group, runs)
+
+
+def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
+    """One automaton of some rules of each. Most often there is one, and all of its rules."""
+    if len(automata) == 1:
+        ((whole, rules),) = automata
+        return whole if len(rules) == whole.begins[-1] else subset(whole, rules)
+    joined, refused = merge(
+        [
+            whole.branches[n].of(own)
+            for whole, rules in automata
+            for n, own in own_places(whole, rules)
+        ]
+    )
+    assert joined is not None and not refused, refused  # each was merged in its generation
+    return joined
 
 
 def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) -> Program:
