@@ -256,12 +256,25 @@ def test_memory_follows_the_limit() -> None:
     assert engine.profile().shed == engine.counts.shed > 20 * BATCH
 
 
-def test_a_run_tells_how_many_were_forgotten() -> None:
+@pytest.mark.parametrize("query", [JOINED, ARROW])
+def test_a_run_tells_how_many_were_forgotten(query: str) -> None:
+    """Of nine events in the first batch seven are kept."""
+    batches = [batch(0, ["A"] * 9, [1] * 9), batch(9, ["B"], [1])]
+    limit = Limit(total=8, policy="drop-oldest")
+    with pytest.warns(UserWarning, match="2 of 10 events were dropped because of the limit"):
+        found = cep.match(iter(batches), query, limit=limit, **NAMED).read_all()
+    assert found["match_start"].to_pylist() == [2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("query", [JOINED, ARROW])
+def test_what_a_batch_decides_comes_before_anything_is_forgotten(query: str) -> None:
+    """The limit is on what is held between rounds: all nine are there when the B is matched. Then
+    they go on waiting, for another B of the same time, and ten are two too many for eight."""
     events = batch(0, ["A"] * 9 + ["B"], [1] * 10)
     limit = Limit(total=8, policy="drop-oldest")
     with pytest.warns(UserWarning, match="3 of 10 events were dropped because of the limit"):
-        found = cep.match(pa.Table.from_batches([events]), ARROW, limit=limit, **NAMED)
-    assert found["match_start"].to_pylist() == [3, 4, 5, 6, 7, 8]
+        found = cep.match(pa.Table.from_batches([events]), query, limit=limit, **NAMED)
+    assert found["match_start"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_other_policies_are_unknown() -> None:

@@ -206,12 +206,19 @@ class TestMergedAsTheyCome:
             "c": pa.table({"ts": [2, 3], "n": range(2)}),
         }
         query = "PATTERN ANY(a, b, c) x ; ANY(a, b, c) y WITHIN 3 EVENTS RETURN x.n AS x, y.n AS y"
-        with pytest.warns(UserWarning, match="1 of 16 events have no time"):
+        simultaneous = "14 of 16 events have the same `ts`"
+        with (
+            pytest.warns(UserWarning, match=simultaneous),
+            pytest.warns(UserWarning, match="1 of 16 events have no time"),
+        ):
             want = cep.match(parts, query, time="ts", jit=False)
         streams = {name: iter(part.to_batches(max_chunksize=size)) for name, part in parts.items()}
         streams["c"] = parts["c"]  # a table may be among them
         limit = cep.Limit(total=100)
-        with pytest.warns(UserWarning, match="1 of 16 events have no time"):
+        with (
+            pytest.warns(UserWarning, match=simultaneous),
+            pytest.warns(UserWarning, match="1 of 16 events have no time"),
+        ):
             found = cep.match(streams, query, time="ts", jit=False, limit=limit).read_all()
         assert found.to_pylist() == want.to_pylist()
 

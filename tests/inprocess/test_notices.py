@@ -1,4 +1,4 @@
-"""What a run says of its events: types that none of them has, times that are too fine."""
+"""What a run says of its events: types that none of them has, times that are too fine, ties."""
 
 from __future__ import annotations
 
@@ -140,3 +140,96 @@ class TestNanoseconds:
         rules = cep.RuleSet.of({"all": "PATTERN a RETURN a.n"})
         with pytest.warns(UserWarning, match="1 of 3 events are less than a microsecond after"):
             rules.match(self.events([5000, 1000, 1001]), time="ts")
+
+
+class TestTies:
+    """Two events of id 1 at 2, three of id 2 at 3, of which one is of no class; id 3 is alone."""
+
+    EVENTS = pa.table(
+        {
+            "ts": [1, 2, 2, 2, 3, 3, 3, 4],
+            "type": ["A", "B", "A", "A", "B", "A", "Z", "B"],
+            "id": [1, 1, 3, 1, 2, 2, 2, 1],
+        }
+    )
+    KEYED = "{} of 8 events have the same `ts` and `id` as another, and {} depends on their order"
+
+    @pytest.mark.parametrize(
+        ("query", "what"),
+        [
+            ("PATTERN A a -> B b WHERE [id] WITHIN 9", "`->`"),
+            ("PATTERN A a => B b WHERE [id] WITHIN 9", "`=>`"),
+            (
+                "PATTERN A a ; B b WHERE [id] WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT",
+                "AFTER MATCH",
+            ),
+            ("PATTERN A a ; B b WHERE [id] WITHIN 9 EVENTS", "a window of EVENTS"),
+            ("PATTERN A a ; B? c ; B b WHERE [id] WITHIN 9", "`?`"),
+            ("PATTERN A a ; B+ c RUNS WHERE [id] WITHIN 9", "the choice of a group"),
+            ("PATTERN A a ; B{2} c WHERE [id] WITHIN 9", "the choice of a group"),
+            (
+                "PATTERN A a ; B+ c ; B b WHERE [id] AND c.ts > PREV(c.ts) WITHIN 9",
+                "a condition on the element before",
+            ),
+            (
+                "PATTERN A a ; B+ c ; B b WHERE [id] WITHIN 9 RETURN FIRST(c.id) AS f",
+                "PREV, FIRST or LAST",
+            ),
+        ],
+    )
+    def test_what_depends_on_the_order(self, query: str, what: str) -> None:
+        (message,) = told(self.EVENTS, query)
+        every = what in ("`=>`", "a window of EVENTS")  # these look at the Z, too
+        assert message.startswith(self.KEYED.format(5 if every else 4, what))
+        assert message.endswith("pass tie=..., the column that orders them")
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "PATTERN A a ; B b WHERE [id] WITHIN 9",
+            "PATTERN A a & B b WHERE [id] WITHIN 9",
+            "PATTERN A a ; !B n ; B b WHERE [id] WITHIN 9",
+            "PATTERN A a ; B+ c ; B b WHERE [id] WITHIN 9 RETURN sum(c.ts) AS s, collect(c.ts)",
+            "PATTERN A a ; B b WHERE [id] WITHIN 9 AFTER MATCH NO SKIP",
+        ],
+    )
+    def test_what_does_not(self, query: str) -> None:
+        assert told(self.EVENTS, query) == []
+
+    def test_with_a_tie_break(self) -> None:
+        data = self.EVENTS.append_column("n", pa.array(range(8)))
+        assert told(data, "PATTERN A a -> B b WHERE [id] WITHIN 9", tie="n") == []
+
+    def test_without_a_key_or_with_one_of_two_names(self) -> None:
+        """At 2 there are three of a class, at 3 two."""
+        wanted = "5 of 8 events have the same `ts` as another"
+        (message,) = told(self.EVENTS, "PATTERN A a -> B b WITHIN 9")
+        assert message.startswith(wanted)
+        data = self.EVENTS.append_column("own", self.EVENTS["id"])
+        (message,) = told(data, "PATTERN A a -> B b WHERE a.id = b.own WITHIN 9")
+        assert message.startswith(wanted)
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 5])
+    def test_across_batches(self, size: int) -> None:
+        batches = self.EVENTS.to_batches(max_chunksize=size)
+        (message,) = told(iter(batches), "PATTERN A a -> B b WHERE [id] WITHIN 9")
+        assert message.startswith("4 of 8 events")
+
+    def test_events_of_one_time_in_different_keys_are_no_ties(self) -> None:
+        data = pa.table({"ts": [1] * 9 + [2] * 9, "type": ["A", "B"] * 9, "id": [*range(9)] * 2})
+        assert told(data, "PATTERN A a -> B b WHERE [id] WITHIN 9") == []
+
+    def test_events_without_a_time_are_no_ties(self) -> None:
+        data = pa.table({"ts": [1, None, None, 2], "type": ["A", "A", "B", "B"], "id": [1] * 4})
+        (message,) = told(data, "PATTERN A a -> B b WHERE [id] WITHIN 9")
+        assert message.startswith("2 of 4 events have no time")
+
+    @pytest.mark.parametrize("batches", [1, 4])
+    def test_of_very_many_some_are_looked_at(
+        self, batches: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("cepheid.inprocess.ties.MOST", 5)
+        data = pa.table({"ts": [1] * 20 + [2], "type": ["A"] * 20 + ["B"], "id": [1] * 21})
+        given = iter(data.to_batches(max_chunksize=24 // batches))
+        (message,) = told(given, "PATTERN A a -> B b WHERE [id] WITHIN 9")
+        assert message.startswith("at least 6 of 21 events")

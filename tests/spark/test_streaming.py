@@ -151,6 +151,24 @@ def test_streams_released_by_others_and_single_events(spark: SparkSession, tmp_p
 
 
 @pytest.mark.classic
+def test_a_single_file_is_matched_in_its_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """No event comes after the last one, and the watermark stays a millisecond behind it."""
+    events = pa.table({"ts": at(1, 2), "name": ["A", "B"], "id": [1, 1]})
+    courses = [
+        Course(
+            operator,
+            f"PATTERN A a {operator} B b WHERE [id] WITHIN 5 seconds RETURN b.id AS id",
+            [events],
+            {"time": "ts", "type": "name"},
+        )
+        for operator in (";", "->", "=>")
+    ]
+    outcome = run(spark, tmp_path, courses)
+    assert {name: len(rows) for name, rows in outcome.matches.items()} == {";": 1, "->": 1, "=>": 1}
+    assert [batch.matches for batch in outcome.batches if batch.matches] == [3]
+
+
+@pytest.mark.classic
 def test_all_in_one_bucket_is_said(spark: SparkSession, tmp_path: Path) -> None:
     write([pa.table({"ts": [1], "id": [1]})], tmp_path)
     stream = spark.readStream.schema("ts long, id long").parquet(str(tmp_path))

@@ -340,3 +340,34 @@ def test_written_rules_that_are_alike_come_and_go(pattern: str) -> None:
     step = again.step(cells, table(schema, events[2:]).to_batches(), 2, second)
     found = [row["rule"] for own in step for row in own.to_pylist()]
     assert sorted(found) == ["r0", "r2"]  # r20 came after the A
+
+
+WAITING = {
+    "next": "PATTERN A a -> B b WITHIN 9",
+    "absent": "PATTERN B b ; !C c WITHIN 9",
+    "nested": "PATTERN A a -> (A d ; B b) WITHIN 9",
+}
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_what_waits_goes_with_its_rule(removed: bool) -> None:
+    """A match that is decided has come out by the time its rule is removed; one that waits for time
+    to pass, or for simultaneous events, is not found then. The rule that is added again begins
+    anew."""
+    cluster = RulesCluster((None,), Options("ts", type="type", jit=False), Weather(seed=0))
+    rules = encoded(RuleSet.of(WAITING).templates)
+    versions = [Version("1", rules), Version("2", encoded(()) if removed else rules)]
+    found = []
+    batches = ([(1, "A"), (2, "A"), (3, "B")], [(4, "Z")], [(50, "B")], [(99, "Z")])
+    for number, events in enumerate(batches):
+        rows = [
+            Event(n, t, {**dict.fromkeys(COLUMNS), "ts": t, "type": kind})
+            for n, (t, kind) in enumerate(events)
+        ]
+        found.append(cluster.batch(table(cluster.schema, rows), versions[number == 1]))
+    waited = [[], []] if removed else [["nested"], ["absent"]]
+    assert [[row["rule"] for row in batch] for batch in found] == [
+        ["next", "next"],
+        *waited,
+        ["absent"],
+    ]

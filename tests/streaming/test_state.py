@@ -390,3 +390,17 @@ def test_events_that_wait_need_the_delay_that_they_wait_for(delayed: bool) -> No
     bucket.save(cells)
     with pytest.raises(StateError, match="delay allowed for events"):
         open_bucket(replace(job, delayed=not delayed), cells)
+
+
+# ── what is decided ──
+
+
+@pytest.mark.parametrize("last", ["; B b", "-> B b", "=> B b", "-> (B b | C c)", "=> (B b | C c)"])
+def test_a_match_comes_in_the_batch_of_its_last_event(last: str) -> None:
+    """One that is simultaneous with it, in the next batch, adds a match and takes none back."""
+    query = f"PATTERN A a {last} WHERE [id] WITHIN 10"
+    batches = (("A@1(id=1) B@2(id=1)", BEGINNING), ("B@2(id=1)", BEGINNING))
+    scenario = Scenario("prompt", "", query, batches, saved=1)
+    cells = MemoryCells()
+    for begin in range(2):
+        assert len(scenario.run(cells, begin, begin + 1)[1]) == 1

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Attribute, Call, Expr, bare_variables, transform, variables
+from cepheid.algebra.expressions import (
+    Attribute,
+    Call,
+    Constant,
+    Expr,
+    transform,
+    variables,
+    walk,
+)
 from cepheid.algebra.types import Type
 from cepheid.errors import DataError
 
@@ -63,12 +71,16 @@ def as_column(expr: Expr) -> Column | None:
         case Attribute():
             return Column(replace(expr, variable=""))
         case Call():
-            names = variables(expr)
-            if len(names) != 1 or bare_variables(expr) != names or _native(expr):
+            if len(variables(expr)) != 1 or not _of_one_event(expr) or _native(expr):
                 return None
             return Column(transform(expr, _blank))
         case _:
             return None
+
+
+def _of_one_event(expr: Expr) -> bool:
+    """Not if it also reads the elements before, or the group (`b.name > PREV(b.name)`)."""
+    return all(isinstance(part, Attribute | Constant | Call) for part in walk(expr))
 
 
 def _blank(expr: Expr) -> Expr | None:

@@ -105,6 +105,8 @@ class Engine:
             plan.limit,
             compile_at,
         )
+        # AFTER MATCH would only hold back what ends where more may come.
+        self.context.prompt = plan.after_match is None
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         # Types that no event has had so far.
         self.unseen = {t for leaf in self.leaves for t in plan.variables[leaf.variable].types}
@@ -415,7 +417,10 @@ class Engine:
         if state.choice is not None:
             self.tree.sink.resume(recoded(self.plan, state.choice, known))
         if self._started and store.n:
+            prompt = context.prompt
+            context.prompt = prompt and state.prompt
             self.tree.catch_up()
+            context.prompt = prompt
 
     # ── changing plans ──
 

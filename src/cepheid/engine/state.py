@@ -45,7 +45,8 @@ class Loaded:
 class EngineState:
     """`base` and `end` are the numbers of the first row that is retained and of the next one to
     come. `strings` are those whose codes are in the keys of the choice and of the floors, up to
-    which events have been dropped: in single keys, and in total."""
+    which events have been dropped: in single keys, and in total. `prompt`: automata have matched
+    the events of the last position, too, where they could."""
 
     base: int
     end: int
@@ -58,6 +59,7 @@ class EngineState:
     strings: Mapping[int, str | bytes]
     floor: Horizon | None
     floors: Floors
+    prompt: bool = True
 
 
 def as_table(loaded: Loaded, names: Sequence[str]) -> pa.Table:

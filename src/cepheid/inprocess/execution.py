@@ -63,16 +63,16 @@ def _start(
     schema = pa.schema([source.schema.field(n) for n in needed])
     engine = prepared.engine(schema, options.jit)
     if prepared.query.nothing is not None:
-        return engine, (), Notices(engine)
+        return engine, (), Notices(prepared.query, engine)
     if isinstance(source, Batches) and not key_by_key(plan):
-        return engine, source.read(needed), Notices(engine)
+        return engine, source.read(needed), Notices(prepared.query, engine)
     table = source.read(needed)
     if not isinstance(source, EventTable):
         table = pa.Table.from_batches(table, schema)
     table = in_order(plan, _named(plan, table))
     type_ = plan.schema.type
     present = None if type_ is None else lambda: types_in(table[type_])
-    return engine, slices(table), Notices(engine, present)
+    return engine, slices(table), Notices(prepared.query, engine, present)
 
 
 def _by_end(engine: Engine, matches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.algebra.query import BoundQuery
 from cepheid.engine.columns import microseconds
 from cepheid.engine.event_types import no_such_type, types_in
 from cepheid.engine.run import Engine
+from cepheid.inprocess.ties import Ties, dependent
 from cepheid.language.diagnostics import nearest
 
 SAMPLE = 1000
@@ -24,13 +26,21 @@ class Notices:
     """Looks at the batches on their way to the engine. `present` gives the types that there are,
     if all events can be asked for them."""
 
-    def __init__(self, engine: Engine, present: Callable[[], Iterable[str]] | None = None) -> None:
+    def __init__(
+        self,
+        query: BoundQuery,
+        engine: Engine,
+        present: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
         self._engine = engine
         self._plan = engine.plan
         self._present = present
         self._types: set[str] = set()
         self._finer = 0
         self._last = pa.nulls(0, pa.timestamp("ns"))
+        ordered = self._plan.schema.tie is not None or self._plan.schema.start is not None
+        self._dependent = None if ordered else dependent(query)
+        self._ties = Ties(engine.plan)
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         type_, time = self._plan.schema.type, self._plan.schema.time
@@ -39,6 +49,8 @@ class Notices:
                 self._types |= types_in(batch.column(type_).slice(0, SAMPLE))
             if self._plan.schema.tie is None and is_finer(batch.schema.field(time).type):
                 self._compare(batch.column(time))
+            if self._dependent is not None:
+                self._ties.add(batch)
             yield batch
 
     def _compare(self, time: pa.Array) -> None:
@@ -64,8 +76,21 @@ class Notices:
             )
         if self._finer:
             _warn(finer(self._finer, counts.events, schema.time))
+        if self._dependent is not None:
+            self._tell_ties(self._dependent)
         if counts.events > counts.rejected:
             self._tell_types()
+
+    def _tell_ties(self, dependent: str) -> None:
+        ties, events = self._ties, self._engine.counts.events
+        ties.close()
+        if ties.count:
+            least = "" if ties.complete else "at least "
+            same = " and ".join(f"`{name}`" for name in (self._plan.schema.time, *ties.key))
+            _warn(
+                f"{least}{ties.count} of {events} events have the same {same} as another, and "
+                f"{dependent} depends on their order: pass tie=..., the column that orders them"
+            )
 
     def _tell_types(self) -> None:
         unseen = self._engine.unseen - set(self._plan.schema.streams or ())

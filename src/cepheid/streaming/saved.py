@@ -123,6 +123,7 @@ def _numbers(state: EngineState) -> dict[str, Any]:
         "frontier": state.frontier,
         "horizon": [state.horizon.position, state.horizon.time, state.horizon.clock],
         "eat": state.eat,
+        "prompt": state.prompt,
         "floor": None if state.floor is None else list(astuple(state.floor)),
         "numbering": {
             name: getattr(numbering, name)
@@ -177,6 +178,7 @@ def _engine(meta: Mapping[str, Any], parts: Mapping[str, pa.Table]) -> EngineSta
         strings=_strings(parts["strings"]) if "strings" in parts else {},
         floor=None if meta["floor"] is None else Horizon(*meta["floor"]),
         floors=Floors(_keys(floors), _column(floors, "bound")),
+        prompt=meta.get("prompt", False),
     )
 
 

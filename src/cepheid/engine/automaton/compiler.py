@@ -29,14 +29,17 @@ from cepheid.engine.automaton.knowledge import Compilation, Known, Then, hold
 from cepheid.engine.automaton.matches import complete
 from cepheid.engine.automaton.points import Path, Point
 from cepheid.engine.automaton.program import Program
+from cepheid.engine.automaton.promptness import is_prompt
 from cepheid.engine.automaton.sequences import sequence_of
 from cepheid.plan.nodes import Automaton
 
 
 def compile_pattern(node: Automaton, *, windowed: bool, in_time: bool, lasting: bool) -> Program:
     """`windowed`: matches have a window; `in_time`: its clock is time. `lasting`: events may."""
-    c = Compilation(node, bind, windowed=windowed, in_time=in_time, lasting=lasting)
+    prompt = is_prompt(node.pattern, lasting)
+    c = Compilation(node, bind, prompt, windowed=windowed, in_time=in_time, lasting=lasting)
     instructions = bind(c, node.pattern, (), Known(), None, lambda known: complete(c, known))
+    assert not (c.prompt and c.waits)
     return Program(
         node.pattern,
         instructions,
@@ -49,6 +52,7 @@ def compile_pattern(node: Automaton, *, windowed: bool, in_time: bool, lasting: 
         any(isinstance(p, Delay) for p in walk(node.pattern)),
         c.waits,
         c.looks_back,
+        c.prompt,
     )
 
 

@@ -281,10 +281,12 @@ class Passed:
 class Decide:
     """All is bound. Go on if the match is inside its window, known by now, and wasn't known in the
     round before. `waits`: it is known when its window has passed. `strict`: when the next position
-    of the stream is known (`P => !Q`)."""
+    of the stream is known (`P => !Q`). `last`: it is known as soon as this variable is bound, so
+    that the last event of it tells whether the match is new."""
 
     waits: bool
     strict: bool
+    last: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,9 +131,17 @@ class Compilation:
     out of the whole, and `bind`, by which parts have the parts below them bound."""
 
     def __init__(
-        self, node: Automaton, bind: Binder, *, windowed: bool, in_time: bool, lasting: bool
+        self,
+        node: Automaton,
+        bind: Binder,
+        prompt: bool,
+        *,
+        windowed: bool,
+        in_time: bool,
+        lasting: bool,
     ) -> None:
         self.node = node
+        self.prompt = prompt
         self.windowed = windowed
         self.in_time = in_time
         self.lasting = lasting

@@ -39,6 +39,7 @@ from cepheid.engine.automaton.knowledge import (
     owner,
 )
 from cepheid.engine.automaton.points import Begin, End, Neighbors, Path
+from cepheid.engine.automaton.promptness import last_variable
 from cepheid.language.ast import Mode, Optional
 
 
@@ -88,7 +89,7 @@ def _checked(c: Compilation, known: Known, waits: bool) -> Instructions:
     )
     strict = next_negations(pattern)
     return (
-        Decide(waits, strict),
+        Decide(waits, strict, last_variable(pattern, known) if c.prompt else None),
         Require(conditions(c, known, whole)),
         Unforbidden(
             tuple(interruption(c, own, path, known) for path, own in known.exceptions),

@@ -46,6 +46,7 @@ class Round:
     sums: NDArray[np.float64]
     compiled: Compiled
     horizon: int
+    seen: int  # the absolute number of the first row that isn't there
 
 
 class AutomatonOperator(Operator):
@@ -91,6 +92,7 @@ class AutomatonOperator(Operator):
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
         self._known = Horizon(-FOREVER, -FOREVER)
+        self._matched = 0  # absolute number of the first row that has not been matched
         self._frontier = self._reached = -FOREVER
         self._whole = frozenset(
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
@@ -138,6 +140,7 @@ class AutomatonOperator(Operator):
         self._forget(self._round)
         waiting = self.program.waits and self._round.horizon < FOREVER
         self._undecided = self._earliest(self._round) if waiting else FOREVER
+        self._matched = self._round.seen
         self._round = None
         self._known = self.context.horizon
         self._reached = self._frontier
@@ -164,7 +167,7 @@ class AutomatonOperator(Operator):
         compiled = self.compiled()
         begin, position = self.positions()
         horizon = self._place(context.horizon)
-        known = store.base + int(np.searchsorted(position, horizon))
+        known = self._visible(position, horizon)
         classes: list[Ints] = []
         for leaf in self.inputs:
             rows = leaf.out.records.slots[0, : leaf.out.visible]
@@ -181,12 +184,22 @@ class AutomatonOperator(Operator):
         state[Run.KNOWN] = self._place(self._known)
         state[Run.REACHED] = self._reached
         state[Run.SCALE] = self._unit()
+        state[Run.SEEN] = self._matched - store.base
         state[Run.KEYS] = keys
         scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
         sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
         clocks = (store.opened, store.clock, store.start, store.time)
         rows = (begin, position, *clocks)
-        return Round(tuple(lists), keys, rows, scratch, sums, compiled, horizon)
+        return Round(tuple(lists), keys, rows, scratch, sums, compiled, horizon, known)
+
+    def _visible(self, position: Ints, horizon: int) -> int:
+        """The absolute number of the first row that can't be matched yet: at the last position more
+        may come, which a prompt program lets come."""
+        store = self.context.store
+        if not (self.program.prompt and self.context.prompt):
+            return store.base + int(np.searchsorted(position, horizon))
+        ends = (leaf.out.records.slots[0, : leaf.out.visible][-1:] for leaf in self.inputs)
+        return max((int(end[0]) + 1 for end in ends if len(end)), default=store.base)
 
     def _clock(self, position: Ints, horizon: int) -> int:
         """The clock that has been reached before the horizon: a clock of events also tells
@@ -361,6 +374,7 @@ class AutomatonOperator(Operator):
         context = self.context
         horizon = self._place(context.horizon)
         self._known = context.horizon
+        self._matched = self._visible(self.positions()[1], horizon)
         self._reached = self._frontier = self._clock(self.positions()[1], horizon)
         self._undecided = -FOREVER  # until a round has looked
         self.needed = None

@@ -23,7 +23,7 @@ class Program:
     start with, one for each entry. `groups` are the variables that bind groups. `windowed`: matches
     have a window; `in_time`: its clock is time. `lasting`: events may last. `delayed`: a delay
     moves ends. `waits`: some matches are known only after their window. `looks_back`: events before
-    a start may matter.
+    a start may matter. `prompt`: matches are known with their last event.
     """
 
     pattern: Pattern
@@ -37,6 +37,7 @@ class Program:
     delayed: bool
     waits: bool
     looks_back: bool
+    prompt: bool
 
     def __str__(self) -> str:
         """One instruction in a line; a line that is indented belongs to the one above it."""

@@ -47,7 +47,8 @@ class Context:
     compile are run as they are. `frontier` is the clock that has been reached:
     every event before it is known, and so is every one before the horizon. `eat` is the clock at
     or before which nothing counts any more. `floor` is where events were forgotten up to, because
-    there were more than the limit allows."""
+    there were more than the limit allows. `prompt`: events of the last position, of which more may
+    come, are matched with the others where that is possible; states of 0.1 have not done so."""
 
     store: EventStore
     window: int
@@ -60,6 +61,7 @@ class Context:
     horizon: Horizon = Horizon(-FOREVER, -FOREVER)
     eat: int = -FOREVER
     floor: Horizon | None = None
+    prompt: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,8 @@ class Run:
     ROOM = 11  # how many records the output takes
     KEYS = 12  # how many keys there are
     SCALE = 13  # what a unit of time is in positions, if ends are moved
-    POOLS = 14  # from here on: elements written to each pool, then the absolute number of element 0
+    SEEN = 14  # the first row that wasn't there in the round before
+    POOLS = 15  # from here on: elements written to each pool, then the absolute number of element 0
 
 
 SORT = """
@@ -197,6 +198,7 @@ def kernel(lists, base_columns, alive, scratch, sums, cols, params, out, pools, 
     horizon = state[{Run.HORIZON}]
     known = state[{Run.KNOWN}]
     reached = state[{Run.REACHED}]
+    seen = state[{Run.SEEN}]
     room = state[{Run.ROOM}]
     scale = state[{Run.SCALE}]
     k = state[{Run.COUNT}]

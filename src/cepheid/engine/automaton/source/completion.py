@@ -108,6 +108,8 @@ def write_decide(w: SourceWriter, step: Decide, env: Env, then: Then) -> None:
     whole = Extent(*(code.let("a", field) for field in whole.fields))
     known_now = [f"{whole.end} < horizon"] if w.program.delayed else []
     before = [f"{whole.end} < known"]
+    if step.last is not None:
+        before = [f"{_last_row(env, step.last)} < seen"]
     if step.waits:
         known_now.append(f"{whole.clock_start} + window <= frontier")
         before.append(f"{whole.clock_start} + window <= reached")
@@ -125,6 +127,14 @@ def write_decide(w: SourceWriter, step: Decide, env: Env, then: Then) -> None:
                 code.line("fresh = 0")
             with code.block("if True:" if step.strict else f"if not ({' and '.join(before)}):"):
                 then(replace(env, whole=whole, known_before=" and ".join(before)))
+
+
+def _last_row(env: Env, variable: str) -> str:
+    match env.scope[variable]:
+        case Event(row=row):
+            return row
+        case GroupPlace() as group:
+            return f"{group.array}[u({group.start} + {group.count} - 1)]"
 
 
 def write_unforbidden(

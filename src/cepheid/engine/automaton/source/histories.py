@@ -55,7 +55,9 @@ def write_earliest(w: SourceWriter, step: Earliest, env: Env, search: Within, th
     search(env, measure)
     with code.block(f"if {size} > 0:"):
         if kept is not None:
-            code.line(f"more = {kept}")
+            # More may come where one has been found that isn't before the horizon.
+            with code.block(f"if {best}[0] < horizon:" if w.program.prompt else "if True:"):
+                code.line(f"more = {kept}")
         composite = Composite(best, one, size, env.upper)
         then(replace(env, upper=None, composites={**env.composites, step.path: composite}))
 

@@ -76,11 +76,11 @@ def stopping(w: SourceWriter, env: Env) -> None:
 
 
 def awaiting(w: SourceWriter, env: Env, position: str) -> None:
-    """The next position of the stream is not known yet."""
+    """The next position of the stream is not known yet, or more may come there."""
     inside = ""
     if w.program.windowed and env.low is not None:
         inside = f" and frontier - {env.low} < window"
-    w.code.line(f"if {position} == -FAR{inside}: more = 1")
+    w.code.line(f"if ({position} == -FAR or {position} >= horizon){inside}: more = 1")
 
 
 @contextmanager
@@ -144,7 +144,8 @@ def write_search(w: SourceWriter, step: Search, env: Env, then: Then) -> None:
             end = _end_of(growth, limits.lower)
             awaiting(w, env, code.let("x", w.following(end)))
     else:
-        horizon(w, sweep, env, None if found is None else f"{found} == FAR")
+        # More may come where one has been found that isn't before the horizon.
+        horizon(w, sweep, env, None if found is None else f"{found} >= horizon")
 
 
 def _bound(w: SourceWriter, step: Search, env: Env, row: str) -> Env:

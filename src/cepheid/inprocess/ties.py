@@ -1,0 +1,140 @@
+"""Simultaneous events of one key, where a query depends on their order and nothing says which
+comes first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Aggregate, Expr, Previous
+from cepheid.algebra.expressions import walk as parts
+from cepheid.algebra.patterns import Closure, Sequence, walk
+from cepheid.algebra.query import BoundQuery, Clock, Role
+from cepheid.engine.classes import classify
+from cepheid.engine.clock import times
+from cepheid.engine.columns import decoded
+from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator, Skip
+from cepheid.plan.nodes import Plan
+from cepheid.plan.reading import leaves
+
+MOST = 1 << 12
+"""Simultaneous rows whose keys are compared; beyond that the number is a lower bound. So data in
+which most events share their time cost a run no more than others."""
+
+
+def dependent(query: BoundQuery) -> str | None:
+    """What in the query depends on the order of simultaneous events, if anything does.
+
+    `;`, `&` and negations don't: neither of two simultaneous events is before the other. `->` and
+    `=>` take all that come first. Where one has to be chosen, or events are counted or compared
+    with those before them, the order of the input decides.
+    """
+    if query.after_match is not None and query.after_match.skip is not Skip.NONE:
+        return "AFTER MATCH"
+    if query.window is not None and query.window.clock is Clock.EVENTS:
+        return "a window of EVENTS"
+    for part in walk(query.pattern):
+        match part:
+            case Sequence(operators=operators):
+                for operator in (SequenceOperator.NEXT, SequenceOperator.STRICT):
+                    if operator in operators:
+                        return f"`{operator.value}`"
+            case Closure(quantifier=Optional()):
+                return "`?`"
+            case Closure():
+                chosen = isinstance(part.quantifier, Exactly) or part.mode is not Mode.MAXIMAL
+                if chosen or part.strict or part.until is not None:
+                    return "the choice of a group"
+            case _:
+                pass
+    if any(conjunct.role is Role.RUNNING for conjunct in query.where):
+        return "a condition on the element before"
+    read = (*(c.expression for c in query.where), *query.having)
+    read += tuple(output.expression for output in query.outputs)
+    return "PREV, FIRST or LAST" if any(map(_reads_an_end, read)) else None
+
+
+def _reads_an_end(expr: Expr) -> bool:
+    return any(
+        isinstance(part, Previous)
+        or (isinstance(part, Aggregate) and part.function in ("first", "last"))
+        for part in parts(expr)
+    )
+
+
+class Ties:
+    """Counts the events that have time and key of another one, of those that the plan looks at.
+    Batches come as the engine gets them: in the order of time, or key by key."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._leaves = leaves(plan)
+        names = [set(part.values()) for part in plan.key]
+        self.key = tuple(name for own in names if len(own) == 1 for name in own)
+        self.count = 0
+        self._looked = 0
+        self._open: list[pa.RecordBatch] = []  # the last rows, which all have the same time
+        self._time: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all were counted."""
+        return self._looked <= MOST
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if not self.complete:
+            return
+        time = batch.column(self._plan.schema.time)
+        if time.null_count:
+            batch, time = batch.filter(time.is_valid()), time.drop_null()
+        if not batch.num_rows:
+            return
+        at = times(time)
+        again = at[1:] == at[:-1]  # of each row but the first: it has the time of the one before
+        if int(at[0]) == self._time:
+            first = 1 + _run(again)
+            self._open.append(batch.slice(0, first))
+            if sum(part.num_rows for part in self._open) > MOST:
+                self.close()
+            if first == len(at):
+                return
+            batch, at, again = batch.slice(first), at[first:], again[first:]
+        self.close()
+        last = len(at) - 1 - _run(again[::-1])
+        before = again[: max(0, last - 1)]
+        if before.any():
+            tied = np.append(before, False)
+            tied[1:] |= before
+            self._compare(batch.take(pa.array(np.flatnonzero(tied)[: MOST + 1])))
+        self._open, self._time = [batch.slice(last)], int(at[-1])
+
+    def close(self) -> None:
+        """No more will come of the last time."""
+        if sum(batch.num_rows for batch in self._open) > 1:
+            table = pa.Table.from_batches(self._open).slice(0, MOST + 1)
+            self._compare(table.combine_chunks().to_batches()[0])
+        self._open = []
+
+    def _compare(self, tied: pa.RecordBatch) -> None:
+        """Of rows that share their time with others, count those that share their key, too."""
+        plan = self._plan
+        self._looked += tied.num_rows
+        own = tied
+        if plan.window is None or plan.window.clock is not Clock.EVENTS:  # which counts every row
+            own = classify(tied, self._leaves, plan.variables, plan.schema.type, plan.key).batch
+        columns = {"time": pa.array(times(own.column(plan.schema.time)))}
+        columns |= {f"key {name}": decoded(own.column(name)) for name in self.key}
+        groups = (
+            pa.table(columns)
+            .group_by(list(columns), use_threads=False)
+            .aggregate([([], "count_all")])
+        )
+        sizes = groups["count_all"].to_numpy()
+        self.count += int(sizes[sizes > 1].sum())
+
+
+def _run(flags: NDArray[np.bool_]) -> int:
+    """How many are true before the first that isn't."""
+    return len(flags) if flags.all() else int(np.argmin(flags))
