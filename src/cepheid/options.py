@@ -31,6 +31,16 @@ _US = {
     "week": 7 * 86400 * 10**6,
 }
 
+TICK_US: Mapping[Unit, int] = {
+    "us": 1,
+    "ms": 10**3,
+    "s": 10**6,
+    "min": 60 * 10**6,
+    "h": 3600 * 10**6,
+    "d": 86400 * 10**6,
+}
+"""What a tick of an integer time column may be, in microseconds."""
+
 
 @dataclass(frozen=True)
 class Adaptation:
@@ -104,6 +114,8 @@ class Options:
     future        on Spark streams: how far ahead of the clock an event may be, as "5 minutes"; one
                   further ahead is rejected, and moves no watermark. `auto` is an hour, or two days
                   for times without a zone, and no limit for integers; None is no limit
+    idle          on Spark streams with a key and `WITHIN n EVENTS`: a key that has no event for so
+                  long, as "1 day", is over and forgotten; None keeps all keys for ever
     dead_letters  on Spark streams: hand out the rows that are late, ahead of the clock or without a
                   time, too, in a column `dead_letter` beside the matches; with names, those columns
                   of the rows besides the ones that are read
@@ -132,6 +144,7 @@ class Options:
     partitions: int | None = None
     buckets: int | None = None
     future: str | None = AUTO
+    idle: str | None = None
     dead_letters: bool | Sequence[str] = False
     jit: bool = True
 
@@ -154,6 +167,8 @@ class Options:
                 raise ValueError(f"{name} must be at least 1, not {count}")
         if self.future is not None and self.future != AUTO:
             duration_us(self.future)
+        if self.idle is not None and duration_us(self.idle) == 0:
+            raise ValueError(f"idle must be longer than {self.idle}")
 
 
 def refuse_dead_letters(options: Options) -> None:
@@ -209,6 +224,7 @@ class GivenOptions(TypedDict, total=False):
     partitions: int | None
     buckets: int | None
     future: str | None
+    idle: str | None
     dead_letters: bool | Sequence[str]
     jit: bool
 

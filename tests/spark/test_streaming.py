@@ -169,6 +169,31 @@ def test_a_single_file_is_matched_in_its_batch(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.classic
+def test_counted_keys_that_are_quiet_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    """Of id 1 the events are 9 seconds apart, of id 2 more; at the end nothing is held."""
+    parts = [
+        pa.table({"ts": at(1, 2), "name": ["A", "A"], "id": [1, 2]}),
+        pa.table({"ts": at(10, 30), "name": ["B", "B"], "id": [1, 2]}),
+        pa.table({"ts": at(90), "name": ["A"], "id": [1]}),
+        pa.table({"ts": at(900), "name": ["A"], "id": pa.array([None], pa.int64())}),
+    ]
+    query = "PATTERN A a ; B b WHERE [id] WITHIN 3 EVENTS RETURN a.id AS id"
+    options = {"time": "ts", "type": "name", "idle": "10 seconds"}
+    outcome = run(spark, tmp_path, [Course("quiet", query, parts, options)])
+    assert [row["id"] for row in outcome.matches["quiet"]] == [1]
+    held = [batch.rows for batch in outcome.batches]
+    assert held[0] == 2 and held[-1] == 0
+    stream = spark.readStream.schema("ts long, id long").parquet(str(tmp_path / "0"))
+    with pytest.raises(
+        cep.OptionError, match="idle= is for queries with a key and WITHIN n EVENTS"
+    ):
+        cep.match(stream, "PATTERN a ; b WHERE [id] WITHIN 5", time="ts", idle="1 day")
+    rules = cep.RuleSet.of({"pair": "PATTERN a ; b WHERE [id] WITHIN 5"})
+    with pytest.raises(cep.OptionError, match="idle= is for a single query"):
+        rules.match(stream, time="ts", idle="1 day")
+
+
+@pytest.mark.classic
 def test_all_in_one_bucket_is_said(spark: SparkSession, tmp_path: Path) -> None:
     write([pa.table({"ts": [1], "id": [1]})], tmp_path)
     stream = spark.readStream.schema("ts long, id long").parquet(str(tmp_path))

@@ -66,6 +66,7 @@ def test_counted_keys_have_buckets_of_their_own(stream: DataFrame) -> None:
     query = "PATTERN A a ; B b WHERE [user] WITHIN 10 EVENTS"
     assert told(stream, query)["partitioning"] == "key user (a bucket for each value)"
     assert "if new keys keep coming, the state grows" in told(stream, query)["state"]
+    assert told(stream, query, idle="1 day")["state"].endswith("until it has no event for 1 day")
 
 
 def test_one_event_needs_no_state(stream: DataFrame) -> None:

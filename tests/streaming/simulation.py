@@ -35,6 +35,9 @@ class MemoryCells:
         self.value = data
         self.written += len(data)
 
+    def remove_header(self) -> None:
+        self.value = None
+
     def segment(self, number: int) -> bytes | None:
         return self.segments.get(number)
 

@@ -192,6 +192,13 @@ Future = Annotated[
         "no watermark. 'off' removes the limit.",
     ),
 ]  # fmt: skip
+Idle = Annotated[
+    str | None,
+    typer.Option(
+        "--idle", metavar="DURATION", rich_help_panel="Streams", show_default="never",
+        help="With a key and WITHIN n EVENTS: when a key that has no event is over and forgotten.",
+    ),
+]  # fmt: skip
 Buckets = Annotated[
     int | None,
     typer.Option(

@@ -75,6 +75,7 @@ class StreamTarget:
     trigger: str | None
     watermark: str | None
     future: str | None
+    idle: str | None
     max_files: int | None
     input_format: Format | None
     schemas: Mapping[str, str]
@@ -85,6 +86,7 @@ class StreamTarget:
             ("--trigger", self.trigger, ONCE),
             ("--watermark", self.watermark, None),
             ("--future", self.future, OFF),
+            ("--idle", self.idle, None),
         ):
             if text is not None and text != word and not DURATION.fullmatch(text):
                 also = "" if word is None else f" or {word}"
@@ -208,7 +210,7 @@ def _run(
     )
     kinds = [f.schema[options.time].dataType for f in folders if options.time in f.schema.names]
     totals.integers = any(isinstance(kind, t.IntegralType) for kind in kinds)
-    options = replace(options, future=_future(target.future, kinds))
+    options = replace(options, future=_future(target.future, kinds), idle=target.idle)
     data = _events(spark, folders, options.time, target)
     with _matching(query, data, replace(options, dead_letters=True)) as found:
         found["matches"] = divert(found["matches"], target.rejected / ROWS)

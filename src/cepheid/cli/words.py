@@ -22,6 +22,7 @@ _NAMES = {
     "stats": "--stats",
     "buckets": "--buckets",
     "future": "--future",
+    "idle": "--idle",
 }
 _OPTION = re.compile(
     rf"(?<![\w.`'])({'|'.join(_NAMES)})=(?:'([^']*)'|\"([^\"]*)\"|(\.\.\.|[\d_]+))?(?![\w{{])"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from cepheid.engine.classes import narrowed
 from cepheid.engine.clock import times
+from cepheid.engine.run import Engine
 from cepheid.engine.state import EngineState, Loaded, as_table, from_table
 from cepheid.errors import StateError
 from cepheid.plan.nodes import Leaf
@@ -41,7 +43,8 @@ NEVER = -(1 << 62)
 class Job:
     """What all buckets of a run have in common. `schema` is that of the rows; `left` are the
     classes that still have to be narrowed. `delayed`: rows wait for the watermark. `kept` columns
-    are saved even if the engine doesn't hold them: RETURN may read them when a query resumes."""
+    are saved even if the engine doesn't hold them: RETURN may read them when a query resumes.
+    `idle`: each bucket is one key, which is over when it has had no event for so many ticks."""
 
     prepared: Runnable
     schema: pa.Schema
@@ -51,6 +54,7 @@ class Job:
     delayed: bool = False
     jit: bool = True
     kept: tuple[str, ...] = ()
+    idle: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,8 @@ class Bucket:
         """Those of this batch, with all columns that they came with."""
         self._matches = 0
         self._shed = 0  # by this engine, before this batch
+        self.over = False
+        """Whether nothing of the key is left that an event to come might need."""
 
     # ── a batch ──
 
@@ -187,15 +193,62 @@ class Bucket:
         return everything.filter(pa.array(due))
 
     def _matched(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
-        engine = self._engine
-        for begin in range(0, rows.num_rows, ROWS):
-            for batch in rows.slice(begin, ROWS).combine_chunks().to_batches():
-                yield from engine.push(batch)
+        for number, (begin, end) in enumerate(pairwise([0, *self._pauses(rows), rows.num_rows])):
+            if number:
+                yield from self._end_key()
+            for first in range(begin, end, ROWS):
+                part = rows.slice(first, min(ROWS, end - first))
+                for batch in part.combine_chunks().to_batches():
+                    yield from self._engine.push(batch)
         if rows.num_rows:
             self._reached = max(self._reached, int(self._times(rows.slice(rows.num_rows - 1))[0]))
         if watermark >= self._reached:
             self._reached = watermark + 1
-            yield from engine.advance(watermark)
+            yield from self._engine.advance(watermark)
+        ends = self._ends
+        self.over = ends is not None and ends <= watermark and not self._pending.num_rows
+        if self.over:
+            yield from self._end_key()
+
+    # ── keys that are over ──
+
+    @property
+    def _ends(self) -> int | None:
+        """When the key is over, unless another event comes before."""
+        last = self._engine.last
+        if self.job.idle is None or last is None:
+            return None
+        return int(times(last.column(self._time))[0]) + self.job.idle
+
+    @property
+    def expires(self) -> int | None:
+        """When to look whether the key is over. A little later than it may be, so that not every
+        event of a key is followed by a look of its own."""
+        ends, grain = self._ends, max(1, (self.job.idle or 0) // 8)
+        return None if ends is None else -(-ends // grain) * grain
+
+    def _pauses(self, rows: pa.Table) -> list[int]:
+        """Before which rows the key was over: wherever the stream is cut into batches, what lies
+        further apart never meets."""
+        ends = self._ends
+        if self.job.idle is None or not rows.num_rows:
+            return []
+        at = self._times(rows)
+        anew = np.append([ends is not None and at[0] >= ends], np.diff(at) >= self.job.idle)
+        return [int(n) for n in np.flatnonzero(anew)]
+
+    def _end_key(self) -> Iterator[pa.RecordBatch]:
+        """What waits is decided as at the end of the data, and all events are forgotten."""
+        before = self._engine
+        assert isinstance(before, Engine)  # merged rules hold many keys, of which none ends
+        yield from before.finish()
+        self._replans, self._shed = self._total_replans, self._shed - before.counts.shed
+        self._journal.clear()
+        anew = self.job.prepared.engine(self.job.schema, self.job.jit, self._journal)
+        assert isinstance(anew, Engine)
+        anew.store.base = before.store.base + before.store.n
+        self._engine = anew
+        self._epoch += 1  # no bucket in memory that has come less far can catch up
 
     def _times(self, table: pa.Table) -> NDArray[np.int64]:
         return (

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.errors import DataError
-from cepheid.options import AUTO, Options, duration_us
+from cepheid.options import AUTO, TICK_US, Options, duration_us
 from cepheid.spark.expressions import named
 from cepheid.spark.streaming.time import delay_of
 
@@ -25,15 +25,6 @@ AHEAD = "__ahead"
 ZONED, WITHOUT_ZONE = "1 hour", "2 days"
 """How far ahead events may be unless the caller says so. A time without a zone is taken as one of
 the session's zone, and may be that of any other."""
-
-_TICKS_US = {
-    "us": 1,
-    "ms": 10**3,
-    "s": 10**6,
-    "min": 60 * 10**6,
-    "h": 3600 * 10**6,
-    "d": 86400 * 10**6,
-}
 
 
 def hold_back(frame: DataFrame, options: Options) -> DataFrame:
@@ -84,7 +75,7 @@ def _latest(kind: t.DataType, options: Options) -> Column | None:
             f"future={text!r} is a duration, and the time column `{options.time}` is "
             f"{kind.simpleString()}: say what a tick of it is, as in unit='ms'"
         )
-    return F.floor(latest / F.lit(_TICKS_US[options.unit]))
+    return F.floor(latest / F.lit(TICK_US[options.unit]))
 
 
 def _marked(frame: DataFrame, time: str, latest: Column) -> DataFrame:

@@ -26,8 +26,8 @@ WARM = 256
 
 _warm: OrderedDict[tuple[str, object], Any] = OrderedDict()
 
-Waits = bool
-"""Whether something may be known when time has passed, also without further rows."""
+Wakes = int | None
+"""The watermark, in milliseconds, with which a bucket has to be looked at, also without rows."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class BucketWork:
 
     def step(
         self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
-    ) -> Generator[pd.DataFrame, None, Waits]:
-        """The matches of a bucket, dead letters and its report, and then whether it waits."""
+    ) -> Generator[pd.DataFrame, None, Wakes]:
+        """The matches of a bucket, dead letters and its report, and then when it wakes."""
         packed, rules = _arrived(frames)
         batches = chain.from_iterable(table.to_batches() for table in packed[None])
         rows = (batch.cast(self.schema) for batch in batches)
@@ -66,11 +66,21 @@ class BucketWork:
         late = _once(bucket.late_rows)
         for letters in self._dead_letters(late, packed[REJECTED]):
             yield pd.DataFrame({DATA: [arrow_bytes(letters)], **NO_REPORT})
-        bucket.save(cells)
-        _keep(place, bucket)
+        if isinstance(bucket, Bucket) and bucket.over:
+            bucket.remove(cells)
+            cells.remove_header()
+        else:
+            bucket.save(cells)
+            _keep(place, bucket)
         unread = late_among(packed[UNREAD], ticks)
         yield report_row(number, replace(bucket.report(), late=late.num_rows + unread))
-        return bucket.waits
+        return self._wakes(bucket, reached)
+
+    def _wakes(self, bucket: Bucket | RuleBucket, reached: int) -> Wakes:
+        if bucket.waits:
+            return reached + 1
+        expires = bucket.expires if isinstance(bucket, Bucket) and not bucket.over else None
+        return None if expires is None else self.watermark.milliseconds(expires)
 
     def _dead_letters(self, late: pa.Table, rejected: list[pa.Table]) -> Iterator[pa.RecordBatch]:
         if self.letters is not None:

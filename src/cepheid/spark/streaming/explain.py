@@ -12,7 +12,7 @@ from cepheid.spark.streaming.buckets import bucket_count, by_single_key, stream_
 
 EVERY_KEY = (
     "The last events of every key stay in the state, because events are counted: if new keys keep "
-    "coming, the state grows without end; use a window of time"
+    "coming, the state grows without end; set idle=, or use a window of time"
 )
 
 Labeled = tuple[tuple[str, str], ...]
@@ -25,7 +25,7 @@ def explain_stream(source: Source, options: Options, delays: Sequence[int | None
         ("partitioning", _layout_text(source, layout, options)),
         ("why", _reason(source, layout, options)),
         ("watermark", _watermark_text(delays)),
-        ("state", _state_text(source, layout)),
+        ("state", _state_text(source, layout, options)),
     )
 
 
@@ -54,10 +54,12 @@ def _watermark_text(delays: Sequence[int | None]) -> str:
     return f"{text} behind the newest event: events wait until it passes them, in order"
 
 
-def _state_text(source: Source, layout: Layout) -> str:
+def _state_text(source: Source, layout: Layout, options: Options) -> str:
     if isinstance(layout, Rows):
         return "none"
     if by_single_key(source, layout):
+        if options.idle is not None:
+            return f"in Spark's state store, by key, until it has no event for {options.idle}"
         return f"in Spark's state store, by key. {EVERY_KEY}"
     return (
         "in Spark's state store, by bucket: a segment of events for each batch, dropped when no "

@@ -22,7 +22,7 @@ from pyspark.sql import types as t
 
 from cepheid.engine.order import in_order
 from cepheid.engine.output import output_schema
-from cepheid.errors import StreamError
+from cepheid.errors import OptionError, StreamError
 from cepheid.options import Options
 from cepheid.plan.reading import kept_columns
 from cepheid.spark.arrange import Source, placed, relevant_rows, task_of
@@ -76,6 +76,7 @@ def match_stream(
     run = uuid4().hex[:12]
     source = replace(source, events=_observed(source, letters, run))
     layout = stream_layout(source, options)
+    _refuse_idle(source, layout, options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         if isinstance(layout, Rows) or source.prepared.query.nothing is not None:
@@ -117,6 +118,7 @@ def _stateful(
         watermark.delayed,
         options.jit,
         tuple(kept_columns(source.plan)),
+        None if options.idle is None else watermark.length("idle", options.idle, options.unit),
     )
     packed = t.StructType(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
@@ -131,6 +133,14 @@ def _stateful(
         timeMode="EventTime",
     )
     return observe_found(found, run).filter(F.col(DATA).isNotNull())
+
+
+def _refuse_idle(source: Source, layout: Layout, options: Options) -> None:
+    if options.idle is not None and not by_single_key(source, layout):
+        raise OptionError(
+            "idle= is for queries with a key and WITHIN n EVENTS, in which time ends nothing: here "
+            "events are forgotten when their window has passed; leave it out"
+        )
 
 
 def use_rocksdb(spark: SparkSession) -> None:

@@ -37,6 +37,9 @@ class StateCells:
     def set_header(self, data: bytes) -> None:
         self._header.update((data,))
 
+    def remove_header(self) -> None:
+        self._header.clear()
+
     def segment(self, number: int) -> bytes | None:
         value = self._segments.getValue((number,))
         return None if value is None else bytes(value[0])
@@ -76,9 +79,9 @@ class Processor(StatefulProcessor):
         self, bucket: object, rows: Iterator[pd.DataFrame], reached: int
     ) -> Iterator[pd.DataFrame]:
         self._done.add(bucket)
-        waits = yield from _read(self._work).step(bucket, self._cells, rows, reached)
-        if waits:
-            self._handle.registerTimer(reached + 1)
+        wakes = yield from _read(self._work).step(bucket, self._cells, rows, reached)
+        if wakes is not None:
+            self._handle.registerTimer(max(wakes, reached + 1))
 
 
 @lru_cache(maxsize=QUERIES)

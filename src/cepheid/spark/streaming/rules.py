@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.types import Schema
+from cepheid.errors import OptionError
 from cepheid.options import Options
 from cepheid.spark.arrange import key_columns, placed
 from cepheid.spark.expressions import named
@@ -70,6 +71,8 @@ def match_passes(
 ) -> DataFrame:
     """What the rules find. `versions` are those of rules that change: a name, which grows, and the
     rules."""
+    if options.idle is not None:
+        raise OptionError("idle= is for a single query: leave it out, or run the rule by itself")
     letters = asked_letters(frame.events, passes[0].columns, found, options)
     result = found if letters is None else found.append(letters.field)
     adopt_session(frame.events.sparkSession)

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.errors import DataError
+from cepheid.options import TICK_US, Unit, duration_us
 from cepheid.spark.expressions import named
 
 DELAY = "spark.watermarkDelayMs"
@@ -39,6 +40,21 @@ class Watermark:
         if milliseconds <= 0:
             return _FIRST  # Spark knows nothing yet
         return milliseconds - MOVED if self.integers else 1000 * milliseconds
+
+    def milliseconds(self, ticks: int) -> int:
+        """The first watermark that is at this time or later."""
+        return ticks + MOVED if self.integers else -(-ticks // 1000)
+
+    def length(self, option: str, text: str, unit: Unit | None) -> int:
+        """A duration that an option names, in ticks of the query's clock."""
+        if not self.integers:
+            return duration_us(text)
+        if unit is None:
+            raise DataError(
+                f"{option}={text!r} is a duration, and the time column has integers: say what a "
+                "tick of it is, as in unit='ms'"
+            )
+        return duration_us(text) // TICK_US[unit]
 
 
 def delay_of(frame: DataFrame, time: str) -> int | None:
