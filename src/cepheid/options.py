@@ -116,6 +116,8 @@ class Options:
                   for times without a zone, and no limit for integers; None is no limit
     idle          on Spark streams with a key and `WITHIN n EVENTS`: a key that has no event for so
                   long, as "1 day", is over and forgotten; None keeps all keys for ever
+    heartbeat     on Spark streams: when nothing has come for so long, as "1 minute", time goes on
+                  with the clock and releases what waits for it; None: it passes only with events
     dead_letters  on Spark streams: hand out the rows that are late, ahead of the clock or without a
                   time, too, in a column `dead_letter` beside the matches; with names, those columns
                   of the rows besides the ones that are read
@@ -145,6 +147,7 @@ class Options:
     buckets: int | None = None
     future: str | None = AUTO
     idle: str | None = None
+    heartbeat: str | None = None
     dead_letters: bool | Sequence[str] = False
     jit: bool = True
 
@@ -167,8 +170,9 @@ class Options:
                 raise ValueError(f"{name} must be at least 1, not {count}")
         if self.future is not None and self.future != AUTO:
             duration_us(self.future)
-        if self.idle is not None and duration_us(self.idle) == 0:
-            raise ValueError(f"idle must be longer than {self.idle}")
+        for name, length in (("idle", self.idle), ("heartbeat", self.heartbeat)):
+            if length is not None and duration_us(length) == 0:
+                raise ValueError(f"{name} must be longer than {length}")
 
 
 def refuse_dead_letters(options: Options) -> None:
@@ -225,6 +229,7 @@ class GivenOptions(TypedDict, total=False):
     buckets: int | None
     future: str | None
     idle: str | None
+    heartbeat: str | None
     dead_letters: bool | Sequence[str]
     jit: bool
 

@@ -92,6 +92,7 @@ ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
         ((*PLACES, "--watermark", "once"), 2, "--watermark is like '10 seconds', not 'once'"),
         ((*PLACES, "--future", "never"), 2, "--future is like '10 seconds' or off, not 'never'"),
         ((*PLACES, "--idle", "long"), 2, "--idle is like '10 seconds', not 'long'"),
+        ((*PLACES, "--heartbeat", "off"), 2, "--heartbeat is like '10 seconds', not 'off'"),
         ((*PLACES, "--shed"), 2, "--shed needs --state-limit"),
         ((*PLACES, "--bad-rows", "null"), 2, "--bad-rows isn't for --stream"),
         ((*PLACES, "--schema", "a=x long"), 2, "--schema a=... is for no --input of that name"),

@@ -199,6 +199,14 @@ Idle = Annotated[
         help="With a key and WITHIN n EVENTS: when a key that has no event is over and forgotten.",
     ),
 ]  # fmt: skip
+Heartbeat = Annotated[
+    str | None,
+    typer.Option(
+        "--heartbeat", metavar="DURATION", rich_help_panel="Streams", show_default="off",
+        help="When nothing has come for so long, time goes on with the clock and releases what "
+        "waits for it. Events that come behind it are late.",
+    ),
+]  # fmt: skip
 Buckets = Annotated[
     int | None,
     typer.Option(

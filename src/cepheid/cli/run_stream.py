@@ -76,6 +76,7 @@ class StreamTarget:
     watermark: str | None
     future: str | None
     idle: str | None
+    heartbeat: str | None
     max_files: int | None
     input_format: Format | None
     schemas: Mapping[str, str]
@@ -87,6 +88,7 @@ class StreamTarget:
             ("--watermark", self.watermark, None),
             ("--future", self.future, OFF),
             ("--idle", self.idle, None),
+            ("--heartbeat", self.heartbeat, None),
         ):
             if text is not None and text != word and not DURATION.fullmatch(text):
                 also = "" if word is None else f" or {word}"
@@ -211,6 +213,7 @@ def _run(
     kinds = [f.schema[options.time].dataType for f in folders if options.time in f.schema.names]
     totals.integers = any(isinstance(kind, t.IntegralType) for kind in kinds)
     options = replace(options, future=_future(target.future, kinds), idle=target.idle)
+    options = replace(options, heartbeat=target.heartbeat)
     data = _events(spark, folders, options.time, target)
     with _matching(query, data, replace(options, dead_letters=True)) as found:
         found["matches"] = divert(found["matches"], target.rejected / ROWS)

@@ -113,9 +113,9 @@ class Unreadable:
 
 
 def _offset(offset: Any) -> int:
-    """How many times the source has found new files, counted from 0."""
+    """How many times the source has found new files, counted from 0; a heartbeat has none."""
     value = json.loads(offset) if isinstance(offset, str) else offset
-    return -1 if value is None else int(value["logOffset"])
+    return int(value["logOffset"]) if isinstance(value, Mapping) else -1
 
 
 def entries(log: Path, after: int, until: int) -> Iterator[tuple[str, int]]:
@@ -125,6 +125,8 @@ def entries(log: Path, after: int, until: int) -> Iterator[tuple[str, int]]:
         if after < int(path.stem) <= until:
             for line in path.read_text().splitlines()[1:]:
                 entry = json.loads(line)
+                if not isinstance(entry, Mapping):  # of a heartbeat, which reads no files
+                    continue
                 if after < entry["batchId"] <= until:
                     yield entry["path"], entry["batchId"]
 

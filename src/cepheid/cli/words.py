@@ -23,6 +23,7 @@ _NAMES = {
     "buckets": "--buckets",
     "future": "--future",
     "idle": "--idle",
+    "heartbeat": "--heartbeat",
 }
 _OPTION = re.compile(
     rf"(?<![\w.`'])({'|'.join(_NAMES)})=(?:'([^']*)'|\"([^\"]*)\"|(\.\.\.|[\d_]+))?(?![\w{{])"

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.spark.streaming.letters import Letters, late_among
-from cepheid.spark.streaming.packing import DATA, REJECTED, UNREAD, VERSION, kind_of
+from cepheid.spark.streaming.packing import CLOCK, DATA, REJECTED, UNREAD, VERSION, kind_of
 from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import COPY_COLUMN
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
 from cepheid.streaming.rules import RuleBucket, RulesJob, Version, open_rules
+from cepheid.streaming.silence import Heartbeat, time_passed
 
 WARM = 256
 """Buckets that a worker keeps in memory."""
@@ -34,22 +35,26 @@ Wakes = int | None
 class BucketWork:
     """The work of a query, or of rules, of which new versions come with the rows. `schema` is that
     of the rows, `run` names the run whose buckets are warm; `letters` are what is kept of rows that
-    are late or rejected, if wanted."""
+    are late or rejected, if wanted. `heartbeat`: rows without data tell the clock."""
 
     job: Job | RulesJob
     schema: pa.Schema
     watermark: Watermark
     run: str
     letters: Letters | None = None
+    heartbeat: Heartbeat | None = None
 
     def step(
         self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
     ) -> Generator[pd.DataFrame, None, Wakes]:
         """The matches of a bucket, dead letters and its report, and then when it wakes."""
-        packed, rules = _arrived(frames)
+        packed, rules, clock = _arrived(frames)
         batches = chain.from_iterable(table.to_batches() for table in packed[None])
         rows = (batch.cast(self.schema) for batch in batches)
         place, ticks = (self.run, number), self.watermark.ticks(reached)
+        if self.heartbeat is not None:
+            heard = any(packed.values())
+            ticks = time_passed(cells, self.heartbeat, ticks, heard, clock)
         bucket: Bucket | RuleBucket
         warm = _warm.pop(place, None)  # nothing is, if this fails
         match self.job:
@@ -98,11 +103,19 @@ def _once(rows: pa.Table) -> pa.Table:
 
 def _arrived(
     frames: Iterator[pd.DataFrame],
-) -> tuple[dict[bytes | None, list[pa.Table]], Version | None]:
-    """What is packed in the rows, by its kind; and the newest version of rules, if one came."""
+) -> tuple[dict[bytes | None, list[pa.Table]], Version | None, int | None]:
+    """What is packed in the rows, by its kind; the newest version of rules, and what the clock is,
+    if either came."""
     packed: dict[bytes | None, list[pa.Table]] = {None: [], REJECTED: [], UNREAD: []}
     newest: Version | None = None
+    clock: int | None = None
     for frame in frames:
+        if CLOCK in frame:
+            beats = frame[CLOCK].notna()
+            if beats.any():
+                latest = int(frame.loc[beats, CLOCK].max())
+                clock = latest if clock is None else max(clock, latest)
+            frame = frame[~beats]
         versions = frame[VERSION] if VERSION in frame else repeat(None, len(frame))
         for version, data in zip(versions, frame[DATA], strict=True):
             if not isinstance(version, str):
@@ -110,7 +123,7 @@ def _arrived(
                 packed[kind_of(table)].append(table)
             elif newest is None or version > newest.name:
                 newest = Version(version, bytes(data))
-    return packed, newest
+    return packed, newest, clock
 
 
 def _keep(place: tuple[str, object], bucket: Bucket | RuleBucket) -> None:

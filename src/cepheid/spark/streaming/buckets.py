@@ -68,6 +68,11 @@ def bucket_count(layout: Layout, options: Options) -> int:
     return 1 if isinstance(layout, Single) else options.buckets or DEFAULT
 
 
+def bucket_numbers(layout: Layout, count: int) -> tuple[int, ...]:
+    """All of them, where a bucket has a number."""
+    return (FIRST,) if isinstance(layout, Single) else salts(count)
+
+
 def by_single_key(source: Source, layout: Layout) -> bool:
     """Whether every key is a bucket of its own."""
     return isinstance(layout, ByKey) and in_events(source.plan)

@@ -7,7 +7,7 @@ Workers that only do this never load the engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from cepheid.spark.chunks import ROWS, gather
 from cepheid.streaming.cells import arrow_bytes, table_of
 
-BUCKET, DATA, VERSION = "bucket", "data", "version"
-"""Where rows go, the rows; and if those are rules instead, which version of them."""
+BUCKET, DATA, VERSION, CLOCK = "bucket", "data", "version", "clock"
+"""Where rows go, the rows; if those are rules instead, which version of them; and of a heartbeat,
+which has no rows, what the clock is."""
 
 FIRST, FIRST_KEY = 0, ""
 """A bucket that there is whatever their number (see `cepheid.spark.salts`); where each key is a
@@ -37,13 +38,14 @@ TIME, COUNT = "time", "count"
 Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def packing(bucket: pa.DataType, time: str) -> Mapped:
+def packing(bucket: pa.DataType, time: str, told: Sequence[int] = ()) -> Mapped:
     """One row for each bucket that has rows, for every so many rows.
 
     The first bucket always has one: in its header stands what query the state belongs to, and how
     many buckets there are. If those have changed, others may look like new ones. It also gets the
     rows without a bucket: those that are rejected, as they are, and how many there are of each
-    time of the others, for some bucket to count those that are late.
+    time of the others, for some bucket to count those that are late. The buckets that are `told`
+    have one, too, if there are rows of any.
     """
     schema = pa.schema({BUCKET: bucket, DATA: pa.binary()})
     first = FIRST if pa.types.is_integer(bucket) else FIRST_KEY
@@ -52,8 +54,8 @@ def packing(bucket: pa.DataType, time: str) -> Mapped:
         for batch in gather(batches, ROWS):
             inside, outside = divided(batch)
             parts = dict(_by_bucket(inside))
-            if first == FIRST:
-                parts.setdefault(FIRST, batch.slice(0, 0).drop_columns([BUCKET, *_outside(batch)]))
+            for own in [first, *told] if first == FIRST else told:
+                parts.setdefault(own, batch.slice(0, 0).drop_columns([BUCKET, *_outside(batch)]))
             cells = [(place, arrow_bytes(part)) for place, part in parts.items()]
             cells += [(first, arrow_bytes(part)) for part in _of_none(outside, time)]
             places, data = (pa.array(values) for values in zip(*cells, strict=True))

@@ -36,12 +36,14 @@ from cepheid.spark.streaming.bucket_work import BucketWork
 from cepheid.spark.streaming.buckets import (
     ONE_BUCKET,
     bucket_count,
+    bucket_numbers,
     bucket_type,
     bucketed,
     by_single_key,
     row_schema,
     stream_layout,
 )
+from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.letters import Letters, asked_letters
 from cepheid.spark.streaming.packing import (
     BUCKET,
@@ -76,7 +78,7 @@ def match_stream(
     run = uuid4().hex[:12]
     source = replace(source, events=_observed(source, letters, run))
     layout = stream_layout(source, options)
-    _refuse_idle(source, layout, options)
+    _refuse_durations(source, layout, options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         if isinstance(layout, Rows) or source.prepared.query.nothing is not None:
@@ -125,9 +127,13 @@ def _stateful(
     )
     time = source.plan.schema.time
     arriving = arrow_schema(rows.drop(BUCKET, REASON_COLUMN).schema)
-    grouped = rows.mapInArrow(packing(kind, time), packed).groupBy(BUCKET)
-    found = grouped.transformWithStateInPandas(
-        Processor(BucketWork(job, arriving, watermark, run, letters)),
+    heartbeat = heartbeat_of(options, watermark)
+    told = () if heartbeat is None else bucket_numbers(layout, count)
+    whole = rows.mapInArrow(packing(kind, time, told), packed)
+    if heartbeat is not None:
+        whole = with_clock(whole, told)
+    found = whole.groupBy(BUCKET).transformWithStateInPandas(
+        Processor(BucketWork(job, arriving, watermark, run, letters, heartbeat)),
         outputStructType=RESULT,
         outputMode="Append",
         timeMode="EventTime",
@@ -135,7 +141,13 @@ def _stateful(
     return observe_found(found, run).filter(F.col(DATA).isNotNull())
 
 
-def _refuse_idle(source: Source, layout: Layout, options: Options) -> None:
+def _refuse_durations(source: Source, layout: Layout, options: Options) -> None:
+    """Those that would change nothing."""
+    if options.heartbeat is not None and by_single_key(source, layout):
+        raise OptionError(
+            "heartbeat= lets time pass, and with WITHIN n EVENTS no time decides anything: leave "
+            "it out, or use a window of time"
+        )
     if options.idle is not None and not by_single_key(source, layout):
         raise OptionError(
             "idle= is for queries with a key and WITHIN n EVENTS, in which time ends nothing: here "

@@ -145,8 +145,9 @@ def milliseconds(watermark: str | None) -> int | None:
 
 
 def _backlog(sources: Iterable[Mapping[str, Any]]) -> int | None:
-    """How far sources are behind, for those that report it."""
-    waiting = [_distance(s.get("endOffset"), s.get("latestOffset")) for s in sources]
+    """How far sources are behind, for those that report it; a heartbeat never is."""
+    own = (s for s in sources if not str(s.get("description", "")).startswith("RateStream"))
+    waiting = [_distance(s.get("endOffset"), s.get("latestOffset")) for s in own]
     known = [count for count in waiting if count is not None]
     return sum(known) if known else None
 

@@ -27,6 +27,7 @@ from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.bucket_work import BucketWork
 from cepheid.spark.streaming.buckets import in_time_rows, spread
+from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.letters import Letters, asked_letters
 from cepheid.spark.streaming.packing import (
     BUCKET,
@@ -41,6 +42,7 @@ from cepheid.spark.streaming.processor import Processor
 from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming.rules import RulesJob
+from cepheid.streaming.silence import Heartbeat
 
 RULES = "rules"
 _PACKED = t.StructType().add(BUCKET, t.IntegerType()).add(DATA, t.BinaryType())
@@ -77,9 +79,10 @@ def match_passes(
     result = found if letters is None else found.append(letters.field)
     adopt_session(frame.events.sparkSession)
     use_rocksdb(frame.events.sparkSession)
+    heartbeat = heartbeat_of(options, watermark)
     run = uuid4().hex[:12]
     whole = [
-        _found(frame, n, own, schema, watermark, versions, letters, f"{run} {n}")
+        _found(frame, n, own, schema, watermark, versions, letters, heartbeat, f"{run} {n}")
         for n, own in enumerate(passes)
     ]
     union, *others = whole
@@ -98,6 +101,7 @@ def _found(
     watermark: Watermark,
     versions: DataFrame | None,
     letters: Letters | None,
+    heartbeat: Heartbeat | None,
     run: str,
 ) -> DataFrame:
     rows = frame.events
@@ -118,12 +122,17 @@ def _found(
     arriving = arrow_schema(rows.drop(REASON_COLUMN).schema)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        packed = rows.select("*", bucket).mapInArrow(packing(pa.int32(), schema.time), _PACKED)
+        told = () if heartbeat is None else _numbers(own)
+        pack = packing(pa.int32(), schema.time, told)
+        packed = rows.select("*", bucket).mapInArrow(pack, _PACKED)
+        if heartbeat is not None:
+            packed = with_clock(packed, told)
         packed = packed.withColumn(VERSION, F.lit(None).cast("string"))
         if versions is not None:
-            packed = packed.unionByName(_everywhere(versions, own))
+            every = _everywhere(versions, own)
+            packed = packed.unionByName(every, allowMissingColumns=heartbeat is not None)
         found = packed.groupBy(BUCKET).transformWithStateInPandas(
-            Processor(BucketWork(own.job, arriving, watermark, run, kept)),
+            Processor(BucketWork(own.job, arriving, watermark, run, kept, heartbeat)),
             outputStructType=RESULT,
             outputMode="Append",
             timeMode="EventTime",
@@ -133,10 +142,13 @@ def _found(
     return observe_found(found, run).filter(F.col(DATA).isNotNull())
 
 
+def _numbers(own: Pass) -> tuple[int, ...]:
+    return (0,) if own.key is None else salts(own.job.buckets)
+
+
 def _everywhere(versions: DataFrame, own: Pass) -> DataFrame:
     """A copy for each bucket."""
-    numbers = [0] if own.key is None else salts(own.job.buckets)
-    every = F.explode(F.array(*(F.lit(number).cast("int") for number in numbers)))
+    every = F.explode(F.array(*(F.lit(number).cast("int") for number in _numbers(own))))
     return versions.select(
         every.alias(BUCKET), F.col(RULES).alias(DATA), F.col(VERSION).cast("string").alias(VERSION)
     )

@@ -1,0 +1,66 @@
+"""Time that passes while nothing comes.
+
+A watermark follows the events, so when they stop, it stops. With a heartbeat, the time of a bucket
+follows the clock after a silence of a given length. The clock is told by rows of a source of its
+own, which a batch that is done again reads again, so that it decides the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from cepheid.streaming.cells import Cells, framed, unframed
+
+CELL = -1
+"""The number of the segment that has it: buckets count theirs from 0."""
+
+_UNKNOWN = -1
+_LAYOUT = struct.Struct("<qqq")
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """After how many milliseconds of silence time goes on, and how many microseconds a tick of the
+    query's clock is."""
+
+    silence: int
+    tick: int
+
+
+@dataclass(frozen=True)
+class Silence:
+    """What a bucket knows: since when on the clock, in milliseconds, nothing has been heard, the
+    watermark then, and the time that has been reached."""
+
+    since: int
+    watermark: int
+    reached: int
+
+    def after(
+        self, heartbeat: Heartbeat, watermark: int, heard: bool, clock: int | None
+    ) -> Silence:
+        """With the next batch. `heard`: it has events, of whatever bucket; those of the batch
+        before may have moved the watermark. `clock`: what it is, if this batch tells."""
+        now = _UNKNOWN if clock is None else clock
+        quiet = not heard and watermark == self.watermark and self.since != _UNKNOWN
+        since = self.since if quiet else now
+        reached = max(self.reached, watermark)
+        if quiet and now - since >= heartbeat.silence:
+            reached = max(reached, watermark + 1000 * (now - since) // heartbeat.tick)
+        return Silence(since, watermark, reached)
+
+
+def time_passed(
+    cells: Cells, heartbeat: Heartbeat, watermark: int, heard: bool, clock: int | None
+) -> int:
+    """The time that a bucket reaches with this batch: all events at or before it have come."""
+    data = cells.segment(CELL)
+    before = Silence(_UNKNOWN, watermark, watermark)
+    if data is not None:
+        before = Silence(*_LAYOUT.unpack(unframed(data, "the saved state")))
+    silence = before.after(heartbeat, watermark, heard, clock)
+    if data is None or silence != before:
+        packed = _LAYOUT.pack(silence.since, silence.watermark, silence.reached)
+        cells.set_segment(CELL, framed(packed))
+    return silence.reached

@@ -1,0 +1,66 @@
+"""A quiet source: with `heartbeat=`, what waits for time comes without another event."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import cepheid as cep
+from tests.spark.streaming_harness import one_partition, write
+
+pytestmark = pytest.mark.classic
+
+SCHEMA = "ts timestamp, name string, id long"
+
+
+def events(*rows: tuple[int, str, int]) -> pa.Table:
+    times, names, ids = zip(*rows, strict=True)
+    stamps = pa.array([t * 10**6 for t in times], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return pa.table({"ts": stamps, "name": names, "id": pa.array(ids, pa.int64())})
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + 240
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def test_an_absence_is_released_without_events(spark: SparkSession, tmp_path: Path) -> None:
+    """No B follows the A of id 1. What comes afterwards with an older time is late."""
+    write([events((1, "A", 1), (2, "A", 2), (3, "B", 2))], tmp_path)
+    stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
+    query = "PATTERN A a ; !B b WHERE [id] WITHIN 4 seconds RETURN a.id AS id"
+    found = cep.match(
+        stream, query, time="ts", type="name", heartbeat="1 second", buckets=2, jit=False
+    )
+    name = f"rows_{uuid4().hex}"
+    with one_partition(spark):
+        sink = found.writeStream.format("memory").queryName(name).outputMode("append")
+        running = sink.trigger(processingTime="1 second").start()
+        late = lambda: sum(cep.status(p).late for p in running.recentProgress)  # noqa: E731
+        try:
+            wait_for(lambda: spark.table(name).count() > 0 or not running.isActive)
+            assert [row["id"] for row in spark.table(name).collect()] == [1]
+            write([events((4, "A", 3))], tmp_path, 1)
+            wait_for(lambda: late() > 0 or not running.isActive)
+            assert late() == 1
+        finally:
+            running.stop()
+    assert running.exception() is None
+
+
+def test_where_no_time_decides(spark: SparkSession, tmp_path: Path) -> None:
+    write([events((1, "A", 1))], tmp_path)
+    stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
+    query = "PATTERN A a ; !B b WHERE [id] WITHIN 4 EVENTS RETURN a.id AS id"
+    with pytest.raises(
+        cep.OptionError, match="heartbeat= lets time pass, and with WITHIN n EVENTS"
+    ):
+        cep.match(stream, query, time="ts", type="name", heartbeat="1 second")
