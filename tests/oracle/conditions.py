@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cepheid.algebra.expressions import Aggregate, Expr, Previous, walk
-from cepheid.algebra.patterns import Disjunction, Pattern, items, leaves
+from cepheid.algebra.patterns import Closure, Disjunction, Pattern, items, leaves
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 
 from .events import Binding, Event, Position, Stream
@@ -115,20 +115,27 @@ def negation_of(conjunct: Conjunct, query: BoundQuery) -> int | None:
     return found.pop() if found else None
 
 
-def disjunctions(pattern: Pattern, path: Path = ()) -> Iterator[tuple[Path, Disjunction]]:
+def disjunctions(
+    pattern: Pattern, path: Path = (), repeated: bool = False
+) -> Iterator[tuple[Path, Disjunction, bool]]:
+    """Each with whether it is inside a closure, so that every round decides it anew."""
     if isinstance(pattern, Disjunction):
-        yield path, pattern
+        yield path, pattern, repeated
     for n, item in enumerate(items(pattern)):
-        yield from disjunctions(item, (*path, n))
+        yield from disjunctions(item, (*path, n), repeated or isinstance(pattern, Closure))
 
 
 def applies(pattern: Pattern, variables: Iterable[str], state: State) -> bool:
-    """ "A conjunct that reads variables of one branch only applies to matches of that branch; one
-    that reads both sees NULL for the absent ones"."""
+    """ "A conjunct applies to a match unless, for some disjunction that the match decides, it reads
+    variables of branches of it but none of the branch taken". Of one that is repeated, a condition
+    on the complete group applies if it reads several branches."""
     read = set(variables)
-    for path, disjunction in disjunctions(pattern):
+    for path, disjunction, repeated in disjunctions(pattern):
         branches = [n for n, item in enumerate(disjunction.items) if read & set(leaves(item))]
-        if len(branches) == 1 and state.choices.get(path) != branches[0]:
+        taken = state.choices.get(path)
+        if taken is None and not (repeated and len(branches) == 1):
+            continue
+        if branches and taken not in branches:
             return False
     return True
 

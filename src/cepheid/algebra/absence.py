@@ -23,12 +23,13 @@ from cepheid.algebra.patterns import Disjunction, leaves
 def applies(
     read: Iterable[str], present: frozenset[str], disjunctions: Iterable[Disjunction]
 ) -> bool:
-    """Whether a conjunct counts for this choice: of every disjunction of which it reads exactly
-    one branch, that branch was taken."""
+    """Whether a conjunct counts for this choice: of every disjunction that is decided, and of which
+    it reads branches, it reads the one that was taken."""
     names = frozenset(read)
     for disjunction in disjunctions:
-        branches = [b for branch in disjunction.items if (b := frozenset(leaves(branch))) & names]
-        if len(branches) == 1 and not branches[0] & present:
+        branches = [frozenset(leaves(branch)) for branch in disjunction.items]
+        taken = [branch for branch in branches if branch & present]
+        if taken and any(b & names for b in branches) and not any(b & names for b in taken):
             return False
     return True
 

@@ -147,7 +147,7 @@ def round_chain(
         touch,
         known.control.watching and upper is None,
         c.bind(closure.item, inner, inside, Origin(), complete),
-        tuple(at for at, _ in c.disjunctions if at[: len(inner)] == inner),
+        tuple(at for at, *_ in c.disjunctions if at[: len(inner)] == inner),
         anchor,
     )
 

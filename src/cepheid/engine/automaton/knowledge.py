@@ -223,11 +223,15 @@ def element_target(c: Compilation, conjunct: Conjunct) -> str | None:
 
 
 def applies(c: Compilation, read: Sequence[str], known: Known) -> bool:
-    """Whether the branches were taken that the condition is about."""
+    """Whether the branches were taken that the condition is about. Of a disjunction that each round
+    of a closure decides anew, a condition on the complete group must read several branches."""
     names = set(read)
-    for path, disjunction in c.disjunctions:
+    for path, disjunction, repeated in c.disjunctions:
         branches = [n for n, i in enumerate(disjunction.items) if names & set(leaves(i))]
-        if len(branches) == 1 and known.choices.get(path) != branches[0]:
+        taken = known.choices.get(path)
+        if taken is None and not (repeated and len(branches) == 1):
+            continue
+        if branches and taken not in branches:
             return False
     return True
 
@@ -344,8 +348,12 @@ def _negations(pattern: Pattern, index: int | None = None) -> dict[str, int | No
             return {v: n for found in below for v, n in found.items()}
 
 
-def _disjunctions(pattern: Pattern, path: Path) -> Iterator[tuple[Path, Disjunction]]:
+def _disjunctions(
+    pattern: Pattern, path: Path, repeated: bool = False
+) -> Iterator[tuple[Path, Disjunction, bool]]:
+    """Each with whether it is inside a closure."""
     if isinstance(pattern, Disjunction):
-        yield path, pattern
+        yield path, pattern, repeated
     for n, item in enumerate(patterns.items(pattern)):
-        yield from _disjunctions(item, (*path, n))
+        inside = repeated or isinstance(pattern, Closure)
+        yield from _disjunctions(item, (*path, n), inside)
