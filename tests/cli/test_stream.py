@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -344,6 +345,8 @@ def test_files_that_wait_are_counted(tmp_path: Path) -> None:
     waiting = WaitingFiles([Folder("", str(events), Format.JSON, StructType())], log)
     assert waiting.count() == 3
     note(log / "0" / "0", [events / "a 1.json"], 0)
+    (log / "1").mkdir()
+    (log / "1" / "0").write_text("v1\n1700000000000")  # of a heartbeat
     assert waiting.count() == 2
     # Every tenth file of the log repeats the others; and files that were read may be removed.
     note(log / "0" / "9.compact", [events / "a 1.json", events / "b.json"], 9)
@@ -466,6 +469,14 @@ def test_unreadable_files_are_listed_once(tmp_path: Path) -> None:
     assert source.look(last) == {"gone.parquet": GONE}
     assert source.look(last) == {}
     assert source.listed() == ["short.parquet", "gone.parquet"]
+
+
+def test_a_heartbeat_reads_no_files(tmp_path: Path) -> None:
+    source = Source(tmp_path)
+    report = source.take(add_parquet(source.folder, "good.parquet", *EVENTS), read=1000)
+    beats = {"startOffset": None, "endOffset": 5, "numInputRows": 5, "description": "RateStreamV2"}
+    report["sources"] = [*cast(list[object], report["sources"]), beats]
+    assert source.look(report) == {} and not source.asked
 
 
 def test_files_of_other_folders_are_not_its_concern(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ BUCKETS = (
         ([{"endOffset": {"logOffset": 3}, "latestOffset": None}], None),
         ([{"endOffset": 10, "latestOffset": 25}], 15),
         ([{"endOffset": None, "latestOffset": 25}], None),
+        ([{"endOffset": 10, "latestOffset": 25, "description": "RateStreamV2[…]"}], None),
         (
             [
                 {
