@@ -14,6 +14,7 @@ from cepheid.spark.salts import salts
 from cepheid.spark.streaming.letters import Letters, late_among
 from cepheid.spark.streaming.packing import (
     BUCKET,
+    BUCKET_COLUMN,
     DATA,
     FIRST,
     FUTURE,
@@ -32,21 +33,21 @@ QUERY = "PATTERN A a ; B b WHERE [id] WITHIN 100 RETURN a.id"
 
 
 def test_rows_are_packed_by_bucket_in_their_order() -> None:
-    batch = pa.record_batch({"ts": [1, 2, 3, 4], BUCKET: pa.array([7, 0, 7, 0], pa.int32())})
+    batch = pa.record_batch({"ts": [1, 2, 3, 4], BUCKET_COLUMN: pa.array([7, 0, 7, 0], pa.int32())})
     (packed,) = packing(pa.int32(), "ts")(iter([batch]))
     rows = {row[BUCKET]: table_of(row[DATA]).to_pydict() for row in packed.to_pylist()}
     assert rows == {7: {"ts": [1, 3]}, 0: {"ts": [2, 4]}}
 
 
 def test_the_first_bucket_hears_of_every_batch() -> None:
-    batch = pa.record_batch({"ts": [1], BUCKET: pa.array([7], pa.int32())})
+    batch = pa.record_batch({"ts": [1], BUCKET_COLUMN: pa.array([7], pa.int32())})
     (packed,) = packing(pa.int32(), "ts")(iter([batch]))
     assert packed[BUCKET].to_pylist() == [7, FIRST]
     assert all(FIRST in salts(count) for count in range(1, 100))
 
 
 def test_keys_that_are_buckets_have_no_first_one() -> None:
-    batch = pa.record_batch({"ts": [1], BUCKET: ["a"]})
+    batch = pa.record_batch({"ts": [1], BUCKET_COLUMN: ["a"]})
     (packed,) = packing(pa.string(), "ts")(iter([batch]))
     assert packed[BUCKET].to_pylist() == ["a"]
 
@@ -58,7 +59,7 @@ def test_rows_without_a_bucket_are_told_to_the_first_one() -> None:
         "ts": times,
         "x": [1, None, None, None, 5, 6],
         REASON_COLUMN: [None, None, None, None, NO_TIME, FUTURE],
-        BUCKET: pa.array([7, None, None, None, None, None], pa.int32()),
+        BUCKET_COLUMN: pa.array([7, None, None, None, None, None], pa.int32()),
     }
     (packed,) = packing(pa.int32(), "ts")(iter([pa.record_batch(given)]))
     tables = [(row[BUCKET], table_of(row[DATA])) for row in packed.to_pylist()]

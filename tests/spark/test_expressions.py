@@ -21,7 +21,9 @@ from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.plan.reading import leaves
 from cepheid.planner import make_plan
-from cepheid.spark.expressions import Translator, microseconds, named
+from cepheid.spark.entrance import entered
+from cepheid.spark.expressions import Translator, microseconds
+from cepheid.spark.names import named, types_of
 from tests.oracle import matches
 from tests.oracle.events import Event
 
@@ -117,7 +119,7 @@ def table() -> pa.Table:
 
 def events_frame(spark: SparkSession) -> DataFrame:
     frame = spark.createDataFrame(table())
-    return frame.withColumn("wall", F.col("wall").cast("timestamp_ntz"))
+    return entered(frame.withColumn("wall", F.col("wall").cast("timestamp_ntz")))
 
 
 def filters(predicate: str) -> tuple[BoundQuery, Expr]:
@@ -133,7 +135,7 @@ def filters(predicate: str) -> tuple[BoundQuery, Expr]:
 def test_rows(spark: SparkSession, ansi: str) -> None:
     """One job for all predicates; in ANSI mode Spark would raise what others make NULL."""
     kept, frame = events(), events_frame(spark)
-    translator = Translator({f.name: f.dataType for f in frame.schema.fields})
+    translator = Translator(types_of(frame))
     wanted, columns = {}, []
     for n, predicate in enumerate(predicates(TRANSLATED)):
         bound, condition = filters(predicate)
@@ -154,7 +156,7 @@ def test_rows(spark: SparkSession, ansi: str) -> None:
 
 def test_what_is_left_to_the_engine(spark: SparkSession) -> None:
     frame = events_frame(spark)
-    translator = Translator({f.name: f.dataType for f in frame.schema.fields})
+    translator = Translator(types_of(frame))
     for predicate in predicates(LEFT):
         _, condition = filters(predicate)
         assert translator.column(condition) is None, predicate
@@ -162,7 +164,7 @@ def test_what_is_left_to_the_engine(spark: SparkSession) -> None:
 
 def test_an_overflow_is_null(spark: SparkSession) -> None:
     frame = spark.createDataFrame(pa.table({"ts": [1, 2], "i": [2**63 - 1, 1]}))
-    translator = Translator({f.name: f.dataType for f in frame.schema.fields})
+    translator = Translator(types_of(frame))
     overflowing = [filters(p)[1] for p in ("a.i + 1 > 0", "a.i * 2 > 0", "-a.i - 2 < 0")]
     columns = [translator.column(c) for c in overflowing]
     (row,) = frame.filter("ts = 1").select(*columns).collect()
@@ -194,7 +196,7 @@ def test_times_as_integers(spark: SparkSession, zone: str) -> None:
 def test_collations(spark: SparkSession) -> None:
     """The engine compares bytes, whatever Spark's column says of upper and lower case."""
     frame = spark.sql("SELECT s COLLATE UTF8_LCASE AS s FROM VALUES ('A'), ('a') AS t(s)")
-    translator = Translator({f.name: f.dataType for f in frame.schema.fields})
+    translator = Translator(types_of(frame))
     conditions = [translator.column(filters(f"a.s {test}")[1]) for test in ("= 'a'", "< 'a'")]
     rows = frame.filter(reduce(or_, conditions)).select(*conditions).collect()
     assert sorted(tuple(row) for row in rows) == [(False, True), (True, False)]

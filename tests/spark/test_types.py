@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 import cepheid as cep
@@ -139,12 +140,33 @@ def test_time_zones(spark: SparkSession, zone: str) -> None:
 
 def test_what_arrow_cannot_carry(spark: SparkSession) -> None:
     """Such a column may be there, but a query can't read it."""
-    data: Any = spark.sql("SELECT 1 AS ts, INTERVAL '1' MONTH AS i, 5 AS x")
+    data: Any = spark.sql(
+        "SELECT 1 AS ts, INTERVAL '1' MONTH AS i, parse_json('1') AS v, make_interval(1, 2) AS c,"
+        " array(parse_json('1')) AS n, 5 AS x"
+    )
     row = cep.match(data, "PATTERN a RETURN a.x", time="ts", jit=False).first()
     assert row is not None
     assert row.x == 5
-    with pytest.raises(DataError, match="`i` is interval"):
-        cep.match(data, "PATTERN a RETURN a.i", time="ts")
+    for name, kind in (("i", "interval month"), ("v", "variant"), ("n", "array<variant>")):
+        with pytest.raises(DataError, match=f"column `{name}` is {kind}, which can't be read"):
+            cep.match(data, f"PATTERN a RETURN a.{name}", time="ts")
+    with pytest.raises(DataError, match="column `i` is interval month"):
+        cep.match(data, "PATTERN a", time="ts")  # returns all of it
+
+
+@pytest.mark.parametrize(
+    ("values", "one", "other"),
+    [("true, false", "true", "false"), ("X'41', X'42'", "A", "B"), ("7, 8", "7", "8")],
+    ids=["boolean", "binary", "integer"],
+)
+def test_types_of_events(spark: SparkSession, values: str, one: str, other: str) -> None:
+    """The same names as in process (`tests/inprocess/test_kinds.py`)."""
+    data = spark.sql(f"SELECT pos AS ts, col AS kind FROM (SELECT posexplode(array({values})))")
+    query = f"PATTERN `{one}` a ; `{other}` b WITHIN 9 RETURN a.ts AS a, b.ts AS b"
+    (row,) = cep.match(data, query, time="ts", type="kind", jit=False).collect()
+    assert (row.a, row.b) == (0, 1)
+    with pytest.raises(DataError, match="the type column `kind` is double; it must be a string"):
+        cep.match(data.withColumn("kind", F.lit(0.5)), query, time="ts", type="kind")
 
 
 def test_nan_and_minus_zero_are_keys(spark: SparkSession) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.spark.streaming.heartbeat import heartbeat_of
-from cepheid.spark.streaming.packing import BUCKET, DATA, packing
+from cepheid.spark.streaming.packing import BUCKET, BUCKET_COLUMN, DATA, packing
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming.cells import table_of
 from cepheid.streaming.silence import CELL, Heartbeat, time_passed
@@ -74,7 +74,7 @@ def test_ticks_of_integers() -> None:
 
 def test_every_bucket_hears_of_events() -> None:
     """Also of those that no variable takes, and which have no bucket."""
-    rows = pa.record_batch({"ts": [1, 2], BUCKET: pa.array([None, 7], pa.int32())})
+    rows = pa.record_batch({"ts": [1, 2], BUCKET_COLUMN: pa.array([None, 7], pa.int32())})
     (packed,) = packing(pa.int32(), "ts", (0, 3, 7))(iter([rows]))
     sizes = [table_of(data.as_buffer()).num_rows for data in packed.column(DATA)]
     found = dict(zip(packed.column(BUCKET).to_pylist(), sizes, strict=False))

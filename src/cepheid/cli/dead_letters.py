@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from cepheid.spark.expressions import named
+from cepheid.spark.names import quoted
 from cepheid.spark.session import PANDAS_NOTICE
 from cepheid.spark.streaming.letters import DEAD_LETTER, REASON
 from cepheid.spark.streaming.packing import NO_TIME
@@ -37,10 +37,10 @@ def divert(found: DataFrame, folder: Path) -> DataFrame:
     # The folder itself may not be there before a worker needs it.
     place = folder.resolve()
     fields = [field for field in found.schema.fields if field.name != DEAD_LETTER]
-    letter = named(DEAD_LETTER)
+    letter = quoted(DEAD_LETTER)
     text = F.when(letter.isNotNull(), F.to_json(letter, {"ignoreNullFields": "false"}))
     rows = found.filter(letter.isNull() | (letter[REASON] != NO_TIME))
-    rows = rows.select(*(named(field.name) for field in fields), text.alias(DEAD_LETTER))
+    rows = rows.select(*(quoted(field.name) for field in fields), text.alias(DEAD_LETTER))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()

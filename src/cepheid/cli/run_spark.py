@@ -32,6 +32,7 @@ from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
+from cepheid.spark.names import quoted
 from cepheid.spark.schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def run_on_spark(
         if is_local(source.path):
             existing_files(source.path)
     with spark_session(master, app="cepheid run") as spark:
-        return _run(spark, query, sources, options, target)
+        return run_in_session(spark, query, sources, options, target)
 
 
-def _run(
+def run_in_session(
     spark: SparkSession,
     query: Query | RuleSet,
     sources: tuple[Input, ...],
@@ -81,7 +82,7 @@ def _run(
     first = [] if target.output else matches.sort("match_end", "match_start").head(target.limit)
     events, rejected = 0, 0
     for frame in frames.values():
-        row = frame.select(F.count("*"), F.count_if(F.col(options.time).isNull())).first()
+        row = frame.select(F.count("*"), F.count_if(quoted(options.time).isNull())).first()
         assert row is not None
         events, rejected = events + row[0], rejected + row[1]
     rows = [row.asDict(recursive=True) for row in first]

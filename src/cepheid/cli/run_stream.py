@@ -28,7 +28,7 @@ from cepheid.cli.arguments import Input
 from cepheid.cli.dead_letters import divert
 from cepheid.cli.failure import SET_ASIDE
 from cepheid.cli.queries import WatchedRules
-from cepheid.cli.session import errors_to
+from cepheid.cli.session import EXACT_NAMES, errors_to
 from cepheid.cli.stream_rules import running_rules
 from cepheid.cli.stream_source import (
     Folder,
@@ -126,7 +126,7 @@ def run_stream(
     for folder in target.places().values():
         mark_stream(folder)
     with errors_to(target.checkpoint / "spark.log"):
-        spark = local_session(master, app="cepheid run --stream")
+        spark = local_session(master, app="cepheid run --stream", config=EXACT_NAMES)
     totals = Totals()
     with stop_signals() as stopped:
         try:

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 STDERR = 2
 
+EXACT_NAMES = {"spark.sql.caseSensitive": "true"}
+"""Files may have columns that differ in case alone."""
+
 
 @contextmanager
 def spark_session(master: str, app: str) -> Iterator[SparkSession]:
     """A session that Ctrl-C ends without a word of Spark's."""
     with errors_to(Path(os.devnull)):
-        spark = local_session(master, app=app)
+        spark = local_session(master, app=app, config=EXACT_NAMES)
     with plain_interrupts():
         try:
             yield spark

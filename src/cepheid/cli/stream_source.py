@@ -22,7 +22,7 @@ from pyspark.sql import types as t
 from cepheid.cli.arguments import Input
 from cepheid.errors import DataError
 from cepheid.files.formats import Format, is_local
-from cepheid.spark.expressions import named
+from cepheid.spark.names import in_quotes, quoted
 from cepheid.spark.streaming.outcome import spark_sentence
 
 if TYPE_CHECKING:
@@ -151,15 +151,15 @@ def read_folder(
 ) -> DataFrame:
     """The events as a streaming DataFrame. Those that must be rejected have no time."""
     rows = _rows(spark, folder, time, max_files)
-    events = rows.select(*(named(f.name) for f in folder.schema.fields))
+    events = rows.select(*(quoted(f.name) for f in folder.schema.fields))
     if watermark is None or time not in events.columns:
         return events
     match events.schema[time].dataType:
         case t.TimestampType():
-            return events.withWatermark(time, watermark)
+            return events.withWatermark(in_quotes(time), watermark)
         case t.TimestampNTZType() | t.DateType():
-            moment = named(time).cast("timestamp")
-            return events.withColumn(time, moment).withWatermark(time, watermark)
+            moment = quoted(time).cast("timestamp")
+            return events.withColumn(time, moment).withWatermark(in_quotes(time), watermark)
         case kind:
             raise DataError(
                 f"--watermark is a duration, and the time column `{time}` is "
@@ -174,9 +174,9 @@ def read_rejected(
     JSON), the file, and the stream if there are several."""
     streams = []
     for folder in folders:
-        rows = _rows(spark, folder, time, max_files).filter(named(time).isNull())
+        rows = _rows(spark, folder, time, max_files).filter(quoted(time).isNull())
         name = F.lit(folder.name or None).cast("string")
-        line, file = named(_LINE).alias("line"), named(_FILE).alias("file")
+        line, file = quoted(_LINE).alias("line"), quoted(_FILE).alias("file")
         streams.append(rows.select(name.alias("stream"), file, line))
     return reduce(lambda one, other: one.union(other), streams)
 
@@ -227,7 +227,7 @@ def _rows(spark: SparkSession, folder: Folder, time: str, max_files: int | None)
     for option in ("ignoreCorruptFiles", "ignoreMissingFiles"):
         reader = reader.option(option, folder.is_local)
     read = _opened(reader, folder, folder.path)
-    columns = [named(f.name) for f in folder.schema.fields]
+    columns = [quoted(f.name) for f in folder.schema.fields]
     source = F.col("_metadata.file_path").alias(_FILE)
     match folder.format:
         case Format.PARQUET:
@@ -235,19 +235,19 @@ def _rows(spark: SparkSession, folder: Folder, time: str, max_files: int | None)
             rows = read.select(*columns, source, line.alias(_LINE), F.lit(None).alias(_MALFORMED))
         case Format.CSV | Format.TSV:
             separated = F.to_csv(F.struct(*columns), {"sep": folder.format.delimiter or ","})
-            line = F.coalesce(named(_MALFORMED), separated)
+            line = F.coalesce(quoted(_MALFORMED), separated)
             rows = read.select(*columns, source, line.alias(_LINE), _MALFORMED)
         case Format.JSON:
             lines = read.select(F.col("value").alias(_LINE), source)
             options = {"columnNameOfCorruptRecord": _MALFORMED}
-            value = F.from_json(named(_LINE), _noted(folder), options)
-            lines = lines.filter(F.trim(named(_LINE)) != "").withColumn(_PARSED, value)
+            value = F.from_json(quoted(_LINE), _noted(folder), options)
+            lines = lines.filter(F.trim(quoted(_LINE)) != "").withColumn(_PARSED, value)
             rows = lines.select(f"{_PARSED}.*", _FILE, _LINE)
         case _:
             assert_never(folder.format)
     if time not in folder.schema.names:
         return rows
-    moment = named(time)
+    moment = quoted(time)
     if isinstance(folder.schema[time].dataType, t.StringType):
         moment = moment.try_cast("timestamp")
-    return rows.withColumn(time, F.when(named(_MALFORMED).isNull(), moment))
+    return rows.withColumn(time, F.when(quoted(_MALFORMED).isNull(), moment))

@@ -21,8 +21,10 @@ from cepheid.engine.sampling import Targets, targets
 from cepheid.engine.sampling.stretches import SEED, in_ranges, places, ranges
 from cepheid.options import Options
 from cepheid.planner import analyzed
-from cepheid.spark.batch import bind, require_readable
-from cepheid.spark.expressions import microseconds, named
+from cepheid.spark.batch import bind
+from cepheid.spark.entrance import entered
+from cepheid.spark.expressions import microseconds
+from cepheid.spark.names import as_given, named, types_of
 from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
 
@@ -35,13 +37,12 @@ ACCURACY = 100_000
 
 def analyze(query: Query, data: Any, options: Options, rows: int) -> Statistics:
     """The statistics of the data, from about so many rows."""
-    events, schema, bound = bind(query, data, options)
+    events, _, bound = bind(query, entered(data), options)
     wanted = targets(analyzed(bound))
-    require_readable(wanted.plan, events, schema)
     time = wanted.plan.schema.time
     events = events.select(*(named(n) for n in wanted.plan.required))
     events = events.filter(named(time).isNotNull())
-    clock = microseconds(named(time), events.schema[time].dataType)
+    clock = microseconds(named(time), types_of(events)[time])
     return _sample(wanted, events, clock, rows).statistics(wanted.ticks)
 
 
@@ -77,5 +78,5 @@ def _within(clock: Column, interval: Interval) -> Column:
 
 
 def _collected(events: DataFrame) -> pa.Table:
-    table: pa.Table = events.toArrow()
+    table: pa.Table = as_given(events.toArrow())
     return table

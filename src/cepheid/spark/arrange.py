@@ -22,7 +22,7 @@ from cepheid.engine.clock import CLOCK_COLUMN, check_times
 from cepheid.plan.nodes import Leaf, Plan, waits
 from cepheid.plan.reading import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
-from cepheid.spark.expressions import Translator, combine, microseconds, named
+from cepheid.spark.expressions import Translator, combine, microseconds
 from cepheid.spark.layout import (
     ByKey,
     Layout,
@@ -32,6 +32,7 @@ from cepheid.spark.layout import (
     Slices,
     in_events,
 )
+from cepheid.spark.names import named
 from cepheid.spark.pushdown import Class, left_columns, mask, relevant
 from cepheid.spark.salts import salts
 from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN, Range, Task

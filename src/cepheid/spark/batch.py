@@ -13,26 +13,34 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.algebra.kinds import is_unreadable, readable
 from cepheid.algebra.query import BoundQuery
-from cepheid.algebra.schemas import Input, bind_streams
+from cepheid.algebra.schemas import Input, bind_streams, part_field
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.output import output_schema
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import Options, refuse_dead_letters
-from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
 from cepheid.spark import worker
 from cepheid.spark.arrange import Source, arrange, placed, shipped, task_of
-from cepheid.spark.expressions import Translator, named
+from cepheid.spark.entrance import entered
+from cepheid.spark.expressions import Translator
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
+from cepheid.spark.names import named, safe, types_of
 from cepheid.spark.pushdown import Class, classify, type_text
-from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema, spark_type
+from cepheid.spark.schema import (
+    arrow_schema,
+    arrow_type,
+    event_schema,
+    spark_schema,
+    spark_type,
+)
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import hold_back
 from cepheid.spark.streaming.explain import explain_stream
@@ -59,6 +67,7 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
 
     With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.
     """
+    data = entered(data)
     source, schema = _source(query, data, options)
     if source.events.isStreaming:
         return match_stream(source, schema, options, watermark_of(frames_of(data), options.time))
@@ -67,13 +76,14 @@ def match(query: Query, data: Any, options: Options, runner: Runner = worker.run
 
 def match_prepared(prepared: Prepared, data: Data, options: Options) -> DataFrame:
     """The matches of what is bound to the data and planned already, in data that are no streams."""
+    data = entered(data)
     if isinstance(data, Mapping):
-        schemas = {name: arrow_schema(_frame(part).schema) for name, part in data.items()}
+        schemas = {name: event_schema(part) for name, part in data.items()}
         schema, _ = bind_streams(schemas, options)
         chosen = {n: part for n, part in data.items() if n in (prepared.schema.streams or ())}
         events = merge_streams(chosen, schema)
     else:
-        events, schema = data, arrow_schema(data.schema)
+        events, schema = data, event_schema(data)
     return _matches(_read(prepared, events, schema, options), schema, options, worker.run)
 
 
@@ -85,7 +95,8 @@ def match_inputs(
     options: Options,
 ) -> DataFrame:
     """The matches of a query in streams of events and of matches."""
-    source = _planned(bound, _merge_inputs(frames, inputs, merged), merged, options)
+    events = _merge_inputs(entered(frames), inputs, merged)
+    source = _planned(bound, events, merged, options)
     return _matches(source, merged, options, worker.run)
 
 
@@ -116,7 +127,7 @@ def _mapped(source: Source, options: Options, runner: Runner, result: t.StructTy
 
 def profile(query: Query, data: Any, options: Options) -> Profile:
     """Run the query, drop its matches, and return what happened in all partitions together."""
-    source, _ = _source(query, data, options)
+    source, _ = _source(query, entered(data), options)
     if source.events.isStreaming:
         raise DataError("analyze=True runs the query to its end, and a stream has none")
     result = t.StructType([t.StructField(worker.PROFILE_COLUMN, t.BinaryType())])
@@ -129,6 +140,7 @@ def explain(
 ) -> tuple[Prepared, tuple[tuple[str, str], ...]]:
     """How the query is run; and, by name, how the work is partitioned and what Spark does before
     the engine. No job."""
+    data = entered(data)
     source, _ = _source(query, data, options)
     return source.prepared, (
         *_spread(source, data, options),
@@ -158,11 +170,13 @@ def rejected(data: Any, time: str, start: str | None = None) -> Any:
     """Rows that can't be placed in time; of several streams, a dict of those."""
     if isinstance(data, Mapping):
         return {name: rejected(part, time, start) for name, part in data.items()}
+    columns = readable(arrow_schema(data.schema))
     for name, part in ((time, "time"), (start, "start")):
-        if name is not None and name not in data.columns:
-            raise DataError(f"there is no column `{name}` ({part}=)")
+        if name is not None:
+            part_field(columns, name, part)
     # A comparison with NULL is unknown, so that this is never NULL itself.
-    return data.filter(F.coalesce(~placed(time, start), F.lit(True)))
+    dead = entered(data).filter(F.coalesce(~placed(time, start), F.lit(True)))
+    return dead if dead.columns == data.columns else dead.toDF(*data.columns)
 
 
 def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Schema]:
@@ -177,8 +191,7 @@ def _planned(bound: BoundQuery, events: DataFrame, schema: pa.Schema, options: O
 
 def _read(prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options) -> Source:
     plan = prepared.plan
-    require_readable(plan, events, schema)
-    types = {f.name: f.dataType for f in events.schema.fields}
+    types = types_of(events)
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     partitions = options.partitions
     classes = classify(plan, types)
@@ -188,7 +201,7 @@ def _read(prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Opt
 
 def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
     if isinstance(data, Mapping):
-        schemas = {name: arrow_schema(_frame(part).schema) for name, part in data.items()}
+        schemas = {name: event_schema(part) for name, part in data.items()}
         bound = query.bind(schemas, options)
         merged, _ = bind_streams(schemas, options)
         chosen = {n: part for n, part in data.items() if n in (bound.schema.streams or ())}
@@ -196,7 +209,7 @@ def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sche
             query.require_bounds(bound, options)
             return merge_streaming(chosen, merged, options), merged, bound
         return merge_streams(chosen, merged), merged, bound
-    schema = arrow_schema(_frame(data).schema)
+    schema = event_schema(data)
     bound = query.bind(schema, options)
     if data.isStreaming:
         query.require_bounds(bound, options)
@@ -206,13 +219,6 @@ def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Sche
 
 def frames_of(data: Data) -> list[DataFrame]:
     return list(data.values()) if isinstance(data, Mapping) else [data]
-
-
-def _frame(data: Any) -> DataFrame:
-    if not hasattr(data, "mapInArrow"):
-        raise DataError("several streams must all be Spark DataFrames, or none of them")
-    frame: DataFrame = data
-    return frame
 
 
 def merge_streaming(
@@ -230,10 +236,10 @@ def merge_streaming(
 
 def merge_streams(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFrame:
     """Several streams as one DataFrame: the columns that a stream lacks are NULL."""
-    wanted = {f.name: spark_type(f.type) for f in merged if f.type != UNKNOWN}
+    wanted = {f.name: spark_type(f.type) for f in merged if not is_unreadable(f)}
     parts = [
         frame.select(
-            *(_as(f, wanted.get(f.name, f.dataType)) for f in frame.schema.fields),
+            *(_as(n, kind, wanted[n]) for n, kind in types_of(frame).items() if n in wanted),
             *([] if STREAM_COLUMN in frame.columns else [F.lit(name).alias(STREAM_COLUMN)]),
         )
         for name, frame in streams.items()
@@ -250,30 +256,21 @@ def _merge_inputs(
     """Streams of events and of matches as one (see `algebra.schemas.bind_inputs`)."""
     widened: dict[str, DataFrame] = {}
     for name, own in inputs.items():
-        frame = _frame(frames[name])
+        frame = frames[name]
         if frame.isStreaming:
             raise UnsupportedError(CHAINED)
         roles = {TIME_COLUMN: named(own.time), START_COLUMN: named(own.start or own.time)}
         if own.type is not None:
-            roles[STREAM_COLUMN] = type_text(own.type, frame.schema[own.type].dataType)
+            roles[STREAM_COLUMN] = type_text(own.type, types_of(frame)[own.type])
         widened[name] = frame.withColumns(roles)
     return merge_streams(widened, merged)
 
 
-def _as(field: t.StructField, type_: t.DataType) -> Any:
+def _as(name: str, own: t.DataType, wanted: t.DataType) -> Column:
     """The column, cast if another stream's column of this name is wider."""
-    if arrow_schema(t.StructType([t.StructField("", type_)])).field(0).type == (
-        arrow_schema(t.StructType([t.StructField("", field.dataType)])).field(0).type
-    ):
-        return named(field.name)
-    return named(field.name).cast(type_).alias(field.name)
-
-
-def require_readable(plan: Plan, events: DataFrame, schema: pa.Schema) -> None:
-    for name in plan.required:
-        if schema.field(name).type == UNKNOWN:
-            kind = events.schema[name].dataType.simpleString()
-            raise DataError(f"column `{name}` is {kind}, which can't be read in a query")
+    if arrow_type(own) == arrow_type(wanted):
+        return named(name)
+    return named(name).cast(wanted).alias(safe(name))
 
 
 def _layout(source: Source, options: Options) -> tuple[Layout, Layout | None]:

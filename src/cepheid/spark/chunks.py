@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from cepheid.spark.names import as_given
+
 ROWS = 1 << 16
 
 
 def gather(batches: Iterator[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at least so many, as long as there are; none is empty."""
+    """The same rows, with the caller's names, in batches of at least so many, as long as there are;
+    none is empty."""
     held: list[pa.RecordBatch] = []
     count = 0
-    for batch in batches:
+    for batch in map(as_given, batches):
         if batch.num_rows:
             held.append(batch)
             count += batch.num_rows

@@ -17,6 +17,7 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr
 from cepheid.algebra.types import Type
+from cepheid.spark.names import named
 
 DAY = 86_400_000_000
 
@@ -60,11 +61,6 @@ _CALENDAR: Mapping[str, Callable[[Column], Column]] = {
     "month": F.month,
     "day": F.dayofmonth,
 }
-
-
-def named(name: str) -> Column:
-    """A column by its name, whatever characters it has."""
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def microseconds(column: Column, type_: t.DataType) -> Column:

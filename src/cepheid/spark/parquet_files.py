@@ -19,7 +19,7 @@ from cepheid.files.text_rows import (
     RowFormat,
     finish,
 )
-from cepheid.spark.expressions import named
+from cepheid.spark.names import quoted
 from cepheid.spark.schema import spark_schema, spark_type
 from cepheid.spark.text_files import local_path, with_rejected
 
@@ -40,11 +40,11 @@ def read_parquet_events(rows: DataFrame, form: RowFormat) -> DataFrame:
 
 def read_parquet_rejected(rows: DataFrame, form: RowFormat) -> DataFrame:
     """What is rejected (see `cepheid.files.text_rows.REJECTED`); the line is the row as JSON."""
-    line = F.to_json(F.struct(*(named(f.name) for f in rows.schema.fields)))
+    line = F.to_json(F.struct(*(quoted(f.name) for f in rows.schema.fields)))
     columns = [_column(rows, field) for field in form.columns]
     noted = rows.select(*columns, _file(), line.alias(_LINE))
     if not _has_texts(rows, form):
-        noted = noted.filter(named(form.time).isNull())
+        noted = noted.filter(quoted(form.time).isNull())
     return noted.mapInArrow(ConvertedRejected(form), spark_schema(REJECTED))
 
 
@@ -68,7 +68,7 @@ def _column(rows: DataFrame, field: pa.Field) -> Column:
         return F.lit(None).cast(wanted).alias(field.name)
     found = rows.schema[field.name].dataType
     as_it_is = found == wanted or isinstance(found, t.StringType)
-    return named(field.name) if as_it_is else named(field.name).cast(wanted).alias(field.name)
+    return quoted(field.name) if as_it_is else quoted(field.name).cast(wanted).alias(field.name)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Expr, conjuncts
 from cepheid.algebra.text import expression_text
-from cepheid.errors import DataError
 from cepheid.plan.nodes import Leaf, Plan
 from cepheid.plan.reading import columns_of, leaves
-from cepheid.spark.expressions import Translator, combine, named
+from cepheid.spark.expressions import Translator, combine
+from cepheid.spark.names import named
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,8 @@ def _type_test(name: str, type_: t.DataType, types: Sequence[str]) -> Column:
 
 
 def type_text(name: str, type_: t.DataType) -> Column:
-    """Types are compared as Python writes them."""
-    match type_:
-        case t.BooleanType():
-            return F.initcap(named(name).cast("string"))
-        case t.StringType() if type_ == t.StringType():
-            return named(name)
-        case t.StringType() | t.IntegralType() | t.DateType():
-            return named(name).cast("string")
-        case _:
-            raise DataError(f"the type column `{name}` is {type_.simpleString()}, not a string")
+    """What types are compared with; binding has refused what has none."""
+    return named(name) if type_ == t.StringType() else named(name).cast("string")
 
 
 def relevant(classes: Sequence[Class]) -> Column | None:

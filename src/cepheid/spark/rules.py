@@ -28,14 +28,15 @@ from cepheid.engine.attribution.owners import Attribution, found_by_each
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.merged.group import Group, matches, necessary
 from cepheid.engine.output import MATCH_END, MATCH_START
-from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.chunks import gather
-from cepheid.spark.expressions import Translator, combine, named
+from cepheid.spark.entrance import entered
+from cepheid.spark.expressions import Translator, combine
+from cepheid.spark.names import named, safe, types_of
 from cepheid.spark.salts import salts
-from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema
+from cepheid.spark.schema import event_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import hold_back
 from cepheid.spark.streaming.packing import Mapped
@@ -63,19 +64,20 @@ class Frame:
 
     @property
     def types(self) -> dict[str, t.DataType]:
-        return {field.name: field.dataType for field in self.events.schema.fields}
+        return types_of(self.events)
 
 
 def read(data: Data, options: Options) -> Frame:
     """The events; of a stream, with a watermark."""
+    data = entered(data)
     adopt_session(frames_of(data)[0].sparkSession)
     streaming = any(frame.isStreaming for frame in frames_of(data))
     if not isinstance(data, Mapping):
         if streaming:
             events = with_watermark(hold_back(data, options), options.time)
-            return Frame(events, arrow_schema(data.schema))
-        return Frame(data, arrow_schema(data.schema))
-    schemas = {name: arrow_schema(frame.schema) for name, frame in data.items()}
+            return Frame(events, event_schema(data))
+        return Frame(data, event_schema(data))
+    schemas = {name: event_schema(frame) for name, frame in data.items()}
     merged, _ = bind_streams(schemas, options)
     if streaming:
         return Frame(merge_streaming(data, merged, options), merged)
@@ -218,7 +220,7 @@ def _arranged(
     order = [named(name) for name in schema.order]
     rows = _relevant(frame, parts)
     for name, values in texts.items():
-        rows = rows.withColumn(name, _numbered(values, named(name)))
+        rows = rows.withColumn(safe(name), _numbered(values, named(name)))
     if key is None and not all(part.single for part in parts):
         return _sliced(frame, rows, parts, times, options)
     if key is not None:
@@ -265,10 +267,6 @@ def _relevant(frame: Frame, parts: Sequence[Group]) -> DataFrame:
     """Without the columns that no rule reads, and without rows that none can take. Of several
     parts, a row is there once for each that can take it."""
     required = tuple(dict.fromkeys(name for part in parts for name in part.required))
-    for name in required:
-        if frame.schema.field(name).type == UNKNOWN:
-            kind = frame.types[name].simpleString()
-            raise DataError(f"column `{name}` is {kind}, which can't be read in a query")
     rows = frame.events.select(*map(named, required))
     rows = rows.filter(placed(parts[0].query.schema.time, None))
     if len(parts) == 1:

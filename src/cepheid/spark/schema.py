@@ -6,7 +6,11 @@ Spark has such a translation of its own, but not in its public interface.
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import types as t
+
+from cepheid.algebra.kinds import unreadable
+from cepheid.spark.names import given
 
 _PLAIN: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
     (t.BooleanType, pa.bool_()),
@@ -17,6 +21,8 @@ _PLAIN: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
     (t.FloatType, pa.float32()),
     (t.DoubleType, pa.float64()),
     (t.StringType, pa.string()),
+    (t.CharType, pa.string()),
+    (t.VarcharType, pa.string()),
     (t.BinaryType, pa.binary()),
     (t.DateType, pa.date32()),
     (t.TimestampType, pa.timestamp("us", "UTC")),
@@ -25,15 +31,24 @@ _PLAIN: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
     (t.NullType, pa.null()),
 )
 
-UNKNOWN = pa.list_(pa.null())
-"""Stands for a type that Arrow batches can't carry: it may be there, but not be read."""
-
 
 def arrow_schema(schema: t.StructType) -> pa.Schema:
-    """The columns as a query is bound against them."""
-    return pa.schema(
-        [pa.field(f.name, arrow_type(f.dataType) or UNKNOWN, f.nullable) for f in schema.fields]
-    )
+    """The columns as a query is bound against them. One of a type that Arrow batches can't carry
+    may be there, but not be read."""
+    return pa.schema([_arrow_field(field.name, field) for field in schema.fields])
+
+
+def event_schema(events: DataFrame) -> pa.Schema:
+    """The columns of events, by the caller's names."""
+    return pa.schema([_arrow_field(given(field.name), field) for field in events.schema.fields])
+
+
+def _arrow_field(name: str, field: t.StructField) -> pa.Field:
+    type_ = arrow_type(field.dataType)
+    if type_ is None:
+        kind = field.dataType.simpleString()
+        return unreadable(name, f"is {kind}, which can't be read in a query; cast it before")
+    return pa.field(name, type_, field.nullable)
 
 
 def arrow_type(type_: t.DataType) -> pa.DataType | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from cepheid.algebra.kinds import is_unreadable
 from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.errors import DataError
@@ -37,7 +38,7 @@ def match_stream(
     templates are those to begin with. `keys` are those of the passes, if they are given."""
     from cepheid.spark import rules as on_spark
     from cepheid.spark.batch import frames_of
-    from cepheid.spark.schema import UNKNOWN
+    from cepheid.spark.entrance import entered
     from cepheid.spark.streaming import buckets
     from cepheid.spark.streaming.rules import Pass, match_passes, rows_schema
     from cepheid.spark.streaming.time import watermark_of
@@ -52,8 +53,8 @@ def match_stream(
     places = [own_pass(t, chosen, own) for t, own in zip(templates, needed, strict=True)]
     found = found_schema(compiled.rules, frame.schema.field(options.time).type)
     schema = _schema(columns, options)
-    watermark = watermark_of(frames_of(data), options.time)
-    read = tuple(f.name for f in frame.schema if f.type != UNKNOWN)
+    watermark = watermark_of(frames_of(entered(data)), options.time)
+    read = tuple(f.name for f in frame.schema if not is_unreadable(f))
     if versions is None:
         required = _required(compiled)
         read = tuple(name for name in read if name in required)

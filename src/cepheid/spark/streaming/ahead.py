@@ -8,16 +8,14 @@ which the checkpoint keeps: a batch that is done again decides the same.
 
 from __future__ import annotations
 
-from typing import Any
-
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.errors import DataError
 from cepheid.options import AUTO, TICK_US, Options, duration_us
-from cepheid.spark.expressions import named
-from cepheid.spark.streaming.time import delay_of
+from cepheid.spark.names import in_quotes, named, safe, types_of
+from cepheid.spark.streaming.time import below_watermark, delay_of
 
 AHEAD = "__ahead"
 """The time that an event had which is too far ahead; NULL for all others."""
@@ -30,17 +28,19 @@ the session's zone, and may be that of any other."""
 def hold_back(frame: DataFrame, options: Options) -> DataFrame:
     """The stream with the column AHEAD, and without the times of the events that it tells of."""
     time = options.time
-    if time not in frame.columns:
+    if safe(time) not in frame.columns:
         return frame  # which is an error that is reported elsewhere
-    latest = _latest(frame.schema[time].dataType, options)
+    latest = _latest(types_of(frame)[time], options)
     if latest is None:
         return frame
     delay = delay_of(frame, time)
     if delay is None:
         return _marked(frame, time, latest)
-    below = _below_watermark(frame)
+    below = below_watermark(frame)
     if below is not None:
-        return _marked(below, time, latest).withWatermark(time, f"{delay} milliseconds")
+        return _marked(below, time, latest).withWatermark(
+            in_quotes(safe(time)), f"{delay} milliseconds"
+        )
     if options.future == AUTO:
         return frame
     raise DataError(
@@ -80,23 +80,9 @@ def _latest(kind: t.DataType, options: Options) -> Column | None:
 
 def _marked(frame: DataFrame, time: str, latest: Column) -> DataFrame:
     value = named(time)
-    if not isinstance(frame.schema[time].dataType, t.IntegralType):
+    if not isinstance(types_of(frame)[time], t.IntegralType):
         value = value.cast("timestamp")
     ahead = F.coalesce(value > latest, F.lit(False))
-    return frame.withColumns({AHEAD: F.when(ahead, named(time)), time: F.when(~ahead, named(time))})
-
-
-def _below_watermark(frame: DataFrame) -> DataFrame | None:
-    """The stream that `withWatermark` was called on, if that was the last thing done to it."""
-    session: Any = frame.sparkSession
-    if isinstance(session, SparkSession):
-        logical = frame._jdf.queryExecution().logical()
-        if logical.getClass().getSimpleName() != "EventTimeWatermark":
-            return None
-        jvm: Any = session._jvm
-        dataset = jvm.org.apache.spark.sql.classic.Dataset
-        return DataFrame(dataset.ofRows(session._jsparkSession, logical.child()), session)
-    plan: Any = frame._plan
-    if type(plan).__name__ != "WithWatermark":
-        return None
-    return type(frame)(plan._child, session)
+    return frame.withColumns(
+        {AHEAD: F.when(ahead, named(time)), safe(time): F.when(~ahead, named(time))}
+    )

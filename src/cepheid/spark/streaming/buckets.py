@@ -19,7 +19,7 @@ from cepheid.engine.classes import CLASS_COLUMN
 from cepheid.errors import PlanError
 from cepheid.options import Options
 from cepheid.spark.arrange import Source, Taken, by_keys, copied, placed, shipped
-from cepheid.spark.expressions import Translator, combine, named
+from cepheid.spark.expressions import Translator, combine
 from cepheid.spark.layout import (
     ByKey,
     Layout,
@@ -31,11 +31,12 @@ from cepheid.spark.layout import (
     find_partial,
     in_events,
 )
+from cepheid.spark.names import named, safe
 from cepheid.spark.pushdown import mask, relevant
 from cepheid.spark.salts import salts
-from cepheid.spark.schema import arrow_schema
+from cepheid.spark.schema import event_schema
 from cepheid.spark.streaming.ahead import AHEAD
-from cepheid.spark.streaming.packing import BUCKET, FIRST, FUTURE, NO_TIME, REASON_COLUMN
+from cepheid.spark.streaming.packing import BUCKET_COLUMN, FIRST, FUTURE, NO_TIME, REASON_COLUMN
 from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN
 
 DEFAULT = 8
@@ -95,10 +96,10 @@ def bucketed(
     more += [] if carried is None else [REASON_COLUMN]
     rows = _with_buckets(source, layout, count, rows, Taken(_taken(source, kept), tuple(more)))
     more += [COPY_COLUMN] if COPY_COLUMN in rows.columns else []
-    whole = named(BUCKET).isNotNull() | ~kept
+    whole = named(BUCKET_COLUMN).isNotNull() | ~kept
     time = source.plan.schema.time
-    columns = (F.when(whole, named(n)).alias(n) for n in (*sent, *more) if n != time)
-    return rows.select(named(time), *columns, named(BUCKET))
+    columns = (F.when(whole, named(n)).alias(safe(n)) for n in (*sent, *more) if n != time)
+    return rows.select(named(time), *columns, named(BUCKET_COLUMN))
 
 
 def in_time_rows(rows: DataFrame, schema: Schema, all_rows: bool) -> tuple[DataFrame, Column]:
@@ -111,7 +112,7 @@ def in_time_rows(rows: DataFrame, schema: Schema, all_rows: bool) -> tuple[DataF
     if AHEAD in rows.columns:
         reason = F.when(named(AHEAD).isNotNull(), FUTURE).otherwise(NO_TIME)
         time = F.coalesce(time, named(AHEAD))  # the one that the row came with
-    rows = rows.withColumns({REASON_COLUMN: F.when(~in_time, reason), schema.time: time})
+    rows = rows.withColumns({REASON_COLUMN: F.when(~in_time, reason), safe(schema.time): time})
     return rows, named(REASON_COLUMN).isNull()
 
 
@@ -121,15 +122,18 @@ def _with_buckets(
     """The columns that are sent or carried, and the bucket of a row that is taken."""
     if isinstance(layout, ByKey) and not layout.uniform:
         rows = by_keys(source, rows, layout, taken)
-        return rows.withColumn(BUCKET, spread(named(SECTION_COLUMN), count))
+        return rows.withColumn(BUCKET_COLUMN, spread(named(SECTION_COLUMN), count))
     if isinstance(layout, Partial):
         rows = copied(source, rows, layout, salts(count), taken)
-        return rows.withColumn(BUCKET, named(SECTION_COLUMN))
+        return rows.withColumn(BUCKET_COLUMN, named(SECTION_COLUMN))
     match layout:
         case ByKey() if by_single_key(source, layout):
             key = source.key(layout.columns[0])
             complete = combine(and_, [part.isNotNull() for part in key])
-            bucket = F.when(complete, F.to_json(F.struct(*key)))
+            named_key = zip(layout.columns[0], key, strict=True)
+            # The caller's names are part of the key in checkpoints.
+            fields = (k if safe(name) == name else k.alias(name) for name, k in named_key)
+            bucket = F.when(complete, F.to_json(F.struct(*fields)))
         case ByKey():
             bucket = spread(F.xxhash64(*source.key(layout.columns[0])), count)
         case Single() | Rows():
@@ -139,7 +143,7 @@ def _with_buckets(
         case _:
             assert_never(layout)
     classes = {CLASS_COLUMN: mask(source.classes)} if source.masked else {}
-    return rows.withColumns({**classes, BUCKET: F.when(taken.condition, bucket)})
+    return rows.withColumns({**classes, BUCKET_COLUMN: F.when(taken.condition, bucket)})
 
 
 def _taken(source: Source, in_time: Column) -> Column:
@@ -150,7 +154,7 @@ def _taken(source: Source, in_time: Column) -> Column:
 
 def row_schema(source: Source) -> pa.Schema:
     """Of the rows that a bucket matches and keeps."""
-    schema = arrow_schema(source.events.select(*(named(n) for n in shipped(source))).schema)
+    schema = event_schema(source.events.select(*(named(n) for n in shipped(source))))
     return schema.append(pa.field(CLASS_COLUMN, pa.int64(), False)) if source.masked else schema
 
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.algebra.kinds import is_unreadable
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.errors import OptionError
 from cepheid.options import Options
-from cepheid.spark.expressions import named as column
-from cepheid.spark.schema import UNKNOWN, arrow_schema
+from cepheid.spark.names import named as column
+from cepheid.spark.names import types_of
+from cepheid.spark.schema import event_schema
 from cepheid.spark.streaming.packing import COUNT, KIND, LATE, LETTERS, REASON_COLUMN, TIME
 
 if TYPE_CHECKING:
@@ -66,21 +68,20 @@ def asked_letters(
     option names. `found` are the columns of the matches."""
     if options.dead_letters is False:
         return None
+    types = types_of(events)
     named = () if options.dead_letters is True else tuple(options.dead_letters)
     for name in named:
-        if name not in events.columns:
+        if name not in types:
             raise OptionError(f"there is no column `{name}` (dead_letters=)")
     if DEAD_LETTER in found.names:
         raise OptionError(
             f"RETURN has a column called `{DEAD_LETTER}`, as dead letters have: give it another "
             "name with AS"
         )
-    columns = arrow_schema(
-        events.select(*(column(n) for n in dict.fromkeys((*read, *named)))).schema
-    )
+    columns = event_schema(events.select(*(column(n) for n in dict.fromkeys((*read, *named)))))
     for field in columns:
-        if field.type == UNKNOWN:
-            kind = events.schema[field.name].dataType.simpleString()
+        if is_unreadable(field):
+            kind = types[field.name].simpleString()
             raise OptionError(
                 f"column `{field.name}` is {kind}, which can't be kept (dead_letters=)"
             )

@@ -20,6 +20,9 @@ BUCKET, DATA, VERSION, CLOCK = "bucket", "data", "version", "clock"
 """Where rows go, the rows; if those are rules instead, which version of them; and of a heartbeat,
 which has no rows, what the clock is."""
 
+BUCKET_COLUMN = "__bucket"
+"""Where a row goes, before it is packed: events may have a column `bucket` of their own."""
+
 FIRST, FIRST_KEY = 0, ""
 """A bucket that there is whatever their number (see `cepheid.spark.salts`); where each key is a
 bucket, one that is no key's."""
@@ -55,7 +58,8 @@ def packing(bucket: pa.DataType, time: str, told: Sequence[int] = ()) -> Mapped:
             inside, outside = divided(batch)
             parts = dict(_by_bucket(inside))
             for own in [first, *told] if first == FIRST else told:
-                parts.setdefault(own, batch.slice(0, 0).drop_columns([BUCKET, *_outside(batch)]))
+                empty = batch.slice(0, 0).drop_columns([BUCKET_COLUMN, *_outside(batch)])
+                parts.setdefault(own, empty)
             cells = [(place, arrow_bytes(part)) for place, part in parts.items()]
             cells += [(first, arrow_bytes(part)) for part in _of_none(outside, time)]
             places, data = (pa.array(values) for values in zip(*cells, strict=True))
@@ -66,11 +70,11 @@ def packing(bucket: pa.DataType, time: str, told: Sequence[int] = ()) -> Mapped:
 
 def divided(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The rows that have a bucket, and the others."""
-    own = batch.column(BUCKET)
+    own = batch.column(BUCKET_COLUMN)
     none = pc.is_null(own)
     inside = batch if own.null_count == 0 else batch.filter(pc.invert(none))
     outside = batch.slice(0, 0) if own.null_count == 0 else batch.filter(none)
-    return inside.drop_columns(_outside(batch)), outside.drop_columns([BUCKET])
+    return inside.drop_columns(_outside(batch)), outside.drop_columns([BUCKET_COLUMN])
 
 
 def _outside(batch: pa.RecordBatch) -> list[str]:
@@ -115,8 +119,8 @@ def kind_of(rows: pa.Table) -> bytes | None:
 
 def _by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[object, pa.RecordBatch]]:
     """The rows of each bucket, in the order in which they came."""
-    codes = pc.dictionary_encode(batch.column(BUCKET))
-    rows = batch.drop_columns([BUCKET])
+    codes = pc.dictionary_encode(batch.column(BUCKET_COLUMN))
+    rows = batch.drop_columns([BUCKET_COLUMN])
     order = np.argsort(np.asarray(codes.indices), kind="stable")
     if len(codes.dictionary) > 1:
         rows = rows.take(pa.array(order))

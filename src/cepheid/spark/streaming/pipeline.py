@@ -27,9 +27,9 @@ from cepheid.options import Options
 from cepheid.plan.reading import kept_columns
 from cepheid.spark.arrange import Source, placed, relevant_rows, task_of
 from cepheid.spark.chunks import gather
-from cepheid.spark.expressions import named
 from cepheid.spark.layout import Layout, Rows, Single
-from cepheid.spark.schema import arrow_schema, spark_schema, spark_type
+from cepheid.spark.names import named
+from cepheid.spark.schema import event_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.bucket_work import BucketWork
@@ -47,6 +47,7 @@ from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.letters import Letters, asked_letters
 from cepheid.spark.streaming.packing import (
     BUCKET,
+    BUCKET_COLUMN,
     DATA,
     REASON_COLUMN,
     Mapped,
@@ -126,7 +127,7 @@ def _stateful(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
     )
     time = source.plan.schema.time
-    arriving = arrow_schema(rows.drop(BUCKET, REASON_COLUMN).schema)
+    arriving = event_schema(rows.drop(BUCKET_COLUMN, REASON_COLUMN))
     heartbeat = heartbeat_of(options, watermark)
     told = () if heartbeat is None else bucket_numbers(layout, count)
     whole = rows.mapInArrow(packing(kind, time, told), packed)
@@ -179,7 +180,7 @@ def _stateless(
         rows = relevant_rows(source, layout)
         return rows.mapInArrow(_each(task), spark_schema(result))
     rows = bucketed(source, Rows(), 1, letters.columns.names)
-    rows = rows.filter(named(BUCKET).isNotNull() | named(REASON_COLUMN).isNotNull())
+    rows = rows.filter(named(BUCKET_COLUMN).isNotNull() | named(REASON_COLUMN).isNotNull())
     own, each = row_schema(source), _each(task)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

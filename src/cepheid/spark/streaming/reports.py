@@ -16,7 +16,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cepheid.spark.expressions import named
+from cepheid.spark.names import named
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.packing import BUCKET, DATA
 from cepheid.streaming.bucket import Report

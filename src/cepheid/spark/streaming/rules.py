@@ -19,10 +19,10 @@ from cepheid.algebra.types import Schema
 from cepheid.errors import OptionError
 from cepheid.options import Options
 from cepheid.spark.arrange import key_columns, placed
-from cepheid.spark.expressions import named
+from cepheid.spark.names import named
 from cepheid.spark.rules import Frame
 from cepheid.spark.salts import salts
-from cepheid.spark.schema import arrow_schema, spark_schema
+from cepheid.spark.schema import event_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.bucket_work import BucketWork
@@ -31,6 +31,7 @@ from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.letters import Letters, asked_letters
 from cepheid.spark.streaming.packing import (
     BUCKET,
+    BUCKET_COLUMN,
     DATA,
     REASON_COLUMN,
     VERSION,
@@ -59,7 +60,7 @@ class Pass:
 
 def rows_schema(frame: Frame, columns: tuple[str, ...]) -> pa.Schema:
     """Of the rows that a pass over these columns gets."""
-    return arrow_schema(frame.events.select(*(named(name) for name in columns)).schema)
+    return event_schema(frame.events.select(*(named(name) for name in columns)))
 
 
 def match_passes(
@@ -118,8 +119,8 @@ def _found(
     bucket = F.lit(0)
     if own.key is not None:
         bucket = spread(F.xxhash64(*key_columns(frame.types, schema, [own.key])), count)
-    bucket = F.when(in_time, bucket).alias(BUCKET)
-    arriving = arrow_schema(rows.drop(REASON_COLUMN).schema)
+    bucket = F.when(in_time, bucket).alias(BUCKET_COLUMN)
+    arriving = event_schema(rows.drop(REASON_COLUMN))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         told = () if heartbeat is None else _numbers(own)

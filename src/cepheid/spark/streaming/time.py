@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.errors import DataError
 from cepheid.options import TICK_US, Unit, duration_us
-from cepheid.spark.expressions import named
+from cepheid.spark.names import given, in_quotes, named, safe, types_of
 
 DELAY = "spark.watermarkDelayMs"
 """Where Spark notes, in a column's metadata, by how much events may be late."""
@@ -62,10 +63,10 @@ def delay_of(frame: DataFrame, time: str) -> int | None:
     for field in frame.schema.fields:
         if DELAY not in field.metadata:
             continue
-        if field.name != time:
+        if field.name != safe(time):
             raise DataError(
-                f"the watermark is on `{field.name}`, and the event time is `{time}` (time=): use "
-                f"withWatermark('{time}', ...)"
+                f"the watermark is on `{given(field.name)}`, and the event time is `{time}` "
+                f"(time=): use withWatermark('{time}', ...)"
             )
         return int(field.metadata[DELAY])
     return None
@@ -73,7 +74,7 @@ def delay_of(frame: DataFrame, time: str) -> int | None:
 
 def watermark_of(frames: Iterable[DataFrame], time: str) -> Watermark:
     frames = list(frames)
-    integers = isinstance(frames[0].schema[time].dataType, t.IntegralType)
+    integers = isinstance(types_of(frames[0])[time], t.IntegralType)
     return Watermark(integers, any((delay_of(frame, time) or 0) > 0 for frame in frames))
 
 
@@ -81,11 +82,27 @@ def with_watermark(frame: DataFrame, time: str) -> DataFrame:
     """A stream that has one."""
     if delay_of(frame, time) is not None:
         return frame
-    kind = frame.schema[time].dataType
+    kind = types_of(frame)[time]
     if isinstance(kind, t.TimestampType):
-        return frame.withWatermark(time, "1 millisecond")
+        return frame.withWatermark(in_quotes(safe(time)), "1 millisecond")
     if isinstance(kind, t.IntegralType):
         value = F.timestamp_millis(named(time).cast("long") + F.lit(MOVED))
     else:
         value = named(time).cast("timestamp")
     return frame.withColumn(_COLUMN, value).withWatermark(_COLUMN, "1 millisecond").drop(_COLUMN)
+
+
+def below_watermark(frame: DataFrame) -> DataFrame | None:
+    """The stream that `withWatermark` was called on, if that was the last thing done to it."""
+    session: Any = frame.sparkSession
+    if isinstance(session, SparkSession):
+        logical = frame._jdf.queryExecution().logical()
+        if logical.getClass().getSimpleName() != "EventTimeWatermark":
+            return None
+        jvm: Any = session._jvm
+        dataset = jvm.org.apache.spark.sql.classic.Dataset
+        return DataFrame(dataset.ofRows(session._jsparkSession, logical.child()), session)
+    plan: Any = frame._plan
+    if type(plan).__name__ != "WithWatermark":
+        return None
+    return type(frame)(plan._child, session)
