@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import cepheid as cep
 from benchmarks.answers import ANSWERS
 from benchmarks.measure import Timing, WrongAnswer, seconds
-from cepheid.cli.demo import QUERY
+from cepheid.cli.fraud_demo import QUERY
 from cepheid.workloads import fraud
 
 NAME = "spark fraud"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.pipeline import FOLDER, SEED, count_by_sql
-from cepheid.cli.demo import QUERY
+from cepheid.cli.fraud_demo import QUERY
 from cepheid.workloads import fraud
 
 COLUMNS = "id long, ts timestamp, card long, kind string, amount double, country string"

@@ -24,7 +24,7 @@ import cepheid as cep
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record, provenance, short
 from benchmarks.streaming.running import Batch, running
-from cepheid.cli.demo import QUERY
+from cepheid.cli.fraud_demo import QUERY
 from cepheid.workloads.fraud import START
 
 BATCH = 100_000

@@ -20,7 +20,7 @@ from benchmarks.report import Record, provenance, short
 from benchmarks.streaming.cases import PAIRS, Stream
 from benchmarks.streaming.floor import Forwarding, Storing, stored
 from benchmarks.streaming.running import WARM_UP, Batch, read, run, typical
-from cepheid.cli.demo import QUERY
+from cepheid.cli.fraud_demo import QUERY
 from cepheid.spark.streaming.pipeline import PROVIDER, ROCKSDB
 
 STORES = {

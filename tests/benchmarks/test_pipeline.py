@@ -12,7 +12,7 @@ import pytest
 import cepheid as cep
 from benchmarks import pipeline
 from benchmarks.measure import Timing, WrongAnswer
-from cepheid.cli.demo import QUERY
+from cepheid.cli.fraud_demo import QUERY
 from cepheid.workloads import fraud
 
 

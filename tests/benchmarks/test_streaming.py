@@ -21,7 +21,7 @@ from benchmarks.streaming.running import Batch, session, typical
 from benchmarks.streaming.soak import Sample
 from benchmarks.streaming.speed import COLUMNS, Setup, cepheid, joined
 from benchmarks.streaming.writing import keep_soak, markdown, update_page
-from cepheid.cli.demo import QUERY
+from cepheid.cli.fraud_demo import QUERY
 from cepheid.spark.streaming.pipeline import ROCKSDB
 
 SMALL = Stream(batch=2_000, batches=3, window=2_000, cards=40)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from cepheid.cli.demo import earliest, event_file, planted_and_found
+from cepheid.cli.fraud_demo import earliest, event_file, planted_and_found
 from cepheid.cli.show import Figures, sample
 from cepheid.workloads import fraud
 

@@ -27,7 +27,7 @@ from cepheid.cli.stream_source import Folder, refuse_other_inputs
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
 from cepheid.cli.unreadable import GONE, Unreadable
 from cepheid.cli.waiting_files import WaitingFiles
-from cepheid.errors import DataError
+from cepheid.errors import OptionError
 from cepheid.files.formats import Format
 from cepheid.files.guard import mark_stream
 from cepheid.spark.schema import spark_schema
@@ -158,11 +158,15 @@ def test_a_checkpoint_is_of_its_folders(place: Path) -> None:
     state, known = place / "state", {"": {"path": str(place / "in")}}
     refuse_other_inputs([Input(None, "in")], known, state)
     refuse_other_inputs([Input(None, str(place / "other" / ".." / "in"))], known, state)
-    with pytest.raises(DataError, match=r"state was written with events from \S+/in, and now they"):
+    with pytest.raises(
+        OptionError, match=r"state was written with events from \S+/in, and now they"
+    ):
         refuse_other_inputs([Input(None, "in2")], known, state)
-    with pytest.raises(DataError, match="now they come from s3a://bank/in: name the same --input"):
+    with pytest.raises(
+        OptionError, match="now they come from s3a://bank/in: name the same --input"
+    ):
         refuse_other_inputs([Input(None, "s3a://bank/in")], known, state)
-    with pytest.raises(DataError, match="start with another checkpoint and another output"):
+    with pytest.raises(OptionError, match="start with another checkpoint and another output"):
         refuse_other_inputs([Input("cards", "in")], known, state)
     before_version_0_2 = {"": {"format": "parquet"}}
     refuse_other_inputs([Input(None, "in2")], before_version_0_2, state)

@@ -91,8 +91,9 @@ def test_the_command_line_without_its_extra(
     assert capsys.readouterr().err == expected
 
 
-def test_python_m_without_the_extra() -> None:
-    program = "import runpy; runpy.run_module('cepheid.cli', run_name='__main__')"
+@pytest.mark.parametrize("module", ["cepheid.cli", "cepheid.cli.demo"])
+def test_python_m_without_the_extra(module: str) -> None:
+    program = f"import runpy; runpy.run_module({module!r}, run_name='__main__')"
     done = python(WITHOUT_EXTRAS + program)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: the command line needs its extra: pip install 'cepheid[cli]'\n"

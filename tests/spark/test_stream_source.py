@@ -20,7 +20,7 @@ from cepheid.cli.stream_source import (
     read_folder,
     read_rejected,
 )
-from cepheid.errors import DataError
+from cepheid.errors import DataError, OptionError
 from cepheid.files.formats import Format
 
 pytestmark = pytest.mark.classic
@@ -122,7 +122,7 @@ def test_the_columns_are_those_of_the_first_start(spark: SparkSession, tmp_path:
     assert open_folders(spark, [source], None, {}, kept) == (first,)
     (given,) = open_folders(spark, [source], None, COLUMNS, kept)
     assert given.schema.simpleString() == "struct<ts:timestamp,id:bigint,x:double>"
-    with pytest.raises(DataError, match="--schema 'ts time stamp' isn't like"):
+    with pytest.raises(OptionError, match="--schema 'ts time stamp' isn't like"):
         open_folders(spark, [source], None, {"": "ts time stamp"}, kept)
 
 
@@ -130,7 +130,7 @@ def test_only_timestamps_have_a_watermark(spark: SparkSession, tmp_path: Path) -
     source = Input(None, str(tmp_path))
     kept = tmp_path / "kept" / "inputs.json"
     (folder,) = open_folders(spark, [source], None, {"": "n long"}, kept)
-    with pytest.raises(DataError, match="the time column `n` is bigint"):
+    with pytest.raises(OptionError, match="the time column `n` is bigint"):
         read_folder(spark, folder, "n", "10 seconds", None)
     (folder,) = open_folders(spark, [source], None, {"": "day date"}, kept)
     late = read_folder(spark, folder, "day", "10 seconds", None)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.cli.arguments import Input
-from cepheid.errors import DataError
+from cepheid.errors import DataError, OptionError
 from cepheid.files.formats import Format, is_local
 from cepheid.spark.names import in_quotes, quoted
 from cepheid.spark.streaming.outcome import spark_sentence
@@ -95,7 +95,7 @@ def refuse_other_inputs(
         was, is_ = before.get(name, "no folder"), now.get(name, "no folder")
         if was is not None and was != is_:
             stream = f" for `{name}`" if name else ""
-            raise DataError(
+            raise OptionError(
                 f"the checkpoint {checkpoint} was written with events from {was}{stream}, and now "
                 f"they come from {is_}: name the same --input, or start with another checkpoint "
                 "and another output"
@@ -111,7 +111,7 @@ def _parsed(spark: SparkSession, text: str) -> t.StructType:
         return spark.createDataFrame([], text).schema
     except PySparkException as error:
         reason = str(error).strip().splitlines()[0]
-        raise DataError(
+        raise OptionError(
             f"--schema '{text}' isn't like 'ts timestamp, user long': {reason}"
         ) from None
 
@@ -161,7 +161,7 @@ def read_folder(
             moment = quoted(time).cast("timestamp")
             return events.withColumn(time, moment).withWatermark(in_quotes(time), watermark)
         case kind:
-            raise DataError(
+            raise OptionError(
                 f"--watermark is a duration, and the time column `{time}` is "
                 f"{kind.simpleString()}: only timestamps can be late by a duration"
             )
