@@ -112,6 +112,14 @@ class TestRejected:
         assert found["x"].tolist() == ["x"] and found.dtypes.equals(frame.dtypes)
         assert len(cep.rejected(frame.dropna(), time="ts")) == 0
 
+    @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+    def test_not_a_number_is_no_time(self, make: Any) -> None:
+        """As pandas has it where an integer is missing."""
+        frame = make({"ts": [1.0, float("nan")], "x": [5, 6]})
+        (dead,) = cep.rejected(frame, time="ts")["x"]
+        assert int(dead) == 6
+        assert len(cep.rejected(frame, time="ts", start="ts")) == 1
+
     def test_polars(self) -> None:
         frame = pl.DataFrame({"ts": [1, None], "x": pl.Series([1, 2], dtype=pl.Int128)})
         assert cep.rejected(frame, time="ts").rows() == [(None, 2)]

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 from collections.abc import Callable
+from datetime import time, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -48,6 +49,31 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "a.json").read_text().splitlines()]
     assert [line["x"] for line in lines] == [1.5, "NaN", "Infinity", None]
     assert lines[0]["d"] == "1.50"
+
+
+@pytest.mark.parametrize(
+    ("values", "csv", "in_json"),
+    [
+        (pa.array([93784], pa.duration("s")), "93784000000", 93784000000),
+        (pa.array([-1500], pa.duration("ns")), "-1", -1),  # nothing is finer than a microsecond
+        (pa.array([b"\x00\xff"]), '"AP8="', "AP8="),
+        (pa.array([b"\x00\xff"], pa.binary(2)), '"AP8="', "AP8="),
+        (pa.array([0.1], pa.float32()), "0.1", 0.1),
+        (pa.array([Decimal("12.30")]), "12.30", "12.30"),
+        (pa.array([time(9, 30)]), "09:30:00.000000", "09:30:00"),
+        (pa.array([[timedelta(hours=1)]]), None, [3600000000]),
+        (pa.array([{"b": b"\x00"}]), None, {"b": "AA=="}),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_values(values: pa.Array, csv: str | None, in_json: object, tmp_path: Path) -> None:
+    """Durations are microseconds and bytes Base64."""
+    table = pa.table({"x": values})
+    write(tmp_path / "a.json", table)
+    assert json.loads((tmp_path / "a.json").read_text()) == {"x": in_json}
+    if csv is not None:
+        write(tmp_path / "a.csv", table)
+        assert (tmp_path / "a.csv").read_text() == f'"x"\n{csv}\n'
 
 
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

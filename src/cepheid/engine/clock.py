@@ -76,12 +76,15 @@ def check_times(column: str, first: int, last: int) -> None:
 
 def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> pa.Array | None:
     """Which rows no query can place: those without a time or a start, and those that start after
-    their end. None if there can't be any."""
+    their end. None if there can't be any. A float can't be a time, but may be asked for before it
+    is made an integer: then NaN is none."""
     ends = rows.column(time)
     if start is None:
-        return pc.is_null(ends) if ends.null_count else None
+        if ends.null_count or pa.types.is_floating(ends.type):
+            return pc.is_null(ends, nan_is_null=True)
+        return None
     starts = rows.column(start)
-    missing = pc.or_(pc.is_null(ends), pc.is_null(starts))
+    missing = pc.or_(pc.is_null(ends, nan_is_null=True), pc.is_null(starts, nan_is_null=True))
     return pc.or_(missing, pc.fill_null(pc.greater(decoded(starts), decoded(ends)), False))
 
 

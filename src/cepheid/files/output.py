@@ -5,11 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from datetime import date, datetime, time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, Self, assert_never, cast
@@ -18,6 +16,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.types import Type
+from cepheid.engine.attribution.json_rows import finite, plain
 from cepheid.errors import OptionError
 from cepheid.files.formats import STANDARD, Format, output_format
 from cepheid.files.guard import Guard
@@ -101,24 +102,66 @@ def _writer(sink: BinaryIO, schema: pa.Schema, format: Format) -> AbstractContex
             return parquet
         case Format.CSV | Format.TSV:
             divided = pa.csv.WriteOptions(delimiter=format.delimiter)
-            csv: AbstractContextManager[Writer] = pa.csv.CSVWriter(
-                sink, schema, write_options=divided
+            return CsvWriter(
+                pa.csv.CSVWriter(
+                    sink, _plain_columns(schema.empty_table()).schema, write_options=divided
+                )
             )
-            return csv
         case Format.JSON:
             return JsonLinesWriter(sink)
         case _:
             assert_never(format)
 
 
+class CsvWriter:
+    """One row a line; durations are microseconds and bytes Base64, as in JSON."""
+
+    def __init__(self, writer: pa.csv.CSVWriter) -> None:
+        self._writer = writer
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_table(_plain_columns(pa.Table.from_batches([batch])))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._writer.close()
+
+
+def _plain_columns(table: pa.Table) -> pa.Table:
+    columns = [_plain_column(column) for column in table.columns]
+    return pa.Table.from_arrays(columns, table.column_names)
+
+
+def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_duration(column.type):
+        return _microseconds(column)
+    if attribute_type(column.type) is Type.BINARY:
+        texts = [None if value is None else plain(value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    return column
+
+
+def _microseconds(spans: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return spans.cast(pa.duration("us"), safe=False).cast(pa.int64())
+
+
 class JsonLinesWriter:
-    """One JSON object a line; times as ISO 8601, NULL as null."""
+    """One JSON object a line, with the values that matches of rules have."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        self._sink.writelines(f"{json_line(row)}\n".encode() for row in batch.to_pylist())
+        columns = [_json_column(column) for column in batch.columns]
+        rows = pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()
+        self._sink.writelines(f"{json_line(row)}\n".encode() for row in rows)
 
     def __enter__(self) -> Self:
         return self
@@ -132,48 +175,26 @@ class JsonLinesWriter:
         self._sink.flush()
 
 
-def _plain(value: Any) -> str:
-    """JSON has no times, decimals or bytes; their text stands for them."""
-    match value:
-        case datetime() | date() | time():
-            return value.isoformat()
-        case bytes():
-            return value.hex()
-        case _:
-            return str(value)
+def _json_column(column: pa.Array) -> pa.Array:
+    """Numbers of 32 bits with their own digits, 0.1 and not 0.10000000149011612; durations as in
+    CSV."""
+    if pa.types.is_float32(column.type):
+        return column.cast(pa.string()).cast(pa.float64())
+    return _microseconds(column) if pa.types.is_duration(column.type) else column
 
 
 _ENCODER = json.JSONEncoder(
-    default=_plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    default=plain, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
 
 
 def json_line(row: Mapping[str, Any]) -> str:
     """A row as a line of JSON.
 
-    >>> json_line({"ts": datetime(2026, 1, 31, 12), "x": None})
-    '{"ts":"2026-01-31T12:00:00","x":null}'
+    >>> json_line({"x": 1.5, "name": "naïve", "y": None})
+    '{"x":1.5,"name":"naïve","y":null}'
     """
     try:
         return _ENCODER.encode(row)
     except ValueError:
-        return _ENCODER.encode(_finite(row))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has neither NaN nor infinity; as in what Spark writes, their names stand for them.
-
-    >>> _finite({"x": [float("nan"), 1.5, float("-inf")]})
-    {'x': ['NaN', 1.5, '-Infinity']}
-    """
-    match value:
-        case float() if math.isnan(value):
-            return "NaN"
-        case float() if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        case dict():
-            return {name: _finite(item) for name, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-        case _:
-            return value
+        return _ENCODER.encode(finite(row))

@@ -39,11 +39,16 @@ def parquet_columns(files: Sequence[Path], time: str) -> tuple[InferredColumn, .
 
 
 def read_as(column: pa.Field, time: str) -> pa.DataType:
-    if column.name == time and is_text(column.type):
+    if column.name == time and _holds_text(column.type):
         return MOMENT
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         return pa.timestamp("us", column.type.tz)
     return column.type
+
+
+def _holds_text(type_: pa.DataType) -> bool:
+    """A dictionary of texts does, too: pandas writes categories as such."""
+    return is_text(type_.value_type if pa.types.is_dictionary(type_) else type_)
 
 
 def read_parquet(form: RowFormat, path: Path) -> EventRows:
@@ -75,7 +80,7 @@ def typed_columns(
         if column.name not in found.column_names:
             continue
         array = found[column.name]
-        if is_text(array.type) and array.type != column.type:
+        if _holds_text(array.type) and not _holds_text(column.type):
             texts[column.name] = pc.cast(array, pa.string()).combine_chunks()
         elif array.type != column.type:
             arrays[column.name] = _cast(array, column, file)

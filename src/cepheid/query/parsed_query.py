@@ -321,7 +321,7 @@ def rejected(data: Data, time: str, start: str | None = None) -> Data:
     parts = [(time, "time")] if start is None else [(time, "time"), (start, "start")]
     for name, part in parts:
         part_field(source.schema, name, part)
-    dead = unplaced(source.read([name for name, _ in parts]), time, start)
+    dead = unplaced(source.read(list(dict(parts))), time, start)
     letters: Data = filtered(data, dead)
     return letters
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -76,8 +75,8 @@ def _values(array: pa.Array) -> pa.Array:
         return array.cast(pa.string())
     if pa.types.is_string(kind) and not _some(pc.match_substring_regex(array, _ESCAPED)):
         return pc.binary_join_element_wise('"', array, '"', "")
-    encode = json.JSONEncoder(default=_plain, separators=(",", ":"), ensure_ascii=False).encode
-    texts = [None if v is None else encode(_finite(v)) for v in array.to_pylist()]
+    encode = json.JSONEncoder(default=plain, separators=(",", ":"), ensure_ascii=False).encode
+    texts = [None if v is None else encode(finite(v)) for v in array.to_pylist()]
     return pa.array(texts, pa.string())
 
 
@@ -85,21 +84,27 @@ def _some(mask: pa.Array) -> bool:
     return bool(pc.any(mask).as_py())
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """JSON has neither NaN nor infinity; as in what Spark writes, their names stand for them.
+
+    >>> finite({"x": [float("nan"), 1.5, float("-inf")]})
+    {'x': ['NaN', 1.5, '-Infinity']}
+    """
     match value:
         case float() if value != value:
             return "NaN"
         case float() if value in (float("inf"), float("-inf")):
             return "Infinity" if value > 0 else "-Infinity"
         case dict():
-            return {name: _finite(part) for name, part in value.items()}
-        case list():
-            return [_finite(part) for part in value]
+            return {name: finite(part) for name, part in value.items()}
+        case list() | tuple():
+            return [finite(part) for part in value]
         case _:
             return value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What stands for a value that JSON has no form for."""
     match value:
         case datetime() | date() | time():
             return value.isoformat()
@@ -107,7 +112,5 @@ def _plain(value: Any) -> Any:
             return value // timedelta(microseconds=1)
         case bytes():
             return base64.b64encode(value).decode()
-        case Decimal():
-            return str(value)
         case _:
-            raise TypeError(f"JSON has no {type(value).__name__}")
+            return str(value)
