@@ -2,7 +2,7 @@
 
     python examples/card_fraud.py
 
-The same on the command line, and on Spark with one option more (--engine spark):
+The same on the command line, and on Spark with one option more (--runtime spark):
 
     cepheid generate fraud --rows 50_000 --output fraud.parquet
     cepheid run examples/card_fraud.cep --input fraud.parquet --time ts --tie id

@@ -2,15 +2,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from importlib.metadata import entry_points, version
+from typing import get_args
 
 import pytest
+from typer.main import get_command
 
 from cepheid.cli import main
+from cepheid.cli.app import app
+from cepheid.cli.arguments import EngineName, Negation, Propagation
 from cepheid.cli.failure import exit_cleanly, message
+from cepheid.cli.words import in_command_words
 from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source
+from cepheid.options import EngineChoice, NegationChoice, Options, PropagationChoice
 
 WRONG_QUERY = QueryError(
     [Diagnostic("CEP101", "the query is empty", Span(0, 1), Source("?", "a.cep"), "write PATTERN")]
@@ -49,6 +56,20 @@ def test_the_command_starts_without_spark() -> None:
     """Help should come at once, and pyspark takes its time."""
     program = "import sys, cepheid.cli; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_options_are_called_as_in_python() -> None:
+    """And take the same values."""
+    parameters = {p.name for p in get_command(app).commands["run"].params}
+    assert parameters & {option.name for option in fields(Options)} == {
+        "time", "type", "tie", "unit", "engine", "plan", "negation", "propagation", "stats",
+        "limit", "buckets", "future", "idle", "heartbeat",
+    }  # fmt: skip
+    assert tuple(EngineName) == get_args(EngineChoice)
+    assert tuple(Negation) == get_args(NegationChoice)
+    assert tuple(Propagation) == get_args(PropagationChoice)
+    for name in ("engine", "plan", "stats", "buckets"):
+        assert in_command_words(f"{name}=") == f"--{name}"
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_options_that_make_no_sense(
 
 def test_a_header_alone(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "e.csv").write_text("t,x\n")
-    assert run(*COMMON[:-3], "--limit", "5") == 0
+    assert run(*COMMON[:-3], "--show", "5") == 0
     printed = capsys.readouterr()
     assert "no matches" in printed.out and ["events", "0"] in [
         line.split() for line in printed.out.splitlines()

@@ -130,11 +130,11 @@ def test_a_sample_and_the_figures(
 def test_the_sample_has_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "q.cep").write_text("PATTERN a WITHIN 1 hour RETURN a.x * 100 AS x")
     common = ("run", str(tmp_path / "q.cep"), "-i", str(write(tmp_path, "e.csv")), "--time", "ts")
-    assert run(*common, "--limit", "2") == 0
+    assert run(*common, "--show", "2") == 0
     out = capsys.readouterr().out
     assert "100" in out and "900" in out and "600" not in out
     assert "2 of 5 shown" in out
-    assert run(*common, "--limit", "0") == 0
+    assert run(*common, "--show", "0") == 0
     assert "100" not in capsys.readouterr().out
 
 
@@ -205,7 +205,7 @@ def test_integer_time_has_a_unit(tmp_path: Path) -> None:
         (("--propagation", "drag"), 2, "'drag' is not one of 'auto', 'push', 'lazy', 'pull'"),
         (("--stats", "missing.json"), 2, "'missing.json' does not exist"),
         (("--param", "step"), 2, "'step' isn't like --param limit=5"),
-        (("--master", "local[2]", "--engine", "local"), 2, "--master is for --engine spark"),
+        (("--master", "local[2]", "--runtime", "local"), 2, "--master is for --runtime spark"),
         (("--input", "x.csv", "--input", "y.csv"), 2, "with several inputs each needs a name"),
         (("--input", "a=x.csv", "--input", "a=y.csv"), 2, "two inputs have the same name"),
     ],
@@ -293,7 +293,7 @@ def test_the_options_reach_the_plan(
     common = ("run", query, "-i", str(write(tmp_path, "e.csv")), *COMMON)
     assert run(*common) == 1
     chosen = ("--negation", "top", "--propagation", "pull", "--plan", "(a b)")
-    chosen += ("--evaluation", "tree")
+    chosen += ("--engine", "tree")
     assert run(*common, *chosen, "--stats", str(stats)) == 1
     default, forced = given
     assert (default.plan, default.negation, default.propagation) == ("auto", "auto", "auto")
@@ -464,7 +464,7 @@ def test_spark_prints_a_sample_of_several_streams(tmp_path: Path) -> None:
     news = tmp_path / "news.jsonl"
     news.write_text('{"ts": "2026-01-31T12:30:00.5Z", "id": 2, "title": "a merger"}\n')
     done = subprocess.run(
-        [sys.executable, "-m", "cepheid.cli", "run", str(query), "--engine", "spark",
+        [sys.executable, "-m", "cepheid.cli", "run", str(query), "--runtime", "spark",
          "-i", f"buys={write(tmp_path, 'buys.csv')}", "-i", f"news={news}", "--time", "ts"],
         capture_output=True, text=True,
     )  # fmt: skip

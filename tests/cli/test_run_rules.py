@@ -150,7 +150,7 @@ def test_a_sample_the_figures_and_those_of_each_rule(
     rules: Path, events: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (rules / "big.csv").write_text(ROWS + "never,99,10,low\n")
-    assert run(rules, "-i", events, *COMMON, "--limit", "1") == 0
+    assert run(rules, "-i", events, *COMMON, "--show", "1") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert sum(line[:1] == ["│"] for line in lines) == 1
     assert ["events", "6"] in lines

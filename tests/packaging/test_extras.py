@@ -102,7 +102,7 @@ def test_python_m_without_the_extra(module: str) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ["--engine", "spark"],
+        ["--runtime", "spark"],
         ["--master", "local[1]"],
         ["--stream", "--output", "found", "--checkpoint", "state"],
     ],

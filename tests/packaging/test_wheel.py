@@ -82,5 +82,5 @@ def test_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     options = ("--input", "events.csv", "--time", "ts", "--type", "name", "--output", "found.csv")
     succeed(programs / "cepheid", "run", "theft.cep", *options, cwd=tmp_path)
     assert (tmp_path / "found.csv").read_text().splitlines()[1:] == ["2,1,2"]
-    done = run(programs / "cepheid", "run", "theft.cep", *options, "--engine=spark", cwd=tmp_path)
+    done = run(programs / "cepheid", "run", "theft.cep", *options, "--runtime=spark", cwd=tmp_path)
     assert (done.returncode, "'cepheid[spark]'" in done.stderr) == (2, True)

@@ -38,7 +38,7 @@ class Negation(StrEnum):
     TOP = "top"
 
 
-class Evaluation(StrEnum):
+class EngineName(StrEnum):
     AUTO = "auto"
     TREE = "tree"
     NFA = "nfa"
@@ -133,8 +133,8 @@ PlanShape = Annotated[
         "'(a (b c))'."
     ),
 ]
-EvaluationKind = Annotated[
-    Evaluation | None,
+EngineKind = Annotated[
+    EngineName | None,
     typer.Option(help="Trees of joins, automata (nfa), or the cheapest."),
 ]
 NegationPlace = Annotated[
@@ -254,7 +254,7 @@ Encoding = Annotated[
 StateLimit = Annotated[
     int | None,
     typer.Option(
-        "--state-limit", min=1, rich_help_panel="Streams",
+        "--limit", min=1, rich_help_panel="Streams",
         help="Fail if more events than this must be held in a bucket. Queries without WITHIN "
         "need it.",
     ),
@@ -263,7 +263,7 @@ Shed = Annotated[
     bool | None,
     typer.Option(
         "--shed", rich_help_panel="Streams",
-        help="Beyond --state-limit, drop the oldest events and continue.",
+        help="Beyond --limit, drop the oldest events and continue.",
     ),
 ]  # fmt: skip
 

@@ -43,7 +43,7 @@ def explain(
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
     param: arguments.Parameters = None,
-    evaluation: arguments.EvaluationKind = None,
+    engine: arguments.EngineKind = None,
     plan: arguments.PlanShape = Options.plan,
     negation: arguments.NegationPlace = None,
     propagation: arguments.PropagationKind = None,
@@ -94,9 +94,7 @@ def explain(
     from cepheid.files.output import write_text
     from cepheid.rules import RuleSet
 
-    options = make_options(
-        time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
-    )
+    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats, engine)
     paths = [] if file is None else [file]
     wanted = read_queries(paths, query, options.params)
     refuse_unknown(options.params, wanted)

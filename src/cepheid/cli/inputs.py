@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cepheid.algebra.schemas import assumed
 from cepheid.cli.arguments import (
-    Evaluation,
+    EngineName,
     Input,
     Negation,
     Propagation,
@@ -40,7 +40,7 @@ def make_options(
     negation: Negation | None = None,
     propagation: Propagation | None = None,
     stats: Path | None = None,
-    evaluation: Evaluation | None = None,
+    engine: EngineName | None = None,
 ) -> Options:
     return Options(
         time=time,
@@ -48,7 +48,7 @@ def make_options(
         tie=tie,
         unit=None if unit is None else unit.value,
         params=parse_parameters(param or ()),
-        engine=Options.engine if evaluation is None else evaluation.value,
+        engine=Options.engine if engine is None else engine.value,
         plan=plan,
         negation=Options.negation if negation is None else negation.value,
         propagation=Options.propagation if propagation is None else propagation.value,

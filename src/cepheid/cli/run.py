@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cepheid.rules import RuleSet
 
 
-class EngineName(StrEnum):
+class RuntimeName(StrEnum):
     LOCAL = "local"
     SPARK = "spark"
 
@@ -38,7 +38,7 @@ def run(
     tie: arguments.TieColumn = None,
     unit: arguments.Unit = None,
     param: arguments.Parameters = None,
-    evaluation: arguments.EvaluationKind = None,
+    engine: arguments.EngineKind = None,
     plan: arguments.PlanShape = Options.plan,
     negation: arguments.NegationPlace = None,
     propagation: arguments.PropagationKind = None,
@@ -74,14 +74,14 @@ def run(
     bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
     time_format: arguments.TimeFormatText = None,
     encoding: arguments.Encoding = UTF_8,
-    engine: Annotated[
-        EngineName | None,
+    runtime: Annotated[
+        RuntimeName | None,
         typer.Option(help="By default local; spark if --master is given."),
     ] = None,
     master: Annotated[
         str | None, typer.Option(help="Spark's master.", show_default="local[*]")
     ] = None,
-    limit: Annotated[
+    show: Annotated[
         int, typer.Option(min=0, help="How many matches to print if there is no --output.")
     ] = 20,
     stream: Annotated[
@@ -100,7 +100,7 @@ def run(
     heartbeat: arguments.Heartbeat = None,
     buckets: arguments.Buckets = None,
     max_files: arguments.MaxFiles = None,
-    state_limit: arguments.StateLimit = None,
+    limit: arguments.StateLimit = None,
     shed: arguments.Shed = None,
     timeouts: Annotated[
         Path | None,
@@ -151,7 +151,7 @@ def run(
         cepheid run rules/ --input cards.parquet --time ts --output found.parquet
 
     The plan is chosen by estimated cost, and revised during the run. --stats takes
-    statistics from `cepheid analyze`. --evaluation, --plan, --negation and
+    statistics from `cepheid analyze`. --engine, --plan, --negation and
     --propagation force a plan, and never change the matches. `cepheid explain` shows
     the plan.
 
@@ -181,13 +181,13 @@ def run(
         "--heartbeat": heartbeat,
         "--buckets": buckets,
         "--max-files": max_files,
-        "--state-limit": state_limit,
+        "--limit": limit,
         "--shed": shed,
         "--timeouts": timeouts,
         "--no-watch": no_watch,
     }
     files = queries or []
-    on_spark = stream or engine is EngineName.SPARK or (engine is None and master is not None)
+    on_spark = stream or runtime is RuntimeName.SPARK or (runtime is None and master is not None)
     if not stream and (given := [name for name, value in streaming.items() if value is not None]):
         raise typer.BadParameter(f"{given[0]} is for --stream")
     if stream:
@@ -198,9 +198,9 @@ def run(
         }
         for option in (name for name, chosen in batch_only.items() if chosen):
             raise typer.BadParameter(f"{option} isn't for --stream, which reads UTF-8 and ISO 8601")
-        _check_stream(output, checkpoint, overwrite, engine, files, shed and state_limit is None)
+        _check_stream(output, checkpoint, overwrite, runtime, files, shed and limit is None)
     elif master is not None and not on_spark:
-        raise typer.BadParameter("--master is for --engine spark")
+        raise typer.BadParameter("--master is for --runtime spark")
     elif len(files) > 1 and on_spark:
         raise typer.BadParameter("this command runs several queries in process, not on Spark")
     if on_spark and arguments.reads_standard_input(input):
@@ -219,9 +219,7 @@ def run(
     from cepheid.query import Query
 
     sources = arguments.parse_inputs(input, input_format, schema, time_format, encoding, bad_rows)
-    options = make_options(
-        time, type, tie, unit, param, plan, negation, propagation, stats, evaluation
-    )
+    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats, engine)
     if output is not None and checkpoint is not None:
         from cepheid.cli.run_stream import StreamTarget, run_stream
 
@@ -250,7 +248,7 @@ def run(
         if isinstance(running, Query):
             refuse_unknown(options.params, (running,))
         policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
-        limited = None if state_limit is None else Limit(total=state_limit, policy=policy)
+        limited = None if limit is None else Limit(total=limit, policy=policy)
         options = replace(options, buckets=buckets, limit=limited)
         text, code = run_stream(running, sources, options, endless, master or "local[*]")
         typer.echo(text)
@@ -259,10 +257,10 @@ def run(
     refuse_unknown(options.params, wanted)
     guard = guard_of([*(s.path for s in sources), *files_read(files, wanted), stats], overwrite)
     if on_spark:
-        target = folder_target(output, format, rejected, limit, guard)
+        target = folder_target(output, format, rejected, show, guard)
         results = _run_on_spark(wanted, sources, options, target, master or "local[*]")
     else:
-        target = file_target(output, format, rejected, limit, guard, several=len(files) > 1)
+        target = file_target(output, format, rejected, show, guard, several=len(files) > 1)
         results = _run_here(wanted, sources, options, target)
     _print(results, target)
     if not next(iter(results.values())).figures.events:
@@ -274,7 +272,7 @@ def _check_stream(
     output: str | None,
     checkpoint: Path | None,
     overwrite: bool,
-    engine: EngineName | None,
+    runtime: RuntimeName | None,
     files: list[Path],
     unlimited: bool | None,
 ) -> None:
@@ -289,9 +287,9 @@ def _check_stream(
             "--checkpoint to begin again"
         )
     if unlimited:
-        raise typer.BadParameter("--shed needs --state-limit")
-    if engine is EngineName.LOCAL or len(files) > 1:
-        local = engine is EngineName.LOCAL
+        raise typer.BadParameter("--shed needs --limit")
+    if runtime is RuntimeName.LOCAL or len(files) > 1:
+        local = runtime is RuntimeName.LOCAL
         reason = "is for Spark" if local else "runs one query, or a folder of rules"
         raise typer.BadParameter(f"--stream {reason}")
 

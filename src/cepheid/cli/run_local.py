@@ -1,4 +1,4 @@
-"""`cepheid run --engine local`: the run in this process."""
+"""`cepheid run --runtime local`: the run in this process."""
 
 from __future__ import annotations
 

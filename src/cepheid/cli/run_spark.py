@@ -1,4 +1,4 @@
-"""`cepheid run --engine spark`: the same run as a Spark job."""
+"""`cepheid run --runtime spark`: the same run as a Spark job."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def file_target(
     refuse_nested_places({"--output": output, "--rejected": rejected})
     for option, place in (("--output", output), ("--rejected", rejected)):
         if place is not None and not is_local(place):
-            raise OptionError(f"{option} {place}: only Spark writes there, --engine spark")
+            raise OptionError(f"{option} {place}: only Spark writes there, --runtime spark")
     chosen = format or Format.PARQUET
     if output is not None and several:
         if output == STANDARD:
@@ -74,7 +74,7 @@ def folder_target(
     refuse_nested_places(places)
     for option, place in places.items():
         if place == STANDARD:
-            raise OptionError(f"{option} -: Spark writes folders; leave out --engine spark")
+            raise OptionError(f"{option} -: Spark writes folders; leave out --runtime spark")
         if place is not None:
             check_folder(place, guard, option)
             output_format(Path(place), format if option == "--output" else None)

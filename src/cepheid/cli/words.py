@@ -15,7 +15,7 @@ _NAMES = {
     "tie": "--tie",
     "unit": "--unit",
     "params": "--param",
-    "engine": "--evaluation",
+    "engine": "--engine",
     "plan": "--plan",
     "negation": "--negation",
     "propagation": "--propagation",
@@ -43,9 +43,9 @@ def in_command_words(text: str) -> str:
     >>> in_command_words("there is no column `tss` (time=); did you mean `ts`?")
     'there is no column `tss` (--time); did you mean `ts`?'
     >>> in_command_words("plan='(a b)' is a tree of joins, but engine='nfa' asks for automata")
-    "--plan '(a b)' is a tree of joins, but --evaluation nfa asks for automata"
+    "--plan '(a b)' is a tree of joins, but --engine nfa asks for automata"
     >>> in_command_words("add WITHIN, or pass limit=Limit(total=100_000) for the run")
-    'add WITHIN, or pass --state-limit 100000 for the run'
+    'add WITHIN, or pass --limit 100000 for the run'
     >>> in_command_words('give it one: params={"limit": …}')
     'give it one: --param limit=…'
     """
@@ -57,7 +57,7 @@ def in_command_words(text: str) -> str:
 def _translated(line: str) -> str:
     for python, command in _PHRASES.items():
         line = line.replace(python, command)
-    line = _LIMIT.sub(lambda found: f"--state-limit {found[1].replace('_', '')}", line)
+    line = _LIMIT.sub(lambda found: f"--limit {found[1].replace('_', '')}", line)
     line = _PARAMETER.sub(r"--param \1=…", line)
     return _OPTION.sub(_option, line)
 

@@ -140,7 +140,7 @@ def unknown_ending(path: Path, option: str) -> OptionError:
 def existing_files(path: str) -> list[Path]:
     """The files of a local path; OptionError if there is none."""
     if not is_local(path):
-        raise OptionError(f"{path}: only Spark reads from there, --engine spark")
+        raise OptionError(f"{path}: only Spark reads from there, --runtime spark")
     found = list(data_files(path))
     if found:
         return found
