@@ -23,7 +23,7 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.next.operators import Next, Operator, Source, Union
 from benchmarks.placement.queries import RATES
 from cepheid.algebra.schemas import bind_streams
-from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.inprocess import execution
 from cepheid.inprocess.merge import merge, streams_of
 from cepheid.options import Options

@@ -22,8 +22,8 @@ from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
 from cepheid.engine.limits import Window, no_floors, within
+from cepheid.engine.match_schema import output_schema, returned_columns
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator
-from cepheid.engine.output import output_schema, returned_columns
 from cepheid.engine.state import EngineState, Loaded, codes, recoded, recoded_floors
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import Tree

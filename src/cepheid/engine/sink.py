@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cepheid.engine.columns import Column
 from cepheid.engine.operators.base import FOREVER, Operator
-from cepheid.engine.output import Projection
+from cepheid.engine.projection import Projection
 from cepheid.engine.skipping import (
     Considered,
     Freeing,

@@ -19,7 +19,7 @@ from cepheid.algebra.findings import Findings, did_you_mean
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input, bind_inputs, bind_schema
 from cepheid.algebra.scope import leaves, listed, place_of, types_of
-from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless

@@ -37,7 +37,7 @@ from cepheid.algebra.shape import normalize
 from cepheid.algebra.text import pattern_text
 from cepheid.algebra.types import Type
 from cepheid.engine.event_types import ABSENT
-from cepheid.engine.output import MATCH_END
+from cepheid.engine.match_schema import MATCH_END
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.inprocess.frames import as_table, like, may_be_endless, to_arrow
 from cepheid.inprocess.merge import streams_of

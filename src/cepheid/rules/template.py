@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.findings import did_you_mean
 from cepheid.engine.attribution.json_rows import MATCH, RULE
-from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic

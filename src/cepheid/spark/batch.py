@@ -22,7 +22,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input, bind_streams, part_field
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
-from cepheid.engine.output import output_schema
+from cepheid.engine.match_schema import output_schema
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.plan.profile import Profile, total

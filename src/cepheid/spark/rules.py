@@ -26,8 +26,8 @@ from cepheid.algebra.types import Type
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.attribution.owners import Attribution, found_by_each
 from cepheid.engine.attribution.typed_rows import typed
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.merged.group import Group, matches, necessary
-from cepheid.engine.output import MATCH_END, MATCH_START
 from cepheid.options import Options
 from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from cepheid.engine.classes import narrowed
 from cepheid.engine.clock import times
-from cepheid.engine.output import MATCH_END
+from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.run import Engine
 from cepheid.plan.nodes import Leaf
 from cepheid.planner import Prepared

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
 
 RULE, MATCH = "rule", "match"
 """The rule's name, and RETURN's values."""

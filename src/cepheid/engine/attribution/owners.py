@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cepheid.engine.attribution.residual import Ints, Residual, found_by
 from cepheid.engine.clock import times
-from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from cepheid.algebra.query import Output
 from cepheid.engine.attribution.json_rows import found_rows
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.clock import times
+from cepheid.engine.match_schema import MATCH_END, MATCH_START, computed_type
+from cepheid.engine.match_values import typed
 from cepheid.engine.ordered_codes import ordered
-from cepheid.engine.output import MATCH_END, MATCH_START, computed_type, typed
 from cepheid.engine.vector import Read, evaluate
 
 Ints: TypeAlias = NDArray[np.int64]

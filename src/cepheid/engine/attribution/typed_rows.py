@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from cepheid.engine.attribution.json_rows import MATCH
-from cepheid.engine.output import MATCH_END, MATCH_START
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 
 Read: TypeAlias = Callable[[Any], Any]

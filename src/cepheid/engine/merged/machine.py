@@ -23,9 +23,10 @@ from cepheid.engine.attribution.parameters import as_read
 from cepheid.engine.clock import Ticker, Ticks, unplaced
 from cepheid.engine.columns import Interner, kernel_values, without_dictionary_nulls
 from cepheid.engine.growing import Growing
+from cepheid.engine.match_schema import columns_read, output_schema
+from cepheid.engine.match_values import View
 from cepheid.engine.merged.merge import Branch, Merged
 from cepheid.engine.ordered_codes import ordered
-from cepheid.engine.output import View, columns_read, output_schema
 from cepheid.engine.state import Loaded
 from cepheid.engine.store import FORGET_AT, EventStore, evaluated
 from cepheid.engine.vector import evaluate

@@ -16,9 +16,9 @@ from cepheid.engine.attribution.json_rows import RULE, found_schema
 from cepheid.engine.attribution.owners import found_by_each
 from cepheid.engine.clock import times
 from cepheid.engine.event_types import misspelled, types_in
+from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.merged.group import matches
 from cepheid.engine.order import sorted_by
-from cepheid.engine.output import MATCH_END
 from cepheid.errors import DataError
 from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless, to_arrow

@@ -11,7 +11,7 @@ from cepheid.algebra.findings import did_you_mean
 from cepheid.algebra.schemas import bind_streams
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.attribution.typed_rows import typed
-from cepheid.engine.output import MATCH_END, MATCH_START, output_schema
+from cepheid.engine.match_schema import MATCH_END, MATCH_START, output_schema
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import as_table, like, to_arrow
 from cepheid.options import Options

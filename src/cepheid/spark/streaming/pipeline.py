@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.engine.match_schema import output_schema
 from cepheid.engine.order import in_order
-from cepheid.engine.output import output_schema
 from cepheid.errors import OptionError, StreamError
 from cepheid.options import Options
 from cepheid.plan.reading import kept_columns

@@ -1,13 +1,12 @@
-"""From records to rows: the RETURN columns, gathered from the event store.
+"""The values of matches: the RETURN columns, gathered from the event store.
 
 Nothing is copied before this point. Only the columns that RETURN names are gathered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, assert_never
+from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -26,226 +25,15 @@ from cepheid.algebra.expressions import (
     Some,
     TimeSpan,
     Whole,
-    transform,
-    walk,
 )
-from cepheid.algebra.query import Clock, Kind, Output, Renamed, Variable
-from cepheid.algebra.types import Schema, Type
+from cepheid.algebra.query import Kind
 from cepheid.engine.buffers import Pool
-from cepheid.engine.operators.base import Operator
+from cepheid.engine.match_schema import MATCH_START, Returning, keeps_values, value_type
 from cepheid.engine.reduction import reduced
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import ARROW, Read, evaluate
-from cepheid.plan.nodes import Plan
-
-MATCH_START, MATCH_END = "match_start", "match_end"
 
 Ints = NDArray[np.int64]
-
-
-class Returning(Protocol):
-    """What is known of the query: a plan has it, and a bound query."""
-
-    @property
-    def outputs(self) -> tuple[Output, ...]: ...
-
-    @property
-    def variables(self) -> Mapping[str, Variable]: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
-
-def returned_columns(query: Returning) -> tuple[str, ...]:
-    """Columns that RETURN reads."""
-    return columns_read(output.expression for output in query.outputs)
-
-
-def columns_read(expressions: Iterable[Expr]) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for expression in expressions:
-        for node in walk(expression):
-            match node:
-                case Attribute():
-                    names[node.name] = None
-                case Whole():
-                    names.update(dict.fromkeys(node.columns))
-                case _:
-                    pass
-    return tuple(names)
-
-
-def output_schema(query: Returning, input_schema: pa.Schema) -> pa.Schema:
-    """The schema of the matches, given that of the events."""
-    time = _value_type(input_schema.field(query.schema.time).type)
-    fields = [
-        pa.field(o.name, _arrow_type(o.expression, query, input_schema)) for o in query.outputs
-    ]
-    return pa.schema([*fields, pa.field(MATCH_START, time), pa.field(MATCH_END, time)])
-
-
-def _value_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
-
-
-def _arrow_type(expr: Expr, query: Returning, schema: pa.Schema) -> pa.DataType:
-    match expr:
-        case Attribute():
-            return _value_type(schema.field(expr.name).type)
-        case Whole():
-            struct = _struct_type(expr.columns, schema)
-            grouped = query.variables[expr.variable].kind is Kind.GROUP
-            return pa.list_(struct) if grouped else struct
-        case Aggregate() if _keeps_values(expr):
-            assert expr.argument is not None
-            if isinstance(expr.argument, Whole):
-                element = _struct_type(expr.argument.columns, schema)
-            else:
-                element = _arrow_type(expr.argument, query, schema)
-            return pa.list_(element) if AGGREGATES[expr.function].lists else element
-        case Constant(type=Type.NULL):
-            return pa.null()
-        case _:
-            return computed_type(expr.type, schema.field(query.schema.time).type)
-
-
-def _keeps_values(expr: Aggregate) -> bool:
-    """Whether it returns values of the group's events as they are."""
-    function = AGGREGATES[expr.function]
-    return function.chooses or function.lists
-
-
-def _struct_type(columns: Iterable[str], schema: pa.Schema) -> pa.DataType:
-    return pa.struct([pa.field(c, _value_type(schema.field(c).type)) for c in columns])
-
-
-def computed_type(type_: Type, time: pa.DataType) -> pa.DataType:
-    match type_:
-        case Type.TIMESTAMP:
-            return pa.timestamp("us", time.tz if pa.types.is_timestamp(time) else None)
-        case Type.DATE:
-            return pa.date32()
-        case Type.DURATION:
-            return pa.int64() if pa.types.is_integer(time) else pa.duration("us")
-        case _:
-            return ARROW[type_]
-
-
-class Projection:
-    """Turns the records of an alternative's root into a batch of matches.
-
-    If RETURN is nothing but attributes of fixed width, `fused` lets the root's kernel write the
-    columns itself, which halves the cost of a match.
-    """
-
-    def __init__(
-        self, plan: Plan, root: Operator, input_schema: pa.Schema, alternative: int
-    ) -> None:
-        self.plan = plan
-        self.root = root
-        every = frozenset(range(len(plan.outputs)))
-        self._own = plan.returned[alternative] if plan.returned else every
-        self.schema = output_schema(plan, input_schema)
-        self.input_schema = input_schema
-
-    def outputs(self, bound: Collection[str]) -> list[Expr]:
-        """RETURN for matches that bind these variables: the schema follows from it as written, the
-        values from the trees' own names."""
-        return [
-            _in_tree(o.expression, self.plan.renamed, bound) if place in self._own else _NOTHING
-            for place, o in enumerate(self.plan.outputs)
-        ]
-
-    def fuse(self, capacity: int) -> None:
-        """Let the kernel write the columns, as long as none of them has a NULL."""
-        returned = self._returned()
-        self.root.returned = returned
-        self.root.results = () if returned is None else self._arrays(returned, capacity)
-
-    def _returned(self) -> tuple[Attribute, ...] | None:
-        attributes: list[Attribute] = []
-        if self.root.optional:
-            return None
-        for expression in self.outputs(self.root.slots.keys()):
-            match expression:
-                case Attribute() as a if a.variable in self.root.slots:
-                    column = self.root.context.store.returned[a.name]
-                    single = a.variable not in self.root.groups
-                    if column is None or column.numbers is None or not single:
-                        return None
-                    attributes.append(a)
-                case _:
-                    return None
-        time = self.schema.field(MATCH_START).type
-        exact = pa.types.is_int64(time) or (pa.types.is_timestamp(time) and time.unit == "us")
-        events = self.plan.window is not None and self.plan.window.clock is Clock.EVENTS
-        return tuple(attributes) if exact and not events else None
-
-    def _arrays(self, returned: tuple[Attribute, ...], capacity: int) -> tuple[Any, ...]:
-        store = self.root.context.store
-        types = [store.stored(a.name).dtype for a in returned]
-        return tuple(np.empty(capacity, t) for t in (*types, np.int64, np.int64))
-
-    def _fused(self, n: int) -> pa.RecordBatch:
-        """The columns that the kernel wrote; it gets new ones."""
-        written = self.root.results
-        arrays = [
-            pa.Array.from_buffers(field.type, n, [None, pa.py_buffer(values)])
-            for field, values in zip(self.schema, written, strict=True)
-        ]
-        self.root.results = tuple(np.empty_like(values) for values in written)
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def batch(self) -> pa.RecordBatch:
-        """All records of the root, as rows."""
-        n = self.root.out.n
-        if self.root.returned is not None:
-            return self._fused(n)
-        records = self.root.out.records.slots[:, :n]
-        if not self.root.optional:
-            return self._rows(self._view(self.root.slots, records))
-        # Matches that took the same branches together: each kind binds its own variables.
-        slots = [self.root.slots[v] + (v in self.root.groups) for v in self.root.optional]
-        kinds, of = np.unique(records[slots] < 0, axis=1, return_inverse=True)
-        parts: list[pa.RecordBatch] = []
-        for kind in range(kinds.shape[1]):
-            absent = {v for v, gone in zip(self.root.optional, kinds[:, kind], strict=True) if gone}
-            bound = {v: s for v, s in self.root.slots.items() if v not in absent}
-            parts.append(self._rows(self._view(bound, records[:, of == kind])))
-        order = np.argsort(np.argsort(of, kind="stable"))
-        table = pa.Table.from_batches(parts).combine_chunks().take(pa.array(order))
-        return table.combine_chunks().to_batches()[0]
-
-    def _view(self, slots: Mapping[str, int], records: Ints) -> View:
-        root = self.root
-        store = root.context.store
-        return View(self.plan, store, self.input_schema, slots, records, root.groups, root.times)
-
-    def _rows(self, view: View) -> pa.RecordBatch:
-        return view.rows_of(self.outputs(view.slots.keys()), self.schema)
-
-
-_ABSENT = ""
-"""A variable that no tree binds."""
-
-_NOTHING = Attribute(_ABSENT, "", Type.NULL)
-
-
-def _in_tree(expr: Expr, renamed: Sequence[Renamed], bound: Collection[str]) -> Expr:
-    """The expression in terms of an alternative's own variables."""
-    names = {r.name: _ABSENT for r in renamed}
-    names.update((r.name, r.variable) for r in renamed if not r.within.isdisjoint(bound))
-
-    def change(node: Expr) -> Expr | None:
-        match node:
-            case Attribute() | Whole() if node.variable in names:
-                return replace(node, variable=names[node.variable])
-            case TimeSpan():
-                return replace(node, variables=tuple(names.get(v, v) for v in node.variables))
-            case _:
-                return None
-
-    return transform(expr, change) if names else expr
 
 
 def _from_ticks(values: Ints, type_: pa.DataType) -> pa.Array:
@@ -349,7 +137,7 @@ class View:
                 return self._take(expr.name, self.rows(expr.variable))
             case Whole():
                 return self._whole(expr)
-            case Aggregate() if _keeps_values(expr):
+            case Aggregate() if keeps_values(expr):
                 return self._from_group(expr, type_)
             case _:
                 return typed(evaluate(expr, self._read, self.n, self._special), type_)
@@ -401,7 +189,7 @@ class View:
 
     def _read(self, attribute: Attribute) -> pa.Array:
         if attribute.variable not in self.slots:
-            return pa.nulls(self.n, _value_type(self.input_schema.field(attribute.name).type))
+            return pa.nulls(self.n, value_type(self.input_schema.field(attribute.name).type))
         return self._take(attribute.name, self.rows(attribute.variable))
 
     def _special(self, expr: Expr) -> pa.Array:
