@@ -14,7 +14,7 @@ import pytest
 
 import cepheid as cep
 from benchmarks.measure import Timing, WrongAnswer
-from benchmarks.streaming import cases, soak
+from benchmarks.streaming import cases, soak, start
 from benchmarks.streaming.cases import PAIRS, Stream
 from benchmarks.streaming.floor import Forwarding, Storing, stored
 from benchmarks.streaming.running import Batch, session, typical
@@ -134,3 +134,27 @@ def test_a_long_run_is_kept_and_shown(tmp_path: Path) -> None:
     text = readme.read_text()
     assert "old" not in text and "A stream without an end" in text and text.endswith("after\n")
     assert text.startswith("before\n")
+
+
+FAILING = """
+import json, sys
+from pathlib import Path
+attempts = Path(sys.argv[1]) / "attempts"
+attempts.write_text((attempts.read_text() if attempts.exists() else "") + "x")
+if len(attempts.read_text()) < int(sys.argv[2]):
+    sys.exit("org.apache.spark.SparkException: Python worker failed to connect back.")
+sys.exit("StateError: the query is not the one")
+"""
+
+
+def test_a_start_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "failing.py"
+    program.write_text(FAILING)
+    monkeypatch.setattr(start, "_PROGRAM", program)
+    # Spark fails twice because the machine is busy, and then the query fails.
+    with pytest.raises(RuntimeError, match="a query has failed:\nStateError: the query is not"):
+        start.start(tmp_path, 3, tmp_path)
+    assert (tmp_path / "attempts").read_text() == "xxx"
+    with pytest.raises(RuntimeError, match="failed to connect back"):
+        start.start(tmp_path, 99, tmp_path)
+    assert (tmp_path / "attempts").read_text() == "xxxxxx"

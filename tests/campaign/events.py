@@ -145,7 +145,9 @@ class Source:
         events = [self._event(0) for _ in range(20)]
         if kind == "cut" and self.format != "parquet":
             events = [replace(e, type="Z") for e in events]
-        self._remember(Fate.UNREAD, events)
+        # Lines of a CSV file that lacks a column are read, and each of them is rejected.
+        lacking = kind == "another header"
+        self._remember(Fate.MALFORMED if lacking else Fate.UNREAD, events)
         stream = self.chance.choice(self.streams) if self.streams else ""
         name, content = self._content(events, ())
         match kind:
@@ -159,7 +161,8 @@ class Source:
                 content = _parquet(table.set_column(4, "row", text))
             case "another header":
                 content = content.replace(b"ts,type", b"when,what", 1)
-        self.unread.append(self._place(stream, name, content))
+        path = self._place(stream, name, content)
+        self.unread += [] if lacking else [path]
         return f"a file that can't be read ({kind})"
 
     @property

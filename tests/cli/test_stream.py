@@ -13,24 +13,25 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.types import StructType
 
 from cepheid.cli.arguments import Input
+from cepheid.cli.checkpoint_lock import locked
 from cepheid.cli.dead_letters import diverted
 from cepheid.cli.failure import SET_ASIDE, message
-from cepheid.cli.stream_source import Folder, refuse_other_inputs
+from cepheid.cli.stream_columns import Folder, refuse_other_inputs
+from cepheid.cli.stream_queries import ATTEMPTS, BUSY, StreamQueries
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
 from cepheid.cli.unreadable import GONE, Unreadable
 from cepheid.cli.waiting_files import WaitingFiles
 from cepheid.errors import OptionError
 from cepheid.files.formats import Format
 from cepheid.files.guard import mark_stream
-from cepheid.spark.schema import spark_schema
+from cepheid.files.text_rows import RowFormat
 from cepheid.spark.streaming.reports import Status
 from tests.cli.running import run, unwrapped
 
@@ -95,7 +96,8 @@ ON_ONE_CORE = ("--master", "local[1]", "--buckets", "2")
         ((*PLACES, "--idle", "long"), 2, "--idle is like '10 seconds', not 'long'"),
         ((*PLACES, "--heartbeat", "off"), 2, "--heartbeat is like '10 seconds', not 'off'"),
         ((*PLACES, "--shed"), 2, "--shed needs --limit"),
-        ((*PLACES, "--bad-rows", "null"), 2, "--bad-rows isn't for --stream"),
+        ((*PLACES, "--encoding", "klingon"), 2, "--encoding klingon isn't known"),
+        ((*PLACES, "--schema", "x number"), 2, "--schema 'x number' isn't like 'ts timestamp, us"),
         ((*PLACES, "--schema", "a=x long"), 2, "--schema a=... is for no --input of that name"),
         ((*PLACES, "--rejected", "in/bad"), 2, "--rejected in/bad: this is inside in, all of wh"),
         (("--output", "out", "--checkpoint", "out/state"), 2, "--checkpoint out/state is in --out"),
@@ -152,6 +154,35 @@ def test_matches_of_another_run_are_not_added_to(
     (place / "out" / "_spark_metadata").mkdir()
     assert run("run", "rise.cep", *COMMON, *PLACES) == 2
     assert "out has the output of another run, with another checkpoint" in capsys.readouterr().err
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from cepheid.cli.checkpoint_lock import locked
+with locked(Path("state")):
+    print("locked", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_checkpoint_is_of_one_run_at_a_time(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark_stream(place / "state")
+    other = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    try:
+        assert other.stdout.readline() == "locked\n"
+        assert run("run", "rise.cep", *COMMON, *PLACES) == 2
+        told = capsys.readouterr().err
+        assert f"checkpoint of a run that goes on (process {other.pid} on " in told
+        assert "stop that run first, or start with another checkpoint" in told
+    finally:
+        other.kill()
+        other.communicate()
+    with locked(place / "state"):  # its process is gone
+        pass
 
 
 def test_a_checkpoint_is_of_its_folders(place: Path) -> None:
@@ -215,20 +246,13 @@ def test_a_worker_that_was_given_up_does_no_harm_to_dead_letters(tmp_path: Path)
 # ── on Spark ─────────────────────────────────────────────────────────────────
 
 
-BUSY = "Python worker failed to connect back"
-"""Spark waits 10 seconds for its first worker, which isn't enough on a machine that is busy. As
-after any failure, the same command goes on."""
-
-
-def finished(*more: str, attempts: int = 3) -> subprocess.CompletedProcess[str]:
+def finished(*more: str) -> subprocess.CompletedProcess[str]:
     """The command with the files that are there."""
     command = [*COMMAND, *ON_ONE_CORE, "--trigger", "once", *more]
-    done = subprocess.run(command, capture_output=True, text=True)
-    again = BUSY in done.stderr and attempts > 1
-    return finished(*more, attempts=attempts - 1) if again else done
+    return subprocess.run(command, capture_output=True, text=True)
 
 
-def stopped_after_a_batch(log: Path, attempts: int = 3) -> str:
+def stopped_after_a_batch(log: Path) -> str:
     """What the command prints if Ctrl-C is pressed after its first batch."""
     with log.open("wb") as file:
         running = subprocess.Popen(
@@ -236,8 +260,6 @@ def stopped_after_a_batch(log: Path, attempts: int = 3) -> str:
         )
     while running.poll() is None and "batch 1 " not in log.read_text():
         time.sleep(0.2)
-    if BUSY in log.read_text() and attempts > 1:
-        return stopped_after_a_batch(log, attempts - 1)
     os.killpg(running.pid, signal.SIGINT)  # as the terminal does: to the JVM and its workers, too
     assert running.wait(120) == 0, log.read_text()
     return log.read_text()
@@ -295,12 +317,16 @@ def test_bad_lines_and_timeouts(place: Path) -> None:
     ]
     texts = [*map(json.dumps, lines), '{"ts": "2026-']
     (place / "in" / "1.jsonl").write_text("\n".join(texts))
-    columns = ("--schema", "ts timestamp, type string, id long, x long")
-    done = finished(*columns, "--format", "json", "--timeouts", "expired")
+    done = finished("--format", "json", "--timeouts", "expired")
     assert done.returncode == 0, done.stderr
+    assert "--schema 'ts timestamp, type string, id long, x long'" in done.stderr
+    assert "`x` is long, but not in 1 of 6 cells, such as 'much'" in done.stderr
     assert ": 7 events, 1 match, 1 timeout, 0 late, 3 rejected " in unwrapped(done.stdout)
     (row,) = json_rows(place / "out")
     assert (row["id"], row["low"], row["high"]) == (1, 1, 2)
+    assert run("run", "rise.cep", *COMMON[1:], "-o", "batch.jsonl") == 0
+    (same,) = map(json.loads, Path("batch.jsonl").read_text().splitlines())
+    assert all(same[name] == row[name] for name in ("id", "low", "high"))
     (row,) = json_rows(place / "expired")
     assert (row["id"], row["step"], row["missing"]) == (2, 1, "B b")
     rejected = json_rows(place / "state/rejected/lines")
@@ -310,6 +336,43 @@ def test_bad_lines_and_timeouts(place: Path) -> None:
 def json_rows(folder: Path) -> Iterator[dict[str, object]]:
     for part in folder.glob("part-*"):
         yield from map(json.loads, part.read_text().splitlines())
+
+
+class FakeQuery:
+    """A streaming query that has failed, or runs."""
+
+    def __init__(self, error: str | None) -> None:
+        self.error, self.isActive = error, error is None
+
+    def exception(self) -> Exception | None:
+        return None if self.error is None else RuntimeError(self.error)
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+def test_a_query_that_finds_the_machine_busy_is_started_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcomes = [f"{BUSY}.", f"{BUSY}.", None]
+    starts: dict[str, Any] = {
+        "matches": lambda: FakeQuery(outcomes.pop(0)),
+        "rejected": lambda: FakeQuery(None),
+    }
+    with StreamQueries(starts) as running:
+        other = running["rejected"]
+        for _ in range(3):
+            running.check()
+        assert running.active and not outcomes
+        assert capsys.readouterr().err.count("the machine is busy: matches are started") == 2
+        assert running["rejected"] is other
+    assert not running.active
+    for error, attempts in (("the query is not the one", 1), (BUSY, ATTEMPTS)):
+        outcomes = [error] * ATTEMPTS
+        with pytest.raises(RuntimeError, match=error), StreamQueries(starts) as running:
+            for _ in range(ATTEMPTS):
+                running.check()
+        assert len(outcomes) == ATTEMPTS - attempts
 
 
 # ── what is shown ────────────────────────────────────────────────────────────
@@ -346,7 +409,7 @@ def test_files_that_wait_are_counted(tmp_path: Path) -> None:
     events.mkdir()
     for name in ("a 1.json", "b.json", "c.json", "_hidden", ".part"):
         (events / name).write_text("{}")
-    waiting = WaitingFiles([Folder("", str(events), Format.JSON, StructType())], log)
+    waiting = WaitingFiles([Folder("", str(events), RowFormat(Format.JSON, SCHEMA, "ts"))], log)
     assert waiting.count() == 3
     note(log / "0" / "0", [events / "a 1.json"], 0)
     (log / "1").mkdir()
@@ -406,9 +469,6 @@ def test_an_error_of_a_worker_is_told_in_its_own_words() -> None:
 # ── files that can't be read ─────────────────────────────────────────────────
 
 
-COLUMNS = spark_schema(SCHEMA)
-
-
 class Source:
     """A folder and the log of a stream that reads it. `bad` are the files that Spark can't read."""
 
@@ -418,7 +478,7 @@ class Source:
         self.folder.mkdir()
         (self.log / "0").mkdir(parents=True)
         self.offset: int | None = None
-        self.stream = Folder("", str(self.folder), format, COLUMNS)
+        self.stream = Folder("", str(self.folder), RowFormat(format, SCHEMA, "ts"))
         self.bad: set[str] = set()
         self.asked: list[str] = []
 
@@ -520,21 +580,3 @@ def test_compressed_files_are_unpacked(tmp_path: Path) -> None:
     cut(files[1])
     source.bad = {"a.json.gz", "b.json.bz2"}
     assert source.look(source.take(*files, read=3000)).keys() == source.bad
-
-
-def test_another_header_is_in_doubt(tmp_path: Path) -> None:
-    source = Source(tmp_path, Format.TSV)
-    texts = {
-        "same.tsv": "ts\ttype\tid\tx\n1\tA\t1\t1\n",
-        "quoted.tsv": '\ufeff"ts"\ttype\tid\tx\n',
-        "empty.tsv": "",
-        "upper.tsv": "TS\ttype\tid\tx\n",
-        "other.tsv": "ts\ttype\tuser\tx\n1\tA\t1\t1\n",
-        "more.tsv": "ts\ttype\tid\tx\tmore\n",
-    }
-    for name, text in texts.items():
-        (source.folder / name).write_text(text)
-    source.bad = {"other.tsv", "more.tsv"}
-    found = source.look(source.take(*(source.folder / name for name in texts), read=1))
-    assert found.keys() == source.bad
-    assert source.asked == ["upper.tsv", "other.tsv", "more.tsv"]  # Spark knows which ones fit

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cepheid.errors import OptionError
-from cepheid.files.guard import MARKER, Guard, guard_of, mark_stream
+from cepheid.files.guard import MARKER, Guard, guard_of, mark_stream, replace_text
 
 OUT = "--output"
 
@@ -181,3 +181,21 @@ def test_a_stream_goes_on_in_its_own_folder_only(here: Path) -> None:
             guard.check_stream(path, "--checkpoint")
     with pytest.raises(OptionError, match=r"holds more, which isn't from an earlier run"):
         Guard(overwrite=True).check_folder(here / "state", OUT)
+
+
+def test_notes_are_replaced_whole_or_not_at_all(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = here / "notes.json"
+    replace_text(notes, "before")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_text(notes, "after")
+    assert notes.read_text() == "before"
+    monkeypatch.undo()
+    replace_text(notes, "after")
+    assert notes.read_text() == "after"

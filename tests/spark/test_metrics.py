@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cepheid as cep
+from cepheid.spark.streaming.sums import Sums
 from tests.spark.streaming_harness import Course, run
 
 READ = {"events": 10, "rejected": 1, "future": 2}
@@ -71,6 +72,36 @@ BUCKETS = (
 )
 def test_the_backlog_is_what_sources_tell(sources: list[Any], backlog: int | None) -> None:
     assert cep.status(report(0, sources=sources)).backlog == backlog
+
+
+def test_a_query_is_followed() -> None:
+    """Batches add up, and buckets that take no part in one stay as they were."""
+    empty = {**report(1), "observedMetrics": {"cepheid read x": {"events": 0}}}
+    later = {"bucket": "1", "rows": 2, "size": 20}
+    reports = [report(0, *BUCKETS), empty, {**empty, "durationMs": {}}, report(2, later)]
+    for second, one in enumerate(reports):
+        one["timestamp"] = f"2026-01-31T12:00:0{second}Z"
+        one.setdefault("durationMs", {"addBatch": 1000})
+
+    def query(run: str, count: int) -> Any:
+        recent = [SimpleNamespace(json=json.dumps(one)) for one in reports[:count]]
+        last = reports[count - 1] if count else None
+        return SimpleNamespace(runId=run, recentProgress=recent, lastProgress=last)
+
+    assert cep.status(query("a", 0)).totals == Sums()
+    for _ in range(2):  # each report counts once
+        done = cep.status(query("a", 3))
+        assert (done.batch, done.events, done.rows, done.size) == (1, 0, 20, 300)
+        assert done.totals is not None
+        assert (done.totals.batches, done.totals.events, done.totals.matches) == (2, 10, 5)
+    # Spark has forgotten the first two.
+    forgotten = query("a", 4)
+    forgotten.recentProgress = forgotten.recentProgress[2:]
+    last = cep.status(forgotten)
+    assert (last.batch, last.rows, last.size) == (2, 10, 120) and last.totals is not None
+    assert (last.totals.batches, last.totals.events, last.totals.late) == (3, 20, 6)
+    assert done.totals.batches == 2  # what was handed out stays as it was
+    assert cep.status(query("b", 1)).totals != last.totals
 
 
 def test_figures_as_prometheus_reads_them(tmp_path: Path) -> None:

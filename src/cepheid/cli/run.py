@@ -191,13 +191,6 @@ def run(
     if not stream and (given := [name for name, value in streaming.items() if value is not None]):
         raise typer.BadParameter(f"{given[0]} is for --stream")
     if stream:
-        batch_only = {
-            "--bad-rows": bad_rows is not BadRows.REJECT,
-            "--time-format": time_format is not None,
-            "--encoding": encoding != UTF_8,
-        }
-        for option in (name for name, chosen in batch_only.items() if chosen):
-            raise typer.BadParameter(f"{option} isn't for --stream, which reads UTF-8 and ISO 8601")
         _check_stream(output, checkpoint, overwrite, runtime, files, shed and limit is None)
     elif master is not None and not on_spark:
         raise typer.BadParameter("--master is for --runtime spark")
@@ -235,8 +228,6 @@ def run(
             idle,
             heartbeat,
             max_files,
-            input_format,
-            {s.name or "": s.declared for s in sources if s.declared is not None},
             files,
         )
         only = files[0] if files else None

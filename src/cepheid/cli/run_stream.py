@@ -7,12 +7,11 @@ checkpoint resumes where they were.
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
 import time as clock
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,23 +19,21 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, assert_never
 
+import pyarrow as pa
 import typer
-from pyspark.sql import types as t
 
 import cepheid as cep
 from cepheid.cli.arguments import Input
+from cepheid.cli.checkpoint_lock import locked
 from cepheid.cli.dead_letters import divert
 from cepheid.cli.failure import SET_ASIDE
+from cepheid.cli.inputs import input_options
 from cepheid.cli.queries import WatchedRules
 from cepheid.cli.session import EXACT_NAMES, errors_to
+from cepheid.cli.stream_columns import Folder, open_folders
+from cepheid.cli.stream_queries import StreamQueries
 from cepheid.cli.stream_rules import running_rules
-from cepheid.cli.stream_source import (
-    Folder,
-    open_folders,
-    read_error,
-    read_folder,
-    read_rejected,
-)
+from cepheid.cli.stream_source import read_error, read_folder, read_rejected
 from cepheid.cli.stream_status import PLAIN_WIDTH, Show, Totals, many, screen, wrapped
 from cepheid.cli.target import refuse_nested, refuse_nested_places
 from cepheid.cli.unreadable import Unreadable
@@ -49,7 +46,7 @@ from cepheid.query import Query
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.session import local_session
 from cepheid.spark.streaming.ahead import WITHOUT_ZONE
-from cepheid.spark.streaming.reports import status
+from cepheid.spark.streaming.reports import NewReports, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +62,7 @@ _POLL_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class StreamTarget:
-    """What a stream should do; `schemas` are by the name of the input, `queries` the files."""
+    """What a stream should do; `queries` are the files."""
 
     output: Path
     format: Format
@@ -78,8 +75,6 @@ class StreamTarget:
     idle: str | None
     heartbeat: str | None
     max_files: int | None
-    input_format: Format | None
-    schemas: Mapping[str, str]
     queries: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
@@ -121,10 +116,23 @@ def run_stream(
 ) -> tuple[str, int]:
     """Run until the files are done, if wanted, or else until it is stopped; return the summary and
     the exit code. A requested stop is a success."""
+    for source in sources:  # what is wrong with them, before Spark starts
+        input_options(source, options.time)
     _refuse_places(sources, target)
     _refuse_other(query, target)
     for folder in target.places().values():
         mark_stream(folder)
+    with locked(target.checkpoint):
+        return _run_alone(query, sources, options, target, master)
+
+
+def _run_alone(
+    query: Query | WatchedRules,
+    sources: Sequence[Input],
+    options: Options,
+    target: StreamTarget,
+    master: str,
+) -> tuple[str, int]:
     with errors_to(target.checkpoint / "spark.log"):
         spark = local_session(master, app="cepheid run --stream", config=EXACT_NAMES)
     totals = Totals()
@@ -207,42 +215,43 @@ def _run(
     stopped: threading.Event,
     totals: Totals,
 ) -> None:
-    folders = open_folders(
-        spark, sources, target.input_format, target.schemas, target.checkpoint / "inputs.json"
-    )
-    kinds = [f.schema[options.time].dataType for f in folders if options.time in f.schema.names]
-    totals.integers = any(isinstance(kind, t.IntegralType) for kind in kinds)
+    only = query if isinstance(query, Query) else None
+    folders = open_folders(spark, sources, only, options, target.checkpoint / "inputs.json")
+    columns = [folder.form.columns for folder in folders]
+    kinds = [c.field(options.time).type for c in columns if options.time in c.names]
+    totals.integers = any(map(pa.types.is_integer, kinds))
     options = replace(options, future=_future(target.future, kinds), idle=target.idle)
     options = replace(options, heartbeat=target.heartbeat)
-    data = _events(spark, folders, options.time, target)
+    data = _events(spark, folders, target)
     with _matching(query, data, replace(options, dead_letters=True)) as found:
         found["matches"] = divert(found["matches"], target.rejected / ROWS)
         if isinstance(query, Query) and target.timeouts is not None:
-            again = _events(spark, folders, options.time, target)
+            again = _events(spark, folders, target)
             found["timeouts"] = cep.timeouts(again, query, options)
         for frame in found.values():
             refuse_nested(arrow_schema(frame.schema), target.format)
-        found["rejected"] = read_rejected(spark, folders, options.time, target.max_files)
-        running: dict[str, StreamingQuery] = {}
-        try:
-            for name, frame in found.items():
-                format = Format.JSON if name == "rejected" else target.format
-                running[name] = _start(frame, name, format, target)
-            with screen() as show:
-                waiting = WaitingFiles(folders, target.place("matches") / "sources")
-                unreadable = _unreadable(spark, folders, target)
-                _watch(running, unreadable, waiting, stopped, totals, show)
-        finally:
-            for one in running.values():
-                one.stop()
+        found["rejected"] = read_rejected(spark, folders, target.max_files)
+        starts = {
+            name: partial(
+                _start, frame, name, Format.JSON if name == "rejected" else target.format, target
+            )
+            for name, frame in found.items()
+        }
+        with StreamQueries(starts) as running, screen() as show:
+            waiting = WaitingFiles(folders, target.place("matches") / "sources")
+            unreadable = _unreadable(spark, folders, target)
+            _watch(running, unreadable, waiting, stopped, totals, show)
 
 
-def _future(given: str | None, kinds: Sequence[t.DataType]) -> str | None:
+def _future(given: str | None, kinds: Sequence[pa.DataType]) -> str | None:
     """How far ahead of the clock events may be, by the types of their times in the files: those
     without a zone get one to have a watermark."""
     if given is not None:
         return None if given == OFF else given
-    zoneless = any(isinstance(kind, t.TimestampNTZType | t.DateType) for kind in kinds)
+    zoneless = any(
+        pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
+        for kind in kinds
+    )
     return WITHOUT_ZONE if zoneless else AUTO
 
 
@@ -261,10 +270,8 @@ def _matching(
             assert_never(query)
 
 
-def _events(spark: SparkSession, folders: Sequence[Folder], time: str, target: StreamTarget) -> Any:
-    frames = {
-        f.name: read_folder(spark, f, time, target.watermark, target.max_files) for f in folders
-    }
+def _events(spark: SparkSession, folders: Sequence[Folder], target: StreamTarget) -> Any:
+    frames = {f.name: read_folder(spark, f, target.watermark, target.max_files) for f in folders}
     return frames.get("", frames)
 
 
@@ -290,7 +297,7 @@ def _unreadable(spark: SparkSession, folders: Sequence[Folder], target: StreamTa
 
 
 def _watch(
-    running: Mapping[str, StreamingQuery],
+    running: StreamQueries,
     unreadable: Unreadable,
     waiting: WaitingFiles,
     stopped: threading.Event,
@@ -298,11 +305,11 @@ def _watch(
     show: Show,
 ) -> None:
     """Show progress until all are done, one fails, or it is stopped."""
-    reports = {name: Reports(one) for name, one in running.items()}
+    matches, timeouts = NewReports(), NewReports()
     ended = False
     while not ended:
-        ended = stopped.wait(_POLL_SECONDS) or not any(q.isActive for q in running.values())
-        for report in reports["matches"].new():
+        ended = stopped.wait(_POLL_SECONDS) or not running.active
+        for report in matches.of(running["matches"]):
             totals.add(status(report))
             totals.waiting = waiting.count()
             unread = unreadable.look(report)
@@ -310,31 +317,13 @@ def _watch(
             for file, reason in unread.items():
                 # A terminal's status line stays below what is printed.
                 print(f"couldn't read {file} to its end: {reason}", file=sys.stderr, flush=True)
-        if "timeouts" in reports:
-            totals.timeouts += sum(status(r).matches for r in reports["timeouts"].new())
+        if "timeouts" in running:
+            new = timeouts.of(running["timeouts"])
+            totals.timeouts += sum(status(report).matches for report in new)
         if totals.batches:
             show(totals.line(clock.time()), totals.batches)
-        for one in running.values():
-            if (error := one.exception()) is not None:
-                raise error
-
-
-class Reports:
-    """Spark's reports on the batches of a query, each once."""
-
-    def __init__(self, query: StreamingQuery) -> None:
-        self._query = query
-        self._seen = ""
-
-    def new(self) -> list[Mapping[str, Any]]:
-        last = self._query.lastProgress
-        if last is None or last["timestamp"] <= self._seen:
-            return []
-        found = [json.loads(p.json) for p in self._query.recentProgress]
-        found = [p for p in found if p["timestamp"] > self._seen]
-        self._seen = found[-1]["timestamp"] if found else self._seen
-        # Spark also reports that nothing has happened.
-        return [p for p in found if "addBatch" in p["durationMs"]]
+        running.check()
+        ended = ended and (stopped.is_set() or not running.active)
 
 
 @contextmanager

@@ -3,27 +3,25 @@
 Such a file must not stop a stream, so Spark is set to skip what it can't read, and it doesn't say
 where that was. So after each batch the files that it took (the stream's checkpoint lists them) are
 looked at. Cheap checks find those that are in doubt: Parquet files if fewer rows have come than
-their ends promise, compressed files that don't unpack, and lines of columns under another header.
-Spark then reads those again, and this time it fails.
+their ends promise, and compressed files that don't unpack. Spark then reads those again, and this
+time it fails.
 """
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from cepheid.cli.stream_source import Folder
+from cepheid.cli.stream_columns import Folder
 from cepheid.files.formats import COMPRESSED, Format, fixed_folder, named_format
+from cepheid.files.guard import replace_text
+from cepheid.files.line_blocks import open_text
 from cepheid.spark.streaming.reports import status
 
 Ask = Callable[[Folder, str], str | None]
@@ -60,22 +58,26 @@ class Unreadable:
             for path, batch in entries(self._log / str(number), done, end):
                 if (folder := self._folder(path)) is not None:
                     (now if batch > begin else before)[path] = folder
-            read = source["numInputRows"] // self._passes(progress)
+            passes = self._passes(progress)
+            read = None if passes is None else source["numInputRows"] // passes
             found |= self._unread(now, read) | self._unread(before, None)
             self._done[str(number)] = end
         new = {name: reason for name, reason in found.items() if name not in self._names}
         if new:
             self._names |= new.keys()
             self._listed.parent.mkdir(parents=True, exist_ok=True)
-            with self._listed.open("a", encoding="utf-8") as file:
-                for name, reason in new.items():
-                    file.write(json.dumps({"file": name, "reason": reason}) + "\n")
-        self._checked.write_text(json.dumps(self._done))
+            known = self._listed.read_text() if self._listed.exists() else ""
+            lines = (json.dumps({"file": name, "reason": why}) for name, why in new.items())
+            replace_text(self._listed, known + "".join(f"{line}\n" for line in lines))
+        replace_text(self._checked, json.dumps(self._done))
         return new
 
-    def _passes(self, progress: Mapping[str, Any]) -> int:
+    def _passes(self, progress: Mapping[str, Any]) -> int | None:
         """How often a batch read its files: rules of several keys do so for each of them. The table
-        of rule versions is a source as well, whose rows are no events."""
+        of rule versions is a source as well, whose rows are no events. None if some are text: of
+        that, lines are counted, and headers are no events."""
+        if any(folder.format is not Format.PARQUET for _, folder in self._folders):
+            return None
         events = status(progress).events
         places = [str(place) for place, _ in self._folders]
         own = [
@@ -151,37 +153,16 @@ def promised_rows(file: str) -> int | None:
 
 def doubtful_text(folder: Folder, file: str) -> bool:
     """Whether a file of text may not have been read to its end."""
-    if folder.format is Format.PARQUET:
-        return False
     path = Path(local_path(file))
+    if folder.format is Format.PARQUET or path.suffix.lower() not in COMPRESSED:
+        return False
     try:
-        if folder.format.delimiter is not None and not _has_columns(folder, path):
-            return True
-        if path.suffix.lower() in COMPRESSED:
-            with _unpacked(path) as content:
-                while content.read(_UNPACKED):
-                    pass
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+        with open_text(path) as content:
+            while content.read(_UNPACKED):
+                pass
+    except OSError:
         return True
     return False
-
-
-def _has_columns(folder: Folder, path: Path) -> bool:
-    """Whether the first line names exactly the folder's columns, or there is none."""
-    with _unpacked(path) as content:
-        first = content.readline().decode("utf-8-sig")
-    names = next(csv.reader([first], delimiter=folder.format.delimiter or ","), None)
-    return not names or names == folder.schema.names
-
-
-def _unpacked(path: Path) -> IO[bytes]:
-    match path.suffix.lower():
-        case ".gz":
-            return cast(IO[bytes], gzip.open(path))
-        case ".bz2":
-            return cast(IO[bytes], bz2.open(path))
-        case _:
-            return path.open("rb")
 
 
 def local_path(uri: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from os.path import abspath
 from pathlib import Path
 
-from cepheid.cli.stream_source import Folder
+from cepheid.cli.stream_columns import Folder
 from cepheid.cli.unreadable import entries, local_path
 from cepheid.files.formats import data_files
 

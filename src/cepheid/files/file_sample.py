@@ -98,19 +98,36 @@ class Sampled:
 
 
 def sample_files(
-    files: Sequence[Path], format: Format, encoding: str, time: str, *, exact: bool = False
+    files: Sequence[Path],
+    format: Format,
+    encoding: str,
+    time: str,
+    *,
+    exact: bool = False,
+    lenient: bool = False,
 ) -> Sampled:
     """The columns that most of the files have, decided from pieces of some of them. Files without a
-    line say nothing."""
-    step = max(1, -(-len(files) // _FILES))
-    chosen = files[::step]
+    line say nothing; nor do those that can't be read if that is `lenient`, unless none can."""
+    chosen = spread(files)
     share = min(len(chosen), 4)
-    samples = []
+    samples, wrong = [], []
     for file in chosen:
         pieces = _pieces(file, _HEAD // share, max(1, _PIECES // len(chosen)))
         texts = (_decoded(piece, file, encoding) for piece in pieces)
-        samples.append(sample_texts(texts, format, str(file)))
+        try:
+            samples.append(sample_texts(texts, format, str(file)))
+        except (DataError, OSError) as error:
+            if not lenient:
+                raise
+            wrong.append(error)
+    if wrong and not samples:
+        raise wrong[0]
     return combine(samples, time, exact=exact)
+
+
+def spread(files: Sequence[Path]) -> Sequence[Path]:
+    """The files that are looked at: all, or some from everywhere among them."""
+    return files[:: max(1, -(-len(files) // _FILES))]
 
 
 def sample_texts(texts: Iterable[str], format: Format, file: str) -> FileSample:

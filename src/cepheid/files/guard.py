@@ -180,8 +180,18 @@ def mark_stream(folder: Path) -> None:
         _write_marker(folder, {"made_by": "a stream"})
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a file of notes: after a crash it has what it had before, or all of the text."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
 def _write_marker(folder: Path, content: dict[str, Any]) -> None:
-    (folder / MARKER).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    replace_text(folder / MARKER, json.dumps(content, indent=1) + "\n")
 
 
 def read_marker(folder: Path) -> dict[str, Any] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,6 +38,34 @@ def parquet_columns(files: Sequence[Path], time: str) -> tuple[InferredColumn, .
     except (*_WRONG, OSError) as error:
         raise _unreadable(files[0], error) from None
     return tuple(InferredColumn(column.name, read_as(column, time)) for column in schema)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column as most of the files store it that have it: one of them, and those that don't."""
+
+    name: str
+    example: Path
+    others: tuple[Path, ...]
+
+
+def stored_columns(files: Sequence[Path]) -> list[StoredColumn]:
+    """The columns of all files; those that can't be read say nothing."""
+    found: dict[str, dict[Path, pa.DataType]] = {}
+    for file in files:
+        try:
+            schema = pa.parquet.read_schema(file)
+        except (*_WRONG, OSError):
+            continue
+        for column in schema:
+            found.setdefault(column.name, {})[file] = column.type
+    columns = []
+    for name, types in found.items():
+        chosen, _ = Counter(types.values()).most_common(1)[0]
+        example = next(file for file, type_ in types.items() if type_ == chosen)
+        others = tuple(file for file, type_ in types.items() if type_ != chosen)
+        columns.append(StoredColumn(name, example, others))
+    return columns
 
 
 def read_as(column: pa.Field, time: str) -> pa.DataType:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,11 @@ from pyspark.sql import functions as F
 from cepheid.spark.names import named
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.packing import BUCKET, DATA
+from cepheid.spark.streaming.sums import Sums
 from cepheid.streaming.bucket import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 COUNTS = tuple(f.name for f in fields(Report))
 NO_REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}
@@ -73,8 +77,8 @@ class Status:
     late       of the relevant, the ones that the watermark had passed before they came
     shed       events dropped because of `Limit(..., policy="drop-oldest")`
     matches    matches found
-    rows       events held, since a match may need them or the watermark has not passed them, in
-               the buckets that took part in the batch
+    rows       events held, since a match may need them or the watermark has not passed them; of a
+               report alone, those in the buckets that took part in the batch
     size       bytes of these in the state store
     replans    how often these buckets have changed their plan since the stream began
     refused    rules that can't be run over these events, and are left out
@@ -83,6 +87,7 @@ class Status:
                them reports it, as files don't
     watermark  the time up to which all events are assumed to have arrived, as Spark writes it
     seconds    how long the batch took
+    totals     the sums of these figures over the batches of the run; None of a report alone
     """
 
     batch: int
@@ -101,11 +106,21 @@ class Status:
     backlog: int | None
     watermark: str | None
     seconds: float
+    totals: Sums | None = None
 
 
 def status(progress: Any) -> Status:
-    """What a batch did, from Spark's report of it: an element of a query's `recentProgress`, its
-    `lastProgress`, or the `progress` of a listener's event."""
+    """How a streaming query stands, or what a batch did.
+
+    progress  the query itself, or Spark's report of a batch: an element of the query's
+              `recentProgress`, its `lastProgress`, or the `progress` of a listener's event
+
+    Of a query, the figures are those of its last batch, `rows` and `size` those of all buckets, and
+    `totals` the sums since it was started. Spark keeps the reports of 100 batches
+    (`spark.sql.streaming.numRecentProgressUpdates`): of a query with more, ask now and then.
+    """
+    if hasattr(progress, "recentProgress"):
+        return _followed(str(progress.runId)).status(progress)
     given = json.loads(progress) if isinstance(progress, str) else progress
     report = given if isinstance(given, Mapping) else json.loads(given.json)
     observed = {name: _plain(row) for name, row in (report.get("observedMetrics") or {}).items()}
@@ -130,6 +145,53 @@ def status(progress: Any) -> Status:
         watermark=(report.get("eventTime") or {}).get("watermark"),
         seconds=report.get("batchDuration", 0) / 1000,
     )
+
+
+class NewReports:
+    """Spark's reports on the batches of a query, each once."""
+
+    def __init__(self) -> None:
+        self._seen = ""
+
+    def of(self, query: StreamingQuery) -> list[Mapping[str, Any]]:
+        last = query.lastProgress
+        if last is None or last["timestamp"] <= self._seen:
+            return []
+        found = [json.loads(p.json) for p in query.recentProgress]
+        found = [p for p in found if p["timestamp"] > self._seen]
+        self._seen = found[-1]["timestamp"] if found else self._seen
+        # Spark also reports that nothing has happened.
+        return [p for p in found if "addBatch" in p["durationMs"]]
+
+
+@dataclass
+class Followed:
+    """A run of a query, as far as its reports have been read."""
+
+    reports: NewReports = field(default_factory=NewReports)
+    sums: Sums = field(default_factory=Sums)
+    last: Status | None = None
+
+    def status(self, query: StreamingQuery) -> Status:
+        for report in self.reports.of(query):
+            self.last = status(report)
+            self.sums.add(self.last)
+        if self.last is None:
+            return replace(status({"batchId": -1}), totals=Sums())
+        totals = replace(self.sums, held=dict(self.sums.held))
+        return replace(self.last, rows=totals.rows, size=totals.size, totals=totals)
+
+
+_RUNS: dict[str, Followed] = {}
+"""By their ids: a query may be asked about through several objects (`spark.streams.active`)."""
+
+_MOST_RUNS = 100
+
+
+def _followed(run: str) -> Followed:
+    if run not in _RUNS and len(_RUNS) >= _MOST_RUNS:
+        del _RUNS[next(iter(_RUNS))]
+    return _RUNS.setdefault(run, Followed())
 
 
 def is_observed(report: Mapping[str, Any]) -> bool:

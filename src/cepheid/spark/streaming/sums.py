@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from cepheid.spark.streaming.reports import Status
+if TYPE_CHECKING:
+    from cepheid.spark.streaming.reports import Status
 
 COUNTED = ("events", "rejected", "future", "relevant", "late", "shed", "matches")
 """The figures of a batch that add up."""

@@ -1,0 +1,60 @@
+"""The streaming queries of a run, started and stopped together."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+BUSY = "Python worker failed to connect back"
+"""Spark waits 10 seconds for the process that tells it what a query stores. On a machine that is
+busy that isn't enough, and the query fails before its first batch."""
+
+ATTEMPTS = 5
+
+
+class StreamQueries:
+    """Queries by their names, each with what starts it."""
+
+    def __init__(self, starts: Mapping[str, Callable[[], StreamingQuery]]) -> None:
+        self._starts = starts
+        self._attempts = dict.fromkeys(starts, 1)
+        self._running: dict[str, StreamingQuery] = {}
+
+    def __enter__(self) -> StreamQueries:
+        try:
+            for name, start in self._starts.items():
+                self._running[name] = start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for query in self._running.values():
+            query.stop()
+
+    def __getitem__(self, name: str) -> StreamingQuery:
+        return self._running[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._running
+
+    @property
+    def active(self) -> bool:
+        return any(query.isActive for query in self._running.values())
+
+    def check(self) -> None:
+        """Raise what made a query fail; one that only found the machine busy is started again."""
+        for name, query in self._running.items():
+            error = query.exception()
+            if error is None:
+                continue
+            if BUSY not in str(error) or self._attempts[name] == ATTEMPTS:
+                raise error
+            self._attempts[name] += 1
+            print(f"the machine is busy: {name} are started again", file=sys.stderr, flush=True)
+            self._running[name] = self._starts[name]()
