@@ -9,10 +9,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -23,6 +25,7 @@ from cepheid.cli.arguments import Input
 from cepheid.cli.checkpoint_lock import locked
 from cepheid.cli.dead_letters import diverted
 from cepheid.cli.failure import SET_ASIDE, message
+from cepheid.cli.run_stream import _watch
 from cepheid.cli.stream_columns import Folder, refuse_other_inputs
 from cepheid.cli.stream_queries import ATTEMPTS, BUSY, StreamQueries
 from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
@@ -343,6 +346,7 @@ class FakeQuery:
 
     def __init__(self, error: str | None) -> None:
         self.error, self.isActive = error, error is None
+        self.lastProgress: dict[str, Any] | None = None
 
     def exception(self) -> Exception | None:
         return None if self.error is None else RuntimeError(self.error)
@@ -373,6 +377,41 @@ def test_a_query_that_finds_the_machine_busy_is_started_again(
             for _ in range(ATTEMPTS):
                 running.check()
         assert len(outcomes) == ATTEMPTS - attempts
+
+
+class FinishedQuery(FakeQuery):
+    """A streaming query that has done a batch, and ends by itself."""
+
+    def __init__(self, events: int) -> None:
+        super().__init__(None)
+        self.isActive = False
+        self.lastProgress = {
+            "batchId": 0,
+            "timestamp": "2026-01-31T12:00:00.000Z",
+            "durationMs": {"addBatch": 10},
+            "sources": [],
+            "observedMetrics": {"cepheid read x": {"events": events, "rejected": 1}},
+        }
+        self.recentProgress = [SimpleNamespace(json=json.dumps(self.lastProgress))]
+
+
+def test_the_watch_ends_with_its_queries_and_has_counted_their_batches(tmp_path: Path) -> None:
+    outcomes = [FakeQuery(f"{BUSY}."), FinishedQuery(7)]
+    starts: dict[str, Any] = {
+        "matches": lambda: outcomes.pop(0),
+        "rejected": lambda: FinishedQuery(0),
+    }
+    unreadable = Unreadable(
+        [], tmp_path, tmp_path / "bad", tmp_path / "checked.json", lambda *_: None
+    )
+    totals, shown = Totals(), list[str]()
+    with StreamQueries(starts) as running:
+        waiting = WaitingFiles([], tmp_path)
+        _watch(
+            running, unreadable, waiting, threading.Event(), totals, lambda t, n: shown.append(t)
+        )
+    assert (totals.batches, totals.events, totals.rejected) == (1, 7, 1) and totals.complete
+    assert shown[-1].startswith("batch 1 · 7 events, 0 matches, 0 late, 1 rejected")
 
 
 # ── what is shown ────────────────────────────────────────────────────────────

@@ -322,8 +322,8 @@ def _watch(
             totals.timeouts += sum(status(report).matches for report in new)
         if totals.batches:
             show(totals.line(clock.time()), totals.batches)
-        running.check()
-        ended = ended and (stopped.is_set() or not running.active)
+        again = running.check()
+        ended = ended and (stopped.is_set() or not again)
 
 
 @contextmanager

@@ -47,8 +47,10 @@ class StreamQueries:
     def active(self) -> bool:
         return any(query.isActive for query in self._running.values())
 
-    def check(self) -> None:
-        """Raise what made a query fail; one that only found the machine busy is started again."""
+    def check(self) -> bool:
+        """Raise what made a query fail. One that only found the machine busy is started again;
+        whether there was one."""
+        again = False
         for name, query in self._running.items():
             error = query.exception()
             if error is None:
@@ -58,3 +60,5 @@ class StreamQueries:
             self._attempts[name] += 1
             print(f"the machine is busy: {name} are started again", file=sys.stderr, flush=True)
             self._running[name] = self._starts[name]()
+            again = True
+        return again
