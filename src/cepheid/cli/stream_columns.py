@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
+from cepheid.algebra.kinds import is_unreadable
 from cepheid.cli.arguments import Input
 from cepheid.cli.inputs import fitting_types, input_options, warn_of_texts, with_types
 from cepheid.cli.spark_inputs import sampled_lines
@@ -34,7 +35,7 @@ from cepheid.files.parquet_rows import StoredColumn, read_as, stored_columns
 from cepheid.files.text_rows import RowFormat
 from cepheid.options import Options
 from cepheid.query import Query
-from cepheid.spark.schema import UNKNOWN, arrow_schema, spark_schema
+from cepheid.spark.schema import arrow_schema, spark_schema
 from cepheid.spark.text_files import lines_of
 
 if TYPE_CHECKING:
@@ -166,11 +167,10 @@ def _whole_path(path: str) -> str:
 
 
 def _kept(folder: Folder, columns: InputColumns) -> dict[str, Any]:
-    known = pa.schema([f for f in columns.schema if f.type != UNKNOWN])
     notes: dict[str, Any] = {
         "path": _whole_path(folder.path),
         "format": folder.format.value,
-        "schema": spark_schema(known).jsonValue(),
+        "schema": spark_schema(columns.schema).jsonValue(),
     }
     if folder.stored is not None:
         return {**notes, "stored": folder.stored.jsonValue()}
@@ -193,13 +193,7 @@ def _wanted(columns: InputColumns, given: InputOptions, read: set[str] | None) -
     if read is not None:
         return pa.schema([f for f in columns.schema if f.name in read])
     common = {*columns.header, *given.declared.names}
-    return pa.schema(
-        [
-            f
-            for f in columns.schema
-            if f.type != UNKNOWN and (not columns.header or f.name in common)
-        ]
-    )
+    return pa.schema([f for f in columns.schema if not columns.header or f.name in common])
 
 
 def _evidence(
@@ -255,7 +249,8 @@ def _of_parquet(spark: SparkSession, path: str, time: str) -> Evidence:
     else:
         files, columns, stored = (), [], _spark_columns(spark, path)
     doubts = {c.name: _listed([file.name for file in c.others]) for c in columns if c.others}
-    read = tuple(InferredColumn(f.name, read_as(f, time)) for f in arrow_schema(stored))
+    known = [f for f in arrow_schema(stored) if not is_unreadable(f)]
+    read = tuple(InferredColumn(f.name, read_as(f, time)) for f in known)
     return Evidence(Sampled(read), stored, doubts, len(files))
 
 

@@ -13,7 +13,7 @@ BUSY = "Python worker failed to connect back"
 """Spark waits 10 seconds for the process that tells it what a query stores. On a machine that is
 busy that isn't enough, and the query fails before its first batch."""
 
-ATTEMPTS = 5
+ATTEMPTS = 10
 
 
 class StreamQueries:
