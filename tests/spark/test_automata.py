@@ -242,7 +242,7 @@ def test_how_the_work_is_cut(spark: SparkSession, query: str, layout: str, reaso
         ("A a ; B b ; C c WHERE b.id = c.id WITHIN 5 AFTER MATCH SKIP TO LAST b", "partial", "key"),
         ("A a => B b WHERE a.id = b.other WITHIN 5", "partial", "an equality"),
         ("A a => B b WHERE a.id = b.other WITHIN 5", "key", "read the whole stream"),
-        ("A -> B WHERE [id]", "slices", "in time: without a window"),
+        ("A -> B WHERE [id]", "slices", "in time: there is no window"),
         ("A ; B WITHIN 5 AFTER MATCH SKIP PAST LAST EVENT", "slices", "in time: AFTER MATCH"),
         ("A => !B WITHIN 5", "slices", "in time: a strict negation"),
     ],
