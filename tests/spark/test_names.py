@@ -105,7 +105,7 @@ def test_several_of_one_name(spark: SparkSession) -> None:
     )
     (row,) = cep.match(data, "PATTERN a RETURN a.ts", time="ts", jit=False).collect()
     assert row.ts == 1
-    with pytest.raises(cep.DataError, match="column `b` is there several times"):
+    with pytest.raises(cep.DataError, match="column `b` occurs several times"):
         cep.match(data, "PATTERN a RETURN a.b", time="ts")
     with pytest.raises(cep.DataError, match="column `__d` has a reserved name"):
         cep.match(data, "PATTERN a RETURN a.__d", time="ts")
