@@ -4,6 +4,7 @@ and such that differ in case alone."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -151,20 +152,37 @@ def stream_of(spark: SparkSession, events: DataFrame, folder: Path) -> DataFrame
     return spark.readStream.schema(plain.schema).parquet(str(folder)).toDF(*COLUMNS)
 
 
-def test_streams(spark: SparkSession, events: DataFrame, tmp_path: Path) -> None:
-    stream = stream_of(spark, events, tmp_path / "events")
-    query = f"{PAIR} RETURN a.x AS low, b.X AS high, b.bucket AS bucket"
-    found = cep.match(stream, query, **TIMED, jit=False)
+def written(found: DataFrame, folder: Path, name: str) -> list[Any]:
+    """What a stream has found when it has read all. Parquet would refuse `x` beside `X`."""
     run = (
-        found.writeStream.format("parquet")
-        .option("path", str(tmp_path / "found"))
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        found.writeStream.format("memory")
+        .queryName(name)
+        .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     run.awaitTermination()
-    rows = spark.read.parquet(str(tmp_path / "found")).collect()
-    assert [(row.low, row.high, row.bucket) for row in rows] == [(10, 200, 72)]
+    return found.sparkSession.table(name).collect()
+
+
+def test_streams(spark: SparkSession, events: DataFrame, tmp_path: Path) -> None:
+    """Also the dead letters have the names that the events have."""
+    plain = events.toDF(*PLAIN).withColumn("c0", F.when(F.col("c5") < 300, F.col("c0")))
+    stream = stream_of(spark, plain, tmp_path / "events")
+    query = f"{PAIR} RETURN a.x AS low, b.X AS high, b.bucket AS bucket"
+    asked = cep.match(stream, query, **TIMED, dead_letters=["x", "X"], jit=False)
+    rows = written(asked, tmp_path, "asked")
+    (found,) = [row for row in rows if row.dead_letter is None]
+    assert (found.low, found.high, found.bucket) == (10, 200, 72)
+    (dead,) = [row.dead_letter.row.asDict() for row in rows if row.dead_letter is not None]
+    assert (dead["event.time"], dead["x"], dead["X"], dead["bucket"]) == (None, 30, 300, 73)
+
+
+def test_rules_over_streams(spark: SparkSession, events: DataFrame, tmp_path: Path) -> None:
+    stream = stream_of(spark, events, tmp_path / "events")
+    rules = cep.RuleSet.of({"pair": f"{PAIR} RETURN b.X AS high, b.bucket AS bucket"})
+    (row,) = written(rules.match(stream, **TIMED, jit=False), tmp_path, "of_rules")
+    assert (row.rule, row.match) == ("pair", '{"high":200,"bucket":72}')
 
 
 def test_files_on_the_command_line(spark: SparkSession, tmp_path: Path) -> None:
