@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 import cepheid as cep
 from cepheid.cli.arguments import Input
 from cepheid.cli.run_spark import run_in_session
-from cepheid.cli.stream_source import open_folders, read_folder
+from cepheid.cli.stream_columns import open_folders
+from cepheid.cli.stream_source import read_folder
 from cepheid.cli.target import Target
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
@@ -199,15 +200,14 @@ def test_files_on_the_command_line(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.classic
 def test_folders_as_streams(spark: SparkSession, tmp_path: Path) -> None:
-    schema = "`event.time` timestamp, `user id` long"
-    (folder,) = open_folders(
-        spark,
-        [Input(None, str(tmp_path), Format.CSV)],
-        None,
-        {"": schema},
-        tmp_path / "kept" / "inputs.json",
-    )
-    stream = read_folder(spark, folder, "event.time", "5 seconds", None)
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "1.csv").write_text("event.time,user id\n2026-01-31T12:00:00Z,7\n")
+    query = cep.Query("PATTERN a RETURN a.`user id`")
+    options = Options(time="event.time")
+    inputs = [Input(None, str(source))]
+    (folder,) = open_folders(spark, inputs, query, options, tmp_path / "inputs.json")
+    stream = read_folder(spark, folder, "5 seconds", None)
     assert stream.columns == ["event.time", "user id"]
     assert delay_of(entered(stream), "event.time") == 5000
 
