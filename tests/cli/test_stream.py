@@ -582,6 +582,20 @@ def test_a_heartbeat_reads_no_files(tmp_path: Path) -> None:
     assert source.look(report) == {} and not source.asked
 
 
+def test_files_of_a_batch_that_an_earlier_run_finished_are_looked_at(tmp_path: Path) -> None:
+    """It ended before it could look, and no file has come since."""
+    source = Source(tmp_path)
+    good = add_parquet(source.folder, "good.parquet", *EVENTS)
+    short = add_parquet(source.folder, "short.parquet", *EVENTS)
+    cut(short)
+    source.bad = {"short.parquet"}
+    report = source.take(good, short, read=1000)
+    assert not source.unreadable().look_back([None])
+    found = source.unreadable().look_back([{"logOffset": 0}])
+    assert found == {short.as_uri(): "it is broken"} and source.listed() == ["short.parquet"]
+    assert source.look(report) == {} and not source.unreadable().look_back([{"logOffset": 0}])
+
+
 def test_files_of_other_folders_are_not_its_concern(tmp_path: Path) -> None:
     source = Source(tmp_path)
     text = tmp_path / "news.parquet"

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time as clock
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,6 +46,7 @@ from cepheid.query import Query
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.session import local_session
 from cepheid.spark.streaming.ahead import WITHOUT_ZONE
+from cepheid.spark.streaming.checkpoint import last_finished
 from cepheid.spark.streaming.reports import NewReports, status
 
 if TYPE_CHECKING:
@@ -231,6 +232,9 @@ def _run(
         for frame in found.values():
             refuse_nested(arrow_schema(frame.schema), target.format)
         found["rejected"] = read_rejected(spark, folders, target.max_files)
+        unreadable = _unreadable(spark, folders, target)
+        if (last := last_finished(str(target.place("matches")))) is not None:
+            _tell_unreadable(unreadable.look_back(last.offsets), totals)
         starts = {
             name: partial(
                 _start, frame, name, Format.JSON if name == "rejected" else target.format, target
@@ -239,7 +243,6 @@ def _run(
         }
         with StreamQueries(starts) as running, screen() as show:
             waiting = WaitingFiles(folders, target.place("matches") / "sources")
-            unreadable = _unreadable(spark, folders, target)
             _watch(running, unreadable, waiting, stopped, totals, show)
 
 
@@ -296,6 +299,13 @@ def _unreadable(spark: SparkSession, folders: Sequence[Folder], target: StreamTa
     )
 
 
+def _tell_unreadable(files: Mapping[str, str], totals: Totals) -> None:
+    totals.files += len(files)
+    for file, reason in files.items():
+        # A terminal's status line stays below what is printed.
+        print(f"couldn't read {file} to its end: {reason}", file=sys.stderr, flush=True)
+
+
 def _watch(
     running: StreamQueries,
     unreadable: Unreadable,
@@ -312,11 +322,7 @@ def _watch(
         for report in matches.of(running["matches"]):
             totals.add(status(report))
             totals.waiting = waiting.count()
-            unread = unreadable.look(report)
-            totals.files += len(unread)
-            for file, reason in unread.items():
-                # A terminal's status line stays below what is printed.
-                print(f"couldn't read {file} to its end: {reason}", file=sys.stderr, flush=True)
+            _tell_unreadable(unreadable.look(report), totals)
         if "timeouts" in running:
             new = timeouts.of(running["timeouts"])
             totals.timeouts += sum(status(report).matches for report in new)

@@ -47,21 +47,33 @@ class Unreadable:
     def look(self, progress: Mapping[str, Any]) -> dict[str, str]:
         """The files that couldn't be read, and why, of those that were taken in the batch and
         since the last look."""
+        passes = self._passes(progress)
         found: dict[str, str] = {}
         for number, source in enumerate(progress["sources"]):
-            end = _offset(source["endOffset"])
-            done = self._done.get(str(number), -1)
-            if end <= done:
-                continue
-            begin = _offset(source["startOffset"])
-            now, before = dict[str, Folder](), dict[str, Folder]()
-            for path, batch in entries(self._log / str(number), done, end):
-                if (folder := self._folder(path)) is not None:
-                    (now if batch > begin else before)[path] = folder
-            passes = self._passes(progress)
+            begin, end = _offset(source["startOffset"]), _offset(source["endOffset"])
             read = None if passes is None else source["numInputRows"] // passes
-            found |= self._unread(now, read) | self._unread(before, None)
-            self._done[str(number)] = end
+            found |= self._taken(number, begin, None) | self._taken(number, end, read)
+        return self._list(found)
+
+    def look_back(self, offsets: Iterable[Any]) -> dict[str, str]:
+        """Those of batches that are done, up to where each source was read: a run may have ended
+        after a batch, and before it looked."""
+        found: dict[str, str] = {}
+        for number, offset in enumerate(offsets):
+            found |= self._taken(number, _offset(offset), None)
+        return self._list(found)
+
+    def _taken(self, number: int, end: int, read: int | None) -> dict[str, str]:
+        """Those of the files that a source has taken since the last look."""
+        done = self._done.get(str(number), -1)
+        if end <= done:
+            return {}
+        self._done[str(number)] = end
+        own = ((p, self._folder(p)) for p, _ in entries(self._log / str(number), done, end))
+        return self._unread({p: folder for p, folder in own if folder is not None}, read)
+
+    def _list(self, found: Mapping[str, str]) -> dict[str, str]:
+        """Those that are new, once they are listed."""
         new = {name: reason for name, reason in found.items() if name not in self._names}
         if new:
             self._names |= new.keys()
