@@ -248,6 +248,6 @@ def _csv(events: Sequence[Event], malformed: Collection[int]) -> bytes:
     for event in events:
         values = _text(event)
         if event.row in malformed:
-            values["id"] = "none"
+            values["id"] = "oops"  # `none` would be NULL
         writer.writerow("" if values[name] is None else values[name] for name in NAMES)
     return sink.getvalue().encode()
