@@ -174,8 +174,13 @@ def rejected(data: Any, time: str, start: str | None = None) -> Any:
     for name, part in ((time, "time"), (start, "start")):
         if name is not None:
             part_field(columns, name, part)
+    events = entered(data)
     # A comparison with NULL is unknown, so that this is never NULL itself.
-    dead = entered(data).filter(F.coalesce(~placed(time, start), F.lit(True)))
+    lost = F.coalesce(~placed(time, start), F.lit(True))
+    for name in (time, start):
+        if name is not None and pa.types.is_floating(columns.field(name).type):
+            lost = lost | F.isnan(named(name))
+    dead = events.filter(lost)
     return dead if dead.columns == data.columns else dead.toDF(*data.columns)
 
 
