@@ -22,7 +22,7 @@ from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiler import Compiled, compile_rules
-from cepheid.rules.run.batch import run
+from cepheid.rules.run.process import run
 from cepheid.workloads import fraud
 
 QUERY = """

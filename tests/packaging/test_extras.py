@@ -12,7 +12,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.cli import main
-from cepheid.query import is_spark
+from cepheid.query import runtime_of
 from cepheid.spark.session import local_session
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +126,7 @@ def test_a_session_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_spark_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
-    assert is_spark(frame)
+    assert runtime_of(frame).place == "batch"
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(cep.ExtraError, match=r"'cepheid\[spark\]'"):
         cep.match(frame, "PATTERN A ; B WITHIN 5", time="ts")

@@ -18,7 +18,7 @@ from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiler import Compiled, compile_rules
 from cepheid.rules.placement.cost import Ground
 from cepheid.rules.placement.split import divide, passes_of
-from cepheid.rules.run.batch import run
+from cepheid.rules.run.process import run
 from tests.corpus.reader import table
 from tests.examples import examples
 from tests.properties.strategies import COLUMNS as RANDOM

@@ -21,12 +21,9 @@ from cepheid.algebra.schemas import Input, bind_inputs, bind_schema
 from cepheid.algebra.scope import leaves, listed, place_of, types_of
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
-from cepheid.inprocess import execution
-from cepheid.inprocess.frames import EventTable, as_table, like, may_be_endless
-from cepheid.inprocess.merge import merge_inputs, streams_of
 from cepheid.options import Options
-from cepheid.planner import prepare
-from cepheid.query import Query, is_spark
+from cepheid.query.parsed_query import Query
+from cepheid.query.runtimes import runtime_of
 
 EVENTS = "events"
 """What data without a name is called beside streams of matches."""
@@ -48,7 +45,10 @@ def match_all(data: Any, queries: Iterable[str | Query], options: Options) -> di
     named = isinstance(data, Mapping)
     parsed = numbered(queries)
     steps = arranged(parsed, data.keys() if named else None)
-    streams = _streams(data)
+    runtime = runtime_of(data)
+    streams = runtime.repeatable(
+        dict(data) if named else {EVENTS: data}, "several queries read the same events"
+    )
     found: dict[str, Any] = {}
     for step in steps:
         if not step.labels:
@@ -57,7 +57,7 @@ def match_all(data: Any, queries: Iterable[str | Query], options: Options) -> di
         base = {name: streams[name if named else EVENTS] for name in step.base}
         read = {**base, **{label: found[label] for label in step.labels}}
         found[step.name] = _match(step, read, options)
-    return {_name(q): _like(data, found[_name(q)]) for q in parsed}
+    return {_name(q): runtime.like(data, found[_name(q)]) for q in parsed}
 
 
 def numbered(queries: Iterable[str | Query]) -> tuple[Query, ...]:
@@ -179,42 +179,11 @@ def _circle(steps: tuple[Step, ...]) -> None:
 # ── running ──────────────────────────────────────────────────────────────────
 
 
-def _streams(data: Any) -> dict[str, Any]:
-    """The data by names; what can be read only once is read."""
-    streams = dict(data) if isinstance(data, Mapping) else {EVENTS: data}
-    if is_spark(data):
-        return streams
-    sources = streams_of(streams)
-    if may_be_endless(sources):
-        raise DataError(
-            "several queries read the same events, which an iterator gives only once: pass a "
-            "table, a frame, or a list of record batches"
-        )
-    return {name: as_table(source) for name, source in sources.items()}
-
-
-def _like(data: Any, matches: Any) -> Any:
-    if is_spark(data):
-        return matches
-    return like(data, matches.schema, iter(matches.to_batches()))
-
-
 def _match(step: Step, streams: Mapping[str, Any], options: Options) -> Any:
     """The matches of a query that reads streams of matches, too."""
-    if any(is_spark(part) for part in streams.values()):
-        from cepheid.spark.batch import match_inputs
-        from cepheid.spark.schema import arrow_schema
-
-        schemas = {name: arrow_schema(part.schema) for name, part in streams.items()}
-        inputs, merged, bound = _bound(step, schemas, options)
-        return match_inputs(bound, streams, inputs, merged, options)
-    schemas = {name: part.schema for name, part in streams.items()}
-    inputs, merged, bound = _bound(step, schemas, options)
-    prepared = prepare(bound, options)
-    prepared.warn()
-    table = merge_inputs(streams, inputs, merged)
-    schema, batches = execution.run(prepared, EventTable.of(table), options)
-    return pa.Table.from_batches(batches, schema)
+    runtime = runtime_of(streams)
+    inputs, merged, bound = _bound(step, runtime.columns(streams), options)
+    return runtime.match_inputs(bound, streams, inputs, merged, options)
 
 
 def _bound(

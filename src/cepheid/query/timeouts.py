@@ -10,12 +10,8 @@ key, no more and no less: whether NULL takes part, and what `n EVENTS` counts, d
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, TypeVar, Unpack, assert_never
-
-import pyarrow as pa
 
 from cepheid.algebra import patterns
 from cepheid.algebra.expressions import (
@@ -37,13 +33,12 @@ from cepheid.algebra.shape import normalize
 from cepheid.algebra.text import pattern_text
 from cepheid.algebra.types import Type
 from cepheid.engine.event_types import ABSENT
-from cepheid.engine.match_schema import MATCH_END
-from cepheid.errors import DataError, UnsupportedError
-from cepheid.inprocess.frames import as_table, like, may_be_endless, to_arrow
-from cepheid.inprocess.merge import streams_of
+from cepheid.errors import UnsupportedError
 from cepheid.language import ast
 from cepheid.options import GivenOptions, Options, takes_options
-from cepheid.query import Query, is_spark, options_of, query_of
+from cepheid.query.option_arguments import options_of
+from cepheid.query.parsed_query import Query, query_of
+from cepheid.query.runtimes import runtime_of
 from cepheid.rewrites.conditions import classify
 from cepheid.rewrites.surgery import renamed
 
@@ -68,7 +63,7 @@ def timeouts(
     columns of RETURN, for which what wasn't reached is NULL, `match_start` and `match_end`. What
     only matters to complete matches (HAVING, AFTER MATCH, `plan` and `stats`) has no part in it.
 
-    >>> import cepheid as cep
+    >>> import cepheid as cep, pyarrow as pa
     >>> events = pa.table({"ts": [1, 2, 3, 9], "name": ["A", "B", "A", "C"]})
     >>> query = "PATTERN A a ; B b ; C c WITHIN 5 RETURN a.ts AS a, b.ts AS b"
     >>> found = cep.timeouts(events, query, time="ts", type="name")
@@ -86,33 +81,13 @@ def timeouts(
         dead_letters=False,  # each length would hand them out
     )
     partial = [Partial(parsed.text, parsed.name, length=step) for step in steps(parsed.syntax)]
-    if is_spark(data):
-        frames: list[Any] = [one.match(data, chosen) for one in partial]
-        on_spark: Any = reduce(lambda one, other: one.union(other), frames)
-        counts = {name: on_spark[name].cast("int") for name in (STEP, STEPS)}
-        frame: Data = on_spark.withColumns(counts)
-        return frame
-    source = _readable_often(data)
+    runtime = runtime_of(data, parsed.syntax.streams)
+    source = runtime.repeatable(data, "timeouts() reads the events several times")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=ABSENT)  # that is what is looked for
-        table = pa.concat_tables([one.match(source, chosen) for one in partial])
-    for place, name in enumerate((STEP, STEPS)):
-        table = table.set_column(place, name, table[name].cast(pa.int32()))
-    table = table.sort_by(MATCH_END)
-    found: Data = like(data, table.schema, iter(table.to_batches()))
+        matches = [one.match(source, chosen) for one in partial]
+    found: Data = runtime.like(data, runtime.union(matches, (STEP, STEPS)))
     return found
-
-
-def _readable_often(data: Any) -> Any:
-    """The data as tables, since every length is a query of its own."""
-    sources = streams_of(data) if isinstance(data, Mapping) else {"": to_arrow(data)}
-    if may_be_endless(sources):
-        raise DataError(
-            "timeouts() reads the events several times, which an iterator gives only once: pass a "
-            "table, a frame, or a list of record batches"
-        )
-    tables = {name: as_table(source) for name, source in sources.items()}
-    return tables if isinstance(data, Mapping) else tables[""]
 
 
 # ── the components ───────────────────────────────────────────────────────────

@@ -15,15 +15,14 @@ import pyarrow.compute as pc
 from cepheid.errors import QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.options import GivenOptions, Options, takes_options
-from cepheid.query import Query, is_spark, options_of
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.query import Query, options_of
 from cepheid.rules.explain.explanation import SetExplanation, explained
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load import files as reading
 from cepheid.rules.load.check import check, columns_of
 from cepheid.rules.load.names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
-from cepheid.rules.run.batch import match_local, match_spark, passes
+from cepheid.rules.run.runtimes import set_runtime_of
 from cepheid.rules.template import Rule, Template
 
 _SHOWN = 4
@@ -207,8 +206,8 @@ class RuleSet(Mapping[str, Rule]):
         >>> rules.match(events, time="ts", type="type").to_pylist()[0]
         {'rule': 'any', 'match_start': 1, 'match_end': 2, 'match': '{"x":7}', 'severity': 'low'}
         """
-        run = match_spark if is_spark(data) else match_local
-        return run(self.templates, data, options_of(options, named))
+        chosen = options_of(options, named)
+        return set_runtime_of(data).match(self.templates, data, chosen)
 
     @takes_options
     def explain(
@@ -231,9 +230,7 @@ class RuleSet(Mapping[str, Rule]):
           2 rules share step 1: type = 'A' AND x <= 2
         """
         chosen = options_of(options, named)
-        columns = columns_of(data)
-        compiled = compile_rules(self.templates, columns, chosen, by_key=is_spark(data))
-        return explained(compiled, passes(compiled, data, chosen) if is_spark(data) else None)
+        return explained(*set_runtime_of(data).explain(self.templates, data, chosen))
 
     # ── checking ─────────────────────────────────────────────────────────────
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -21,6 +21,7 @@ from cepheid.engine.sampling import Targets, targets
 from cepheid.engine.sampling.stretches import SEED, in_ranges, places, ranges
 from cepheid.options import Options
 from cepheid.planner import analyzed
+from cepheid.runtime import Bindable
 from cepheid.spark.batch import bind
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import microseconds
@@ -28,14 +29,11 @@ from cepheid.spark.names import as_given, named, types_of
 from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
 
-if TYPE_CHECKING:
-    from cepheid.query import Query
-
 ACCURACY = 100_000
 """Of percentiles: an error of one in so many rows."""
 
 
-def analyze(query: Query, data: Any, options: Options, rows: int) -> Statistics:
+def analyze(query: Bindable, data: Any, options: Options, rows: int) -> Statistics:
     """The statistics of the data, from about so many rows."""
     events, _, bound = bind(query, entered(data), options)
     wanted = targets(analyzed(bound))

@@ -1,4 +1,4 @@
-"""Queries over Spark DataFrames, on classic sessions and under Spark Connect.
+"""Queries over Spark DataFrames that are no streams, on classic sessions and under Spark Connect.
 
 Filter and prune in Spark, partition, order, and hand the rows to the engine in `mapInArrow`,
 which streams: a task holds the rows of a window, not of a partition. Nothing runs before the
@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -27,6 +27,7 @@ from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
+from cepheid.runtime import Bindable, Explained
 from cepheid.spark import worker
 from cepheid.spark.arrange import Source, arrange, placed, shipped, task_of
 from cepheid.spark.entrance import entered
@@ -43,18 +44,9 @@ from cepheid.spark.schema import (
 )
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import hold_back
-from cepheid.spark.streaming.explain import explain_stream
-from cepheid.spark.streaming.pipeline import match_stream
-from cepheid.spark.streaming.time import delay_of, watermark_of, with_watermark
-
-if TYPE_CHECKING:
-    from cepheid.query import Query
+from cepheid.spark.streaming.time import delay_of, with_watermark
 
 Data = DataFrame | Mapping[str, DataFrame]
-CHAINED = (
-    "queries over a stream can't read each other's matches: write those to a table, and read that "
-    "as a stream"
-)
 SHEDDING = (
     'Limit(..., policy="drop-oldest") is for streams and for data in this process: a batch query '
     "on Spark can't report how many events it dropped; leave the policy out"
@@ -62,15 +54,12 @@ SHEDDING = (
 Runner = Callable[[worker.Task, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def match(query: Query, data: Any, options: Options, runner: Runner = worker.run) -> Any:
+def match(query: Bindable, data: Any, options: Options, runner: Runner = worker.run) -> DataFrame:
     """The matches as a DataFrame. A wrong query or unfit data is an error here, before any job.
 
     With `runner=worker.discard` the same pipeline runs with an engine that returns nothing.
     """
-    data = entered(data)
-    source, schema = _source(query, data, options)
-    if source.events.isStreaming:
-        return match_stream(source, schema, options, watermark_of(frames_of(data), options.time))
+    source, schema = source_of(query, entered(data), options)
     return _matches(source, schema, options, runner)
 
 
@@ -125,38 +114,31 @@ def _mapped(source: Source, options: Options, runner: Runner, result: t.StructTy
         return rows.mapInArrow(run, result)
 
 
-def profile(query: Query, data: Any, options: Options) -> Profile:
+def profile(query: Bindable, data: Any, options: Options) -> Profile:
     """Run the query, drop its matches, and return what happened in all partitions together."""
-    source, _ = _source(query, entered(data), options)
-    if source.events.isStreaming:
-        raise DataError("analyze=True runs the query to its end, and a stream has none")
+    source, _ = source_of(query, entered(data), options)
     result = t.StructType([t.StructField(worker.PROFILE_COLUMN, t.BinaryType())])
     rows = _mapped(source, options, worker.profile, result).collect()
     return total(pickle.loads(row[0]) for row in rows)
 
 
-def explain(
-    query: Query, data: Data, options: Options
-) -> tuple[Prepared, tuple[tuple[str, str], ...]]:
-    """How the query is run; and, by name, how the work is partitioned and what Spark does before
-    the engine. No job."""
-    data = entered(data)
-    source, _ = _source(query, data, options)
-    return source.prepared, (
-        *_spread(source, data, options),
-        ("columns", ", ".join(shipped(source))),
-        *(("pushed to Spark", _class_text(c)) for c in source.classes),
-    )
-
-
-def _spread(source: Source, data: Data, options: Options) -> tuple[tuple[str, str], ...]:
-    if source.events.isStreaming:
-        delays = [delay_of(frame, options.time) for frame in frames_of(data)]
-        return explain_stream(source, options, delays)
+def explain(query: Bindable, data: Data, options: Options) -> Explained:
+    """How the query is run, how the work is partitioned, and what Spark does before the engine. No
+    job."""
+    source, _ = source_of(query, entered(data), options)
     layout, _ = _layout(source, options)
-    return (
+    partitioning = (
         ("partitioning", layout_text(layout, source.shuffled)),
         ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
+    )
+    return Explained(source.prepared, (*partitioning, *before_engine(source)))
+
+
+def before_engine(source: Source) -> tuple[tuple[str, str], ...]:
+    """What Spark does with the rows, by name."""
+    return (
+        ("columns", ", ".join(shipped(source))),
+        *(("pushed to Spark", _class_text(c)) for c in source.classes),
     )
 
 
@@ -184,7 +166,7 @@ def rejected(data: Any, time: str, start: str | None = None) -> Any:
     return dead if dead.columns == data.columns else dead.toDF(*data.columns)
 
 
-def _source(query: Query, data: Data, options: Options) -> tuple[Source, pa.Schema]:
+def source_of(query: Bindable, data: Data, options: Options) -> tuple[Source, pa.Schema]:
     """The query bound to the data, and planned."""
     events, schema, bound = bind(query, data, options)
     return _planned(bound, events, schema, options), schema
@@ -204,7 +186,7 @@ def _read(prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Opt
     return Source(events, prepared, types, classes, partitions, every, events.isStreaming)
 
 
-def bind(query: Query, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
+def bind(query: Bindable, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
     if isinstance(data, Mapping):
         schemas = {name: event_schema(part) for name, part in data.items()}
         bound = query.bind(schemas, options)
@@ -262,8 +244,6 @@ def _merge_inputs(
     widened: dict[str, DataFrame] = {}
     for name, own in inputs.items():
         frame = frames[name]
-        if frame.isStreaming:
-            raise UnsupportedError(CHAINED)
         roles = {TIME_COLUMN: named(own.time), START_COLUMN: named(own.start or own.time)}
         if own.type is not None:
             roles[STREAM_COLUMN] = type_text(own.type, types_of(frame)[own.type])

@@ -19,10 +19,9 @@ from pyarrow import fs
 
 from cepheid.errors import DataError
 from cepheid.options import GivenOptions, Options, takes_options
-from cepheid.query import is_spark, options_of
+from cepheid.query import options_of, runtime_of
 from cepheid.rules.ruleset import RuleSet
 from cepheid.rules.run.portable import decoded, encoded
-from cepheid.rules.run.stream import match_stream
 
 _SCHEMA = pa.schema(
     {
@@ -115,8 +114,10 @@ class LiveRules:
         first = self.first()
         if first is None:
             raise DataError(f"there are no rules in {self.path}: publish some first")
-        if not is_spark(stream) or not _is_streaming(stream):
+        if runtime_of(stream).place != "stream":
             raise DataError("rules that change need a stream; for other data, use rules().match")
+        from cepheid.rules.run.stream import match_stream
+
         frame = next(iter(stream.values())) if isinstance(stream, dict) else stream
         reader = frame.sparkSession.readStream.schema("version string, rules binary")
         return match_stream(
@@ -147,8 +148,3 @@ class LiveRules:
             system, folder = fs.FileSystem.from_uri(self.path)
             return system, folder
         return fs.LocalFileSystem(), self.path
-
-
-def _is_streaming(data: Any) -> bool:
-    frames = data.values() if isinstance(data, dict) else [data]
-    return any(frame.isStreaming for frame in frames)

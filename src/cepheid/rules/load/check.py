@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,25 +23,25 @@ from cepheid.algebra import bind
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.schemas import assumed, bind_schema, bind_streams
 from cepheid.algebra.types import Schema, Type
-from cepheid.errors import DataError, QueryError
-from cepheid.inprocess.frames import Batches, to_arrow
+from cepheid.errors import QueryError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.walking import walk
 from cepheid.options import Options
-from cepheid.query import is_spark
+from cepheid.query.runtimes import runtime_of
 from cepheid.rules.findings import Finding
 from cepheid.rules.load.lifted import Lifted, lifted
 from cepheid.rules.load.names import resubscriptions
 from cepheid.rules.load.row_classes import MOST, Classes, Part, amounts, moments, parts, sizes
 from cepheid.rules.template import Template
+from cepheid.runtime import Columns
 
 _NO_MOMENT = "?"
 
-Columns: TypeAlias = Any  # a schema, a dict of schemas, or None; pyarrow has no types
 
-
-def check(templates: Iterable[Template], columns: Columns, options: Options) -> Iterator[Finding]:
+def check(
+    templates: Iterable[Template], columns: Columns | None, options: Options
+) -> Iterator[Finding]:
     """What is wrong with the templates over events of these columns. Without columns, every
     attribute is taken to exist, as what it is compared with."""
     templates = tuple(templates)
@@ -216,19 +216,10 @@ class _Check:
         return any(found.code == "CEP214" and name in found.message for found in self.bound(values))
 
 
-def columns_of(data: Any) -> Columns:
+def columns_of(data: Any) -> Columns | None:
     """The columns of events: of a schema, of data, or of several streams of either."""
     if isinstance(data, Mapping):
         return {name: columns_of(part) for name, part in data.items()}
     if data is None or isinstance(data, pa.Schema):
         return data
-    if is_spark(data):
-        from cepheid.spark.schema import arrow_schema
-
-        return arrow_schema(data.schema)
-    if isinstance(getattr(data, "schema", None), pa.Schema):
-        return data.schema
-    found = to_arrow(data)
-    if isinstance(found, Batches):
-        raise DataError("an iterator can be read only once: pass the schema of its batches")
-    return found.schema
+    return runtime_of(data).columns(data)

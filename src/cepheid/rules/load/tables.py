@@ -15,7 +15,7 @@ from cepheid.algebra.kinds import check_readable, reasons
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import as_table, to_arrow
-from cepheid.query import is_spark
+from cepheid.query.runtimes import runtime_of
 
 TABLES = (".csv", ".parquet")
 """How the names of tables end. A folder may be a table, as Spark writes them."""
@@ -35,7 +35,7 @@ def rows_of(data: Any) -> pa.Table:
         return pa.table(dict(data))
     if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
         return pa.Table.from_pylist(data)
-    source = to_arrow(data.toArrow() if is_spark(data) else data, nan_is_null=True)
+    source = to_arrow(runtime_of(data).collected(data), nan_is_null=True)
     check_readable(reasons(source.schema), source.schema.names)
     return as_table(source)
 

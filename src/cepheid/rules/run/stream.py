@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -15,16 +16,35 @@ from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules.compile.compiler import Compiled, compile_rules
 from cepheid.rules.load.check import columns_of
+from cepheid.rules.run.dataframe import SetOnSpark
 from cepheid.rules.run.passes import needs, own_pass, passes
 from cepheid.rules.run.portable import encoded
+from cepheid.rules.run.runtimes import Templates
 from cepheid.rules.run.worker import StreamCompiler
 from cepheid.rules.template import Template
+from cepheid.spark import rules as on_spark
+from cepheid.spark.batch import frames_of
+from cepheid.spark.entrance import entered
+from cepheid.spark.streaming import buckets
+from cepheid.spark.streaming.rules import Pass, match_passes, rows_schema
+from cepheid.spark.streaming.time import watermark_of
 from cepheid.streaming.rules import RulesJob, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Keys = Sequence[str | None]
+
+
+@dataclass(frozen=True)
+class SetOnStream(SetOnSpark):
+    """Passes over a streaming DataFrame, whose state is in buckets: none is placed."""
+
+    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+        return match_stream(templates, data, options)
+
+    def explain(self, templates: Templates, data: Any, options: Options) -> tuple[Compiled, None]:
+        return compile_rules(templates, columns_of(data), options, by_key=True), None
 
 
 def match_stream(
@@ -36,13 +56,6 @@ def match_stream(
 ) -> DataFrame:
     """What the rules find. If they change, `versions` has all there are and will be, and the
     templates are those to begin with. `keys` are those of the passes, if they are given."""
-    from cepheid.spark import rules as on_spark
-    from cepheid.spark.batch import frames_of
-    from cepheid.spark.entrance import entered
-    from cepheid.spark.streaming import buckets
-    from cepheid.spark.streaming.rules import Pass, match_passes, rows_schema
-    from cepheid.spark.streaming.time import watermark_of
-
     frame = on_spark.read(data, options)
     columns = columns_of(data)
     compiled = compile_rules(templates, columns, options)

@@ -1,0 +1,66 @@
+"""Rules over Spark DataFrames that are no streams: a shuffle for all rules of a pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.options import Options, refuse_dead_letters
+from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.load.check import columns_of
+from cepheid.rules.placement.cost import Ground
+from cepheid.rules.placement.split import Placed, passes_of
+from cepheid.rules.run.found_columns import require_found
+from cepheid.rules.run.runtimes import Templates
+from cepheid.spark import rules as on_spark
+from cepheid.spark.batch import match_prepared
+from cepheid.spark.rules import Frame
+
+
+@dataclass(frozen=True)
+class SetOnSpark:
+    """Passes over a DataFrame, each of them one shuffle."""
+
+    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+        refuse_dead_letters(options)
+        frame = on_spark.read(data, options)
+        compiled = compile_rules(templates, columns_of(data), options, by_key=True)
+        schema = found_schema(compiled.rules, frame.schema.field(options.time).type)
+        times = _times(compiled, frame, options)
+        found = [
+            on_spark.match_group(frame, one.parts, compiled.rules, schema, options, times)
+            for one in _placed(compiled, frame, times, options)
+        ]
+        for one in compiled.runs:
+            own = match_prepared(one.prepared, data, options)
+            found.append(on_spark.as_found(own, one.attributions, compiled.rules, schema))
+        return on_spark.union(frame, found, schema)
+
+    def explain(
+        self, templates: Templates, data: Any, options: Options
+    ) -> tuple[Compiled, tuple[Placed, ...] | None]:
+        compiled = compile_rules(templates, columns_of(data), options, by_key=True)
+        frame = on_spark.read(data, options)
+        return compiled, _placed(compiled, frame, _times(compiled, frame, options), options)
+
+    def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:
+        require_found(found.columns)
+        return on_spark.typed_of(found, rule, schema)
+
+
+def _times(compiled: Compiled, frame: Frame, options: Options) -> tuple[int, int] | None:
+    """The first and the last, which a job has to find out, if slices may be made of them."""
+    sliced = any(group.key is None and not group.single for group in compiled.groups)
+    joined = options.placement == "one" and len(compiled.groups) > 1
+    return on_spark.span(frame, options) if sliced or joined else None
+
+
+def _placed(
+    compiled: Compiled, frame: Frame, times: tuple[int, int] | None, options: Options
+) -> tuple[Placed, ...]:
+    cores, partitions = on_spark.tasks(frame, options)
+    length = None if times is None else times[1] - times[0] + 1
+    return passes_of(compiled.groups, Ground(cores, partitions, length), options.placement)

@@ -1,0 +1,19 @@
+"""The columns that everything has that a set of rules has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepheid.algebra.findings import did_you_mean
+from cepheid.engine.attribution.json_rows import MATCH, RULE
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
+from cepheid.errors import DataError
+
+FOUND = (RULE, MATCH_START, MATCH_END, MATCH)
+
+
+def require_found(names: Sequence[str]) -> None:
+    for name in FOUND:
+        if name not in names:
+            hint = did_you_mean(name, names, "pass the result of RuleSet.match")
+            raise DataError(f"the matches have no column `{name}`; {hint}")

@@ -1,0 +1,104 @@
+"""Rules over data in this process: one pass for all that are merged in a group, one for each other
+query, or for a few that are joined."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.scope import types_of
+from cepheid.engine.attribution.json_rows import RULE, found_schema
+from cepheid.engine.attribution.owners import found_by_each
+from cepheid.engine.attribution.typed_rows import typed
+from cepheid.engine.clock import times
+from cepheid.engine.event_types import misspelled, types_in
+from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.merged.group import matches
+from cepheid.engine.order import sorted_by
+from cepheid.inprocess import execution
+from cepheid.inprocess.frames import EventTable, as_table, like, to_arrow
+from cepheid.inprocess.merge import merged, slices
+from cepheid.inprocess.notices import finer, is_finer, made_simultaneous
+from cepheid.inprocess.runtime import InProcess
+from cepheid.options import Options, refuse_dead_letters
+from cepheid.rules.compile.compiler import Compiled, compile_rules, naming
+from cepheid.rules.load.check import columns_of
+from cepheid.rules.run.found_columns import FOUND, require_found
+from cepheid.rules.run.runtimes import Templates
+
+
+@dataclass(frozen=True)
+class SetInProcess:
+    """The events as one table, through which every pass goes once."""
+
+    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+        refuse_dead_letters(options)
+        runtime = InProcess()
+        events = runtime.repeatable(data, "rules read the same events several times")
+        compiled = compile_rules(templates, runtime.columns(events), options)
+        table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
+        schema = found_schema(compiled.rules, _plain(table.schema.field(options.time).type))
+        _warn(templates, table, options)
+        found = pa.Table.from_batches(run(compiled, table, schema, options), schema)
+        order = np.argsort(times(found[MATCH_END].combine_chunks()), kind="stable")
+        return like(data, schema, iter(found.take(pa.array(order)).to_batches()))
+
+    def explain(self, templates: Templates, data: Any, options: Options) -> tuple[Compiled, None]:
+        return compile_rules(templates, columns_of(data), options), None
+
+    def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:
+        table = as_table(to_arrow(found))
+        require_found(table.column_names)
+        own = table.select(FOUND).filter(pc.equal(table[RULE], rule))
+        return like(found, schema, (typed(batch, schema) for batch in own.to_batches()))
+
+
+def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
+    """Say what there is to say of the events, once for all rules."""
+    rejected = execution.rejected(table, options.time, options.start).num_rows
+    if rejected:
+        warnings.warn(
+            f"{rejected} of {table.num_rows} events have no time and were left out; "
+            "cepheid.rejected(data, time=...) shows them",
+            stacklevel=4,
+        )
+    time = table[options.time]
+    if is_finer(time.type) and options.tie is None:
+        moments = time.drop_null().combine_chunks()
+        count = made_simultaneous(moments.take(pc.sort_indices(moments)))
+        if count:
+            warnings.warn(finer(count, table.num_rows, options.time), stacklevel=4)
+    if options.type is not None and table.num_rows:
+        # Some rules may well be about types that are missing for once.
+        present = types_in(table[options.type])
+        for template in templates:
+            named = types_of(template.query.syntax.pattern)
+            for message in misspelled(named, present, options.type):
+                warnings.warn(f"{template.name}: {message}", stacklevel=4)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def run(
+    compiled: Compiled, table: pa.Table, schema: pa.Schema, options: Options
+) -> Iterator[pa.RecordBatch]:
+    """The matches of the rules in a table of events."""
+    with warnings.catch_warnings():
+        for told in (".*have no time", ".*than a microsecond", "no event is of type"):
+            warnings.filterwarnings("ignore", message=told)  # said once, for all rules
+        for group in compiled.groups:
+            rows = sorted_by(table.select(group.required), group.query.schema.order)
+            yield from matches(group, compiled.rules, schema, slices(rows), options.jit)
+        for one in compiled.runs:
+            with naming(compiled.rules[RULE][one.members[0].rules[0]]):
+                _, batches = execution.run(one.prepared, EventTable.of(table), options)
+            for batch in batches:
+                yield found_by_each(compiled.rules, one.attributions, batch, schema)

@@ -1,0 +1,53 @@
+"""What every runtime does with a set of rules, and which one data belong to."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, assert_never
+
+import pyarrow as pa
+
+from cepheid.options import Options
+from cepheid.query.runtimes import runtime_of
+from cepheid.rules.compile.compiler import Compiled
+from cepheid.rules.placement.split import Placed
+from cepheid.rules.template import Template
+
+Templates: TypeAlias = tuple[Template, ...]
+
+
+class SetRuntime(Protocol):
+    """Runs a set of rules over one kind of data: what `Runtime` is for a query."""
+
+    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+        """The matches of all rules, as one frame of the kind that the data are."""
+        ...
+
+    def explain(
+        self, templates: Templates, data: Any, options: Options
+    ) -> tuple[Compiled, tuple[Placed, ...] | None]:
+        """What runs, and where its passes are placed, if the runtime has several places."""
+        ...
+
+    def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:
+        """Of what `match` has found, the matches of one rule, in the columns that it returns."""
+        ...
+
+
+def set_runtime_of(data: Any) -> SetRuntime:
+    """The runtime for the data."""
+    place = runtime_of(data).place
+    match place:
+        case "process":
+            from cepheid.rules.run.process import SetInProcess
+
+            return SetInProcess()
+        case "batch":
+            from cepheid.rules.run.dataframe import SetOnSpark
+
+            return SetOnSpark()
+        case "stream":
+            from cepheid.rules.run.stream import SetOnStream
+
+            return SetOnStream()
+        case _:
+            assert_never(place)
