@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections import Counter
 from typing import Any
 from unittest.mock import patch
@@ -61,10 +60,7 @@ def _plain(value: Any) -> Any:
 
 def found(rules: RuleSet, events: pa.Table, options: Options) -> dict[str, Counter[str]]:
     result: dict[str, Counter[str]] = {name: Counter() for name in rules}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*depends on their order")  # drawn events tie
-        rows = rules.match(events, options).to_pylist()
-    for row in rows:
+    for row in rules.match(events, options).to_pylist():
         whole = [row["match_start"], row["match_end"], json.loads(row["match"])]
         result[row["rule"]][json.dumps(whole, sort_keys=True)] += 1
     return result

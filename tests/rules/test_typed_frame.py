@@ -120,7 +120,6 @@ def test_values_of_all_types_come_back(drawn: pa.Table) -> None:
         assert rows(typed) == rows(expected), name
 
 
-@pytest.mark.filterwarnings("ignore:.*depends on their order")  # drawn events tie
 @settings(max_examples=EXAMPLES // 3, suppress_health_check=list(HealthCheck), deadline=None)
 @given(sets())
 def test_every_rule_of_a_random_set(drawn: Set) -> None:
