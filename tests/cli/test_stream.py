@@ -290,7 +290,7 @@ def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
     (letter,) = map(json.loads, late.read_text().splitlines())
     assert letter.pop("batch") > 0 and letter == {
         "reason": "late",
-        "row": {"ts": "2026-01-31T12:00:01.000Z", "type": "A", "id": 3, "x": 1},
+        "row": {"ts": "2026-01-31T12:00:01.000000Z", "type": "A", "id": 3, "x": 1},
     }
     found = pq.read_table(place / "out").to_pylist()
     assert sorted((r["id"], r["low"], r["high"]) for r in found) == [

@@ -1,4 +1,4 @@
-"""The table of kinds × readers, in this process."""
+"""The table of kinds × readers, in this process (on Spark: `tests/spark/test_file_kinds.py`)."""
 
 from __future__ import annotations
 

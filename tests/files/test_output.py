@@ -67,7 +67,7 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
 )
 def test_values(values: pa.Array, csv: str | None, in_json: object, tmp_path: Path) -> None:
-    """Durations are microseconds and bytes Base64."""
+    """Durations are microseconds and bytes Base64 (on Spark: `tests/spark/test_file_kinds.py`)."""
     table = pa.table({"x": values})
     write(tmp_path / "a.json", table)
     assert json.loads((tmp_path / "a.json").read_text()) == {"x": in_json}

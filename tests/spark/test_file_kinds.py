@@ -1,4 +1,4 @@
-"""Files on Spark by kind: as in this process (`tests/files/test_kinds.py`)."""
+"""Files on Spark by kind: as in this process (`tests/files/test_kinds.py`), read and written."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from cepheid.cli.arguments import Input
 from cepheid.cli.inputs import input_options, open_inputs
 from cepheid.cli.spark_inputs import open_spark_inputs, sampled_lines
 from cepheid.files.events import file_columns
-from cepheid.files.formats import Format
+from cepheid.files.formats import Format, spark_format
 from cepheid.options import Options
 from cepheid.spark.text_files import lines_of
+from cepheid.spark.text_values import for_text
 from tests.files.kinds import KINDS, read_value, write_kinds, write_parquet
 
 UNKNOWN_TO_SPARK = ("clock", "finer")
@@ -55,6 +56,14 @@ def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
     assert row == {"t": 1} | {
         name: kind.value if kind.on_spark is None else kind.on_spark for name, kind in kinds.items()
     }
+
+
+@pytest.mark.parametrize("name", UNKNOWN_TO_SPARK)
+def test_parquet_that_spark_does_not_read(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"t": [1], "c": KINDS[name].stored}), path)
+    with pytest.raises(cep.DataError, match="neither times of day nor nanoseconds"):
+        read(spark, Input(None, str(path)))
 
 
 def test_text_in_parquet(spark: SparkSession, tmp_path: Path) -> None:
@@ -107,6 +116,41 @@ def test_samples_of_files_elsewhere(spark: SparkSession, format: Format, tmp_pat
     found = {c.name: c.type for c in sampled_lines(lines, source, given).columns}
     here = file_columns(str(tmp_path), sorted(tmp_path.iterdir()), format, given)
     assert found == {f.name: f.type for f in here.schema}
+
+
+@pytest.mark.parametrize("format", [Format.CSV, Format.JSON])
+def test_values_written(spark: SparkSession, format: Format, tmp_path: Path) -> None:
+    """As in this process (`tests/files/test_output.py`); and nothing is cut off."""
+    nested = "array(INTERVAL '1' HOUR) AS spans, named_struct('b', X'00FF', 'p', 1.50BD) AS parts"
+    frame = spark.sql(f"""
+        SELECT INTERVAL '1 02:03:04.000005' DAY TO SECOND AS span, INTERVAL '-1' SECOND AS back,
+            X'00FF' AS bytes, 12.30BD AS price, ' a "b" ' AS text, CAST(NULL AS int) AS none,
+            TIMESTAMP_NTZ'2026-01-31 12:00:00.000005' AS wall,
+            TIMESTAMP_LTZ'2026-01-31 12:00:00.000005Z' AS moment
+            {f", {nested}" if format is Format.JSON else ""}
+    """)
+    name, settings = spark_format(format, "found")
+    for_text(frame, format).write.format(name).options(**settings).save(str(tmp_path / "found"))
+    (file,) = (tmp_path / "found").glob("part-*")
+    expected: dict[str, object] = {
+        "span": 93784000005,
+        "back": -1000000,
+        "bytes": "AP8=",
+        "price": "12.30" if format is Format.JSON else 12.3,
+        "text": ' a "b" ',
+        "none": None,
+        "wall": "2026-01-31T12:00:00.000005",
+        "moment": KINDS["naive"].text,
+    }
+    if format is Format.JSON:
+        row = json.loads(file.read_text())
+        assert row.pop("spans") == [3600000000]
+        assert row.pop("parts") == {"b": "AP8=", "p": "1.50"}
+        row["moment"] = KINDS["naive"].text.fromisoformat(row["moment"])
+        assert row == expected
+    else:
+        (row,), _ = read_here(Input(None, str(file), Format.CSV), "wall")
+        assert row == {**expected, "wall": KINDS["naive"].text}
 
 
 def test_not_a_number_is_no_time(spark: SparkSession) -> None:

@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.files.formats import SPARK_JSON
 from cepheid.spark.names import quoted
 from cepheid.spark.session import PANDAS_NOTICE
 from cepheid.spark.streaming.letters import DEAD_LETTER, REASON
@@ -38,7 +39,7 @@ def divert(found: DataFrame, folder: Path) -> DataFrame:
     place = folder.resolve()
     fields = [field for field in found.schema.fields if field.name != DEAD_LETTER]
     letter = quoted(DEAD_LETTER)
-    text = F.when(letter.isNotNull(), F.to_json(letter, {"ignoreNullFields": "false"}))
+    text = F.when(letter.isNotNull(), F.to_json(letter, SPARK_JSON))
     rows = found.filter(letter.isNull() | (letter[REASON] != NO_TIME))
     rows = rows.select(*(quoted(field.name) for field in fields), text.alias(DEAD_LETTER))
 

@@ -34,6 +34,7 @@ from cepheid.query import Query
 from cepheid.rules import RuleSet
 from cepheid.spark.names import quoted
 from cepheid.spark.schema import arrow_schema
+from cepheid.spark.text_values import for_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,4 +140,4 @@ def _write(
     name, settings = spark_format(format, place)
     if is_local(place):
         place = str(stack.enter_context(guard.new_folder(Path(place), option, made_by)))
-    data.write.mode("error").format(name).options(**settings).save(place)
+    for_text(data, format).write.mode("error").format(name).options(**settings).save(place)

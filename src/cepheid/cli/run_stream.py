@@ -48,6 +48,7 @@ from cepheid.spark.session import local_session
 from cepheid.spark.streaming.ahead import WITHOUT_ZONE
 from cepheid.spark.streaming.checkpoint import last_finished
 from cepheid.spark.streaming.reports import NewReports, status
+from cepheid.spark.text_values import for_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -280,7 +281,7 @@ def _events(spark: SparkSession, folders: Sequence[Folder], target: StreamTarget
 
 def _start(frame: DataFrame, name: str, format: Format, target: StreamTarget) -> StreamingQuery:
     kind, options = spark_format(format, str(_sinks(target)[name]))
-    writer = frame.writeStream.format(kind).options(**options).queryName(name)
+    writer = for_text(frame, format).writeStream.format(kind).options(**options).queryName(name)
     writer = writer.option("checkpointLocation", str(target.place(name)))
     match target.trigger:
         case None:

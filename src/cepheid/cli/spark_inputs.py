@@ -25,7 +25,11 @@ from cepheid.files.inference import InferredColumn
 from cepheid.files.parquet_rows import read_as
 from cepheid.language import ast
 from cepheid.options import Options
-from cepheid.spark.parquet_files import read_parquet_events, read_parquet_rejected
+from cepheid.spark.parquet_files import (
+    parquet_rows,
+    read_parquet_events,
+    read_parquet_rejected,
+)
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.text_files import lines_of, read_text_events, read_text_rejected
 
@@ -79,7 +83,7 @@ def _opened(
     files = existing_files(source.path) if local else []
     if format is Format.PARQUET:
         reader = spark.read.option("recursiveFileLookup", is_deep(source.path))
-        rows = reader.parquet(spark_path(source.path))
+        rows = parquet_rows(reader, spark_path(source.path))
         read = (InferredColumn(f.name, read_as(f, time)) for f in arrow_schema(rows.schema))
         columns = columns_of(source.path, Sampled(tuple(read)), given)
     else:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from glob import glob
 from pathlib import Path, PurePath
+from typing import assert_never
 
 from cepheid.errors import OptionError
 
@@ -42,6 +43,22 @@ STANDARD = "-"
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bzip2"}
 """Endings of compressed text files that pyarrow and Spark both read, and what Spark calls them."""
+
+_SPARK_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""How Spark writes times in text; by itself it writes milliseconds, and drops the rest."""
+
+SPARK_JSON = {**_SPARK_TIMES, "ignoreNullFields": "false"}
+"""How Spark writes a row as JSON with all that is in it."""
+
+_SPARK_CELLS = {
+    "escape": '"',
+    "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+}
+"""How Spark writes cells as others do: a quote is doubled, and spaces stay."""
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _PATTERN = re.compile(r"[*?\[{]")
@@ -122,9 +139,16 @@ def spark_format(format: Format, path: str) -> tuple[str, dict[str, str]]:
     """What Spark calls the format, and the options to write it to a folder of this name."""
     ending = PurePath(path).suffix.lower()
     options = {"compression": COMPRESSED[ending]} if ending in COMPRESSED else {}
-    if format.delimiter is None:
-        return format.value, options
-    return "csv", {"header": "true", "sep": format.delimiter, **options}
+    match format:
+        case Format.PARQUET:
+            return format.value, options
+        case Format.JSON:
+            return format.value, {**SPARK_JSON, **options}
+        case Format.CSV | Format.TSV:
+            separated = {"header": "true", "sep": format.delimiter or ","}
+            return "csv", {**separated, **_SPARK_TIMES, **_SPARK_CELLS, **options}
+        case _:
+            assert_never(format)
 
 
 def unknown_ending(path: Path, option: str) -> OptionError:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.errors import DataError
+from cepheid.files.formats import SPARK_JSON
 from cepheid.files.parquet_rows import typed_columns
 from cepheid.files.text_rows import (
     REJECTED,
@@ -21,12 +24,30 @@ from cepheid.files.text_rows import (
 )
 from cepheid.spark.names import quoted
 from cepheid.spark.schema import spark_schema, spark_type
+from cepheid.spark.streaming.outcome import spark_sentence
 from cepheid.spark.text_files import local_path, with_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.readwriter import DataFrameReader
 
 _FILE, _LINE = "__file", "__line"
+_UNREAD = ("PARQUET_TYPE_", "UNSUPPORTED_TIME_TYPE")
+"""How Spark's errors about the types of a file begin."""
+
+
+def parquet_rows(reader: DataFrameReader, path: str) -> DataFrame:
+    """The rows of files. DataError if they have a type that Spark hasn't, in whatever column."""
+    try:
+        return reader.parquet(path)
+    except PySparkException as error:
+        if not str(error.getCondition()).startswith(_UNREAD):
+            raise
+        raise DataError(
+            f"{path}: Spark can't read it: {spark_sentence(str(error))} Of Parquet, it reads "
+            "neither times of day nor nanoseconds: write timestamps of microseconds, or run it "
+            "without --engine spark"
+        ) from None
 
 
 def read_parquet_events(rows: DataFrame, form: RowFormat) -> DataFrame:
@@ -40,7 +61,7 @@ def read_parquet_events(rows: DataFrame, form: RowFormat) -> DataFrame:
 
 def read_parquet_rejected(rows: DataFrame, form: RowFormat) -> DataFrame:
     """What is rejected (see `cepheid.files.text_rows.REJECTED`); the line is the row as JSON."""
-    line = F.to_json(F.struct(*(quoted(f.name) for f in rows.schema.fields)))
+    line = F.to_json(F.struct(*(quoted(f.name) for f in rows.schema.fields)), SPARK_JSON)
     columns = [_column(rows, field) for field in form.columns]
     noted = rows.select(*columns, _file(), line.alias(_LINE))
     if not _has_texts(rows, form):
