@@ -15,6 +15,8 @@ from benchmarks import loops, measure, pipeline
 from benchmarks.answers import ANSWERS
 from benchmarks.cases import CASES, Case, Workload, chosen
 
+pytestmark = pytest.mark.slow
+
 WORKLOADS = {case.workload.name: case.workload for case in CASES}
 
 # Straight from the meaning of the queries: every combination of events that satisfies all of it.

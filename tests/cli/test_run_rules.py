@@ -256,6 +256,7 @@ def test_columns_of_all_rules_are_read() -> None:
 # ── on Spark ─────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_spark_gives_the_same(rules: Path, events: Path, tmp_path: Path) -> None:
     """In a process of its own: a run stops its session, and other tests need theirs."""
     found = tmp_path / "found"

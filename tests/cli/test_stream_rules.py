@@ -188,6 +188,7 @@ def started(place: Path, attempts: int = 3) -> Stream:
     return started(place, attempts - 1)
 
 
+@pytest.mark.slow
 def test_rules_change_while_a_stream_runs(place: Path) -> None:
     add_parquet(place / "in", "1.parquet", (0, "A", 1, 5), (1, "B", 1, 6))
     stream = started(place)

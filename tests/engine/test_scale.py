@@ -465,6 +465,7 @@ MANY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MANY, ids=str)
 def test_many_keys(case: Case) -> None:
     events = stream(20_000, 5)

@@ -302,6 +302,7 @@ QUERY = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", Equivalence)
 @pytest.mark.parametrize("same", [(), ("id",), ("id", "g")], ids=str)
 def test_long_streams_pop_what_has_expired(strategy: Equivalence, same: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from cepheid.algebra import bind
@@ -72,6 +73,7 @@ def test_every_rule_finds_what_it_finds_alone(drawn: Set) -> None:
     check(drawn)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
 @given(sets())
 def test_room_for_instances_does_not_matter(drawn: Set) -> None:
