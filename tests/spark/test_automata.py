@@ -40,6 +40,8 @@ FILES = (
     "papers_automata.txt",
     "strict.txt",
 )
+USUAL = ("after_match.txt", "modes.txt", "next.txt", "strict.txt")
+"""Those of every run; the others are for the long one."""
 INPUT_ORDER = {
     "after match/simultaneous matches by input order",
 }
@@ -92,7 +94,9 @@ def collected(matches: Sequence[DataFrame]) -> dict[tuple[str, str], Rows]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    "file", [pytest.param(f, marks=() if f in USUAL else pytest.mark.slow) for f in FILES]
+)
 def test_corpus(spark: SparkSession, file: str) -> None:
     """The stream three times over, so that slices cut through it; a file at once, since jobs take
     longer than their work."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,22 @@ CORPUS = {
     "optional/simultaneous ones by tie-break": UNKEYED,
 }
 
+USUAL = {
+    *("keys/[id]", "keys/different names", "keys/composite", "keys/NULL takes part in nothing"),
+    *("keys/NaN is a key of its own", "events/per key", "closure/keyed, aggregates per key"),
+    *("closure/trailing", "negation/end", "disjunction/same event by both branches"),
+    *("keyed", "two names", "some connected", "waits", "branches", "events, keyed"),
+    "left to the engine",
+}
+"""Those of every run: each way of partitioning, with and without a key. A job takes seconds."""
 
-@pytest.mark.parametrize("name", CORPUS)
+
+def chosen(names: Iterable[str]) -> list[Any]:
+    """The others are for the long run."""
+    return [pytest.param(n, marks=() if n in USUAL else pytest.mark.slow) for n in names]
+
+
+@pytest.mark.parametrize("name", chosen(CORPUS))
 def test_corpus(spark: SparkSession, name: str) -> None:
     """The stream three times over, so that slices cut through it."""
     (case,) = (c for c in cases() if c.name == name)
@@ -106,7 +121,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", chosen(QUERIES))
 def test_random_events(spark: SparkSession, query: str) -> None:
     events, (text, partitionings) = stream(1500), QUERIES[query]
     options: dict[str, Any] = {"time": "ts", "type": "name", "tie": "row"}
