@@ -43,4 +43,4 @@ def test_names_are_given_once_even_if_lines_begin_anew() -> None:
 def test_plain_kernels_index_without_a_call_and_keep_other_names() -> None:
     source = "\n\ndef menu(x):\n    return x + 1\n\n\ndef kernel(a, i):\n    return menu(a[u(i)])\n"
     kernel = load(source, jit=False)
-    assert kernel([5, 6], 1) == 7  # type: ignore[func-returns-value]
+    assert kernel([5, 6], 1) == 7

@@ -16,7 +16,7 @@ BAD = object()
 
 
 def at(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type]
+    return datetime(*parts, tzinfo=UTC)
 
 
 def check(type_: pa.DataType, expected: dict[str | None, object], form: str | None = None) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import time, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pytest
@@ -36,10 +37,10 @@ def write(path: Path, table: pa.Table = TABLE) -> None:
     ],
 )
 def test_the_ending_says_how(
-    name: str, open_: Callable[..., object], text: str, tmp_path: Path
+    name: str, open_: Callable[..., IO[str]], text: str, tmp_path: Path
 ) -> None:
     write(tmp_path / name)
-    with open_(tmp_path / name, "rt") as file:  # type: ignore[attr-defined]
+    with open_(tmp_path / name, "rt") as file:
         assert file.read() == text
 
 

@@ -44,7 +44,10 @@ def test_an_absence_is_released_without_events(spark: SparkSession, tmp_path: Pa
     with one_partition(spark):
         sink = found.writeStream.format("memory").queryName(name).outputMode("append")
         running = sink.trigger(processingTime="1 second").start()
-        late = lambda: sum(cep.status(p).late for p in running.recentProgress)  # noqa: E731
+
+        def late() -> int:
+            return sum(cep.status(p).late for p in running.recentProgress)
+
         try:
             wait_for(lambda: spark.table(name).count() > 0 or not running.isActive)
             assert [row["id"] for row in spark.table(name).collect()] == [1]
