@@ -7,10 +7,9 @@ import gzip
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self, assert_never, cast
+from typing import Any, BinaryIO, Protocol, assert_never, cast
 
 import pyarrow as pa
 import pyarrow.csv
@@ -102,13 +101,10 @@ def _writer(sink: BinaryIO, schema: pa.Schema, format: Format) -> AbstractContex
             return parquet
         case Format.CSV | Format.TSV:
             divided = pa.csv.WriteOptions(delimiter=format.delimiter)
-            return CsvWriter(
-                pa.csv.CSVWriter(
-                    sink, _plain_columns(schema.empty_table()).schema, write_options=divided
-                )
-            )
+            columns = _plain_columns(schema.empty_table()).schema
+            return closing(CsvWriter(pa.csv.CSVWriter(sink, columns, write_options=divided)))
         case Format.JSON:
-            return JsonLinesWriter(sink)
+            return closing(JsonLinesWriter(sink))
         case _:
             assert_never(format)
 
@@ -122,15 +118,7 @@ class CsvWriter:
     def write_batch(self, batch: pa.RecordBatch) -> None:
         self._writer.write_table(_plain_columns(pa.Table.from_batches([batch])))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._writer.close()
 
 
@@ -163,15 +151,7 @@ class JsonLinesWriter:
         rows = pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()
         self._sink.writelines(f"{json_line(row)}\n".encode() for row in rows)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._sink.flush()
 
 
