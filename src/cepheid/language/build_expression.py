@@ -91,6 +91,28 @@ def build_expression(tree: Node) -> Expression:
             return Unary(operator, build_expression(child(tree)), span)
         case "chain":
             return _chain(tree)
+        case "case":
+            return _case(tree)
+        case "call":
+            function = name_of(tokens(tree)[0]).lower()
+            return Call(function, _expressions(tree), has(tree, "DISTINCT"), span)
+        case "cast":
+            return _cast(tree)
+        case "extract":
+            return _extract(tree)
+        case "key_test":
+            values = _expressions(tree)
+            return KeyTest(only_name(tree), values[0] if values else None, span)
+        case "key_tests":
+            keys = tuple(KeyTest(name_of(t), None, span_of(t)) for t in tokens(tree))
+            return Logical("AND", keys, span)
+        case _:
+            return _predicate(tree)
+
+
+def _predicate(tree: Node) -> Expression:
+    span = span_of(tree)
+    match tree.data:
         case "comparison":
             operators = tuple(_COMPARISONS.get(t.value, t.value) for t in tokens(tree))
             return Comparison(_expressions(tree), operators, span)
@@ -116,21 +138,6 @@ def build_expression(tree: Node) -> Expression:
                 positive(build_duration(duration), "window"),
                 span,
             )
-        case "call":
-            function = name_of(tokens(tree)[0]).lower()
-            return Call(function, _expressions(tree), has(tree, "DISTINCT"), span)
-        case "cast":
-            return _cast(tree)
-        case "extract":
-            return _extract(tree)
-        case "case":
-            return _case(tree)
-        case "key_test":
-            values = _expressions(tree)
-            return KeyTest(only_name(tree), values[0] if values else None, span)
-        case "key_tests":
-            keys = tuple(KeyTest(name_of(t), None, span_of(t)) for t in tokens(tree))
-            return Logical("AND", keys, span)
     raise AssertionError(tree.data)
 
 
