@@ -21,7 +21,7 @@ from benchmarks.rules.running import SEED
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.compile.compiler import CompiledRules, compile_rules
 from cepheid.rules.run.process import run
 from cepheid.workloads import fraud
 
@@ -97,7 +97,7 @@ def measure(size: Size, say: Say) -> tuple[Found, ...]:
 
 
 def _measured(which: str, given: RuleSet, events: pa.Table, size: Size, say: Say) -> Found:
-    ready: dict[str, tuple[list[Compiled], float]] = {}
+    ready: dict[str, tuple[list[CompiledRules], float]] = {}
     sets = {JOINED: [given], ALONE: [given.select([name]) for name in given]}
     for way, parts in sets.items():
         begin = time.process_time()
@@ -129,7 +129,7 @@ def check(tables: Mapping[str, pa.Table]) -> None:
         raise WrongAnswer("no rule finds anything")
 
 
-def _matched(compiled: Compiled, events: pa.Table) -> pa.Table:
+def _matched(compiled: CompiledRules, events: pa.Table) -> pa.Table:
     schema = found_schema(compiled.rules, events.schema.field(OPTIONS.time).type)
     return pa.Table.from_batches(run(compiled, events, schema, OPTIONS), schema)
 

@@ -18,7 +18,7 @@ from benchmarks.report import Record
 from cepheid.engine.merged.machine import Machine
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.compile.compiler import CompiledRules, compile_rules
 from cepheid.workloads import cayuga
 
 OPTIONS = Options("ts")
@@ -62,7 +62,7 @@ def _first(rows: int, count: int) -> pa.ChunkedArray:
     return pa.chunked_array([[n < count for n in range(rows)]])
 
 
-def ready(rules: RuleSet, schema: pa.Schema) -> tuple[Compiled, list[Machine]]:
+def ready(rules: RuleSet, schema: pa.Schema) -> tuple[CompiledRules, list[Machine]]:
     compiled = compile_rules(rules.templates, schema, OPTIONS)
     return compiled, [Machine(group.merged, schema) for group in compiled.groups]
 

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from cepheid.cli import main
 from cepheid.cli.app import app
-from cepheid.cli.arguments import EngineName, Negation, Propagation
+from cepheid.cli.arguments import EngineName, NegationMode, Propagation
 from cepheid.cli.failure import exit_cleanly, message
 from cepheid.cli.words import in_command_words
 from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
@@ -66,7 +66,7 @@ def test_options_are_called_as_in_python() -> None:
         "limit", "buckets", "future", "idle", "heartbeat",
     }  # fmt: skip
     assert tuple(EngineName) == get_args(EngineChoice)
-    assert tuple(Negation) == get_args(NegationChoice)
+    assert tuple(NegationMode) == get_args(NegationChoice)
     assert tuple(Propagation) == get_args(PropagationChoice)
     for name in ("engine", "plan", "stats", "buckets"):
         assert in_command_words(f"{name}=") == f"--{name}"

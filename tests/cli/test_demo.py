@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from cepheid.cli.fraud_demo import earliest, event_file, planted_and_found
-from cepheid.cli.show import Figures, sample
+from cepheid.cli.show import RunSummary, sample
 from cepheid.workloads import fraud
 
 
@@ -55,10 +55,10 @@ def test_the_sample_is_the_earliest_matches() -> None:
 
 
 def test_figures() -> None:
-    text = shown(Figures(1_000_000, 1234, 4.0, 7).table({"planted": "499 of 500"}))
+    text = shown(RunSummary(1_000_000, 1234, 4.0, 7).table({"planted": "499 of 500"}))
     for figure in ("1,000,000", "1,234", "rejected  7", "4.00", "250,000", "499 of 500"):
         assert figure in text
-    assert "rejected" not in shown(Figures(10, 1, 4.0).table())
+    assert "rejected" not in shown(RunSummary(10, 1, 4.0).table())
 
 
 def test_a_sample_shows_nested_values_and_markup_as_they_are() -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from cepheid.cli.arguments import Input, parse_inputs, parse_parameters
+from cepheid.cli.arguments import InputSource, parse_inputs, parse_parameters
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
 from cepheid.options import Options
@@ -351,8 +351,8 @@ def test_parameters_are_read_as_values() -> None:
 def test_a_path_with_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "day=3").mkdir()
-    assert parse_inputs(["day=3"], Format.CSV) == (Input(None, "day=3", Format.CSV),)
-    assert parse_inputs(["day=4.csv"], None) == (Input("day", "4.csv"),)
+    assert parse_inputs(["day=3"], Format.CSV) == (InputSource(None, "day=3", Format.CSV),)
+    assert parse_inputs(["day=4.csv"], None) == (InputSource("day", "4.csv"),)
     with pytest.raises(typer.BadParameter):
         parse_inputs(["day=3", "a=b.csv"], None)
 

@@ -8,7 +8,7 @@ from io import StringIO
 from rich.console import Console
 
 from cepheid.cli.progress import bar
-from cepheid.cli.show import Figures, PerRule, sample
+from cepheid.cli.show import PerRule, RunSummary, sample
 from cepheid.cli.stream_status import Totals, wrapped
 
 WIDTH = 80
@@ -50,7 +50,7 @@ def test_times_are_broken_before_the_hour_if_that_helps() -> None:
 
 
 def test_figures_fit() -> None:
-    figures = Figures(10**12, 10**12, 3600.0, 10**12)
+    figures = RunSummary(10**12, 10**12, 3600.0, 10**12)
     rules = PerRule(10**9, {"a": 10**9})
     assert max(map(len, printed(figures.table(rules.figures()), rules.table()))) <= WIDTH
 

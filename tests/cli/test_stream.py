@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.checkpoint_lock import locked
 from cepheid.cli.dead_letters import diverted
 from cepheid.cli.failure import SET_ASIDE, message
@@ -190,20 +190,20 @@ def test_a_checkpoint_is_of_one_run_at_a_time(
 
 def test_a_checkpoint_is_of_its_folders(place: Path) -> None:
     state, known = place / "state", {"": {"path": str(place / "in")}}
-    refuse_other_inputs([Input(None, "in")], known, state)
-    refuse_other_inputs([Input(None, str(place / "other" / ".." / "in"))], known, state)
+    refuse_other_inputs([InputSource(None, "in")], known, state)
+    refuse_other_inputs([InputSource(None, str(place / "other" / ".." / "in"))], known, state)
     with pytest.raises(
         OptionError, match=r"state was written with events from \S+/in, and now they"
     ):
-        refuse_other_inputs([Input(None, "in2")], known, state)
+        refuse_other_inputs([InputSource(None, "in2")], known, state)
     with pytest.raises(
         OptionError, match="now they come from s3a://bank/in: name the same --input"
     ):
-        refuse_other_inputs([Input(None, "s3a://bank/in")], known, state)
+        refuse_other_inputs([InputSource(None, "s3a://bank/in")], known, state)
     with pytest.raises(OptionError, match="start with another checkpoint and another output"):
-        refuse_other_inputs([Input("cards", "in")], known, state)
+        refuse_other_inputs([InputSource("cards", "in")], known, state)
     before_version_0_2 = {"": {"format": "parquet"}}
-    refuse_other_inputs([Input(None, "in2")], before_version_0_2, state)
+    refuse_other_inputs([InputSource(None, "in2")], before_version_0_2, state)
 
 
 def test_a_run_that_leaves_all_or_files_aside_is_not_complete() -> None:

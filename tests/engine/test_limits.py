@@ -12,7 +12,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.engine.run import Engine
-from cepheid.engine.state import Loaded, as_table, from_table
+from cepheid.engine.state import LoadedRows, as_table, from_table
 from cepheid.options import Limit, Options
 from cepheid.planner import prepare
 from cepheid.query import Query
@@ -42,7 +42,7 @@ def visits(keys: int) -> Iterator[pa.RecordBatch]:
 
 
 def engine_for(
-    query: str, limit: Limit | None = None, journal: list[Loaded] | None = None
+    query: str, limit: Limit | None = None, journal: list[LoadedRows] | None = None
 ) -> Engine:
     schema = batch(0, ["A"], [0]).schema
     options = Options(time="ts", type="type", limit=limit)
@@ -164,7 +164,7 @@ def found_by(query: str, limit: Limit, rows: Sequence[tuple[int, str, int]]) -> 
 def spans_of(
     query: str, limit: Limit, rows: Sequence[tuple[int, str, int]], anew: bool
 ) -> tuple[Any, int]:
-    journal: list[Loaded] = []
+    journal: list[LoadedRows] = []
     engine = engine_for(query, limit, journal)
     found: list[dict[str, Any]] = []
     saved, shed = pa.table({}), 0

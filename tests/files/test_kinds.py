@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cepheid as cep
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import open_inputs, read_events
 from cepheid.options import Options
 from tests.files.kinds import KINDS, read_value, write_kinds, write_parquet, write_text
@@ -20,7 +20,7 @@ TEXT = ("csv", "jsonl")
 
 def read(path: Path) -> dict[str, Any]:
     """The values of the first row of a file."""
-    opened = open_inputs([Input(None, str(path))], [], Options(time="t")).read()
+    opened = open_inputs([InputSource(None, str(path))], [], Options(time="t")).read()
     row = opened.tables[""].to_pylist()[0]
     return {name: read_value(value) for name, value in row.items()}
 
@@ -28,7 +28,7 @@ def read(path: Path) -> dict[str, Any]:
 def times(path: Path, name: str, **given: Any) -> list[Any]:
     """The event times of a file, if a query takes them from this column."""
     query = cep.Query(f"PATTERN a RETURN a.`{name}`")
-    table = read_events(query, [Input(None, str(path), **given)], Options(time=name))
+    table = read_events(query, [InputSource(None, str(path), **given)], Options(time=name))
     assert isinstance(table, pa.Table)
     return list(table[name].to_pylist())
 
@@ -110,7 +110,7 @@ def test_two_streams(one: str, other: str, together: bool, tmp_path: Path) -> No
                 write_text(path, [{"c": kind.cell}])
             else:
                 pq.write_table(pa.table({"c": kind.stored}), path)
-            sources.append(Input(name, str(path)))
+            sources.append(InputSource(name, str(path)))
         if together or ending == "csv":
             tables = read_events(query, sources, Options(time="c"))
             assert set(tables) == {"l", "r"}

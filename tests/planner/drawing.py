@@ -13,7 +13,7 @@ from cepheid.algebra.patterns import Conjunction, Leaf, Pattern, Sequence
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import expression_text
 from cepheid.planner.gaps import core
-from cepheid.planner.shapes import Branch, Shape
+from cepheid.planner.shapes import Shape, ShapePair
 from cepheid.statistics import Statistics
 
 COLUMNS = pa.schema(
@@ -164,7 +164,7 @@ def _of_sequence(units: list[list[Shape]]) -> Iterator[Shape]:
         yield from units[0]
     for cut in range(1, len(units)):
         sides = list(_of_sequence(units[:cut])), list(_of_sequence(units[cut:]))
-        yield from (Branch(a, b) for a, b in product(*sides))
+        yield from (ShapePair(a, b) for a, b in product(*sides))
 
 
 def _of_conjunction(units: list[list[Shape]]) -> Iterator[Shape]:
@@ -176,4 +176,4 @@ def _of_conjunction(units: list[list[Shape]]) -> Iterator[Shape]:
             with_first = [first, *(rest[i] for i in chosen)]
             others = [u for i, u in enumerate(rest) if i not in chosen]
             sides = list(_of_conjunction(with_first)), list(_of_conjunction(others))
-            yield from (Branch(a, b) for a, b in product(*sides))
+            yield from (ShapePair(a, b) for a, b in product(*sides))

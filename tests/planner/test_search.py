@@ -23,7 +23,7 @@ from cepheid.planner.hashing import with_lookups
 from cepheid.planner.parts import Parts
 from cepheid.planner.plan import assemble
 from cepheid.planner.search import MOST_JOINED, propagation_of, search
-from cepheid.planner.shapes import Branch
+from cepheid.planner.shapes import ShapePair
 from cepheid.planner.trees import intervals
 from cepheid.planner.weights import calibrated
 from cepheid.statistics import Statistics
@@ -70,7 +70,7 @@ def test_lookups_are_the_cheapest_of_all(distinct: float, rate: float) -> None:
     query = bind("PATTERN A a ; B b ; C c ; D d WHERE a.x = c.x AND b.x = d.x WITHIN 100")
     values = {f"{v}.x": distinct for v in "abcd"}
     statistics = Statistics(dict.fromkeys("abcd", rate), {}, values)
-    choice = Choice(Branch(Branch("a", "b"), Branch("c", "d")))
+    choice = Choice(ShapePair(ShapePair("a", "b"), ShapePair("c", "d")))
     (hashed,) = assemble(query, alternatives(query), [choice]).alternatives
     assert isinstance(hashed, Seq) and len(hashed.equalities) == 2
     plan = looked_up(query, statistics, choice)
@@ -233,7 +233,7 @@ def test_rare_triggers_pull_and_selective_ones_pass_down(
     query = bind("PATTERN A a ; B b ; C c ; D d WHERE a.x < d.x WITHIN 100")
     rates = {"a": 1.0, "b": 1.0, "c": 1.0, "d": rate}
     statistics = Statistics(rates, {"a.x < d.x": selectivity})
-    left = Choice(Branch(Branch(Branch("a", "b"), "c"), "d"))
+    left = Choice(ShapePair(ShapePair(ShapePair("a", "b"), "c"), "d"))
     plan = assemble(query, alternatives(query), [left])
     assert propagation_of(plan, plan.alternatives[0], statistics) == expected
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cepheid.planner.alternatives import alternatives
 from cepheid.planner.gaps import core
-from cepheid.planner.shapes import Branch, Shape
+from cepheid.planner.shapes import Shape, ShapePair
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, multiset, run
 from tests.examples import examples
@@ -30,7 +30,7 @@ def trees(draw: st.DrawFn, variables: tuple[str, ...]) -> Shape:
     if len(variables) == 1:
         return variables[0]
     cut = draw(st.integers(1, len(variables) - 1))
-    return Branch(draw(trees(variables[:cut])), draw(trees(variables[cut:])))
+    return ShapePair(draw(trees(variables[:cut])), draw(trees(variables[cut:])))
 
 
 def text(shape: Shape) -> str:

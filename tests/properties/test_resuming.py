@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
-from cepheid.engine.state import Loaded, as_table, from_table
+from cepheid.engine.state import LoadedRows, as_table, from_table
 from cepheid.errors import UnsupportedError
 from cepheid.plan.nodes import Plan
 from tests.corpus.reader import Case, bound
@@ -55,8 +55,8 @@ class Resuming:
         self.engines = [self.engine()]
         self.rows: list[dict[str, Any]] = []
 
-    def engine(self) -> tuple[Engine, list[Loaded]]:
-        journal: list[Loaded] = []
+    def engine(self) -> tuple[Engine, list[LoadedRows]]:
+        journal: list[LoadedRows] = []
         engine = Engine(
             self.plan,
             self.schema,

@@ -15,7 +15,7 @@ from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options, Placement
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.compile.compiler import CompiledRules, compile_rules
 from cepheid.rules.placement.cost import Ground
 from cepheid.rules.placement.split import divide, passes_of
 from cepheid.rules.run.process import run
@@ -31,7 +31,7 @@ COLUMNS = pa.schema(
 OPTIONS = Options("ts", type="type")
 
 
-def compiled(rules: RuleSet) -> Compiled:
+def compiled(rules: RuleSet) -> CompiledRules:
     return compile_rules(rules.templates, COLUMNS, OPTIONS, by_key=True)
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cepheid as cep
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import input_options, open_inputs
 from cepheid.cli.spark_inputs import open_spark_inputs, sampled_lines
 from cepheid.files.events import file_columns
@@ -28,7 +28,7 @@ UNKNOWN_TO_SPARK = ("clock", "finer")
 Rows = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 
-def read(spark: SparkSession, source: Input, time: str = "t") -> Rows:
+def read(spark: SparkSession, source: InputSource, time: str = "t") -> Rows:
     """The events that have a time, and what is rejected."""
     (one,) = open_spark_inputs(spark, [source], [], Options(time=time)).values()
     columns = one.columns.schema
@@ -37,21 +37,21 @@ def read(spark: SparkSession, source: Input, time: str = "t") -> Rows:
     return events, one.rejected(columns).toArrow().to_pylist()
 
 
-def read_here(source: Input, time: str = "t") -> Rows:
+def read_here(source: InputSource, time: str = "t") -> Rows:
     found = open_inputs([source], [], Options(time=time)).read()
     return found.tables[""].to_pylist(), found.rejected.drop_columns(["stream"]).to_pylist()
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_text(spark: SparkSession, ending: str, tmp_path: Path) -> None:
-    rows, rejected = read(spark, Input(None, str(write_kinds(tmp_path / f"a.{ending}"))))
+    rows, rejected = read(spark, InputSource(None, str(write_kinds(tmp_path / f"a.{ending}"))))
     assert rows[0] == {"t": 1} | {n: k.text for n, k in KINDS.items()}
     assert not rejected
 
 
 def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "a.parquet", *UNKNOWN_TO_SPARK)
-    (row,), _ = read(spark, Input(None, str(path)))
+    (row,), _ = read(spark, InputSource(None, str(path)))
     kinds = {n: k for n, k in KINDS.items() if n not in UNKNOWN_TO_SPARK}
     assert row == {"t": 1} | {
         name: kind.value if kind.on_spark is None else kind.on_spark for name, kind in kinds.items()
@@ -63,7 +63,7 @@ def test_parquet_that_spark_does_not_read(spark: SparkSession, name: str, tmp_pa
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"t": [1], "c": KINDS[name].stored}), path)
     with pytest.raises(cep.DataError, match="neither times of day nor nanoseconds"):
-        read(spark, Input(None, str(path)))
+        read(spark, InputSource(None, str(path)))
 
 
 def test_text_in_parquet(spark: SparkSession, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_text_in_parquet(spark: SparkSession, tmp_path: Path) -> None:
     }
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table(rows), path)
-    source = Input(None, str(path), declared="x long", time_format="%d.%m.%Y")
+    source = InputSource(None, str(path), declared="x long", time_format="%d.%m.%Y")
     events, rejected = read(spark, source)
     here, rejected_here = read_here(source)
     assert events == here
@@ -94,14 +94,14 @@ def test_letters_and_headers(spark: SparkSession, tmp_path: Path) -> None:
     """Latin-1, a byte order mark, and a header without rows."""
     path = tmp_path / "latin.csv"
     path.write_bytes("t,größe\n1,süß\n".encode("latin-1"))
-    source = Input(None, str(path), encoding="latin-1")
+    source = InputSource(None, str(path), encoding="latin-1")
     assert read(spark, source) == read_here(source) == ([{"t": 1, "größe": "süß"}], [])
     path = tmp_path / "mark.csv"
     path.write_bytes("t,x\n1,2\n".encode("utf-8-sig"))
-    assert read(spark, Input(None, str(path))) == ([{"t": 1, "x": 2}], [])
+    assert read(spark, InputSource(None, str(path))) == ([{"t": 1, "x": 2}], [])
     path = tmp_path / "header.csv"
     path.write_text("t,x\n")
-    assert read(spark, Input(None, str(path))) == ([], [])
+    assert read(spark, InputSource(None, str(path))) == ([], [])
 
 
 @pytest.mark.parametrize("format", [Format.CSV, Format.JSON])
@@ -110,7 +110,7 @@ def test_samples_of_files_elsewhere(spark: SparkSession, format: Format, tmp_pat
     ending = "csv" if format is Format.CSV else "jsonl"
     for name in ("one", "two"):
         write_kinds(tmp_path / f"{name}.{ending}")
-    source = Input(None, str(tmp_path), format)
+    source = InputSource(None, str(tmp_path), format)
     given = input_options(source, "t")
     lines = lines_of(spark.read.text(str(tmp_path)))
     found = {c.name: c.type for c in sampled_lines(lines, source, given).columns}
@@ -149,7 +149,7 @@ def test_values_written(spark: SparkSession, format: Format, tmp_path: Path) -> 
         row["moment"] = KINDS["naive"].text.fromisoformat(row["moment"])
         assert row == expected
     else:
-        (row,), _ = read_here(Input(None, str(file), Format.CSV), "wall")
+        (row,), _ = read_here(InputSource(None, str(file), Format.CSV), "wall")
         assert row == {**expected, "wall": KINDS["naive"].text}
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import cepheid as cep
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.run_spark import run_in_session
 from cepheid.cli.stream_columns import open_folders
 from cepheid.cli.stream_source import read_folder
@@ -193,7 +193,7 @@ def test_files_on_the_command_line(spark: SparkSession, tmp_path: Path) -> None:
     target = Target(None, Format.PARQUET, None, 5, Guard())
     query = cep.Query(f"{PAIR} RETURN a.x AS low, b.X AS high")
     options = Options(**TIMED, jit=False)
-    found = run_in_session(spark, query, (Input(None, str(file)),), options, target)
+    found = run_in_session(spark, query, (InputSource(None, str(file)),), options, target)
     assert [(row["low"], row["high"]) for row in found.rows] == [(10, 200)]
     assert (found.figures.events, found.figures.rejected) == (4, 1)
 
@@ -205,7 +205,7 @@ def test_folders_as_streams(spark: SparkSession, tmp_path: Path) -> None:
     (source / "1.csv").write_text("event.time,user id\n2026-01-31T12:00:00Z,7\n")
     query = cep.Query("PATTERN a RETURN a.`user id`")
     options = Options(time="event.time")
-    inputs = [Input(None, str(source))]
+    inputs = [InputSource(None, str(source))]
     (folder,) = open_folders(spark, inputs, query, options, tmp_path / "inputs.json")
     stream = read_folder(spark, folder, "5 seconds", None)
     assert stream.columns == ["event.time", "user id"]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.stream_columns import Folder, open_folders
 from cepheid.cli.stream_source import read_error, read_folder, read_rejected
 from cepheid.errors import DataError, OptionError
@@ -103,7 +103,7 @@ def test_events_and_what_is_rejected(format: Format, spark: SparkSession, tmp_pa
     folder = tmp_path / "in"
     folder.mkdir()
     write(folder)
-    source = Input(None, str(folder), declared=COLUMNS)
+    source = InputSource(None, str(folder), declared=COLUMNS)
     (opened,) = open_folders(spark, [source], READS, OPTIONS, tmp_path / "inputs.json")
     assert opened.format is format
     events = collected(read_folder(spark, opened, None, 1), tmp_path / "events")
@@ -152,7 +152,7 @@ def test_rows_of_a_stream_are_those_of_a_local_run(
     local = EventFiles(str(folder), Format.CSV, given)
     wanted = pa.schema([f for f in local.schema if f.name in ("t", "x", "name")])
     here = local.read(wanted)
-    source = Input(None, str(folder), time_format=form, encoding=encoding, bad_rows=bad_rows)
+    source = InputSource(None, str(folder), time_format=form, encoding=encoding, bad_rows=bad_rows)
     (opened,) = open_folders(spark, [source], DIFFER, Options(time="t"), tmp_path / "inputs.json")
     assert opened.form.columns == wanted
     kind = pa.string() if bad_rows is BadRows.KEEP else pa.int64()
@@ -173,7 +173,7 @@ def test_rows_of_a_stream_are_those_of_a_local_run(
 def first_start(
     spark: SparkSession, folder: Path, query: Query | None = READS, declared: str | None = None
 ) -> Folder:
-    source = Input(None, str(folder), declared=declared)
+    source = InputSource(None, str(folder), declared=declared)
     (opened,) = open_folders(spark, [source], query, OPTIONS, folder.parent / "inputs.json")
     return opened
 
@@ -254,7 +254,7 @@ def test_a_checkpoint_from_before_goes_on(spark: SparkSession, tmp_path: Path) -
 
 def test_only_timestamps_have_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
     kept = tmp_path / "kept" / "inputs.json"
-    source = Input(None, str(tmp_path), declared="n long, day date")
+    source = InputSource(None, str(tmp_path), declared="n long, day date")
     each = Query("PATTERN a RETURN a.n AS n")
     (folder,) = open_folders(spark, [source], each, Options(time="n"), kept)
     with pytest.raises(OptionError, match="the time column `n` is bigint"):

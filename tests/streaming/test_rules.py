@@ -29,12 +29,12 @@ from cepheid.rules.run.passes import Needs, needs, passes
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.run.worker import StreamCompiler
 from cepheid.streaming.rules import (
-    Change,
     Generations,
-    Program,
     RuleBucket,
+    RulesDiff,
     RulesJob,
-    Version,
+    RulesProgram,
+    RulesVersion,
     open_rules,
 )
 from tests.corpus.reader import table
@@ -113,7 +113,7 @@ class RulesCluster:
         )
         return RulesJob(compiler, {"key": str(key)}, self.weather.buckets)
 
-    def batch(self, rows: pa.Table, rules: Version | None) -> list[dict[str, Any]]:
+    def batch(self, rows: pa.Table, rules: RulesVersion | None) -> list[dict[str, Any]]:
         if self.highest is not None:
             delay = 1 if self.weather.delay is None else self.weather.delay
             self.watermark = max(self.watermark, self.highest - delay)
@@ -129,7 +129,7 @@ class RulesCluster:
         return found
 
     def run(
-        self, key: str | None, number: int, rows: pa.Table, rules: Version | None
+        self, key: str | None, number: int, rows: pa.Table, rules: RulesVersion | None
     ) -> list[dict[str, Any]]:
         place = (key, number)
         while True:
@@ -217,7 +217,7 @@ def check(drawn: Set, weather: Weather, changes: Sequence[frozenset[str]]) -> No
         rules = None
         if there is not None:
             now = RuleSet(tuple(t for t in fitting if t.name in there))
-            rules = Version(str(sorted(there)), encoded(now.templates))
+            rules = RulesVersion(str(sorted(there)), encoded(now.templates))
             for name in [name for name in lives if name not in now]:
                 lives[name].ended = True
                 over.append(lives.pop(name))
@@ -269,10 +269,10 @@ class Failing:
     def __init__(self, compiler: StreamCompiler) -> None:
         self.compiler, self.fails = compiler, False
 
-    def changed(self, generations: Generations, rules: bytes) -> Change:
+    def changed(self, generations: Generations, rules: bytes) -> RulesDiff:
         return self.compiler.changed(generations, rules)
 
-    def compiled(self, generations: Generations) -> Program:
+    def compiled(self, generations: Generations) -> RulesProgram:
         if self.fails:
             raise MemoryError
         return self.compiler.compiled(generations)
@@ -286,7 +286,7 @@ def test_a_change_of_rules_that_fails_leaves_nothing_behind() -> None:
     compiler = Failing(job.compiler)
     job = replace(job, compiler=compiler)
     first, second = (
-        Version(name, encoded(RuleSet.of(rules).templates))
+        RulesVersion(name, encoded(RuleSet.of(rules).templates))
         for name, rules in (
             ("1", {"ab": "PATTERN A a ; B b WITHIN 9", "ac": "PATTERN A a ; C c WITHIN 9"}),
             ("2", {"ab": "PATTERN A a ; B b WITHIN 9", "bc": "PATTERN B b ; C c WITHIN 9"}),
@@ -323,7 +323,7 @@ def test_written_rules_that_are_alike_come_and_go(pattern: str) -> None:
     texts = {f"r{n}": f"PATTERN {pattern} WHERE a.x >= {n} WITHIN 9" for n in range(12)}
     few = {name: text for name, text in texts.items() if name not in ("r1", "r3")}
     first, second = (
-        Version(name, encoded(RuleSet.of(rules).templates))
+        RulesVersion(name, encoded(RuleSet.of(rules).templates))
         for name, rules in (("1", texts), ("2", {**few, "r20": texts["r0"]}))
     )
     assert len(lifted(decoded(first.rules))) == 1
@@ -356,7 +356,7 @@ def test_what_waits_goes_with_its_rule(removed: bool) -> None:
     anew."""
     cluster = RulesCluster((None,), Options("ts", type="type", jit=False), Weather(seed=0))
     rules = encoded(RuleSet.of(WAITING).templates)
-    versions = [Version("1", rules), Version("2", encoded(()) if removed else rules)]
+    versions = [RulesVersion("1", rules), RulesVersion("2", encoded(()) if removed else rules)]
     found = []
     batches = ([(1, "A"), (2, "A"), (3, "B")], [(4, "Z")], [(50, "B")], [(99, "Z")])
     for number, events in enumerate(batches):

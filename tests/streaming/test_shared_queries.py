@@ -11,7 +11,7 @@ from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiler import compile_rules
 from cepheid.rules.run.portable import encoded
-from cepheid.streaming.rules import Version
+from cepheid.streaming.rules import RulesVersion
 from tests.corpus.reader import table
 from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS
@@ -47,8 +47,8 @@ def test_one_goes_and_the_others_go_on() -> None:
         rows = [{**blank, "ts": ts, "type": type_, "x": 2} for ts, type_ in given]
         return table(schema, tuple(Event(n, row["ts"], row) for n, row in enumerate(rows)))
 
-    def version(chosen: RuleSet) -> Version:
-        return Version(chosen.fingerprint, encoded(chosen.templates))
+    def version(chosen: RuleSet) -> RulesVersion:
+        return RulesVersion(chosen.fingerprint, encoded(chosen.templates))
 
     weather = Weather(seed=1, buckets=1, workers=1, failing=0.0)
     cluster = RulesCluster((None,), options, weather)

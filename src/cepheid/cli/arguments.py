@@ -32,7 +32,7 @@ class TimeUnit(StrEnum):
     D = "d"
 
 
-class Negation(StrEnum):
+class NegationMode(StrEnum):
     AUTO = "auto"
     PUSH = "push"
     TOP = "top"
@@ -138,7 +138,7 @@ EngineKind = Annotated[
     typer.Option(help="Trees of joins, automata (nfa), or the cheapest."),
 ]
 NegationPlace = Annotated[
-    Negation | None, typer.Option(help="Where negations are checked: pushed down, or on top.")
+    NegationMode | None, typer.Option(help="Where negations are checked: pushed down, or on top.")
 ]
 PropagationKind = Annotated[
     Propagation | None, typer.Option(help="How intermediate results move from input to output.")
@@ -269,7 +269,7 @@ Shed = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class InputSource:
     """Where the events of a stream are, and what the options say of its files. Without a name,
     there is only this stream."""
 
@@ -294,7 +294,7 @@ def parse_inputs(
     time_format: str | None = None,
     encoding: str = UTF_8,
     bad_rows: BadRows = BadRows.REJECT,
-) -> tuple[Input, ...]:
+) -> tuple[InputSource, ...]:
     """`PATH`, or `NAME=PATH` for each of several streams.
 
     A path with a `=` of its own, as in `day=3/events.csv`, is a path if it is there.
@@ -314,7 +314,7 @@ def parse_inputs(
         raise typer.BadParameter("with several inputs each needs a name: --input trades=a.parquet")
     declared = parse_schemas(schemas or (), list(paths))
     return tuple(
-        Input(
+        InputSource(
             name,
             spooled(format) if path == STANDARD else path,
             format,

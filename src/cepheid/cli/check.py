@@ -18,7 +18,7 @@ from cepheid.files.bad_rows import UTF_8, BadRows
 if TYPE_CHECKING:
     from cepheid.options import Options
     from cepheid.query import Query
-    from cepheid.rules.load.files import Loaded
+    from cepheid.rules.load.files import LoadedFiles
 
 
 def check(
@@ -97,7 +97,7 @@ def _told(name: str, check: Callable[[], bool]) -> bool:
         return False
 
 
-def _check_query(query: Query, sources: Sequence[arguments.Input], options: Options) -> bool:
+def _check_query(query: Query, sources: Sequence[arguments.InputSource], options: Options) -> bool:
     from cepheid.cli.inputs import columns_for
     from cepheid.planner import prepare
 
@@ -111,7 +111,7 @@ def _check_query(query: Query, sources: Sequence[arguments.Input], options: Opti
 
 
 def _check_types(
-    queries: Iterable[Query], sources: Sequence[arguments.Input], options: Options
+    queries: Iterable[Query], sources: Sequence[arguments.InputSource], options: Options
 ) -> None:
     """Warn of types that no event of the file has."""
     from cepheid.algebra.scope import types_of
@@ -130,8 +130,8 @@ def _check_types(
 
 def _check_rules(
     path: Path,
-    loaded: Loaded,
-    sources: Sequence[arguments.Input],
+    loaded: LoadedFiles,
+    sources: Sequence[arguments.InputSource],
     options: Options,
 ) -> bool:
     """Print what is wrong with the rules, and how many are right; whether all are."""

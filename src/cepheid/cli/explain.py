@@ -124,7 +124,7 @@ def _form(chosen: Form | None, output: Path) -> Form:
 
 
 def _data(
-    query: Query, sources: Sequence[arguments.Input], options: Options, analyze: bool
+    query: Query, sources: Sequence[arguments.InputSource], options: Options, analyze: bool
 ) -> tuple[pa.Table | Mapping[str, pa.Table], Options]:
     """The events to run over; if it isn't run, no events, with the columns that there would be."""
     from cepheid.cli.inputs import columns_for, read_events
@@ -154,7 +154,7 @@ def _written(explanation: Explanation, form: Form) -> str:
 # ── rules ────────────────────────────────────────────────────────────────────
 
 
-def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.Input]) -> None:
+def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.InputSource]) -> None:
     """A set has no columns that would fit all of its rules, no single plan to draw, and no run."""
     if analyze:
         raise typer.BadParameter("--analyze is for a query: use `cepheid run` for rules")
@@ -166,7 +166,9 @@ def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.Inp
         )
 
 
-def _rules(rules: RuleSet, sources: Sequence[arguments.Input], options: Options, form: Form) -> str:
+def _rules(
+    rules: RuleSet, sources: Sequence[arguments.InputSource], options: Options, form: Form
+) -> str:
     """How the set is run; `RuleSetError` with all that is wrong with any of its rules."""
     from cepheid.cli.inputs import open_inputs
     from cepheid.errors import RuleSetError

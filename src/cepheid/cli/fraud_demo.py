@@ -19,7 +19,7 @@ from cepheid.cli.failure import exit_cleanly
 from cepheid.cli.generate import write_events
 from cepheid.cli.progress import spark_tasks
 from cepheid.cli.session import spark_session
-from cepheid.cli.show import Figures, console, sample
+from cepheid.cli.show import RunSummary, console, sample
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
 from cepheid.spark.session import PANDAS_NOTICE
@@ -39,7 +39,7 @@ RETURN  big.card AS card, s1.ts AS tested, s1.amount AS small, s2.amount AS smal
 """
 
 
-def demo(folder: Path, rows: int = EVENTS) -> Figures:
+def demo(folder: Path, rows: int = EVENTS) -> RunSummary:
     """Generate, match, show. The events are kept in `folder` for the next time."""
     screen = console()
     events = event_file(folder, rows)
@@ -63,7 +63,7 @@ def demo(folder: Path, rows: int = EVENTS) -> Figures:
 
     result = pq.read_table(folder / "matches")
     planted, found = planted_and_found(events, result)
-    figures = Figures(rows, result.num_rows, seconds)
+    figures = RunSummary(rows, result.num_rows, seconds)
     screen.rule("some of the matches")
     screen.print(earliest(result, screen.width))
     screen.rule("figures")

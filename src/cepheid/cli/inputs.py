@@ -12,8 +12,8 @@ import pyarrow as pa
 from cepheid.algebra.schemas import assumed
 from cepheid.cli.arguments import (
     EngineName,
-    Input,
-    Negation,
+    InputSource,
+    NegationMode,
     Propagation,
     TimeUnit,
     parse_parameters,
@@ -37,7 +37,7 @@ def make_options(
     unit: TimeUnit | None,
     param: Sequence[str] | None,
     plan: str = Options.plan,
-    negation: Negation | None = None,
+    negation: NegationMode | None = None,
     propagation: Propagation | None = None,
     stats: Path | None = None,
     engine: EngineName | None = None,
@@ -64,7 +64,7 @@ def read_statistics(path: Path) -> Statistics:
         raise OptionError(f"--stats {path}: {error}") from None
 
 
-def input_options(source: Input, time: str) -> InputOptions:
+def input_options(source: InputSource, time: str) -> InputOptions:
     """What the user says of the files of an input."""
     return InputOptions(
         time,
@@ -118,7 +118,7 @@ class LocalInputs:
 
 
 def open_inputs(
-    sources: Sequence[Input], queries: Iterable[ast.Query], options: Options
+    sources: Sequence[InputSource], queries: Iterable[ast.Query], options: Options
 ) -> LocalInputs:
     """The files, before anything but samples of them is read."""
     files = {
@@ -166,7 +166,7 @@ def with_types(columns: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schem
 
 
 def read_events(
-    query: Query, sources: Sequence[Input], options: Options
+    query: Query, sources: Sequence[InputSource], options: Options
 ) -> pa.Table | Mapping[str, pa.Table]:
     """All events of the files, with the columns that the query reads; streams by their names."""
     inputs = open_inputs(sources, [query.syntax], options)
@@ -174,7 +174,7 @@ def read_events(
 
 
 def columns_for(
-    query: Query, sources: Sequence[Input], options: Options
+    query: Query, sources: Sequence[InputSource], options: Options
 ) -> tuple[pa.Schema | Mapping[str, pa.Schema], Options]:
     """The columns of the files named; if there are none, columns that fit the query."""
     if not sources:
@@ -183,7 +183,7 @@ def columns_for(
     return open_inputs(sources, [query.syntax], options).columns, options
 
 
-def types_for(sources: Sequence[Input], options: Options) -> set[str] | None:
+def types_for(sources: Sequence[InputSource], options: Options) -> set[str] | None:
     """The types that the events of a file have; None if they have none, or are those of several
     streams."""
     if options.type is None or len(sources) != 1 or sources[0].name is not None:

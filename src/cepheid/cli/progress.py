@@ -26,7 +26,7 @@ def bar() -> Progress:
     return Bar(
         TextColumn("{task.description}", table_column=Column(no_wrap=True)),
         BarColumn(_BAR),
-        Counts(),
+        CountColumn(),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=Console(stderr=True),
     )
@@ -48,7 +48,7 @@ class Bar(Progress):
             self.live.stop()
 
 
-class Counts(ProgressColumn):
+class CountColumn(ProgressColumn):
     """How many of how many: `1,000/2,000 events`."""
 
     def __init__(self) -> None:

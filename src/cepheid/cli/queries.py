@@ -15,7 +15,7 @@ from cepheid.language.splitting import split_queries
 from cepheid.language.walking import parameters
 from cepheid.query import Query
 from cepheid.rules import LiveRules, RuleSet
-from cepheid.rules.load.files import Loaded, read
+from cepheid.rules.load.files import LoadedFiles, read
 
 ONE_QUERY = "name the file of a query, or write the query itself: -q 'PATTERN a ; b'"
 
@@ -79,7 +79,7 @@ def read_stream(
     return WatchedRules(path, versions, watched)
 
 
-def alone(path: Path, loaded: Loaded) -> Query | None:
+def alone(path: Path, loaded: LoadedFiles) -> Query | None:
     """The query of a file, if it is the only one and has no table."""
     if path.is_dir() or len(loaded.templates) != 1:
         return None

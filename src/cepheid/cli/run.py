@@ -287,7 +287,7 @@ def _check_stream(
 
 def _run_on_spark(
     wanted: tuple[Query, ...] | RuleSet,
-    sources: tuple[arguments.Input, ...],
+    sources: tuple[arguments.InputSource, ...],
     options: Options,
     target: Target,
     master: str,
@@ -300,7 +300,7 @@ def _run_on_spark(
 
 def _run_here(
     wanted: tuple[Query, ...] | RuleSet,
-    sources: tuple[arguments.Input, ...],
+    sources: tuple[arguments.InputSource, ...],
     options: Options,
     target: Target,
 ) -> dict[str, Result]:

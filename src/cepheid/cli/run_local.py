@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import open_inputs
 from cepheid.cli.progress import bar
-from cepheid.cli.show import REJECTED_SHOWN, Figures
+from cepheid.cli.show import REJECTED_SHOWN, RunSummary
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.files.guard import Guard
 from cepheid.files.output import check_output, open_writer, write_batches
@@ -25,7 +25,9 @@ from cepheid.planner import prepare
 from cepheid.query import Query
 
 
-def run_here(query: Query, sources: tuple[Input, ...], options: Options, target: Target) -> Result:
+def run_here(
+    query: Query, sources: tuple[InputSource, ...], options: Options, target: Target
+) -> Result:
     """Match in this process."""
     begin = clock.perf_counter()
     inputs = open_inputs(sources, [query.syntax], options)
@@ -42,7 +44,7 @@ def run_here(query: Query, sources: tuple[Input, ...], options: Options, target:
         kept = Kept(target.limit)
         write_found(kept.watch(batches), schema, read.rejected, target)
     seconds = clock.perf_counter() - begin
-    figures = Figures(read.events, kept.matches, seconds, read.rejected.num_rows)
+    figures = RunSummary(read.events, kept.matches, seconds, read.rejected.num_rows)
     return Result(schema.names, kept.rows, figures, first_rejected(read.rejected))
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import open_inputs
 from cepheid.cli.run_local import first_rejected, write_found
-from cepheid.cli.show import Figures, PerRule
+from cepheid.cli.show import PerRule, RunSummary
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import RuleSetError
@@ -24,7 +24,7 @@ from cepheid.rules import RuleSet, Template
 
 
 def run_rules_here(
-    rules: RuleSet, sources: tuple[Input, ...], options: Options, target: Target
+    rules: RuleSet, sources: tuple[InputSource, ...], options: Options, target: Target
 ) -> Result:
     """Match all rules in this process."""
     begin = clock.perf_counter()
@@ -35,7 +35,7 @@ def run_rules_here(
     found: pa.Table = rules.match(read.data, options)
     write_found(found.to_batches(), found.schema, read.rejected, target)
     seconds = clock.perf_counter() - begin
-    figures = Figures(read.events, found.num_rows, seconds, read.rejected.num_rows)
+    figures = RunSummary(read.events, found.num_rows, seconds, read.rejected.num_rows)
     counts = {str(n["values"]): n["counts"].as_py() for n in pc.value_counts(found[RULE])}
     shown = found.slice(0, target.limit).to_pylist()
     lost = first_rejected(read.rejected)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import open_inputs
 from cepheid.cli.run_local import first_rejected, write_rejected
-from cepheid.cli.show import Figures
+from cepheid.cli.show import RunSummary
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.errors import OptionError
 from cepheid.files.output import open_writer
@@ -22,7 +22,7 @@ from cepheid.query.several import match_all
 
 
 def run_several(
-    queries: Sequence[Query], sources: tuple[Input, ...], options: Options, target: Target
+    queries: Sequence[Query], sources: tuple[InputSource, ...], options: Options, target: Target
 ) -> dict[str, Result]:
     """The matches of each query, by labels and names of files; the output is a folder of files
     that are called so."""
@@ -39,7 +39,7 @@ def run_several(
         short[name]: Result(
             matches.column_names,
             matches.slice(0, target.limit).to_pylist(),
-            Figures(read.events, matches.num_rows, seconds, read.rejected.num_rows),
+            RunSummary(read.events, matches.num_rows, seconds, read.rejected.num_rows),
             first_rejected(read.rejected),
         )
         for name, matches in found.items()

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import input_options
 from cepheid.cli.progress import spark_tasks
 from cepheid.cli.run_rules import columns_read, refuse_wrong
 from cepheid.cli.session import spark_session
-from cepheid.cli.show import REJECTED_SHOWN, Figures, PerRule
+from cepheid.cli.show import REJECTED_SHOWN, PerRule, RunSummary
 from cepheid.cli.spark_inputs import SparkInput, open_spark_inputs
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 def run_on_spark(
     query: Query | RuleSet,
-    sources: tuple[Input, ...],
+    sources: tuple[InputSource, ...],
     options: Options,
     target: Target,
     master: str,
@@ -59,7 +59,7 @@ def run_on_spark(
 def run_in_session(
     spark: SparkSession,
     query: Query | RuleSet,
-    sources: tuple[Input, ...],
+    sources: tuple[InputSource, ...],
     options: Options,
     target: Target,
 ) -> Result:
@@ -87,7 +87,7 @@ def run_in_session(
         assert row is not None
         events, rejected = events + row[0], rejected + row[1]
     rows = [row.asDict(recursive=True) for row in first]
-    figures = Figures(events, found, seconds, rejected)
+    figures = RunSummary(events, found, seconds, rejected)
     shown = [row.asDict() for row in lost.head(REJECTED_SHOWN)] if rejected else []
     if not isinstance(query, RuleSet):
         return Result(matches.columns, rows, figures, shown)
@@ -98,7 +98,7 @@ def run_in_session(
 def _read(
     spark: SparkSession,
     query: Query | RuleSet,
-    sources: tuple[Input, ...],
+    sources: tuple[InputSource, ...],
     options: Options,
     target: Target,
 ) -> tuple[dict[str, DataFrame], DataFrame]:

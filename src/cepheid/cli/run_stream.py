@@ -23,7 +23,7 @@ import pyarrow as pa
 import typer
 
 import cepheid as cep
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.checkpoint_lock import locked
 from cepheid.cli.dead_letters import divert
 from cepheid.cli.failure import SET_ASIDE
@@ -111,7 +111,7 @@ class StreamTarget:
 
 def run_stream(
     query: Query | WatchedRules,
-    sources: Sequence[Input],
+    sources: Sequence[InputSource],
     options: Options,
     target: StreamTarget,
     master: str,
@@ -130,7 +130,7 @@ def run_stream(
 
 def _run_alone(
     query: Query | WatchedRules,
-    sources: Sequence[Input],
+    sources: Sequence[InputSource],
     options: Options,
     target: StreamTarget,
     master: str,
@@ -165,7 +165,7 @@ def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
     return "\n".join([*lines, "resume with the same command"] if stopped else lines)
 
 
-def _refuse_places(sources: Sequence[Input], target: StreamTarget) -> None:
+def _refuse_places(sources: Sequence[InputSource], target: StreamTarget) -> None:
     for source in sources:
         if not is_local(source.path) or is_pattern(source.path):
             continue
@@ -211,7 +211,7 @@ def _sinks(target: StreamTarget) -> dict[str, Path]:
 def _run(
     spark: SparkSession,
     query: Query | WatchedRules,
-    sources: Sequence[Input],
+    sources: Sequence[InputSource],
     options: Options,
     target: StreamTarget,
     stopped: threading.Event,

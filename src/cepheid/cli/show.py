@@ -24,7 +24,7 @@ def console(stderr: bool = False) -> Console:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RunSummary:
     """What a run amounts to. `rejected` are rows that aren't events: bad ones, and those without a
     time."""
 

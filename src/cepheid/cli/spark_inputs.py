@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import fitting_types, input_options, warn_of_texts, with_types
 from cepheid.files.bad_rows import BadRows
 from cepheid.files.events import (
@@ -65,7 +65,10 @@ class SparkInput:
 
 
 def open_spark_inputs(
-    spark: SparkSession, sources: Sequence[Input], queries: Iterable[ast.Query], options: Options
+    spark: SparkSession,
+    sources: Sequence[InputSource],
+    queries: Iterable[ast.Query],
+    options: Options,
 ) -> dict[str, SparkInput]:
     """The inputs by the names of their streams."""
     queries = list(queries)
@@ -76,7 +79,7 @@ def open_spark_inputs(
 
 
 def _opened(
-    spark: SparkSession, source: Input, time: str, fitting: dict[str, pa.DataType]
+    spark: SparkSession, source: InputSource, time: str, fitting: dict[str, pa.DataType]
 ) -> SparkInput:
     given, format = input_options(source, time), source.format
     local = is_local(source.path)
@@ -100,7 +103,7 @@ def _opened(
     return SparkInput(rows, format, given, columns.with_schema(with_types(columns.schema, fitting)))
 
 
-def sampled_lines(lines: DataFrame, source: Input, given: InputOptions) -> Sampled:
+def sampled_lines(lines: DataFrame, source: InputSource, given: InputOptions) -> Sampled:
     """What files look like that only Spark can look into."""
     first = lines.limit(_HEAD).collect()
     others = lines.sample(fraction=_SHARE, seed=1).limit(_SAMPLE).collect()

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
 from cepheid.algebra.kinds import is_unreadable
-from cepheid.cli.arguments import Input
+from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import fitting_types, input_options, warn_of_texts, with_types
 from cepheid.cli.spark_inputs import sampled_lines
 from cepheid.cli.stream_status import many
@@ -86,7 +86,7 @@ class Evidence:
 
 def open_folders(
     spark: SparkSession,
-    sources: Sequence[Input],
+    sources: Sequence[InputSource],
     query: Query | None,
     options: Options,
     kept: Path,
@@ -128,7 +128,7 @@ def open_folders(
 
 
 def refuse_other_inputs(
-    sources: Sequence[Input], known: Mapping[str, Mapping[str, Any]], checkpoint: Path
+    sources: Sequence[InputSource], known: Mapping[str, Mapping[str, Any]], checkpoint: Path
 ) -> None:
     """Other inputs than those of the first start: Spark would take their files for new ones, and
     go on in the middle of events that have nothing to do with them."""
@@ -197,7 +197,7 @@ def _wanted(columns: InputColumns, given: InputOptions, read: set[str] | None) -
 
 
 def _evidence(
-    spark: SparkSession, source: Input, time: str, before: Mapping[str, Any] | None
+    spark: SparkSession, source: InputSource, time: str, before: Mapping[str, Any] | None
 ) -> Evidence:
     if before is not None:
         return Evidence.kept(before, source.format, time)
@@ -207,7 +207,7 @@ def _evidence(
 
 
 def _columns(
-    source: Input, format: Format, evidence: Evidence, given: InputOptions
+    source: InputSource, format: Format, evidence: Evidence, given: InputOptions
 ) -> InputColumns:
     columns = columns_of(source.path, evidence.sampled, given)
     if not columns.schema:
@@ -224,7 +224,7 @@ def _stored(stored: t.StructType, given: InputOptions) -> t.StructType:
     return t.StructType([*stored.fields, *spark_schema(new).fields])
 
 
-def _of_text(spark: SparkSession, source: Input, given: InputOptions) -> Evidence:
+def _of_text(spark: SparkSession, source: InputSource, given: InputOptions) -> Evidence:
     if not is_local(source.path):
         lines = lines_of(spark.read.text(source.path))
         return Evidence(sampled_lines(lines, source, given))

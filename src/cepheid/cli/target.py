@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.cli.show import Figures, PerRule
+from cepheid.cli.show import PerRule, RunSummary
 from cepheid.errors import OptionError
 from cepheid.files.formats import STANDARD, Format, is_local, output_format
 from cepheid.files.guard import Guard
@@ -113,7 +113,7 @@ class Result:
 
     names: list[str]
     rows: list[dict[str, Any]]
-    figures: Figures
+    figures: RunSummary
     rejected: list[dict[str, Any]] = field(default_factory=list)
     rules: PerRule | None = None
 

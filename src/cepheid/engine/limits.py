@@ -88,7 +88,7 @@ def no_floors(plan: Plan) -> Floors:
     return Floors(np.zeros((0, len(plan.key)), np.int64), np.zeros(0, np.int64))
 
 
-class Window:
+class HeldWindow:
     """What joins and stacks hold: all events of their classes for as long as the window. And what
     is given up, by any plan, where that is too much."""
 

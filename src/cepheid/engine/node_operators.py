@@ -34,7 +34,7 @@ from cepheid.plan.nodes import (
 
 
 @dataclass(frozen=True)
-class Scope:
+class PassedDown:
     """Inside the left input of a SEQ, `node`, that passes predicates down: operators in here are
     its own. `right` makes the records that the events are tested with."""
 
@@ -47,7 +47,7 @@ class Scope:
 
 class Build(Protocol):
     def __call__(
-        self, node: Node, widened: bool = False, scope: Scope | None = None
+        self, node: Node, widened: bool = False, scope: PassedDown | None = None
     ) -> Operator: ...
 
 
@@ -55,11 +55,11 @@ def build_operators(
     context: Context, roots: Sequence[Node], leaves: Mapping[Leaf, LeafOperator]
 ) -> tuple[list[Operator], list[Operator]]:
     """One operator per distinct node, inputs first; and the operators of the roots."""
-    known: dict[tuple[Node, bool, Scope | None], Operator] = {
+    known: dict[tuple[Node, bool, PassedDown | None], Operator] = {
         (node, False, None): leaf for node, leaf in leaves.items()
     }
 
-    def build(node: Node, widened: bool = False, scope: Scope | None = None) -> Operator:
+    def build(node: Node, widened: bool = False, scope: PassedDown | None = None) -> Operator:
         """A negated pattern whose gap is open on both sides can span two windows."""
         if isinstance(node, Leaf) and not (scope and scope.passed(node)):
             return known[node, False, None]
@@ -73,7 +73,7 @@ def build_operators(
 
     tops = [build(root) for root in roots]
     operators = list(known.values())
-    inside: dict[Scope, list[Operator]] = {}
+    inside: dict[PassedDown, list[Operator]] = {}
     for (_, _, scope), operator in known.items():
         if scope is not None:
             inside.setdefault(scope, []).append(operator)
@@ -81,7 +81,7 @@ def build_operators(
     return operators, tops
 
 
-def _operator(context: Context, node: Node, build: Build, scope: Scope | None) -> Operator:
+def _operator(context: Context, node: Node, build: Build, scope: PassedDown | None) -> Operator:
     match node:
         case Leaf():
             assert scope is not None
@@ -90,7 +90,7 @@ def _operator(context: Context, node: Node, build: Build, scope: Scope | None) -
         case Seq():
             # The right input comes first: it may have to say what is wanted of the left one.
             right = build(node.right)
-            below = Scope(node, right) if node.passed and scope is None else scope
+            below = PassedDown(node, right) if node.passed and scope is None else scope
             return SeqOperator(context, node, build(node.left, scope=below), right)
         case Conj():
             return ConjOperator(context, node, build(node.left), build(node.right))
@@ -120,7 +120,9 @@ def _operator(context: Context, node: Node, build: Build, scope: Scope | None) -
 
 
 def _connect(
-    operators: Sequence[Operator], roots: Sequence[Operator], inside: Mapping[Scope, list[Operator]]
+    operators: Sequence[Operator],
+    roots: Sequence[Operator],
+    inside: Mapping[PassedDown, list[Operator]],
 ) -> None:
     """Let every SEQ that pulls ask its left input, and what that takes its records from.
 
@@ -140,7 +142,7 @@ def _connect(
 
     for operator in operators:
         if isinstance(operator, SeqOperator) and (operator.node.pull or operator.node.passed):
-            renewed = inside.get(Scope(operator.node, operator.outer), [])
+            renewed = inside.get(PassedDown(operator.node, operator.outer), [])
             demand = Demand(operator, operator.outer, operator.cursor, renewed)
             for member in renewed:
                 member.renewal = demand

@@ -21,12 +21,12 @@ from cepheid.engine import needs
 from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
-from cepheid.engine.limits import Window, no_floors, within
+from cepheid.engine.limits import HeldWindow, no_floors, within
 from cepheid.engine.match_schema import output_schema, returned_columns
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator
-from cepheid.engine.state import EngineState, Loaded, codes, recoded, recoded_floors
+from cepheid.engine.state import EngineState, LoadedRows, codes, recoded, recoded_floors
 from cepheid.engine.store import EventStore
-from cepheid.engine.tree import Tree
+from cepheid.engine.tree import OperatorTree
 from cepheid.plan.nodes import Leaf, Node, Plan
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reading import leaves
@@ -79,7 +79,7 @@ class Engine:
         round_size: int | None = None,
         compile_at: int = COMPILE_AT,
         advisor: Advisor | None = None,
-        journal: list[Loaded] | None = None,
+        journal: list[LoadedRows] | None = None,
     ) -> None:
         self.plan = plan
         self.counts = Counts()
@@ -110,15 +110,15 @@ class Engine:
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         # Types that no event has had so far.
         self.unseen = {t for leaf in self.leaves for t in plan.variables[leaf.variable].types}
-        self._window = None if plan.limit is None else Window(plan, self.context, self.leaves)
+        self._window = None if plan.limit is None else HeldWindow(plan, self.context, self.leaves)
         self._floors = no_floors(plan)  # of keys whose past was forgotten, while it is in the store
         self.tree = self._plant(plan)
         self._past: dict[Node, NodeProfile] = {}  # of plans that were given up
         self._compiled = 0.0  # seconds, for those plans
 
-    def _plant(self, plan: Plan) -> Tree:
+    def _plant(self, plan: Plan) -> OperatorTree:
         in_order = self._journal is None
-        tree = Tree(plan, self.context, self.leaves, self._input, in_order)
+        tree = OperatorTree(plan, self.context, self.leaves, self._input, in_order)
         for operator in tree.operators:
             self.context.store.require(operator.columns())
         self.context.store.require(tree.sink.columns())
@@ -158,7 +158,7 @@ class Engine:
         if not within(limit, *counts):
             yield from self._shed(window, held)
 
-    def _shed(self, window: Window, held: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    def _shed(self, window: HeldWindow, held: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
         """Forget the oldest events. No match that starts at or before one of them, in its key or
         in any, is looked for any more: so none can be found that they would have ruled out."""
         context, store = self.context, self.context.store
@@ -176,7 +176,7 @@ class Engine:
             self.counts.shed += int(np.count_nonzero(held[lost[lost >= store.base] - store.base]))
             self._replant(self.plan)
 
-    def _forget(self, window: Window) -> NDArray[np.int64]:
+    def _forget(self, window: HeldWindow) -> NDArray[np.int64]:
         """Take from the leaves what lies below a floor; the rows that were there."""
         floor = self.context.floor
         lost = window.drop(-FOREVER if floor is None else floor.position, self._floors)
@@ -300,12 +300,12 @@ class Engine:
         self.unseen -= found.types
         ticks = self._ticker.read(batch, found.rows)
         self._reached = ticks.reached
-        loaded = Loaded(found.batch, ticks, found.masks)
+        loaded = LoadedRows(found.batch, ticks, found.masks)
         if self._journal is not None and len(found.rows):
             self._journal.append(loaded)
         self._row = self._put(loaded)
 
-    def _put(self, loaded: Loaded) -> int:
+    def _put(self, loaded: LoadedRows) -> int:
         """Into the store and the leaf buffers; the number of the first row."""
         store, ticks = self.context.store, loaded.ticks
         store.append(loaded.batch, ticks, self.context.eat)
@@ -395,7 +395,7 @@ class Engine:
             floors=floors,
         )
 
-    def resume(self, state: EngineState, loaded: Iterable[Loaded]) -> None:
+    def resume(self, state: EngineState, loaded: Iterable[LoadedRows]) -> None:
         """Go on where an engine had stopped. `loaded` are its rows, all that it retained, or those
         that this engine has not seen, if it has come part of the way itself."""
         context, store = self.context, self.context.store

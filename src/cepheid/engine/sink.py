@@ -64,11 +64,11 @@ class Sink(ABC):
     def inherit(self, other: Sink) -> None:
         """Go on where the sink of another plan has stopped."""
 
-    def save(self) -> Choice | None:
+    def save(self) -> SkipState | None:
         """What the next sink must know, beyond this process; between rounds."""
         return None
 
-    def resume(self, choice: Choice) -> None:
+    def resume(self, choice: SkipState) -> None:
         """Go on where a sink that was saved had stopped."""
         raise AssertionError("nothing was chosen")
 
@@ -138,16 +138,16 @@ class Emitting(Sink):
 
 
 @dataclass(frozen=True)
-class Choice:
+class SkipState:
     """What AFTER MATCH remembers: bounds by key, and the matches that are not decided on."""
 
     keys: Ints
     bounds: Ints
-    held: tuple[Held, ...]
+    held: tuple[HeldMatches, ...]
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldMatches:
     """Matches about which nothing can be said yet, already projected: their events may leave the
     store, and their groups the pools."""
 
@@ -176,7 +176,7 @@ class Choosing(Sink):
         self._moved = moves_ends(plan)
         self._context = roots[0].context
         self._memory = Memory(self._context.jit)
-        self._held: list[Held] = []
+        self._held: list[HeldMatches] = []
         self._freeing: Freeing | None = None
         if skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT):
             self._freeing = Freeing(plan, roots[0], self._memory)
@@ -196,10 +196,10 @@ class Choosing(Sink):
         assert isinstance(other, Choosing)
         self._memory, self._held = other._memory, other._held
 
-    def save(self) -> Choice:
-        return Choice(*self._memory.above(self._floor()), tuple(self._held))
+    def save(self) -> SkipState:
+        return SkipState(*self._memory.above(self._floor()), tuple(self._held))
 
-    def resume(self, choice: Choice) -> None:
+    def resume(self, choice: SkipState) -> None:
         self._memory.replace(choice.keys, choice.bounds)
         self._held = list(choice.held)
 
@@ -244,7 +244,7 @@ class Choosing(Sink):
         count = sum(len(part) for part in parts)
         shrinks = self._single and count > SHRINK_AT
         if not shrinks and not any((part.last < until).any() for part in parts):
-            self._held += [Held(matches, self._project(index)) for index, matches in fresh]
+            self._held += [HeldMatches(matches, self._project(index)) for index, matches in fresh]
             return
         matches = together(parts)
         decided, waiting = (
@@ -256,7 +256,7 @@ class Choosing(Sink):
             waiting = waiting[self._memory.preview(matches.take(waiting))]
         table, rows = self._table(fresh, count, np.concatenate((kept, waiting)))
         self._held = [
-            Held(matches.take(waiting), batch) for batch in _rows(table, rows[len(kept) :])
+            HeldMatches(matches.take(waiting), batch) for batch in _rows(table, rows[len(kept) :])
         ]
         yield from _rows(table, rows[: len(kept)])
 

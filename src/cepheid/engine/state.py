@@ -20,7 +20,7 @@ from cepheid.engine.clock import Numbering, Ticks
 from cepheid.engine.columns import decoded
 from cepheid.engine.limits import Floors
 from cepheid.engine.operators.base import Horizon
-from cepheid.engine.sink import Choice
+from cepheid.engine.sink import SkipState
 from cepheid.plan.nodes import Plan
 
 Ints = NDArray[np.int64]
@@ -32,7 +32,7 @@ _OWN = (_TIME, _POSITION, _CLOCK, _START, _BEGIN, _OPENED, _CLASSES)
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedRows:
     """Rows as they went into the store and the leaf buffers: their columns, their ticks, and for
     each class which of them it takes."""
 
@@ -55,14 +55,14 @@ class EngineState:
     horizon: Horizon
     eat: int
     numbering: Numbering
-    choice: Choice | None
+    choice: SkipState | None
     strings: Mapping[int, str | bytes]
     floor: Horizon | None
     floors: Floors
     prompt: bool = True
 
 
-def as_table(loaded: Loaded, names: Sequence[str]) -> pa.Table:
+def as_table(loaded: LoadedRows, names: Sequence[str]) -> pa.Table:
     """The rows with these columns only, and everything else that is known of them."""
     columns: dict[str, pa.Array] = {n: decoded(loaded.batch.column(n)) for n in names}
     ticks = loaded.ticks
@@ -79,7 +79,7 @@ def as_table(loaded: Loaded, names: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def from_table(table: pa.Table, classes: int) -> Loaded:
+def from_table(table: pa.Table, classes: int) -> LoadedRows:
     """The rows of which a table was made."""
     batch = table.combine_chunks().to_batches()[0]
     given = {n: np.asarray(batch.column(n)) for n in _OWN[:-1] if n in batch.schema.names}
@@ -95,13 +95,13 @@ def from_table(table: pa.Table, classes: int) -> Loaded:
     bits = np.unpackbits(raw[: len(packed) * width].reshape(-1, width), axis=1, bitorder="little")
     names = [n for n in batch.schema.names if n not in _OWN]
     masks = [bits[:, n] != 0 for n in range(classes)]
-    return Loaded(batch.select(names), ticks, masks)
+    return LoadedRows(batch.select(names), ticks, masks)
 
 
 # ── codes of strings, which every process gives anew ──
 
 
-def codes(plan: Plan, choice: Choice | None, floors: Floors) -> set[int]:
+def codes(plan: Plan, choice: SkipState | None, floors: Floors) -> set[int]:
     """Those in the keys of the floors, and of what AFTER MATCH remembers."""
     parts = [floors.keys]
     if choice is not None:
@@ -109,13 +109,13 @@ def codes(plan: Plan, choice: Choice | None, floors: Floors) -> set[int]:
     return {code for keys in parts for n in _textual(plan, keys) for code in keys[:, n].tolist()}
 
 
-def recoded(plan: Plan, choice: Choice, known: Mapping[int, int]) -> Choice:
+def recoded(plan: Plan, choice: SkipState, known: Mapping[int, int]) -> SkipState:
     """The choice with the codes that strings have here."""
     held = (
         replace(h, matches=replace(h.matches, keys=_recoded(plan, h.matches.keys, known)))
         for h in choice.held
     )
-    return Choice(_recoded(plan, choice.keys, known), choice.bounds, tuple(held))
+    return SkipState(_recoded(plan, choice.keys, known), choice.bounds, tuple(held))
 
 
 def recoded_floors(plan: Plan, floors: Floors, known: Mapping[int, int]) -> Floors:

@@ -64,7 +64,7 @@ class Meter:
         self.peak = max(self.peak, operator.out.n)
 
 
-class Tree:
+class OperatorTree:
     """The operators of a plan. `leaves` are the engine's, by node."""
 
     def __init__(
@@ -185,7 +185,7 @@ class Tree:
         the old numbers: all but an automaton has to be made anew."""
         return len(self.roots) == 1 and self.roots[0].renumber(kept, base)
 
-    def take_over(self, other: Tree) -> None:
+    def take_over(self, other: OperatorTree) -> None:
         """Go on where the other plan's tree has stopped: records are made from what the leaves
         hold; matches that end with what they hold have been found, and only those."""
         self.sink.inherit(other.sink)

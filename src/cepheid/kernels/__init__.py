@@ -2,12 +2,12 @@
 disk. Nothing of ours is imported here; the same source runs as plain Python with the JIT off."""
 
 from cepheid.kernels.compile import load, warm_up
-from cepheid.kernels.records import Records, State
+from cepheid.kernels.records import KernelState, Records
 from cepheid.kernels.templates import (
-    Level,
+    AutomatonState,
     Pieces,
-    Run,
     Scan,
+    StackLevel,
     accepted,
     conj,
     filter_,
@@ -20,12 +20,12 @@ from cepheid.kernels.templates import (
 )
 
 __all__ = [
-    "Level",
+    "AutomatonState",
+    "KernelState",
     "Pieces",
     "Records",
-    "Run",
     "Scan",
-    "State",
+    "StackLevel",
     "accepted",
     "conj",
     "filter_",

@@ -26,7 +26,7 @@ class Records(NamedTuple):
     link: Ints
 
 
-class State:
+class KernelState:
     """Indexes into the int64 array with which a kernel is called and resumed."""
 
     OUTER = 0  # record of the outer input at hand

@@ -34,19 +34,19 @@ from cepheid.planner.alternatives import Alternative
 from cepheid.planner.chains import chain, stacks_of
 from cepheid.planner.choice import Choice
 from cepheid.planner.gaps import core, is_segment
-from cepheid.planner.parts import Group, Negated, Parts
+from cepheid.planner.parts import Negated, Parts, PendingClosure
 from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, fold, names, restrict
 
 
 def build(query: BoundQuery, alternative: Alternative, choice: Choice) -> Node:
     """The tree of one alternative, without what propagation adds to it."""
-    builder = _Builder(Parts(query, alternative, choice.top))
+    builder = _TreeBuilder(Parts(query, alternative, choice.top))
     return builder.stacks() if choice.stacks else builder.build(choice.shape)
 
 
 def negated_node(parts: Parts, negated: Negated) -> Node:
     """A forbidden pattern as a plan of its own."""
-    return _Builder(parts).forbidden(negated)
+    return _TreeBuilder(parts).forbidden(negated)
 
 
 def shape_of(pattern: Pattern, style: str) -> Shape:
@@ -62,7 +62,7 @@ def shape_of(pattern: Pattern, style: str) -> Shape:
             raise AssertionError(f"no tree plan for {type(pattern).__name__}")
 
 
-class _Builder:
+class _TreeBuilder:
     """Holds what is still to be attached while the tree grows from its leaves."""
 
     def __init__(self, parts: Parts) -> None:
@@ -243,7 +243,7 @@ class _Builder:
                 node = Neg(node, inner, negated.gap, keys, rest, distinct)
         return node
 
-    def _kseq(self, node: Node, group: Group) -> Node:
+    def _kseq(self, node: Node, group: PendingClosure) -> Node:
         element = self.parts.leaf(group.name)
         keys, filters = self.parts.split(bound(node), (group.name,), group.filters)
         checks = self._take((*bound(node), group.name))

@@ -42,7 +42,7 @@ from cepheid.planner.flows import (
     sequence,
 )
 from cepheid.planner.gaps import core
-from cepheid.planner.parts import Group, Negated, Parts
+from cepheid.planner.parts import Negated, Parts, PendingClosure
 
 Floats = NDArray[np.float64]
 Splits = Callable[[int], tuple[Floats, NDArray[np.int64]]]
@@ -52,7 +52,7 @@ _WIDEST = 230.0
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PatternSpan:
     """A part of the pattern: sets are bits, of variables, of predicates, of what is attached."""
 
     flow: Flow
@@ -116,7 +116,7 @@ class Spans:
             return _Predicate(self.mask(read), self.costing.figures.chance(predicate), None)
         return _Predicate(self.mask(read), 0.0, self.costing.edge(equality.left, equality.right))
 
-    def _closure(self, group: Group) -> _Closure:
+    def _closure(self, group: PendingClosure) -> _Closure:
         element = self.parts.leaf(group.name)
         keys, filters = self.parts.split(group.needs, (group.name,), group.filters)
         tests = (*filters, *group.running)
@@ -133,19 +133,19 @@ class Spans:
 
     # ── parts ──
 
-    def leaf(self, pattern: LeafPattern) -> Span:
+    def leaf(self, pattern: LeafPattern) -> PatternSpan:
         """One event. Conditions on it alone that aren't its filters wait for a join."""
         flow = self.costing.leaf(self.parts.leaf(pattern.variable))
         own = self.bit(pattern.variable)
-        return Span(flow, flow, own, own, 0, 0, 0, 0)
+        return PatternSpan(flow, flow, own, own, 0, 0, 0, 0)
 
-    def segment(self, pattern: Pattern) -> Span:
+    def segment(self, pattern: Pattern) -> PatternSpan:
         """The matches of an automaton."""
         flow = self.costing.flow(self.parts.segments[pattern])
         own = self.mask(frozenset(core(pattern)))
-        return Span(flow, flow, own, own, 0, 0, 0, 0)
+        return PatternSpan(flow, flow, own, own, 0, 0, 0, 0)
 
-    def whole(self, kind: Kind, left: Span, right: Span) -> Span:
+    def whole(self, kind: Kind, left: PatternSpan, right: PatternSpan) -> PatternSpan:
         """Both parts joined, with all that is inside."""
         plain = (sequence if kind is Seq else conjunction)(left.plain, right.plain)
         both = left.core | right.core
@@ -163,7 +163,7 @@ class Spans:
             chance=sum(p.chance for _, p in inside),
             edges=edges,
         )
-        return Span(
+        return PatternSpan(
             flow,
             plain,
             both,
@@ -192,7 +192,9 @@ class Spans:
 
     # ── joins ──
 
-    def join(self, kind: Kind, left: Span, right: Span, whole: Span, at: int = 0) -> float:
+    def join(
+        self, kind: Kind, left: PatternSpan, right: PatternSpan, whole: PatternSpan, at: int = 0
+    ) -> float:
         """The cost of joining two parts, and of all that hangs on the join. `at`, in a sequence:
         the bound events of the two items that meet there."""
         weights = self.costing.weights
@@ -221,8 +223,8 @@ class Spans:
     def _join(
         self,
         kind: Kind,
-        left: Span,
-        right: Span,
+        left: PatternSpan,
+        right: PatternSpan,
         equalities: int,
         chance: float,
         load: float,
@@ -241,7 +243,7 @@ class Spans:
         return min(scan, hashing) if self.costing.figures.scans else hashing
 
     def _closures(
-        self, left: Span, right: Span, whole: Span
+        self, left: PatternSpan, right: PatternSpan, whole: PatternSpan
     ) -> Iterator[tuple[_Closure, int, float]]:
         """Closures that are evaluated at the join, in order; of each, how many predicates check
         its groups and how likely these are."""
@@ -259,7 +261,7 @@ class Spans:
             yield closure, len(checks), sum(p.chance for p in checks)
 
     def _push(
-        self, kind: Kind, left: Span, right: Span, whole: Span, at: int
+        self, kind: Kind, left: PatternSpan, right: PatternSpan, whole: PatternSpan, at: int
     ) -> tuple[float, float, list[_Negation]]:
         """What NSEQ costs where `build` makes one, the events per window that floors are set by,
         and the negations that are left."""
@@ -285,7 +287,7 @@ class Spans:
 
     # ── many joins at once ──
 
-    def intervals(self, items: Sequence[Span]) -> tuple[list[list[Span]], Floats]:
+    def intervals(self, items: Sequence[PatternSpan]) -> tuple[list[list[PatternSpan]], Floats]:
         """Of a sequence: the spans from i to j, and at [i, j, r] the cost of joining those from i
         to r - 1 and from r to j."""
         n = len(items)
@@ -305,7 +307,7 @@ class Spans:
         costs[~inside] = np.inf
         return spans, costs
 
-    def subsets(self, items: Sequence[Span]) -> tuple[list[Span], Splits]:
+    def subsets(self, items: Sequence[PatternSpan]) -> tuple[list[PatternSpan], Splits]:
         """Of a conjunction: the spans by subset, and for a subset the costs of all its splits in
         two, with the half that has its first item."""
         spans = [items[0]] * (1 << len(items))
@@ -350,7 +352,7 @@ class Spans:
         return found
 
 
-def _facts(table: Sequence[Sequence[Span]]) -> Floats:
+def _facts(table: Sequence[Sequence[PatternSpan]]) -> Floats:
     """Of each span: rows, events, tests, log of the hashed selectivity, equalities, attached."""
     return np.array(
         [

@@ -26,7 +26,7 @@ Items = tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class GapItem:
     """A negation or closure of the pattern, and its gap."""
 
     item: Negation | Closure
@@ -59,12 +59,12 @@ def core(pattern: Pattern) -> tuple[str, ...]:
             assert_never(pattern)
 
 
-def between(pattern: Pattern) -> tuple[Placed, ...]:
+def between(pattern: Pattern) -> tuple[GapItem, ...]:
     """All negations and closures, in the order of the pattern."""
     return tuple(_visit(pattern, (), ()))
 
 
-def _visit(pattern: Pattern, before: Items, after: Items) -> Iterator[Placed]:
+def _visit(pattern: Pattern, before: Items, after: Items) -> Iterator[GapItem]:
     """`before` and `after`: the items around, in all enclosing sequences, nearest first."""
     match pattern:
         case Sequence() if is_segment(pattern):
@@ -77,9 +77,9 @@ def _visit(pattern: Pattern, before: Items, after: Items) -> Iterator[Placed]:
             for item in pattern.items:
                 yield from _visit(item, before, after)
         case Negation():
-            yield Placed(pattern, _gap(_parts(before), _parts(after)))
+            yield GapItem(pattern, _gap(_parts(before), _parts(after)))
         case Closure():
-            yield Placed(pattern, _closure_gap(pattern, before, after))
+            yield GapItem(pattern, _closure_gap(pattern, before, after))
         case _:
             pass
 

@@ -35,7 +35,7 @@ from cepheid.algebra.types import Type
 from cepheid.language.ast import Exactly, Quantifier
 from cepheid.plan.nodes import Equality, Gap, Leaf
 from cepheid.planner.alternatives import Alternative, negated_branches
-from cepheid.planner.gaps import Placed, between
+from cepheid.planner.gaps import GapItem, between
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Negated:
 
 
 @dataclass(frozen=True)
-class Group:
+class PendingClosure:
     """A closure that waits for the node that has its neighbors."""
 
     name: str
@@ -135,7 +135,7 @@ class Parts:
             expr, lambda e: TimeSpan(bound_, e.type) if isinstance(e, MatchDuration) else None
         )
 
-    def _closures(self, placed: Placed, alternative: Alternative) -> Iterator[Group]:
+    def _closures(self, placed: GapItem, alternative: Alternative) -> Iterator[PendingClosure]:
         closure = placed.item
         if not isinstance(closure, Closure):
             return
@@ -144,9 +144,9 @@ class Parts:
         own = [c for c in alternative.where if c.target == name]
         filters = tuple(c.expression for c in own if c.role is Role.FILTER)
         running = tuple(c.expression for c in own if c.role is Role.RUNNING)
-        yield Group(name, closure.quantifier, placed.gap, filters, running)
+        yield PendingClosure(name, closure.quantifier, placed.gap, filters, running)
 
-    def _negations(self, placed: Placed, top: frozenset[int]) -> Iterator[Negated]:
+    def _negations(self, placed: GapItem, top: frozenset[int]) -> Iterator[Negated]:
         if not isinstance(placed.item, Negation):
             return
         index = placed.item.index

@@ -11,7 +11,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Schema
 from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
-from cepheid.engine.state import Loaded
+from cepheid.engine.state import LoadedRows
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan, has_automaton
 from cepheid.planner.adapt import Adapter, Adaptive
@@ -51,7 +51,7 @@ class Prepared:
             warnings.warn(text, stacklevel=4)
 
     def engine(
-        self, schema: pa.Schema, jit: bool = True, journal: list[Loaded] | None = None
+        self, schema: pa.Schema, jit: bool = True, journal: list[LoadedRows] | None = None
     ) -> Engine:
         """An engine of its own, for one ordered stream of events; with a journal, one that can be
         saved."""

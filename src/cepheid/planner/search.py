@@ -42,7 +42,7 @@ from cepheid.planner.plan import assemble, require_trees
 from cepheid.planner.planned import Candidate, Planned
 from cepheid.planner.propagation import choose, eligible, propagated
 from cepheid.planner.segments import mixed
-from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Branch, Shape, parse_shape
+from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, ShapePair, parse_shape
 from cepheid.planner.trees import cheapest
 from cepheid.planner.weights import calibrated
 from cepheid.statistics import Statistics
@@ -377,7 +377,7 @@ def _shape_text(shape: Shape) -> str:
     match shape:
         case str():
             return shape if re.fullmatch(r"\w+", shape) else f"`{shape}`"
-        case Branch():
+        case ShapePair():
             return f"({_shape_text(shape.left)} {_shape_text(shape.right)})"
         case _:
             assert_never(shape)

@@ -12,12 +12,12 @@ from cepheid.errors import PlanError
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class ShapePair:
     left: Shape
     right: Shape
 
 
-Shape = str | Branch
+Shape = str | ShapePair
 """A variable's name, or two shapes joined."""
 
 LEFT_DEEP = "left-deep"
@@ -28,7 +28,7 @@ def names(shape: Shape) -> tuple[str, ...]:
     match shape:
         case str():
             return (shape,)
-        case Branch():
+        case ShapePair():
             return names(shape.left) + names(shape.right)
         case _:
             assert_never(shape)
@@ -39,7 +39,7 @@ def parse_shape(text: str, variables: Collection[str], dropped: Collection[str] 
     rewrites have dropped from the pattern may stand in it, too.
 
     >>> parse_shape("((a b) c)", ["a", "b", "c"])
-    Branch(left=Branch(left='a', right='b'), right='c')
+    ShapePair(left=ShapePair(left='a', right='b'), right='c')
     """
     tokens = re.findall(r"\(|\)|`[^`]+`|[^\s();,]+|[;,]", text)
     tokens = [t.strip("`") for t in tokens if t not in (";", ",")]
@@ -66,7 +66,7 @@ def parse_shape(text: str, variables: Collection[str], dropped: Collection[str] 
             raise PlanError(f"the plan {text!r} has an empty pair of parentheses")
         shape = parts[0]
         for part in parts[1:]:
-            shape = Branch(shape, part)
+            shape = ShapePair(shape, part)
         return shape
 
     shape = group(False)
@@ -92,11 +92,11 @@ def restrict(shape: Shape, keep: Collection[str]) -> Shape | None:
     match shape:
         case str():
             return shape if shape in keep else None
-        case Branch():
+        case ShapePair():
             left, right = restrict(shape.left, keep), restrict(shape.right, keep)
             if left is None or right is None:
                 return left if right is None else right
-            return Branch(left, right)
+            return ShapePair(left, right)
         case _:
             assert_never(shape)
 
@@ -106,9 +106,9 @@ def fold(parts: list[Shape], style: str) -> Shape:
     if style == LEFT_DEEP:
         shape = parts[0]
         for part in parts[1:]:
-            shape = Branch(shape, part)
+            shape = ShapePair(shape, part)
         return shape
     shape = parts[-1]
     for part in reversed(parts[:-1]):
-        shape = Branch(part, shape)
+        shape = ShapePair(part, shape)
     return shape

@@ -17,9 +17,9 @@ from cepheid.algebra.patterns import Leaf as LeafPattern
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.plan.nodes import Conj
 from cepheid.planner.build import shape_of
-from cepheid.planner.cube import Floats, Span, Spans
+from cepheid.planner.cube import Floats, PatternSpan, Spans
 from cepheid.planner.gaps import core, is_segment
-from cepheid.planner.shapes import LEFT_DEEP, Branch, Shape
+from cepheid.planner.shapes import LEFT_DEEP, Shape, ShapePair
 
 MOST_OPERANDS = 12
 """Of a conjunction whose every order is looked at; past that the cheapest pair is joined first."""
@@ -29,23 +29,23 @@ MOST_HANGING = 8
 
 
 @dataclass(frozen=True)
-class Tree:
+class CostedTree:
     """A tree over a part of the pattern, and the cost of its joins. `others` are the best trees
     with another root, cheapest first."""
 
     cost: float
     shape: Shape
-    span: Span
+    span: PatternSpan
     others: tuple[tuple[float, Shape], ...] = ()
 
 
-def cheapest(spans: Spans, pattern: Pattern) -> Tree:
+def cheapest(spans: Spans, pattern: Pattern) -> CostedTree:
     """The cheapest tree over the variables that every match of the pattern binds."""
     match pattern:
         case LeafPattern():
-            return Tree(0.0, pattern.variable, spans.leaf(pattern))
+            return CostedTree(0.0, pattern.variable, spans.leaf(pattern))
         case SequencePattern() if is_segment(pattern):
-            return Tree(0.0, shape_of(pattern, LEFT_DEEP), spans.segment(pattern))
+            return CostedTree(0.0, shape_of(pattern, LEFT_DEEP), spans.segment(pattern))
         case SequencePattern() | Conjunction():
             units = [cheapest(spans, item) for item in pattern.items if core(item)]
             if len(units) == 1:
@@ -58,7 +58,7 @@ def cheapest(spans: Spans, pattern: Pattern) -> Tree:
             raise AssertionError(f"no tree plan for {type(pattern).__name__}")
 
 
-def _sequence(spans: Spans, units: Sequence[Tree]) -> Tree:
+def _sequence(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:
     parts, joins = spans.intervals([u.span for u in units])
     least, roots = intervals([u.cost for u in units], joins)
     n = len(units)
@@ -67,13 +67,13 @@ def _sequence(spans: Spans, units: Sequence[Tree]) -> Tree:
         if i == j:
             return units[i].shape
         left = shape(i, root - 1, int(roots[i, root - 1]))
-        return Branch(left, shape(root, j, int(roots[root, j])))
+        return ShapePair(left, shape(root, j, int(roots[root, j])))
 
     last = n - 1
     totals = least[0, :last] + least[1:, last] + joins[0, last, 1:]
     ranked = [int(r) + 1 for r in np.argsort(totals, kind="stable")]
     found = [(float(totals[r - 1]), shape(0, last, r)) for r in ranked]
-    return Tree(found[0][0], found[0][1], parts[0][last], tuple(found[1:]))
+    return CostedTree(found[0][0], found[0][1], parts[0][last], tuple(found[1:]))
 
 
 def intervals(units: Sequence[float], joins: Floats) -> tuple[Floats, np.ndarray]:
@@ -93,7 +93,7 @@ def intervals(units: Sequence[float], joins: Floats) -> tuple[Floats, np.ndarray
     return least, roots
 
 
-def _subsets(spans: Spans, units: Sequence[Tree]) -> Tree:
+def _subsets(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:
     parts, splits = spans.subsets([u.span for u in units])
     everything = (1 << len(units)) - 1
     least = np.zeros(everything + 1)
@@ -105,7 +105,7 @@ def _subsets(spans: Spans, units: Sequence[Tree]) -> Tree:
         if not half:
             return units[subset.bit_length() - 1].shape
         rest = subset ^ half
-        return Branch(shape(half, halves[half]), shape(rest, halves[rest]))
+        return ShapePair(shape(half, halves[half]), shape(rest, halves[rest]))
 
     for subset in range(3, everything + 1):
         if subset & (subset - 1):
@@ -115,13 +115,13 @@ def _subsets(spans: Spans, units: Sequence[Tree]) -> Tree:
             least[subset], halves[subset] = totals[at], int(left[at])
     order = np.argsort(totals, kind="stable")
     found = [(float(totals[k]), shape(everything, int(left[k]))) for k in order[:6]]
-    return Tree(found[0][0], found[0][1], parts[everything], tuple(found[1:]))
+    return CostedTree(found[0][0], found[0][1], parts[everything], tuple(found[1:]))
 
 
-def _greedy(spans: Spans, units: Sequence[Tree]) -> Tree:
+def _greedy(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:
     """Joins the two parts whose join costs least, again and again."""
     parts = list(units)
-    joined: dict[tuple[int, int], Tree] = {}
+    joined: dict[tuple[int, int], CostedTree] = {}
     while len(parts) > 1:
         for n, left in enumerate(parts):
             for right in parts[n + 1 :]:
@@ -129,7 +129,7 @@ def _greedy(spans: Spans, units: Sequence[Tree]) -> Tree:
                 if pair not in joined:
                     whole = spans.whole(Conj, left.span, right.span)
                     cost = spans.join(Conj, left.span, right.span, whole)
-                    joined[pair] = Tree(cost, Branch(left.shape, right.shape), whole)
+                    joined[pair] = CostedTree(cost, ShapePair(left.shape, right.shape), whole)
         here = {part.span.core for part in parts}
         pair, best = min(
             ((p, t) for p, t in joined.items() if here.issuperset(p)), key=lambda f: f[1].cost
@@ -137,5 +137,5 @@ def _greedy(spans: Spans, units: Sequence[Tree]) -> Tree:
         below = [p for p in parts if p.span.core in pair]
         total = best.cost + sum(p.cost for p in below)
         parts = [p for p in parts if p.span.core not in pair]
-        parts.append(Tree(total, best.shape, best.span))
+        parts.append(CostedTree(total, best.shape, best.span))
     return parts[0]

@@ -30,7 +30,7 @@ EVENTS = "events"
 
 
 @dataclass(frozen=True)
-class Step:
+class QueryStep:
     """A query, and what it reads: `labels` are streams of matches, `base` the streams of the data,
     by the names that the query has for them. `name` is that of its matches in the result."""
 
@@ -86,7 +86,7 @@ def _name(query: Query) -> str:
 # ── who reads what ───────────────────────────────────────────────────────────
 
 
-def arranged(queries: Sequence[Query], base: Collection[str] | None) -> tuple[Step, ...]:
+def arranged(queries: Sequence[Query], base: Collection[str] | None) -> tuple[QueryStep, ...]:
     """What each query reads, in an order in which every label is there before it is read.
 
     `base` are the names of the input streams; None, if there is one without a name. `QueryError`,
@@ -98,9 +98,9 @@ def arranged(queries: Sequence[Query], base: Collection[str] | None) -> tuple[St
         if query.syntax.into is not None:
             labels[query.syntax.into] = query
     steps = {_name(query): _step(query, labels, base) for query in queries}
-    ordered: dict[str, Step] = {}
+    ordered: dict[str, QueryStep] = {}
 
-    def visit(step: Step, path: tuple[Step, ...]) -> None:
+    def visit(step: QueryStep, path: tuple[QueryStep, ...]) -> None:
         if step in path:
             _circle(path[path.index(step) :])
         for label in step.labels:
@@ -133,13 +133,13 @@ def _check_label(query: Query, labels: Mapping[str, Query], base: Collection[str
     findings.check()
 
 
-def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> Step:
+def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> QueryStep:
     """FROM says what a query reads. Without it, that is all input streams, and the labels that its
     pattern names."""
     named = query.syntax.streams
     if not named:
         read = tuple(t for t in types_of(query.syntax.pattern) if t in labels)
-        return Step(query, _name(query), read, tuple(base or (EVENTS,)))
+        return QueryStep(query, _name(query), read, tuple(base or (EVENTS,)))
     findings = _findings(query)
     read = tuple(dict.fromkeys(n for n in named if n in labels))
     rest = tuple(dict.fromkeys(n for n in named if n not in labels))
@@ -156,10 +156,10 @@ def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | Non
                 message = f"FROM leaves out the stream `{name}`"
                 findings.add("CEP201", message, leaf.span, "name it there, too")
     findings.check()
-    return Step(query, _name(query), read, rest)
+    return QueryStep(query, _name(query), read, rest)
 
 
-def _circle(steps: tuple[Step, ...]) -> None:
+def _circle(steps: tuple[QueryStep, ...]) -> None:
     """Each reads the output of the next, and the last that of the first."""
     first, after = steps[0], (*steps[1:], steps[0])[0]
     query, findings = first.query, _findings(first.query)
@@ -179,7 +179,7 @@ def _circle(steps: tuple[Step, ...]) -> None:
 # ── running ──────────────────────────────────────────────────────────────────
 
 
-def _match(step: Step, streams: Mapping[str, Any], options: Options) -> Any:
+def _match(step: QueryStep, streams: Mapping[str, Any], options: Options) -> Any:
     """The matches of a query that reads streams of matches, too."""
     runtime = runtime_of(streams)
     inputs, merged, bound = _bound(step, runtime.columns(streams), options)
@@ -187,7 +187,7 @@ def _match(step: Step, streams: Mapping[str, Any], options: Options) -> Any:
 
 
 def _bound(
-    step: Step, schemas: Mapping[str, pa.Schema], options: Options
+    step: QueryStep, schemas: Mapping[str, pa.Schema], options: Options
 ) -> tuple[dict[str, Input], pa.Schema, BoundQuery]:
     base = {name: schemas[name] for name in step.base}
     for columns in base.values():

@@ -80,7 +80,9 @@ def timeouts(
         stats=None,
         dead_letters=False,  # each length would hand them out
     )
-    partial = [Partial(parsed.text, parsed.name, length=step) for step in steps(parsed.syntax)]
+    partial = [
+        PartialMatchQuery(parsed.text, parsed.name, length=step) for step in steps(parsed.syntax)
+    ]
     runtime = runtime_of(data, parsed.syntax.streams)
     source = runtime.repeatable(data, "timeouts() reads the events several times")
     with warnings.catch_warnings():
@@ -142,7 +144,7 @@ def _fewest(quantifier: ast.Quantifier) -> int:
 
 
 @dataclass(frozen=True)
-class Partial(Query):
+class PartialMatchQuery(Query):
     """The query of the partial matches of one length, in number of components, that expired.
     `steps` says which lengths there are."""
 

@@ -25,8 +25,8 @@ from cepheid.planner import Prepared
 from cepheid.spark.expressions import Translator, combine, microseconds
 from cepheid.spark.layout import (
     ByKey,
+    ByPartialKey,
     Layout,
-    Partial,
     Rows,
     Single,
     Slices,
@@ -43,7 +43,7 @@ _BEFORE, _AFTER = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class Source:
+class EventSource:
     """The events and what is known of them. `partitions` None: as many as the session shuffles
     into, or fewer where Spark finds that they would be small. `keeps`: rows go to Python with all
     columns that the query reads, since they are kept, and RETURN may ask for more later."""
@@ -102,7 +102,7 @@ def key_columns(
 
 
 def arrange(
-    source: Source, layout: Layout, spare: Layout | None, task: Task
+    source: EventSource, layout: Layout, spare: Layout | None, task: Task
 ) -> tuple[DataFrame, Task]:
     """The rows in partitions, and what the workers must know. For slices this runs a small job
     that finds the range of time; if that is too short to cut, `spare` is taken."""
@@ -121,7 +121,7 @@ def arrange(
         case ByKey():
             rows = source.spread(by_keys(source, rows, layout), named(SECTION_COLUMN))
             return _sorted(source, rows.drop(SECTION_COLUMN)), task
-        case Partial():
+        case ByPartialKey():
             rows = copied(source, rows, layout, salts(source.shuffled))
             return _in_sections(source, rows), _sectioned(task)
         case Slices():
@@ -137,11 +137,11 @@ def arrange(
             assert_never(layout)
 
 
-def _sorted(source: Source, rows: DataFrame) -> DataFrame:
+def _sorted(source: EventSource, rows: DataFrame) -> DataFrame:
     return rows.sortWithinPartitions(*(named(n) for n in source.order))
 
 
-def _in_sections(source: Source, rows: DataFrame) -> DataFrame:
+def _in_sections(source: EventSource, rows: DataFrame) -> DataFrame:
     rows = source.spread(rows, named(SECTION_COLUMN))
     return rows.sortWithinPartitions(*(named(n) for n in (SECTION_COLUMN, *source.order)))
 
@@ -153,12 +153,12 @@ def _sectioned(task: Task) -> Task:
 # ── rows ─────────────────────────────────────────────────────────────────────
 
 
-def task_of(source: Source, jit: bool) -> Task:
+def task_of(source: EventSource, jit: bool) -> Task:
     left = tuple((n, Leaf(c.leaf.variable, c.left)) for n, c in enumerate(source.classes) if c.left)
     return Task(source.prepared, jit, left if source.masked else ())
 
 
-def shipped(source: Source) -> list[str]:
+def shipped(source: EventSource) -> list[str]:
     """Columns that go to Python."""
     plan, names = source.plan, set(source.plan.required)
     if source.masked:
@@ -168,7 +168,7 @@ def shipped(source: Source) -> list[str]:
     return [n for n in plan.required if n in names]
 
 
-def relevant_rows(source: Source, layout: Layout, numbered: bool = True) -> DataFrame:
+def relevant_rows(source: EventSource, layout: Layout, numbered: bool = True) -> DataFrame:
     """The rows of some class, with their masks, and with ordinals where events are counted; all
     rows, if whoever gets them counts."""
     plan = source.plan
@@ -188,7 +188,7 @@ def relevant_rows(source: Source, layout: Layout, numbered: bool = True) -> Data
     match layout:
         case ByKey() if not layout.uniform:
             return rows
-        case Partial():
+        case ByPartialKey():
             return rows
         case ByKey():
             extra += [named(n) for n in layout.columns[0] if n not in shipped(source)]
@@ -207,7 +207,7 @@ def placed(time: str, start: str | None) -> Column:
     return named(start) <= named(time)
 
 
-def _numbered(source: Source, rows: DataFrame) -> DataFrame:
+def _numbered(source: EventSource, rows: DataFrame) -> DataFrame:
     """Each row with its ordinal in the stream, or in the part of the stream with its key.
 
     Without a key of one name everything goes through one partition here.
@@ -230,7 +230,7 @@ def _numbered(source: Source, rows: DataFrame) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class Taken:
+class ShippedRows:
     """Where rows that go to no section stay, too: which ones go to some, and the columns that are
     kept of all of them."""
 
@@ -239,7 +239,11 @@ class Taken:
 
 
 def _ship(
-    source: Source, rows: DataFrame, classes: Column, section: Column, taken: Taken | None
+    source: EventSource,
+    rows: DataFrame,
+    classes: Column,
+    section: Column,
+    taken: ShippedRows | None,
 ) -> DataFrame:
     more = [CLOCK_COLUMN] if CLOCK_COLUMN in rows.columns else []
     more += [] if taken is None else [*taken.columns, COPY_COLUMN]
@@ -251,7 +255,7 @@ def _ship(
     )
 
 
-def _sent(rows: DataFrame, sections: Column, taken: Taken | None) -> DataFrame:
+def _sent(rows: DataFrame, sections: Column, taken: ShippedRows | None) -> DataFrame:
     """Each row once for every section that it goes to."""
     if taken is None:
         return rows.withColumn(SECTION_COLUMN, F.explode(sections))
@@ -259,7 +263,7 @@ def _sent(rows: DataFrame, sections: Column, taken: Taken | None) -> DataFrame:
     return rows.select("*", copies.alias(COPY_COLUMN, SECTION_COLUMN))
 
 
-def _groups(source: Source, columns: Sequence[object]) -> dict[object, Column]:
+def _groups(source: EventSource, columns: Sequence[object]) -> dict[object, Column]:
     """The classes' masks, by the columns that they are shuffled by."""
     return {
         group: mask(source.classes, [c == group for c in columns])
@@ -276,7 +280,7 @@ def _where(condition: Column, bits: Column) -> Column:
 
 
 def by_keys(
-    source: Source, rows: DataFrame, layout: ByKey, taken: Taken | None = None
+    source: EventSource, rows: DataFrame, layout: ByKey, taken: ShippedRows | None = None
 ) -> DataFrame:
     """`a.user = b.customer`: a row goes to the section of each of its keys, and has there only
     the classes of which it has that key.
@@ -299,11 +303,11 @@ def by_keys(
 
 
 def copied(
-    source: Source,
+    source: EventSource,
     rows: DataFrame,
-    layout: Partial,
+    layout: ByPartialKey,
     numbers: Sequence[int],
-    taken: Taken | None = None,
+    taken: ShippedRows | None = None,
 ) -> DataFrame:
     """Rows of connected classes go by their value, the others to every section of these numbers."""
     everywhere = F.array(*(F.lit(n) for n in numbers))
@@ -332,7 +336,7 @@ def copied(
 
 
 @dataclass(frozen=True)
-class Cut:
+class TimeSlices:
     """`count` slices of `width`, the first of which begins at `first`; the outer ones go on.
 
     A slice needs the window before it, and, if matches are known only when their window has
@@ -377,7 +381,7 @@ class Cut:
         )
 
 
-def _cut(source: Source, rows: DataFrame) -> Cut | None:
+def _cut(source: EventSource, rows: DataFrame) -> TimeSlices | None:
     plan, time = source.plan, source.plan.schema.time
     assert plan.window is not None
     waiting = any(waits(root) for root in plan.alternatives)
@@ -391,7 +395,7 @@ def cut_of(
     window: int,
     most: int,
     waiting: bool = False,
-) -> Cut | None:
+) -> TimeSlices | None:
     """Slices not shorter than the window, so that at most as many rows again are copied; None if
     there are no rows. This runs a job."""
     span = span_of(rows, time, type_)
@@ -409,10 +413,10 @@ def span_of(rows: DataFrame, time: str, type_: t.DataType) -> Range | None:
     return first, last
 
 
-def cut_between(span: Range, window: int, most: int, waiting: bool = False) -> Cut:
+def cut_between(span: Range, window: int, most: int, waiting: bool = False) -> TimeSlices:
     first, last = span
     length = last - first + 1
     window = min(window, length)
     count = max(1, min(most, length // window))
     width = -(-length // count)
-    return Cut(first, width, window, waiting, salts(most)[:count])
+    return TimeSlices(first, width, window, waiting, salts(most)[:count])

@@ -29,7 +29,7 @@ from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
 from cepheid.runtime import Bindable, Explained
 from cepheid.spark import worker
-from cepheid.spark.arrange import Source, arrange, placed, shipped, task_of
+from cepheid.spark.arrange import EventSource, arrange, placed, shipped, task_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import Translator
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
@@ -89,7 +89,7 @@ def match_inputs(
     return _matches(source, merged, options, worker.run)
 
 
-def _matches(source: Source, schema: pa.Schema, options: Options, runner: Runner) -> DataFrame:
+def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: Runner) -> DataFrame:
     refuse_dead_letters(options)
     if options.limit is not None and options.limit.policy != "fail":
         raise UnsupportedError(SHEDDING)
@@ -98,7 +98,9 @@ def _matches(source: Source, schema: pa.Schema, options: Options, runner: Runner
     return _mapped(source, options, runner, result)
 
 
-def _mapped(source: Source, options: Options, runner: Runner, result: t.StructType) -> DataFrame:
+def _mapped(
+    source: EventSource, options: Options, runner: Runner, result: t.StructType
+) -> DataFrame:
     """What the runner makes of the rows of each partition."""
     adopt_session(source.events.sparkSession)
     if source.prepared.query.nothing is not None:
@@ -134,7 +136,7 @@ def explain(query: Bindable, data: Data, options: Options) -> Explained:
     return Explained(source.prepared, (*partitioning, *before_engine(source)))
 
 
-def before_engine(source: Source) -> tuple[tuple[str, str], ...]:
+def before_engine(source: EventSource) -> tuple[tuple[str, str], ...]:
     """What Spark does with the rows, by name."""
     return (
         ("columns", ", ".join(shipped(source))),
@@ -166,24 +168,28 @@ def rejected(data: Any, time: str, start: str | None = None) -> Any:
     return dead if dead.columns == data.columns else dead.toDF(*data.columns)
 
 
-def source_of(query: Bindable, data: Data, options: Options) -> tuple[Source, pa.Schema]:
+def source_of(query: Bindable, data: Data, options: Options) -> tuple[EventSource, pa.Schema]:
     """The query bound to the data, and planned."""
     events, schema, bound = bind(query, data, options)
     return _planned(bound, events, schema, options), schema
 
 
-def _planned(bound: BoundQuery, events: DataFrame, schema: pa.Schema, options: Options) -> Source:
+def _planned(
+    bound: BoundQuery, events: DataFrame, schema: pa.Schema, options: Options
+) -> EventSource:
     return _read(prepare(bound, options), events, schema, options)
 
 
-def _read(prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options) -> Source:
+def _read(
+    prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options
+) -> EventSource:
     plan = prepared.plan
     types = types_of(events)
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     partitions = options.partitions
     classes = classify(plan, types)
     every = partitions or shuffled
-    return Source(events, prepared, types, classes, partitions, every, events.isStreaming)
+    return EventSource(events, prepared, types, classes, partitions, every, events.isStreaming)
 
 
 def bind(query: Bindable, data: Data, options: Options) -> tuple[DataFrame, pa.Schema, BoundQuery]:
@@ -258,7 +264,7 @@ def _as(name: str, own: t.DataType, wanted: t.DataType) -> Column:
     return named(name).cast(wanted).alias(safe(name))
 
 
-def _layout(source: Source, options: Options) -> tuple[Layout, Layout | None]:
+def _layout(source: EventSource, options: Options) -> tuple[Layout, Layout | None]:
     translator, bound = Translator(source.types), source.prepared.query
     layout = choose(source.plan, bound, options, translator)
     if options.partitioning == "auto" and isinstance(layout, Slices):

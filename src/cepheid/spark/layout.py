@@ -1,12 +1,12 @@
 """How the work is cut into partitions. The matches never depend on it.
 
-    Rows     a match is one event: rows stay where they are
-    ByKey    all rows of a key in one partition
-    Partial  some variables are connected by an equality: their rows go by that, all others are
-             copied to every partition
-    Slices   of time, each with a copy of the window beside it; a slice owns the matches that
-             end in it
-    Single   one partition
+    Rows          a match is one event: rows stay where they are
+    ByKey         all rows of a key in one partition
+    ByPartialKey  some variables are connected by an equality: their rows go by that, all others
+                  are copied to every partition
+    Slices        of time, each with a copy of the window beside it; a slice owns the matches that
+                  end in it
+    Single        one partition
 
 AFTER MATCH chooses among the matches of a key, or else of the whole stream, so it needs them
 together. An automaton without a key isn't partitioned by an equality of some variables: what it
@@ -54,7 +54,7 @@ class ByKey:
 
 
 @dataclass(frozen=True)
-class Partial:
+class ByPartialKey:
     """The column that connects them, for each class in the order of the bits; None: copied."""
 
     columns: tuple[str | None, ...]
@@ -70,7 +70,7 @@ class Single:
     pass
 
 
-Layout = Rows | ByKey | Partial | Slices | Single
+Layout = Rows | ByKey | ByPartialKey | Slices | Single
 
 
 def layout_text(layout: Layout, partitions: int, kind: str = "partitions") -> str:
@@ -80,7 +80,7 @@ def layout_text(layout: Layout, partitions: int, kind: str = "partitions") -> st
         case ByKey():
             names = dict.fromkeys(", ".join(c) for c in layout.columns)
             return f"key {' = '.join(names)} ({partitions} {kind})"
-        case Partial():
+        case ByPartialKey():
             names = dict.fromkeys(c for c in layout.columns if c is not None)
             return f"partial key {' = '.join(names)} ({partitions} {kind})"
         case Slices():
@@ -100,7 +100,7 @@ def layout_reason(layout: Layout, plan: Plan, query: BoundQuery, options: Option
             return "events needn't meet"
         case ByKey():
             return "WHERE connects all variables by the key, so matches never cross keys"
-        case Partial():
+        case ByPartialKey():
             return "WHERE connects some variables; the rows of the others are copied"
         case Slices() if _whole_stream(plan):
             return f"{WHOLE_STREAM}; each slice has a copy of the window before it"
@@ -194,7 +194,7 @@ def _hashable(plan: Plan, column: str, translator: Translator) -> bool:
     return translator.column(Attribute("", column, plan.schema.columns[column])) is not None
 
 
-def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> Partial | None:
+def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> ByPartialKey | None:
     """The equality that connects the most variables, if there is one.
 
     A match has one value for its members of the class and is found in that value's partition
@@ -217,7 +217,7 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> Parti
             chosen.setdefault(variable, column)
     if not chosen:
         return None
-    return Partial(tuple(chosen.get(leaf.variable) for leaf in classes))
+    return ByPartialKey(tuple(chosen.get(leaf.variable) for leaf in classes))
 
 
 def _places(conjunct: Conjunct) -> tuple[Place, Place] | None:

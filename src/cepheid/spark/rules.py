@@ -27,7 +27,7 @@ from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.attribution.owners import Attribution, found_by_each
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
-from cepheid.engine.merged.group import Group, matches, necessary
+from cepheid.engine.merged.group import RuleGroup, matches, necessary
 from cepheid.options import Options
 from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
@@ -105,7 +105,7 @@ def span(frame: Frame, options: Options) -> Range | None:
 
 def match_group(
     frame: Frame,
-    parts: Sequence[Group],
+    parts: Sequence[RuleGroup],
     rules: pa.Table,
     schema: pa.Schema,
     options: Options,
@@ -133,7 +133,7 @@ def match_group(
     return _mapped(rows, run, schema)
 
 
-def _listed(parts: Sequence[Group]) -> Texts:
+def _listed(parts: Sequence[RuleGroup]) -> Texts:
     """Columns that have to equal one of a few texts, and these: as their numbers, rows are shorter,
     and sooner in Python."""
     each = [dict(_texts(part)) for part in parts]
@@ -146,7 +146,7 @@ def _listed(parts: Sequence[Group]) -> Texts:
     }
 
 
-def _texts(part: Group) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _texts(part: RuleGroup) -> Iterator[tuple[str, tuple[str, ...]]]:
     for condition in () if part.counts_all else necessary(part):
         match condition:
             case Call("in", (Attribute(name=name, type=Type.STRING), *options)):
@@ -212,7 +212,7 @@ def union(frame: Frame, found: list[DataFrame], schema: pa.Schema) -> DataFrame:
 
 
 def _arranged(
-    frame: Frame, parts: Sequence[Group], texts: Texts, times: Range | None, options: Options
+    frame: Frame, parts: Sequence[RuleGroup], texts: Texts, times: Range | None, options: Options
 ) -> tuple[DataFrame, Held | None]:
     """The rows in partitions, each in order; by sections, where they are slices of time or parts of
     the rules. Of `texts`, the rows have the numbers."""
@@ -238,7 +238,7 @@ def _arranged(
 
 
 def _sliced(
-    frame: Frame, rows: DataFrame, parts: Sequence[Group], times: Range | None, options: Options
+    frame: Frame, rows: DataFrame, parts: Sequence[RuleGroup], times: Range | None, options: Options
 ) -> tuple[DataFrame, Held | None]:
     """A section for each slice of time and each part of the rules."""
     schema = parts[0].query.schema
@@ -263,7 +263,7 @@ def _sliced(
     return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
 
 
-def _relevant(frame: Frame, parts: Sequence[Group]) -> DataFrame:
+def _relevant(frame: Frame, parts: Sequence[RuleGroup]) -> DataFrame:
     """Without the columns that no rule reads, and without rows that none can take. Of several
     parts, a row is there once for each that can take it."""
     required = tuple(dict.fromkeys(name for part in parts for name in part.required))
@@ -275,7 +275,7 @@ def _relevant(frame: Frame, parts: Sequence[Group]) -> DataFrame:
     return rows.withColumn(_PART, F.explode(F.array_compact(F.array(*copies))))
 
 
-def _taken(frame: Frame, part: Group) -> Column:
+def _taken(frame: Frame, part: RuleGroup) -> Column:
     """What holds for every row that one of the rules can take."""
     if part.counts_all:
         return F.lit(True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cepheid.engine.classes import narrowed
 from cepheid.engine.clock import times
 from cepheid.engine.run import Engine
-from cepheid.engine.state import EngineState, Loaded, as_table, from_table
+from cepheid.engine.state import EngineState, LoadedRows, as_table, from_table
 from cepheid.errors import StateError
 from cepheid.plan.nodes import Leaf
 from cepheid.planner.adapt import Adapter
@@ -109,7 +109,7 @@ class Bucket:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.token: bytes | None = None
-        self._journal: list[Loaded] = []
+        self._journal: list[LoadedRows] = []
         self._engine = job.prepared.engine(job.schema, job.jit, self._journal)
         self._time = job.prepared.schema.time
         self._history: tuple[Version, ...] = ()

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
 from cepheid.engine.run import Advisor, Counts
-from cepheid.engine.state import EngineState, Loaded
+from cepheid.engine.state import EngineState, LoadedRows
 
 
-class Held(Protocol):
+class HeldEvents(Protocol):
     """The events that an engine holds: how many, the number of the first one, and the columns."""
 
     @property
@@ -38,7 +38,7 @@ class Evaluation(Protocol):
     def advisor(self) -> Advisor | None: ...
 
     @property
-    def store(self) -> Held: ...
+    def store(self) -> HeldEvents: ...
 
     @property
     def classes(self) -> int: ...
@@ -59,7 +59,7 @@ class Evaluation(Protocol):
 
     def save(self) -> EngineState: ...
 
-    def resume(self, state: EngineState, loaded: Iterable[Loaded]) -> None: ...
+    def resume(self, state: EngineState, loaded: Iterable[LoadedRows]) -> None: ...
 
 
 class Runnable(Protocol):
@@ -68,7 +68,7 @@ class Runnable(Protocol):
     @property
     def schema(self) -> Schema: ...
 
-    def engine(self, schema: pa.Schema, jit: bool, journal: list[Loaded]) -> Evaluation: ...
+    def engine(self, schema: pa.Schema, jit: bool, journal: list[LoadedRows]) -> Evaluation: ...
 
     def in_order(self, table: pa.Table) -> pa.Table: ...
 

@@ -52,7 +52,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Program:
+class RulesProgram:
     """How rules are run: the merged ones, and all others."""
 
     merged: Job
@@ -60,7 +60,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Version:
+class RulesVersion:
     """All rules at some time, as bytes."""
 
     name: str
@@ -68,7 +68,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Change:
+class RulesDiff:
     """How rules differ from those before. `new` are those that weren't there or weren't the same,
     if there are any; `gone` are the names of those that have gone, by the numbers of generations,
     of which those that are gone altogether are left out. `refused` can't be run."""
@@ -81,9 +81,9 @@ class Change:
 class Compiler(Protocol):
     """What knows of rules."""
 
-    def compiled(self, generations: Generations) -> Program: ...
+    def compiled(self, generations: Generations) -> RulesProgram: ...
 
-    def changed(self, generations: Generations, rules: bytes) -> Change: ...
+    def changed(self, generations: Generations, rules: bytes) -> RulesDiff: ...
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class RulesJob:
     compiler: Compiler
     signature: Signature
     buckets: int
-    rules: Version | None = None
+    rules: RulesVersion | None = None
 
 
 class Region:
@@ -171,7 +171,7 @@ class RuleBucket:
         cells: Cells,
         batches: Iterable[pa.RecordBatch],
         watermark: int,
-        rules: Version | None = None,
+        rules: RulesVersion | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """What is known with these rows, and with the time that has passed, by the rules of this
         batch: those that came with it, or those before."""
@@ -191,7 +191,7 @@ class RuleBucket:
                 self._matches += found.num_rows
                 yield found
 
-    def _change(self, cells: Cells, rules: Version) -> None:
+    def _change(self, cells: Cells, rules: RulesVersion) -> None:
         """Go on with these rules. The cells have the bucket as it is."""
         change = self.job.compiler.changed(self._generations, rules.rules)
         gone, self._refused = change.gone, change.refused

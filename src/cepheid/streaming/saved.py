@@ -18,7 +18,7 @@ import pyarrow as pa
 from cepheid.engine.clock import Numbering
 from cepheid.engine.limits import Floors
 from cepheid.engine.operators.base import Horizon
-from cepheid.engine.sink import Choice, Held
+from cepheid.engine.sink import HeldMatches, SkipState
 from cepheid.engine.skipping import Considered, together
 from cepheid.engine.state import EngineState
 from cepheid.streaming.cells import arrow_bytes, framed, table_of, unframed
@@ -160,11 +160,11 @@ def _engine(meta: Mapping[str, Any], parts: Mapping[str, pa.Table]) -> EngineSta
     choice = None
     if "bounds" in parts:
         table = parts["bounds"]
-        held: tuple[Held, ...] = ()
+        held: tuple[HeldMatches, ...] = ()
         if "held" in parts:
             (batch,) = parts["held"].combine_chunks().to_batches()
-            held = (Held(_considered(parts["considered"]), batch),)
-        choice = Choice(_keys(table), _column(table, "bound"), held)
+            held = (HeldMatches(_considered(parts["considered"]), batch),)
+        choice = SkipState(_keys(table), _column(table, "bound"), held)
     floors = parts.get("floors", pa.table({"bound": pa.array([], pa.int64())}))
     return EngineState(
         base=meta["base"],

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cepheid.engine.merged.group import Group, matches
+from cepheid.engine.merged.group import RuleGroup, matches
 from cepheid.engine.merged.machine import FIRST, Machine
 from cepheid.options import Options
 from cepheid.rules import RuleSet
@@ -32,13 +32,13 @@ def events() -> pa.Table:
     )
 
 
-def group(query: str, rows: dict[str, list[Any]], events: pa.Table) -> Group:
+def group(query: str, rows: dict[str, list[Any]], events: pa.Table) -> RuleGroup:
     rules = RuleSet.from_template("r", query, rows)
     (found,) = compile_rules(rules.templates, events.schema, Options("ts")).groups
     return found
 
 
-def held(own: Group, events: pa.Table, size: int) -> tuple[int, int]:
+def held(own: RuleGroup, events: pa.Table, size: int) -> tuple[int, int]:
     """The most events and instances that are held after a batch."""
     machine = Machine(own.merged, events.schema, jit=False)
     rows = instances = 0

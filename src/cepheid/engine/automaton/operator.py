@@ -25,9 +25,9 @@ from cepheid.engine.automaton.source.kernel import KernelSource, write_kernel
 from cepheid.engine.buffers import Pool
 from cepheid.engine.columns import Column
 from cepheid.engine.lowering import Inputs
-from cepheid.engine.operators.base import FOREVER, Compiled, Context, Horizon, Operator
+from cepheid.engine.operators.base import FOREVER, Context, Horizon, KernelCall, Operator
 from cepheid.errors import DataError
-from cepheid.kernels import Run, load
+from cepheid.kernels import AutomatonState, load
 from cepheid.kernels.compile import is_cold
 from cepheid.kernels.templates.automaton import FLOOR, NEED
 from cepheid.plan.nodes import Automaton
@@ -44,7 +44,7 @@ class Round:
     rows: tuple[Ints, ...]  # where each row begins and ends, on each clock
     scratch: Ints
     sums: NDArray[np.float64]
-    compiled: Compiled
+    compiled: KernelCall
     horizon: int
     seen: int  # the absolute number of the first row that isn't there
 
@@ -77,7 +77,7 @@ class AutomatonOperator(Operator):
         self.node = node
         self.pools = {name: Pool() for name in names if name in groups}
         self.groups = dict(self.pools)
-        self.state = np.zeros(Run.POOLS + 2 * len(self.pools), np.int64)
+        self.state = np.zeros(AutomatonState.POOLS + 2 * len(self.pools), np.int64)
         self.program = compile_pattern(
             node,
             windowed=context.window < FOREVER,
@@ -108,7 +108,7 @@ class AutomatonOperator(Operator):
     def pays(self) -> bool:
         return self._paying
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KernelCall:
         """A large pattern takes seconds to compile: that is for many events, or for a kernel that
         this machine has compiled before."""
         store = self.context.store
@@ -175,17 +175,17 @@ class AutomatonOperator(Operator):
             classes.append(rows[own] - store.base)
         lists, keys = lay_out(store, position, classes, self._key(), context.jit)
         self._revive()
-        state[Run.KEY] = state[Run.AT] = 0
-        state[Run.ENTRY] = -1
-        state[Run.BASE] = store.base
-        state[Run.WINDOW] = self.window
-        state[Run.FRONTIER] = self._frontier = self._clock(position, horizon)
-        state[Run.HORIZON] = horizon
-        state[Run.KNOWN] = self._place(self._known)
-        state[Run.REACHED] = self._reached
-        state[Run.SCALE] = self._unit()
-        state[Run.SEEN] = self._matched - store.base
-        state[Run.KEYS] = keys
+        state[AutomatonState.KEY] = state[AutomatonState.AT] = 0
+        state[AutomatonState.ENTRY] = -1
+        state[AutomatonState.BASE] = store.base
+        state[AutomatonState.WINDOW] = self.window
+        state[AutomatonState.FRONTIER] = self._frontier = self._clock(position, horizon)
+        state[AutomatonState.HORIZON] = horizon
+        state[AutomatonState.KNOWN] = self._place(self._known)
+        state[AutomatonState.REACHED] = self._reached
+        state[AutomatonState.SCALE] = self._unit()
+        state[AutomatonState.SEEN] = self._matched - store.base
+        state[AutomatonState.KEYS] = keys
         scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
         sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
         clocks = (store.opened, store.clock, store.start, store.time)
@@ -215,11 +215,11 @@ class AutomatonOperator(Operator):
         """Run the kernel until it is done, or until the output is full of what others may take."""
         state, pools = self.state, list(self.pools.values())
         while True:
-            state[Run.COUNT] = self.out.n
-            state[Run.ROOM] = self.out.capacity
+            state[AutomatonState.COUNT] = self.out.n
+            state[AutomatonState.ROOM] = self.out.capacity
             for n, pool in enumerate(pools):
-                state[Run.POOLS + n] = pool.n
-                state[Run.POOLS + len(pools) + n] = pool.base
+                state[AutomatonState.POOLS + n] = pool.n
+                state[AutomatonState.POOLS + len(pools) + n] = pool.base
             round_.compiled.kernel(
                 tuple(listed.arrays for listed in round_.lists),
                 round_.rows,
@@ -232,10 +232,10 @@ class AutomatonOperator(Operator):
                 (*(pool.rows for pool in pools), NOTHING),
                 state,
             )
-            self.out.n = self.out.visible = int(state[Run.COUNT])
+            self.out.n = self.out.visible = int(state[AutomatonState.COUNT])
             for n, pool in enumerate(pools):
-                pool.n = int(state[Run.POOLS + n])
-            if state[Run.DONE]:
+                pool.n = int(state[AutomatonState.POOLS + n])
+            if state[AutomatonState.DONE]:
                 return True
             for pool in pools:
                 pool.reserve(len(pool.rows) - pool.n + 1)

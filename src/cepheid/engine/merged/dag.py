@@ -163,7 +163,7 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class Member:
+class TemplatePaths:
     """The rules of one template, as paths through the graph: path i is of rule `rule[i]`, and takes
     predicate `steps[k][i]` at step k. Rules may have several, since a condition may have
     alternatives. Row i of `ends[k]` are the predicates that end its instances before step k, for
@@ -252,18 +252,18 @@ def restless_nodes(parent: Ints, strict: NDArray[np.bool_]) -> NDArray[np.bool_]
     return restless
 
 
-def merged(members: Sequence[Member], predicates: Predicates) -> Graph:
+def merged(members: Sequence[TemplatePaths], predicates: Predicates) -> Graph:
     """One graph of all paths."""
-    builder = _Builder(members, predicates)
+    builder = _GraphBuilder(members, predicates)
     for step in range(max(len(member.steps) for member in members)):
         builder.level(step)
     return builder.graph()
 
 
-class _Builder:
+class _GraphBuilder:
     """Level by level: paths that are at the same node and go on alike go to the same node."""
 
-    def __init__(self, members: Sequence[Member], predicates: Predicates) -> None:
+    def __init__(self, members: Sequence[TemplatePaths], predicates: Predicates) -> None:
         self.members = members
         self.predicates = predicates
         self.links = _Links(predicates.columns)

@@ -20,18 +20,18 @@ from cepheid.engine.attribution.json_rows import found_rows
 from cepheid.engine.clock import Ticker
 from cepheid.engine.columns import without_dictionary_nulls
 from cepheid.engine.limits import Floors
-from cepheid.engine.merged.group import Group
+from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.machine import CHUNK, Found, Machine
 from cepheid.engine.operators.base import Horizon
 from cepheid.engine.order import sorted_by
 from cepheid.engine.run import Advisor, Counts
-from cepheid.engine.state import EngineState, Loaded
+from cepheid.engine.state import EngineState, LoadedRows
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Rows:
+class HeldRows:
     """The events that are held: how many, the number of the first one, and their columns."""
 
     n: int
@@ -44,13 +44,13 @@ class MergedRules:
     """A group of rules, ready to run; None if there are none. `rules` has the names of all rules
     and what they carry, `since` the number of the row with which each begins."""
 
-    group: Group | None
+    group: RuleGroup | None
     rules: pa.Table
     since: Ints
     schema: Schema
     found: pa.Schema
 
-    def engine(self, schema: pa.Schema, jit: bool, journal: list[Loaded]) -> MergedEngine:
+    def engine(self, schema: pa.Schema, jit: bool, journal: list[LoadedRows]) -> MergedEngine:
         return MergedEngine(self, schema, jit, journal)
 
     def in_order(self, table: pa.Table) -> pa.Table:
@@ -68,7 +68,7 @@ class MergedEngine:
     waits = False
 
     def __init__(
-        self, rules: MergedRules, schema: pa.Schema, jit: bool, journal: list[Loaded]
+        self, rules: MergedRules, schema: pa.Schema, jit: bool, journal: list[LoadedRows]
     ) -> None:
         self.counts = Counts()
         self.schema = rules.found
@@ -83,10 +83,10 @@ class MergedEngine:
             )
 
     @property
-    def store(self) -> Rows:
+    def store(self) -> HeldRows:
         machine = self._machine
         n, base = (0, self._base) if machine is None else (machine.rows, machine.base)
-        return Rows(n, base, self._names)
+        return HeldRows(n, base, self._names)
 
     @property
     def last(self) -> pa.RecordBatch | None:
@@ -141,7 +141,7 @@ class MergedEngine:
             floors=Floors(np.zeros((0, 0), np.int64), np.zeros(0, np.int64)),
         )
 
-    def resume(self, state: EngineState, loaded: Iterable[Loaded]) -> None:
+    def resume(self, state: EngineState, loaded: Iterable[LoadedRows]) -> None:
         """Go on where an engine had stopped, with all its rows, or with those that this one has not
         seen."""
         self._ticker.resume(state.numbering)

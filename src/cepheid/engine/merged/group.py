@@ -31,7 +31,7 @@ MOST_VALUES = 100
 
 
 @dataclass(frozen=True)
-class Group:
+class RuleGroup:
     """`numbers` are those of the rules of each branch, among all rules; `key` is a column that all
     of them keep apart, if there is one."""
 
@@ -62,7 +62,7 @@ class Group:
 
 
 def matches(
-    group: Group,
+    group: RuleGroup,
     rules: pa.Table,
     schema: pa.Schema,
     batches: Iterator[pa.RecordBatch],
@@ -87,7 +87,7 @@ def matches(
                 yield found_rows(rules, numbers, found.matches, schema)
 
 
-def _shares(group: Group, batch: pa.RecordBatch) -> int:
+def _shares(group: RuleGroup, batch: pa.RecordBatch) -> int:
     """How many machines are worth their tables."""
     if group.key is None or group.merged.graph.nodes > MOST_NODES:
         return 1
@@ -97,7 +97,7 @@ def _shares(group: Group, batch: pa.RecordBatch) -> int:
     return max(1, min(MOST_SHARES, int(batch.num_rows) // SHARE))
 
 
-def _split(group: Group, batch: pa.RecordBatch, shares: int) -> Iterator[pa.RecordBatch]:
+def _split(group: RuleGroup, batch: pa.RecordBatch, shares: int) -> Iterator[pa.RecordBatch]:
     """The rows of each share of the keys, in their order."""
     if shares == 1:
         yield batch
@@ -123,7 +123,7 @@ def _places(keys: pa.Array, shares: int) -> NDArray[np.uint8]:
     return places[numbers]
 
 
-def necessary(group: Group) -> tuple[Expr, ...]:
+def necessary(group: RuleGroup) -> tuple[Expr, ...]:
     """What holds for every event that some rule can take: the hull of all predicates, column by
     column. Variables are left blank."""
     index = group.merged.index
@@ -143,7 +143,7 @@ def necessary(group: Group) -> tuple[Expr, ...]:
     return tuple(found)
 
 
-def _between(group: Group, column: Column, low: int, high: int) -> Iterator[Expr]:
+def _between(group: RuleGroup, column: Column, low: int, high: int) -> Iterator[Expr]:
     for bound, none, operator in ((low, LOWEST, ">="), (high, HIGHEST, "<=")):
         if bound != none:
             (value,) = values_of(group, column, np.array([bound]))
@@ -151,7 +151,7 @@ def _between(group: Group, column: Column, low: int, high: int) -> Iterator[Expr
             yield Call(operator, (column.expression, constant), Type.BOOLEAN)
 
 
-def values_of(group: Group, column: Column, codes: NDArray[np.int64]) -> list[Value]:
+def values_of(group: RuleGroup, column: Column, codes: NDArray[np.int64]) -> list[Value]:
     """The values that these integers stand for."""
     match column.type:
         case Type.STRING:

@@ -25,9 +25,9 @@ from cepheid.engine.columns import Interner, kernel_values, without_dictionary_n
 from cepheid.engine.growing import Growing
 from cepheid.engine.match_schema import columns_read, output_schema
 from cepheid.engine.match_values import View
-from cepheid.engine.merged.merge import Branch, Merged
+from cepheid.engine.merged.merge import Merged, TemplateRules
 from cepheid.engine.ordered_codes import ordered
-from cepheid.engine.state import Loaded
+from cepheid.engine.state import LoadedRows
 from cepheid.engine.store import FORGET_AT, EventStore, evaluated
 from cepheid.engine.vector import evaluate
 from cepheid.kernels import load
@@ -72,7 +72,7 @@ class Machine:
         *,
         jit: bool = True,
         since: Ints | None = None,
-        journal: list[Loaded] | None = None,
+        journal: list[LoadedRows] | None = None,
     ) -> None:
         self.rules = rules
         self.jit = jit
@@ -132,7 +132,7 @@ class Machine:
             return
         taken, own = batch.take(pa.array(rows)), ticks.of(rows)
         if self._journal is not None:
-            self._journal.append(Loaded(taken, own, [np.ones(len(rows), np.bool_)]))
+            self._journal.append(LoadedRows(taken, own, [np.ones(len(rows), np.bool_)]))
         satisfied = np.append(begins[rows], len(predicates))
         yield from self._found(
             *self._take(taken, own, cells[rows], known[rows], satisfied, predicates)
@@ -143,7 +143,7 @@ class Machine:
         if not self._store.n:
             self._store.base = base
 
-    def replay(self, loaded: Loaded) -> None:
+    def replay(self, loaded: LoadedRows) -> None:
         """Go through rows again that another machine has held: what they match is known."""
         for begin in range(0, loaded.batch.num_rows, CHUNK):
             chunk = loaded.batch.slice(begin, CHUNK)
@@ -353,7 +353,7 @@ class Machine:
                 rules, records = rules[kept], records[kept]
         return rules, records
 
-    def _view(self, branch: Branch, rules: Ints, records: Ints) -> _RuleView:
+    def _view(self, branch: TemplateRules, rules: Ints, records: Ints) -> _RuleView:
         columns = np.ascontiguousarray(records.T)
         slots = branch.path.slots
         query = branch.path.query
@@ -363,7 +363,7 @@ class Machine:
 class _RuleView(View):
     """Matches of several rules: what is read of no variable is a parameter of the match's rule."""
 
-    def __init__(self, branch: Branch, rules: Ints, *others: Any) -> None:
+    def __init__(self, branch: TemplateRules, rules: Ints, *others: Any) -> None:
         super().__init__(*others)
         self._branch, self._rules = branch, rules
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.columns import Column, Interner
-from cepheid.engine.merged.dag import NEVER, Graph, Member, Predicates, merged
+from cepheid.engine.merged.dag import NEVER, Graph, Predicates, TemplatePaths, merged
 from cepheid.engine.merged.index import Index, index_of
 from cepheid.engine.merged.intervals import Boxes, boxes
 from cepheid.engine.merged.levels import Level, leveled
@@ -22,16 +22,16 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Branch:
+class TemplateRules:
     """The rules of one template: the path that they share, their parameters and windows."""
 
     path: Path
     rows: RuleParameters
     window: Ints
 
-    def of(self, rules: Ints) -> Branch:
+    def of(self, rules: Ints) -> TemplateRules:
         """With the rules that have these places."""
-        return Branch(self.path, self.rows.of(rules), self.window[rules])
+        return TemplateRules(self.path, self.rows.of(rules), self.window[rules])
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Merged:
     those of branch i begin with `begins[i]`; what its matches still have to satisfy, step by step,
     is `levels[i]`."""
 
-    branches: tuple[Branch, ...]
+    branches: tuple[TemplateRules, ...]
     begins: Ints
     levels: tuple[tuple[Level | None, ...], ...]
     doubtful: Mask
@@ -62,7 +62,7 @@ Taken: TypeAlias = list[tuple[Boxes, Level | None, list[Boxes]]]
 before it."""
 
 
-def merge(branches: Sequence[Branch]) -> tuple[Merged | None, dict[int, str]]:
+def merge(branches: Sequence[TemplateRules]) -> tuple[Merged | None, dict[int, str]]:
     """All rules of the branches in one automaton; and why those that are not in it can't be: a
     condition is no disjunction of intervals, or has too many alternatives."""
     interner, predicates = Interner(), Predicates()
@@ -89,7 +89,7 @@ def merge(branches: Sequence[Branch]) -> tuple[Merged | None, dict[int, str]]:
     return Merged(fitting, begins, levels, doubtful, graph, index, columns, interner), refused
 
 
-def _taken(branch: Branch, interner: Interner) -> Taken:
+def _taken(branch: TemplateRules, interner: Interner) -> Taken:
     found: Taken = []
     for step in branch.path.steps:
         own, level = boxes(step.conditions, branch.rows, interner), None
@@ -100,7 +100,9 @@ def _taken(branch: Branch, interner: Interner) -> Taken:
     return found
 
 
-def _member(branch: Branch, begin: int, taken: Taken, predicates: Predicates) -> Member:
+def _member(
+    branch: TemplateRules, begin: int, taken: Taken, predicates: Predicates
+) -> TemplatePaths:
     rules = np.arange(branch.rows.length)
     steps: list[Ints] = []
     ends: list[tuple[Ints, ...]] = []
@@ -109,10 +111,12 @@ def _member(branch: Branch, begin: int, taken: Taken, predicates: Predicates) ->
         steps = [*(own[again] for own in steps), predicates.of(found)[box]]
         ends = [tuple(one[again] for one in own) for own in ends]
         ends.append(tuple(_enders(one, predicates, rules) for one in forbidden))
-    return Member(branch.path, begin + rules, tuple(steps), tuple(ends), _windows(branch, begin))
+    return TemplatePaths(
+        branch.path, begin + rules, tuple(steps), tuple(ends), _windows(branch, begin)
+    )
 
 
-def _windows(branch: Branch, begin: int) -> Ints:
+def _windows(branch: TemplateRules, begin: int) -> Ints:
     """By the numbers of rules."""
     return np.concatenate((np.zeros(begin, np.int64), branch.window))
 

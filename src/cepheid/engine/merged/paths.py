@@ -40,7 +40,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Forbidden:
+class ForbiddenEvents:
     """Events that must not come between the step before and this one."""
 
     conditions: tuple[Expr, ...]
@@ -48,13 +48,13 @@ class Forbidden:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """An event of the path. `strict`: it comes at the next position of the stream."""
 
     variable: str
     conditions: tuple[Expr, ...]
     links: tuple[Link, ...]
-    forbidden: tuple[Forbidden, ...]
+    forbidden: tuple[ForbiddenEvents, ...]
     strict: bool
 
 
@@ -63,7 +63,7 @@ class Path:
     """`rest` is what complete matches still have to satisfy."""
 
     query: BoundQuery
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     rest: tuple[Expr, ...]
 
     @property
@@ -85,8 +85,8 @@ def path_of(query: BoundQuery) -> Path:
     slots = {variable: n for n, variable in enumerate(bound)}
     if len(bound) > 1 and query.window is None:
         raise NoPath("without a window, instances would never end")
-    steps: list[Step] = []
-    forbidden: list[Forbidden] = []
+    steps: list[PathStep] = []
+    forbidden: list[ForbiddenEvents] = []
     rest: list[Expr] = list(query.having)
     for at, item in enumerate(items):
         operator = operators[at - 1] if at else SequenceOperator.ANY
@@ -99,13 +99,13 @@ def path_of(query: BoundQuery) -> Path:
                     raise NoPath("with `->` each query chooses its own events")
                 if strict and query.key:
                     raise NoPath("`=>` depends on the events of one key")
-                steps.append(Step(variable, static, links, tuple(forbidden), strict))
+                steps.append(PathStep(variable, static, links, tuple(forbidden), strict))
                 forbidden = []
             case Negation(Leaf(variable)) if operator is SequenceOperator.ANY:
                 static, links, left = _conditions(query, variable, slots, len(steps))
                 if left:
                     raise NoPath("a condition of a negation isn't a comparison of two columns")
-                forbidden.append(Forbidden(static, links))
+                forbidden.append(ForbiddenEvents(static, links))
             case _:
                 raise NoPath("the sequence has more than single events")
     return Path(query, tuple(steps), tuple(rest))
@@ -246,7 +246,9 @@ def _blank(expr: Expr) -> Expr:
     return transform(expr, lambda e: replace(e, variable="") if isinstance(e, Attribute) else None)
 
 
-def common_key(forbidden: Iterable[Forbidden], step: Step) -> tuple[tuple[int, Column], ...]:
+def common_key(
+    forbidden: Iterable[ForbiddenEvents], step: PathStep
+) -> tuple[tuple[int, Column], ...]:
     """What instances that wait for this step are indexed by: bound columns that the step, and
     every event that may end them, have to equal."""
     sets = [_equalities(step.links), *(_equalities(f.links) for f in forbidden)]

@@ -27,7 +27,7 @@ from cepheid.engine.merged.dag import (
 )
 from cepheid.engine.merged.index import Index, index_of
 from cepheid.engine.merged.levels import Level
-from cepheid.engine.merged.merge import Branch, Merged
+from cepheid.engine.merged.merge import Merged, TemplateRules
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -81,7 +81,7 @@ class _Cut:
     columns: Ints
 
     @staticmethod
-    def of(whole: Merged, rules: Ints, branches: Sequence[Branch]) -> _Cut:
+    def of(whole: Merged, rules: Ints, branches: Sequence[TemplateRules]) -> _Cut:
         graph = whole.graph
         mine = np.isin(graph.rules.values, rules)
         node = _owners(graph.rules)[mine]

@@ -23,7 +23,7 @@ from cepheid.engine.lowering import Inputs, Lowering, NotLowered
 from cepheid.engine.operators.demand import NOTHING, Asked, Demand
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import evaluate
-from cepheid.kernels import State, load
+from cepheid.kernels import KernelState, load
 from cepheid.options import Limit
 from cepheid.plan.nodes import Leaf, Node
 
@@ -65,7 +65,7 @@ class Context:
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
+class KernelCall:
     """A kernel and what it is called with."""
 
     kernel: Any
@@ -96,7 +96,7 @@ class Operator(ABC):
         self.times: tuple[int, int] | None = None  # slots of the times of start and end
         self.optional: tuple[str, ...] = ()  # variables that a record may not bind
         self.out = Buffer(width)
-        self.state: NDArray[np.int64] = np.zeros(State.SIZE, np.int64)
+        self.state: NDArray[np.int64] = np.zeros(KernelState.SIZE, np.int64)
         self.cursors: tuple[Cursor, ...] = ()
         self.demand: Demand | None = None  # what its consumer asks for; all, if there is none
         self.renewal: Demand | None = None  # whenever this asks for something, it starts anew
@@ -104,8 +104,8 @@ class Operator(ABC):
         self.needed: NDArray[np.bool_] | None = None  # rows of the store, if only some are
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
-        self._compiled: dict[tuple[int, bool], Compiled] = {}
-        self._seen: tuple[int, Compiled] | None = None
+        self._compiled: dict[tuple[int, bool], KernelCall] = {}
+        self._seen: tuple[int, KernelCall] | None = None
         self._columns: list[Any] = []
 
     @property
@@ -118,7 +118,7 @@ class Operator(ABC):
     def source(self, inputs: Inputs) -> str:
         """The source of the operator's kernel."""
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> KernelCall:
         """The kernel for the columns in which NULLs have been seen."""
         store = self.context.store
         shape = (len(store.nullable), self.returned is None)  # `nullable` only ever grows
@@ -136,7 +136,7 @@ class Operator(ABC):
         """How many kernels have been made so far."""
         return len(self._compiled)
 
-    def _arrays(self, compiled: Compiled) -> list[Any]:
+    def _arrays(self, compiled: KernelCall) -> list[Any]:
         """The store's columns that the kernel reads; looked up again only when rows have come."""
         store = self.context.store
         if self._seen != (store.version, compiled):
@@ -144,7 +144,7 @@ class Operator(ABC):
             self._columns = store.kernel_columns(compiled.columns, compiled.objects)
         return self._columns
 
-    def _compile(self, nullable: frozenset[Column]) -> Compiled:
+    def _compile(self, nullable: frozenset[Column]) -> KernelCall:
         inputs = Inputs(nullable, objects=False)
         try:
             source = self.source(inputs)
@@ -153,7 +153,9 @@ class Operator(ABC):
             source = self.source(inputs)
         kernel = load(source, self.context.jit and self.pays and not inputs.objects)
         params = tuple(self._param(p, inputs.objects) for p in inputs.params)
-        return Compiled(kernel, tuple(inputs.columns), params, tuple(inputs.pools), inputs.objects)
+        return KernelCall(
+            kernel, tuple(inputs.columns), params, tuple(inputs.pools), inputs.objects
+        )
 
     def _param(self, constant: Constant | Call, objects: bool) -> Any:
         if isinstance(constant, Call):
@@ -191,11 +193,11 @@ class Operator(ABC):
         context, state = self.context, self.state
         arrays = self._arrays(compiled)
         pools = [self.groups[name] for name in compiled.pools]
-        state[State.BASE] = context.store.base
-        state[State.WINDOW] = self.window
-        state[State.EAT] = context.eat
-        state[State.COUNT] = self.out.n
-        state[State.ROOM] = len(self.results[0]) if self.results else self.out.capacity
+        state[KernelState.BASE] = context.store.base
+        state[KernelState.WINDOW] = self.window
+        state[KernelState.EAT] = context.eat
+        state[KernelState.COUNT] = self.out.n
+        state[KernelState.ROOM] = len(self.results[0]) if self.results else self.out.capacity
         compiled.kernel(
             outer,
             inner,
@@ -206,8 +208,8 @@ class Operator(ABC):
             self.results,
             state,
         )
-        self.out.n = self.out.visible = int(state[State.COUNT])
-        return int(state[State.DONE])
+        self.out.n = self.out.visible = int(state[KernelState.COUNT])
+        return int(state[KernelState.DONE])
 
     @property
     def made(self) -> int:

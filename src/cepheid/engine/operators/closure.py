@@ -15,8 +15,8 @@ from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import Context, Operator
 from cepheid.engine.operators.negation import edges
 from cepheid.engine.operators.searching import Passing, as_predicates, places
-from cepheid.kernels import Pieces, State
-from cepheid.kernels.templates import Group
+from cepheid.kernels import KernelState, Pieces
+from cepheid.kernels.templates import ClosureParts
 from cepheid.language.ast import Between, Exactly, Optional, Quantifier
 from cepheid.plan.nodes import Equality, Kseq, Run
 
@@ -66,12 +66,12 @@ class Grouping(Passing):
         pool.reserve(size)
         done = 2
         while done == 2:
-            state[State.POOL_COUNT] = pool.n
-            state[State.POOL_BASE] = pool.base
+            state[KernelState.POOL_COUNT] = pool.n
+            state[KernelState.POOL_BASE] = pool.base
             ends, starts = (store.clock, store.position), (store.opened, store.begin)
             fixed = (found, taken, pool.rows, *ends, *starts)
             done = self.pass_on(until, self.inner_records(), heads, fixed)
-            pool.n = int(state[State.POOL_COUNT])
+            pool.n = int(state[KernelState.POOL_COUNT])
             if done == 2:
                 pool.reserve(len(pool.rows))
         pool.mark(self.context.frontier)
@@ -99,7 +99,7 @@ class KseqOperator(Grouping):
         running, checks = self.conditions(inputs, scope, node.running, node.checks)
         results = self.result_values(lower)
         least, most, exact = _sizes(node.quantifier)
-        group = Group(
+        group = ClosureParts(
             low=low,
             high=high,
             clock=clock,
@@ -149,7 +149,7 @@ class RunOperator(Grouping):
             # Its elements end inside the window, but any of them may start before it.
             started = "least(opens, taken, 0, m, base)"
             checks.require_source(f"o_finish[u(o)] - {started} < window")
-        group = Group(
+        group = ClosureParts(
             low="0",
             high="0",
             clock=None,

@@ -19,7 +19,7 @@ from cepheid.engine.operators.searching import (
     hash_source,
     places,
 )
-from cepheid.kernels import Pieces, State
+from cepheid.kernels import KernelState, Pieces
 from cepheid.plan.nodes import Conj, Seq
 
 
@@ -45,7 +45,7 @@ class SeqOperator(Searching):
         pair = None if node.scan else hash_of(node.equalities)
         self.inner_key, self.outer_key = pair if pair else (None, None)
         self.link()
-        self.state[State.FRESH] = 1
+        self.state[KernelState.FRESH] = 1
 
     def source(self, inputs: Inputs) -> str:
         scope = places(self.inner, inputs, "i_slots", "i", outer=False)
@@ -62,14 +62,14 @@ class SeqOperator(Searching):
 
     def step(self) -> bool:
         state, right = self.state, self.outer.out
-        if state[State.FRESH]:
-            state[State.OUTER] = self.cursor.begin
-        state[State.OUTER_END] = right.visible
-        if state[State.OUTER] >= right.visible:
+        if state[KernelState.FRESH]:
+            state[KernelState.OUTER] = self.cursor.begin
+        state[KernelState.OUTER_END] = right.visible
+        if state[KernelState.OUTER] >= right.visible:
             return True
         heads = self.prepare()
         done = self.call(right.records, self.inner_records(), heads) == 1
-        self.cursor.advance(int(state[State.OUTER]))
+        self.cursor.advance(int(state[KernelState.OUTER]))
         return done
 
     def skip(self) -> None:
@@ -108,9 +108,9 @@ class AcceptedLeaf(Passing):
     def step(self) -> bool:
         assert self.renewal is not None
         state = self.state
-        if state[State.FRESH]:
-            state[State.INNER] = self.renewal.cursor.begin
-        state[State.INNER_END] = self.inner.out.visible
+        if state[KernelState.FRESH]:
+            state[KernelState.INNER] = self.renewal.cursor.begin
+        state[KernelState.INNER_END] = self.inner.out.visible
         return self.pass_on(self.outer.out.visible, self.inner.out.records, NO_HEADS) == 1
 
 
@@ -128,7 +128,7 @@ class ConjOperator(Operator):
         if self.keys:
             left.out.chain(self.keys[0], context.jit)
             right.out.chain(self.keys[1], context.jit)
-        self.state[State.FRESH] = 1
+        self.state[KernelState.FRESH] = 1
 
     def searched(self) -> Iterable[Operator]:
         return (self.left, self.right)
@@ -152,15 +152,15 @@ class ConjOperator(Operator):
 
     def step(self) -> bool:
         state, left, right = self.state, self.left.out, self.right.out
-        if state[State.FRESH]:
-            state[State.OUTER] = self.cursors[0].begin
-            state[State.INNER] = self.cursors[1].begin
-        state[State.OUTER_END] = left.visible
-        state[State.INNER_END] = right.visible
-        if state[State.OUTER] >= left.visible and state[State.INNER] >= right.visible:
+        if state[KernelState.FRESH]:
+            state[KernelState.OUTER] = self.cursors[0].begin
+            state[KernelState.INNER] = self.cursors[1].begin
+        state[KernelState.OUTER_END] = left.visible
+        state[KernelState.INNER_END] = right.visible
+        if state[KernelState.OUTER] >= left.visible and state[KernelState.INNER] >= right.visible:
             return True
-        state[State.OUTER_BASE] = left.base
-        state[State.INNER_BASE] = right.base
+        state[KernelState.OUTER_BASE] = left.base
+        state[KernelState.INNER_BASE] = right.base
         heads = (NO_HEADS, NO_HEADS)
         outer, inner = left.records, right.records
         if self.keys:
@@ -170,8 +170,8 @@ class ConjOperator(Operator):
             )
             outer, inner = left.linked(self.keys[0]), right.linked(self.keys[1])
         done = self.call(outer, inner, heads) == 1
-        self.cursors[0].advance(int(state[State.OUTER]))
-        self.cursors[1].advance(int(state[State.INNER]))
+        self.cursors[0].advance(int(state[KernelState.OUTER]))
+        self.cursors[1].advance(int(state[KernelState.INNER]))
         return done
 
     def skip(self) -> None:

@@ -11,7 +11,7 @@ from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
 from cepheid.engine.operators.demand import covered_by, wanted
 from cepheid.engine.operators.searching import NO_HEADS, Passing, as_predicates, places
-from cepheid.kernels import Pieces, State
+from cepheid.kernels import KernelState, Pieces
 from cepheid.plan.nodes import Gap, Neg, Nseq
 
 
@@ -100,8 +100,8 @@ class NseqAfter(Passing):
         if begin >= end or inner >= self.inner.out.visible:
             return
         state, kept = self.state, self.out.n
-        state[State.OUTER], state[State.OUTER_END] = begin, end
-        state[State.INNER], state[State.INNER_END] = inner, self.inner.out.visible
+        state[KernelState.OUTER], state[KernelState.OUTER_END] = begin, end
+        state[KernelState.INNER], state[KernelState.INNER_END] = inner, self.inner.out.visible
         self.call(self.out.records, self.inner.out.records, NO_HEADS)
         self.out.n = self.out.visible = kept
 

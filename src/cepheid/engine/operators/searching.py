@@ -13,7 +13,7 @@ from cepheid.engine.buffers import HALF, Key
 from cepheid.engine.columns import Column, Hash
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
-from cepheid.kernels import State
+from cepheid.kernels import KernelState
 from cepheid.plan.nodes import Equality, Gap
 
 
@@ -78,8 +78,8 @@ class Searching(Operator):
 
     def prepare(self) -> Any:
         """Bring the inner input's chain up to date; its heads."""
-        self.state[State.INNER_BASE] = self.inner.out.base
-        self.state[State.INNER_END] = self.inner.out.visible
+        self.state[KernelState.INNER_BASE] = self.inner.out.base
+        self.state[KernelState.INNER_END] = self.inner.out.visible
         if self.inner_key is None:
             return NO_HEADS
         return extend_chain(self.inner, self.inner_key)
@@ -132,7 +132,7 @@ class Passing(Searching):
         self.cursor = Cursor(source)
         self.cursors = (self.cursor,)
         self.inner_key = self.outer_key = None
-        self.state[State.FRESH] = 1
+        self.state[KernelState.FRESH] = 1
 
     def search(self, inner: Operator, equalities: Sequence[Equality]) -> None:
         """Search this input for each record."""
@@ -150,12 +150,12 @@ class Passing(Searching):
     def pass_on(self, until: int, inner: Any, heads: Any, fixed: Sequence[Any] = ()) -> int:
         """Run the kernel up to the outer record `until`."""
         state = self.state
-        state[State.OUTER] = self.cursor.begin
-        state[State.OUTER_END] = until
-        if state[State.OUTER] >= until:
+        state[KernelState.OUTER] = self.cursor.begin
+        state[KernelState.OUTER_END] = until
+        if state[KernelState.OUTER] >= until:
             return 1
         done = self.call(self.outer.out.records, inner, heads, fixed)
-        self.cursor.advance(int(state[State.OUTER]))
+        self.cursor.advance(int(state[KernelState.OUTER]))
         return done
 
     def skip(self) -> None:

@@ -16,7 +16,7 @@ from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column, Stored, as_integers
 from cepheid.engine.lowering import Event, Inputs, Lowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
-from cepheid.kernels import Level, Pieces, Scan, State, load
+from cepheid.kernels import KernelState, Pieces, Scan, StackLevel, load
 from cepheid.kernels.templates import stacks as layout
 from cepheid.plan.nodes import Equivalence, Stacks
 
@@ -75,7 +75,7 @@ class StacksOperator(Operator):
             *(_Table(self._last, -FOREVER, self.context.jit) for _ in self._awaited),
         ]
         self._kernel_places = np.zeros(layout.CURSORS + len(layout.kept(scan)), np.int64)
-        self.state[State.FRESH] = 1
+        self.state[KernelState.FRESH] = 1
 
     # ── compiling ──
 
@@ -96,14 +96,14 @@ class StacksOperator(Operator):
         }
         lower = Lowering(inputs, scope)
         results: list[str] | None = None
-        levels: list[Level] = []
+        levels: list[StackLevel] = []
         for c in reversed(range(len(names))):
             lower.require(self._predicates(c))
             if c == 0:
                 results = self.result_values(lower)
             else:
                 self._read_ahead(lower, names[c])
-            levels.insert(0, Level(*lower.code.cut()))
+            levels.insert(0, StackLevel(*lower.code.cut()))
         fixed = 1 + 2 * len(self._keys)
         pieces = Pieces(inputs.unpack(fixed), lower.outer, results=results)
         return kernels.scan_and_construct(self._scan(inputs.nullable), pieces, levels)
@@ -132,7 +132,7 @@ class StacksOperator(Operator):
     # ── running ──
 
     def step(self) -> bool:
-        if self.state[State.FRESH]:
+        if self.state[KernelState.FRESH]:
             if all(c.begin >= c.source.out.visible for c in self.cursors):
                 return True
             self._make_room()

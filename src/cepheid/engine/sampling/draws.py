@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Expr, TimeSpan
-from cepheid.engine.sampling.targets import Joint
+from cepheid.engine.sampling.targets import JointTarget
 from cepheid.engine.vector import Read, evaluate
 from cepheid.statistics.samples import Tally
 
@@ -62,7 +62,7 @@ class Drawn:
 
 
 def draw(
-    joint: Joint,
+    joint: JointTarget,
     events: Mapping[str, Events],
     window: int,
     count: int,
@@ -106,7 +106,7 @@ def draw(
     return Drawn({v: events[v].row[p] for v, p in picks.items()}, weight, most)
 
 
-def _distinct(joint: Joint, rows: dict[str, Ints]) -> NDArray[np.bool_] | None:
+def _distinct(joint: JointTarget, rows: dict[str, Ints]) -> NDArray[np.bool_] | None:
     """Members of a conjunction are different events; None if there is no conjunction."""
     free = [
         (u, v)

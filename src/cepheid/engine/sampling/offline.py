@@ -16,7 +16,7 @@ from cepheid.engine.clock import Ticker
 from cepheid.engine.columns import without_dictionary_nulls
 from cepheid.engine.sampling.draws import Drawn, Events, Ints, draw
 from cepheid.engine.sampling.sketches import sketch
-from cepheid.engine.sampling.targets import Joint, Targets
+from cepheid.engine.sampling.targets import JointTarget, Targets
 from cepheid.engine.vector import evaluate
 from cepheid.plan.reading import leaves
 from cepheid.statistics.samples import Interval, Sample, Tally, Values
@@ -99,7 +99,7 @@ class _Stretch:
         counts = {name: count * weight for name, count in self.counts.items()}
         return Sample((observed,), self.rows * weight, counts, self.shares, equalities, values)
 
-    def _try_key(self, joint: Joint, drawn: Drawn, values: dict[str, Values]) -> None:
+    def _try_key(self, joint: JointTarget, drawn: Drawn, values: dict[str, Values]) -> None:
         for sides in joint.key:
             tally = self._tally(drawn, Call("=", sides, Type.BOOLEAN))
             for side in sides:

@@ -19,7 +19,7 @@ from cepheid.engine.buffers import Buffer
 from cepheid.engine.columns import Column, as_column
 from cepheid.engine.sampling.draws import Drawn, Events, draw
 from cepheid.engine.sampling.numbers import Compute, Rows, compiled
-from cepheid.engine.sampling.targets import Joint, Targets
+from cepheid.engine.sampling.targets import JointTarget, Targets
 from cepheid.engine.store import EventStore
 from cepheid.statistics.samples import Interval, Sample, Tally, Values
 
@@ -125,7 +125,7 @@ def _visible(buffer: Buffer, base: int) -> Events:
 
 
 def _recent(
-    joint: Joint,
+    joint: JointTarget,
     leaves: Mapping[str, Buffer],
     events: Mapping[str, Events],
     window: int,
@@ -148,7 +148,7 @@ def _recent(
     return {**events, last: Events(own.clock[begin:], own.position[begin:], own.row[begin:])}
 
 
-def _try_key(joint: Joint, drawn: Drawn, stored: _Stored, values: dict[str, Values]) -> None:
+def _try_key(joint: JointTarget, drawn: Drawn, stored: _Stored, values: dict[str, Values]) -> None:
     for sides in joint.key:
         one, other = sides
         text = f"{one.variable}.{one.name} = {other.variable}.{other.name}"

@@ -50,7 +50,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointTarget:
     """Variables whose events are drawn together, in the order of the pattern, and what is tried on
     them. `before` are the pairs that the pattern puts in order; others may come in any. `key` are
     the sides of the key's equality, if it is to be looked at here."""
@@ -68,7 +68,7 @@ class Targets:
 
     plan: Plan
     classes: dict[str, tuple[Condition, ...]]
-    joints: tuple[Joint, ...]
+    joints: tuple[JointTarget, ...]
     columns: tuple[Attribute, ...]
 
     @property
@@ -113,7 +113,7 @@ _JOINT = (Role.EQUALITY, Role.MULTI, Role.FILTER, Role.NEGATION)
 _COMPLETE = (Previous, Aggregate, Every, Some, MatchDuration, Whole)
 
 
-def _joints(query: BoundQuery, names: tuple[str, ...]) -> Iterator[Joint]:
+def _joints(query: BoundQuery, names: tuple[str, ...]) -> Iterator[JointTarget]:
     before, exclusive = _orders(query.pattern)
     conditions: dict[tuple[str, ...], list[Condition]] = {}
     for c in query.where:
@@ -132,7 +132,7 @@ def _joints(query: BoundQuery, names: tuple[str, ...]) -> Iterator[Joint]:
     for read in dict.fromkeys((*conditions, *pairs)):
         own = frozenset(p for p in before if p[0] in read and p[1] in read)
         key = tuple(_key(query, *read)) if read in pairs else ()
-        yield Joint(read, own, tuple(conditions.get(read, ())), key)
+        yield JointTarget(read, own, tuple(conditions.get(read, ())), key)
 
 
 def _key(query: BoundQuery, *read: str) -> Iterator[tuple[Attribute, Attribute]]:
@@ -145,7 +145,7 @@ def _attribute(query: BoundQuery, variable: str, column: str) -> Attribute:
     return Attribute(variable, column, query.schema.columns[column])
 
 
-def _columns(query: BoundQuery, joints: tuple[Joint, ...]) -> tuple[Attribute, ...]:
+def _columns(query: BoundQuery, joints: tuple[JointTarget, ...]) -> tuple[Attribute, ...]:
     """The columns that equalities and the key read."""
     sides = [s for j in joints for c in j.conditions for s in c.equality or ()]
     key = [_attribute(query, v, c) for part in query.key for v, c in part.columns.items()]

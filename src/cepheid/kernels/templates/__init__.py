@@ -11,19 +11,19 @@ Indexes are written `u(i)`: never negative, so Numba need not look whether they 
 third of the time of a join without predicates.
 """
 
-from cepheid.kernels.templates.automaton import Run
-from cepheid.kernels.templates.closure import Group, kseq
+from cepheid.kernels.templates.automaton import AutomatonState
+from cepheid.kernels.templates.closure import ClosureParts, kseq
 from cepheid.kernels.templates.frame import Pieces
 from cepheid.kernels.templates.joins import accepted, conj, filter_, seq
 from cepheid.kernels.templates.negation import neg, nseq_after, nseq_before
-from cepheid.kernels.templates.stacks import Level, Scan, scan_and_construct
+from cepheid.kernels.templates.stacks import Scan, StackLevel, scan_and_construct
 
 __all__ = [
-    "Group",
-    "Level",
+    "AutomatonState",
+    "ClosureParts",
     "Pieces",
-    "Run",
     "Scan",
+    "StackLevel",
     "accepted",
     "conj",
     "filter_",

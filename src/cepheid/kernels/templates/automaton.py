@@ -8,7 +8,7 @@ events to come may complete it.
 from __future__ import annotations
 
 
-class Run:
+class AutomatonState:
     """Indexes into the int64 array with which an automaton's kernel is called and resumed."""
 
     KEY = 0  # the key to begin with
@@ -192,16 +192,16 @@ HEAD = f"""
 def kernel(lists, base_columns, alive, scratch, sums, cols, params, out, pools, state):
     begin, pos, clock0, clock, time0, time = base_columns
     base = 0
-    store_base = state[{Run.BASE}]
-    window = state[{Run.WINDOW}]
-    frontier = state[{Run.FRONTIER}]
-    horizon = state[{Run.HORIZON}]
-    known = state[{Run.KNOWN}]
-    reached = state[{Run.REACHED}]
-    seen = state[{Run.SEEN}]
-    room = state[{Run.ROOM}]
-    scale = state[{Run.SCALE}]
-    k = state[{Run.COUNT}]
+    store_base = state[{AutomatonState.BASE}]
+    window = state[{AutomatonState.WINDOW}]
+    frontier = state[{AutomatonState.FRONTIER}]
+    horizon = state[{AutomatonState.HORIZON}]
+    known = state[{AutomatonState.KNOWN}]
+    reached = state[{AutomatonState.REACHED}]
+    seen = state[{AutomatonState.SEEN}]
+    room = state[{AutomatonState.ROOM}]
+    scale = state[{AutomatonState.SCALE}]
+    k = state[{AutomatonState.COUNT}]
     more = 0
     out_start = out.start
     out_end = out.end

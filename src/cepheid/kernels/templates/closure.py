@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from cepheid.kernels.code import Code
-from cepheid.kernels.records import State
+from cepheid.kernels.records import KernelState
 from cepheid.kernels.templates.frame import (
     Pieces,
     begin_kernel,
@@ -26,7 +26,7 @@ for f in range(count // 2):
 
 
 @dataclass
-class Group:
+class ClosureParts:
     """The parts of a KSEQ kernel that depend on the quantifier and its conditions.
 
     `running` lines end inside the `if`s of the running conditions (`running_depth` levels);
@@ -51,7 +51,7 @@ class Group:
     lasting: bool = False
 
 
-def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
+def kseq(pieces: Pieces, slots: list[int], group: ClosureParts) -> str:
     """KSEQ (algorithm 4): outer records with the group of inner events in their gap.
 
     The qualifying elements are collected in `found`, a group is built in `taken[:m]`, and kept
@@ -60,8 +60,8 @@ def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
     code = begin_kernel()
     names = ("found", "taken", "pool", "clocks", "positions", "opens", "begins")
     code.add(f"{name} = cols[{n}]" for n, name in enumerate(names))
-    code.line(f"pooled = state[{State.POOL_COUNT}]")
-    code.line(f"pool_base = state[{State.POOL_BASE}]")
+    code.line(f"pooled = state[{KernelState.POOL_COUNT}]")
+    code.line(f"pool_base = state[{KernelState.POOL_BASE}]")
     code.line("resumed = i")
     unpack(code, pieces)
     with code.block("while o < o_end:"):
@@ -77,13 +77,13 @@ def kseq(pieces: Pieces, slots: list[int], group: Group) -> str:
         else:
             _build_runs(code, pieces, slots, group, group.exact)
         code.line("o += 1")
-    return end_kernel(code, f"state[{State.POOL_COUNT}] = pooled")
+    return end_kernel(code, f"state[{KernelState.POOL_COUNT}] = pooled")
 
 
 # ── the elements ──
 
 
-def _collect(code: Code, pieces: Pieces, group: Group) -> None:
+def _collect(code: Code, pieces: Pieces, group: ClosureParts) -> None:
     if group.run:
         # The run ends with the record at hand: its events before, by its chain or one by one.
         code.line("i = o")
@@ -110,7 +110,7 @@ def _collect(code: Code, pieces: Pieces, group: Group) -> None:
         code.text(_REVERSE)
 
 
-def _qualify(code: Code, pieces: Pieces, group: Group) -> None:
+def _qualify(code: Code, pieces: Pieces, group: ClosureParts) -> None:
     """Note the inner event if it qualifies."""
     tests = [group.clock] if group.clock else []
     if group.lasting and not group.run:
@@ -124,7 +124,9 @@ def _qualify(code: Code, pieces: Pieces, group: Group) -> None:
 # ── the group ──
 
 
-def _build_runs(code: Code, pieces: Pieces, slots: list[int], group: Group, exact: int) -> None:
+def _build_runs(
+    code: Code, pieces: Pieces, slots: list[int], group: ClosureParts, exact: int
+) -> None:
     """Each run of exactly so many elements."""
     code.line("at = 0 if fresh else resumed")
     code.line("fresh = 1")
@@ -137,7 +139,7 @@ def _build_runs(code: Code, pieces: Pieces, slots: list[int], group: Group, exac
         code.line("at += 1")
 
 
-def _build(code: Code, pieces: Pieces, slots: list[int], group: Group) -> None:
+def _build(code: Code, pieces: Pieces, slots: list[int], group: ClosureParts) -> None:
     """The maximal group."""
     code.line("at = 0")
     code.line("m = 0")
@@ -151,26 +153,26 @@ def _build(code: Code, pieces: Pieces, slots: list[int], group: Group) -> None:
         _keep(code, pieces, slots, group)
 
 
-def _take(code: Code, group: Group) -> None:
+def _take(code: Code, group: ClosureParts) -> None:
     code.add(group.running)
     with code.deeper(group.running_depth):
         code.line("taken[m] = found[u(f)]")
         code.line("m += 1")
 
 
-def _keep(code: Code, pieces: Pieces, slots: list[int], group: Group) -> None:
+def _keep(code: Code, pieces: Pieces, slots: list[int], group: ClosureParts) -> None:
     """Write the record with its group, if the checks hold."""
     n = len(slots)
     copies = [*copy_slots(0, "o_slots", "o", slots), (n, "pool_base + pooled"), (n + 1, "m")]
     code.add(group.checks)
     with code.deeper(group.checks_depth):
         with code.block("if k == room or pooled + m > pool.shape[0]:"):
-            code.line(f"state[{State.OUTER}] = o")
-            code.line(f"state[{State.INNER}] = at")
-            code.line(f"state[{State.FRESH}] = 0")
-            code.line(f"state[{State.COUNT}] = k")
-            code.line(f"state[{State.DONE}] = 2 if k < room else 0")
-            code.line(f"state[{State.POOL_COUNT}] = pooled")
+            code.line(f"state[{KernelState.OUTER}] = o")
+            code.line(f"state[{KernelState.INNER}] = at")
+            code.line(f"state[{KernelState.FRESH}] = 0")
+            code.line(f"state[{KernelState.COUNT}] = k")
+            code.line(f"state[{KernelState.DONE}] = 2 if k < room else 0")
+            code.line(f"state[{KernelState.POOL_COUNT}] = pooled")
             code.line("return")
         _move_edges(code, group)
         with code.block("for e in range(m):"):
@@ -179,7 +181,7 @@ def _keep(code: Code, pieces: Pieces, slots: list[int], group: Group) -> None:
         code.line("pooled += m")
 
 
-def _move_edges(code: Code, group: Group) -> None:
+def _move_edges(code: Code, group: ClosureParts) -> None:
     code.line("begin = o_start[u(o)]")
     code.line("finish = o_finish[u(o)]")
     code.line("first = o_first[u(o)]")

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cepheid.kernels.code import Code
-from cepheid.kernels.records import State
+from cepheid.kernels.records import KernelState
 
 _HEAD = f"""
 def kernel(outer, inner, heads, cols, params, out, results, state):
-    o = state[{State.OUTER}]
-    i = state[{State.INNER}]
-    fresh = state[{State.FRESH}]
-    o_end = state[{State.OUTER_END}]
-    i_end = state[{State.INNER_END}]
-    i_base = state[{State.INNER_BASE}]
-    base = state[{State.BASE}]
-    window = state[{State.WINDOW}]
-    k = state[{State.COUNT}]
+    o = state[{KernelState.OUTER}]
+    i = state[{KernelState.INNER}]
+    fresh = state[{KernelState.FRESH}]
+    o_end = state[{KernelState.OUTER_END}]
+    i_end = state[{KernelState.INNER_END}]
+    i_base = state[{KernelState.INNER_BASE}]
+    base = state[{KernelState.BASE}]
+    window = state[{KernelState.WINDOW}]
+    k = state[{KernelState.COUNT}]
     o_start = outer.start
     o_finish = outer.end
     o_first = outer.first
@@ -39,8 +39,8 @@ out_end = out.end
 out_first = out.first
 out_last = out.last
 out_slots = out.slots
-expired = state[{State.EAT}]
-room = state[{State.ROOM}]
+expired = state[{KernelState.EAT}]
+room = state[{KernelState.ROOM}]
 """
 
 # Operators may come to their records rounds later: the events of some have left the store by
@@ -72,19 +72,19 @@ if o_start[u(o)] <= asked:
 """
 
 _TAIL = f"""
-state[{State.OUTER}] = o
-state[{State.FRESH}] = 1
-state[{State.COUNT}] = k
-state[{State.DONE}] = 1
+state[{KernelState.OUTER}] = o
+state[{KernelState.FRESH}] = 1
+state[{KernelState.COUNT}] = k
+state[{KernelState.DONE}] = 1
 """
 
 FULL = f"""
 if k == room:
-    state[{State.OUTER}] = o
-    state[{State.INNER}] = i
-    state[{State.FRESH}] = 0
-    state[{State.COUNT}] = k
-    state[{State.DONE}] = 0
+    state[{KernelState.OUTER}] = o
+    state[{KernelState.INNER}] = i
+    state[{KernelState.FRESH}] = 0
+    state[{KernelState.COUNT}] = k
+    state[{KernelState.DONE}] = 0
     return
 """
 

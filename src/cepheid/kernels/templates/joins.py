@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cepheid.kernels.code import Code
-from cepheid.kernels.records import State
+from cepheid.kernels.records import KernelState
 from cepheid.kernels.templates.frame import (
     FULL,
     OUTER_TIMES,
@@ -101,8 +101,8 @@ def conj(left: Pieces, right: Pieces, left_slots: list[int], right_slots: list[i
     code = begin_kernel(chains=True)
     code.line("heads_o = heads[0]")
     code.line("heads_i = heads[1]")
-    code.line(f"o_base = state[{State.OUTER_BASE}]")
-    code.line(f"c = state[{State.SIDE}]")
+    code.line(f"o_base = state[{KernelState.OUTER_BASE}]")
+    code.line(f"c = state[{KernelState.SIDE}]")
     code.line("at_o = o")
     code.line("at_i = i")
     code.add(left.unpack)
@@ -122,15 +122,15 @@ else:
             _meet_earlier(code, right, "i", "o", copies)
     code.lines.append("")
     _stand(code, "at_o", "at_i", fresh=1)
-    code.line(f"state[{State.COUNT}] = k")
-    code.line(f"state[{State.DONE}] = 1")
+    code.line(f"state[{KernelState.COUNT}] = k")
+    code.line(f"state[{KernelState.DONE}] = 1")
     return code.source
 
 
 def _stand(code: Code, outer: str, inner: str, fresh: int) -> None:
-    code.line(f"state[{State.OUTER}] = {outer}")
-    code.line(f"state[{State.INNER}] = {inner}")
-    code.line(f"state[{State.FRESH}] = {fresh}")
+    code.line(f"state[{KernelState.OUTER}] = {outer}")
+    code.line(f"state[{KernelState.INNER}] = {inner}")
+    code.line(f"state[{KernelState.FRESH}] = {fresh}")
 
 
 def _meet_earlier(
@@ -148,9 +148,9 @@ def _meet_earlier(
         with matching(code, pieces):
             with code.block("if k == room:"):
                 _stand(code, "at_o", "at_i", fresh=0)
-                code.line(f"state[{State.SIDE}] = c")
-                code.line(f"state[{State.COUNT}] = k")
-                code.line(f"state[{State.DONE}] = 0")
+                code.line(f"state[{KernelState.SIDE}] = c")
+                code.line(f"state[{KernelState.COUNT}] = k")
+                code.line(f"state[{KernelState.DONE}] = 0")
                 code.line("return")
             emit(code, pieces, copies, times)
 
@@ -185,8 +185,8 @@ def _meet_earlier(
 
 
 def accepted(pieces: Pieces) -> str:
-    """Outer events that some inner record, from `State.INNER` on, accepts: it begins after the
-    event, ends inside the event's window, and satisfies the predicates (thesis 4.4)."""
+    """Outer events that some inner record, from `KernelState.INNER` on, accepts: it begins after
+    the event, ends inside the event's window, and satisfies the predicates (thesis 4.4)."""
     code = begin_kernel()
     unpack(code, pieces)
     code.line("begin = i")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from cepheid.kernels.code import Code
-from cepheid.kernels.records import State
+from cepheid.kernels.records import KernelState
 from cepheid.kernels.templates.frame import (
     FULL,
     OUTER_TIMES,
@@ -73,7 +73,7 @@ def nseq_after(pieces: Pieces, bound: int) -> str:
     """NSEQ with the negation on the right: the earliest end of a negated event after each record.
 
     Works in place on the outer records whose bound is still open: `bound` is their slot.
-    `State.INNER` is the first inner record that is new since the last call.
+    `KernelState.INNER` is the first inner record that is new since the last call.
     """
     code = begin_kernel()
     unpack(code, pieces)
@@ -89,7 +89,7 @@ def nseq_after(pieces: Pieces, bound: int) -> str:
                 code.line(f"o_slots[{bound}, u(o)] = i_last[u(i)]")
                 code.line("break")
             code.line("i += 1")
-    code.line(f"state[{State.DONE}] = 1")
+    code.line(f"state[{KernelState.DONE}] = 1")
     return code.source
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cepheid.kernels.code import Code
-from cepheid.kernels.records import State
+from cepheid.kernels.records import KernelState
 from cepheid.kernels.templates.frame import Pieces, begin_function, emit
 
 ROW, POSITION, CLOCK, START, RIP, LINK = range(6)
@@ -135,7 +135,7 @@ class Scan:
 
 
 @dataclass
-class Level:
+class StackLevel:
     """What is tested when the event of a class is bound: lines that end inside the `if`s of the
     predicates, `depth` levels deep."""
 
@@ -147,7 +147,7 @@ Use = Callable[[], None]
 """Write what is done with what was found."""
 
 
-def scan_and_construct(scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> str:
+def scan_and_construct(scan: Scan, pieces: Pieces, levels: Sequence[StackLevel]) -> str:
     """`levels[c]` is for class c; `pieces` has the columns, what is read of the last class's event
     before anything else is bound, and the results, if the kernel writes them."""
     classes = range(scan.last + 1)
@@ -172,18 +172,18 @@ def scan_and_construct(scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> s
                     _event(code, scan, c, partial(_construct, code, scan, pieces, levels))
                 else:
                     _event(code, scan, c, partial(_push, code, scan, c))
-    code.add([*_save(scan), f"state[{State.FRESH}] = 1", f"state[{State.DONE}] = 1"])
+    code.add([*_save(scan), f"state[{KernelState.FRESH}] = 1", f"state[{KernelState.DONE}] = 1"])
     return code.source
 
 
 _HEAD = f"""
 def kernel(outer, inner, heads, cols, params, out, results, state):
-    fresh = state[{State.FRESH}]
-    base = state[{State.BASE}]
-    window = state[{State.WINDOW}]
-    k = state[{State.COUNT}]
-    expired = state[{State.EAT}]
-    room = state[{State.ROOM}]
+    fresh = state[{KernelState.FRESH}]
+    base = state[{KernelState.BASE}]
+    window = state[{KernelState.WINDOW}]
+    k = state[{KernelState.COUNT}]
+    expired = state[{KernelState.EAT}]
+    room = state[{KernelState.ROOM}]
     out_start = out.start
     out_end = out.end
     out_first = out.first
@@ -222,7 +222,7 @@ def _names(scan: Scan) -> list[str]:
 
 def _save(scan: Scan) -> list[str]:
     saved = [f"places[{n}] = {name}" for n, name in enumerate(kept(scan), CURSORS)]
-    return [*saved, f"state[{State.COUNT}] = k"]
+    return [*saved, f"state[{KernelState.COUNT}] = k"]
 
 
 def _next(c: int) -> str:
@@ -350,7 +350,7 @@ def _meet(code: Code, chains: int) -> None:
 # ── construction ──
 
 
-def _construct(code: Code, scan: Scan, pieces: Pieces, levels: Sequence[Level]) -> None:
+def _construct(code: Code, scan: Scan, pieces: Pieces, levels: Sequence[StackLevel]) -> None:
     """The sequences that end with the event at hand: depth first, from its RIP back."""
     last = scan.last
 
@@ -388,7 +388,7 @@ def _complete(code: Code, scan: Scan, pieces: Pieces) -> None:
     with code.block(f"if {times[0]} > eat:") if scan.lasting else nullcontext():
         with code.block("if k == room:"):
             code.add(_save(scan))
-            code.line(f"state[{State.FRESH}] = 0")
-            code.line(f"state[{State.DONE}] = 0")
+            code.line(f"state[{KernelState.FRESH}] = 0")
+            code.line(f"state[{KernelState.DONE}] = 0")
             code.line("return")
         emit(code, pieces, [(c, f"r{c} + base") for c in range(scan.last + 1)], times)

@@ -24,7 +24,7 @@ Form = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class NamedForm:
     """Variables of a query, and what they are in it."""
 
     names: tuple[str, ...]
@@ -46,10 +46,10 @@ def _ordered(pattern: Pattern, query: BoundQuery) -> Pattern:
     return replace(below, items=tuple(sorted(below.items, key=lambda i: _form(i, query))))
 
 
-def parts(query: BoundQuery) -> tuple[Part, ...]:
+def parts(query: BoundQuery) -> tuple[NamedForm, ...]:
     """All parts of a canonical query that a tree might have for itself, the largest first."""
     every = dict.fromkeys(piece for part in walk(query.pattern) for piece in (part, *_ranges(part)))
-    found = [Part(leaves(part), _form(part, query)) for part in every]
+    found = [NamedForm(leaves(part), _form(part, query)) for part in every]
     return tuple(sorted(found, key=lambda part: -len(part.names)))
 
 
@@ -86,12 +86,14 @@ def _kind(variable: str, query: BoundQuery) -> str:
     return repr((one.types, one.kind, one.negation is None, one.columns))
 
 
-def classes(found: Iterable[Part]) -> frozenset[Form]:
+def classes(found: Iterable[NamedForm]) -> frozenset[Form]:
     """Those parts that are single events."""
     return frozenset(part.form for part in found if len(part.names) == 1)
 
 
-def called_alike(query: BoundQuery, others: Sequence[Part], taken: frozenset[str]) -> BoundQuery:
+def called_alike(
+    query: BoundQuery, others: Sequence[NamedForm], taken: frozenset[str]
+) -> BoundQuery:
     """The canonical query in names in which parts that are equal to others have theirs. All other
     names are new ones, not among those that are taken."""
     known: dict[Form, list[tuple[str, ...]]] = {}

@@ -24,8 +24,8 @@ from cepheid.algebra.text import query_text
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution
 from cepheid.engine.attribution.residual import Residual
-from cepheid.engine.merged.group import Group
-from cepheid.engine.merged.merge import Branch, merge
+from cepheid.engine.merged.group import RuleGroup
+from cepheid.engine.merged.merge import TemplateRules, merge
 from cepheid.engine.merged.paths import NoPath, path_of
 from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
 from cepheid.options import Options
@@ -34,7 +34,7 @@ from cepheid.query import Query
 from cepheid.rewrites import rewrite
 from cepheid.rewrites.constants import spread
 from cepheid.rules.compile.parameters import alike, shaping, values_of, varying
-from cepheid.rules.compile.shared_plan import Joint, joined
+from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.template import Template
@@ -61,7 +61,7 @@ class Alone:
 
 
 @dataclass(frozen=True)
-class Run:
+class EngineRun:
     """What one engine does: a query that is alone, or several that are joined. `place` is that of
     the first of them, and `attributions` tell whose the matches are."""
 
@@ -72,21 +72,21 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledRules:
     """Rules by their numbers: names, and what is carried to the output; and how they are run. Of
     the queries that are in no group, `joints` says which run as one."""
 
     rules: pa.Table
-    groups: tuple[Group, ...]
+    groups: tuple[RuleGroup, ...]
     alone: tuple[Alone, ...]
-    joints: tuple[Joint, ...] = ()
+    joints: tuple[SharedPlan, ...] = ()
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[EngineRun, ...]:
         """Those of all queries that are in no group."""
         together = {place for joint in self.joints for place in joint.places}
         found = [
-            Run(n, one.prepared, (one,), (Attribution(one.rules, one.residual),))
+            EngineRun(n, one.prepared, (one,), (Attribution(one.rules, one.residual),))
             for n, one in enumerate(self.alone)
             if n not in together
         ]
@@ -94,7 +94,7 @@ class Compiled:
             members = tuple(self.alone[place] for place in joint.places)
             pairs = zip(members, joint.own, strict=True)
             attributions = tuple(Attribution(one.rules, one.residual, own) for one, own in pairs)
-            found.append(Run(joint.places[0], joint.prepared, members, attributions))
+            found.append(EngineRun(joint.places[0], joint.prepared, members, attributions))
         return tuple(sorted(found, key=lambda run: run.place))
 
 
@@ -113,7 +113,7 @@ class _Candidate:
 
     unit: _Unit
     rows: Ints
-    branch: Branch | None
+    branch: TemplateRules | None
     reason: str
 
     @property
@@ -123,7 +123,7 @@ class _Candidate:
 
 def compile_rules(
     templates: tuple[Template, ...], columns: Columns, options: Options, by_key: bool = False
-) -> Compiled:
+) -> CompiledRules:
     """`QueryError` if a rule doesn't fit the events: `check` reports all of them.
 
     With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
@@ -135,7 +135,7 @@ def compile_rules(
             shared, rest = _shared(rest, columns, options)
             alone = (*shared, *_alone(rest, columns, options))
             joints = joined([one.prepared for one in alone], options, by_key)
-            return Compiled(_carried(templates), groups, alone, joints)
+            return CompiledRules(_carried(templates), groups, alone, joints)
         apart = {id(c.unit) for c in rest}
         candidates = [
             new
@@ -168,16 +168,16 @@ def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
 
 def _merged(
     candidates: list[_Candidate], by_key: bool
-) -> tuple[tuple[Group, ...], list[_Candidate]]:
+) -> tuple[tuple[RuleGroup, ...], list[_Candidate]]:
     """What runs together, and what can't."""
     rest = [c for c in candidates if c.branch is None]
-    groups: list[Group] = []
+    groups: list[RuleGroup] = []
     for key, members in _by_key(candidates) if by_key else [(None, candidates)]:
         own = [(c, c.branch) for c in members if c.branch is not None]
         merged, refused = merge([branch for _, branch in own])
         if merged is not None:
             kept = [c for n, (c, _) in enumerate(own) if n not in refused]
-            groups.append(Group(merged, tuple(c.numbers for c in kept), key))
+            groups.append(RuleGroup(merged, tuple(c.numbers for c in kept), key))
         rest += [replace(own[n][0], reason=reason) for n, reason in refused.items()]
     return tuple(groups), rest
 
@@ -242,7 +242,7 @@ def _branch(
     windows: list[str],
     columns: Columns,
     options: Options,
-) -> Branch:
+) -> TemplateRules:
     sizes = np.zeros(len(template), np.int64)
     longest: BoundQuery | None = None
     constant = True
@@ -255,7 +255,7 @@ def _branch(
         constant = len(own) == len(rows) and not any(isinstance(v, Varying) for v in given.values())
     assert longest is not None
     whole = rewrite(longest, without=options.without).query if constant else spread(longest)
-    return Branch(path_of(whole), values_of(template, rows), sizes[rows])
+    return TemplateRules(path_of(whole), values_of(template, rows), sizes[rows])
 
 
 # ── one query for many rules ─────────────────────────────────────────────────

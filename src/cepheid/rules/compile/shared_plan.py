@@ -31,7 +31,7 @@ from cepheid.plan.reading import uniform_key
 from cepheid.planner import Prepared
 from cepheid.planner.bounds import skips
 from cepheid.planner.together import Ways, column, prepare_together, tag, ways
-from cepheid.rules.compile.canonical import Form, Part, called_alike, canonical, classes, parts
+from cepheid.rules.compile.canonical import Form, NamedForm, called_alike, canonical, classes, parts
 from cepheid.rules.compile.shared_query import window_is_filter
 from cepheid.statistics import Statistics
 
@@ -44,7 +44,7 @@ MOST_TRIES = 3
 
 
 @dataclass(frozen=True)
-class Joint:
+class SharedPlan:
     """Queries, by their places, that run as one, and which matches are each one's own."""
 
     places: tuple[int, ...]
@@ -58,7 +58,7 @@ class _Member:
 
     place: int
     query: BoundQuery
-    parts: tuple[Part, ...]
+    parts: tuple[NamedForm, ...]
     ways: Ways = ()
 
 
@@ -68,7 +68,7 @@ class _Draft:
     prepared: Prepared
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[NamedForm]:
         return [part for member in self.members for part in member.parts]
 
     @cached_property
@@ -92,7 +92,7 @@ class _Draft:
         return _Draft(tuple(members), _prepared(members, None))
 
 
-def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple[Joint, ...]:
+def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple[SharedPlan, ...]:
     """Which of the queries run as one. `spread`: on a cluster, where those without a key are
     partitioned by themselves, each as it is best for it."""
     if not _free(options, spread):
@@ -164,7 +164,9 @@ def _windows_fit(one: BoundQuery, other: BoundQuery) -> bool:
     return window_is_filter(one if one.window.size < other.window.size else other)
 
 
-def _named(place: int, query: BoundQuery, others: Sequence[Part], taken: frozenset[str]) -> _Member:
+def _named(
+    place: int, query: BoundQuery, others: Sequence[NamedForm], taken: frozenset[str]
+) -> _Member:
     named = called_alike(query, others, taken)
     return _Member(place, named, parts(named))
 
@@ -184,7 +186,7 @@ def _rate(prepared: Prepared) -> float:
     return prepared.planned.winner.cost / (1 if window is None else window.size)
 
 
-def _joint(draft: _Draft, options: Options) -> Joint:
+def _joint(draft: _Draft, options: Options) -> SharedPlan:
     prepared = _prepared(draft.members, options.adapt)
     own = tuple(
         Owner(
@@ -194,7 +196,7 @@ def _joint(draft: _Draft, options: Options) -> Joint:
         )
         for n, member in enumerate(draft.members)
     )
-    return Joint(tuple(member.place for member in draft.members), prepared, own)
+    return SharedPlan(tuple(member.place for member in draft.members), prepared, own)
 
 
 def _size(query: BoundQuery) -> int | None:

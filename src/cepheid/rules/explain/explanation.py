@@ -14,11 +14,11 @@ from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column
 from cepheid.engine.merged.dag import ROOT
-from cepheid.engine.merged.group import Group, values_of
+from cepheid.engine.merged.group import RuleGroup, values_of
 from cepheid.engine.ordered_codes import HIGHEST, LOWEST
-from cepheid.rules.compile.compiler import Alone, Compiled, Run
+from cepheid.rules.compile.compiler import Alone, CompiledRules, EngineRun
 from cepheid.rules.explain.shared_parts import commons, counts
-from cepheid.rules.placement.split import Placed
+from cepheid.rules.placement.split import PlacedPass
 
 SHOWN = 5
 """How many steps of a pass are shown, those that most rules share."""
@@ -34,7 +34,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Part:
+class RuleShare:
     """Rules that have tasks of their own, and what a row of the events costs with them, all in all:
     to be shipped counts as much as some conditions to be tried with."""
 
@@ -51,13 +51,13 @@ class Spread:
     by: str
     tasks: int
     cores: int
-    parts: tuple[Part, ...]
+    parts: tuple[RuleShare, ...]
     joined: tuple[str, ...]
     apart: float
 
 
 @dataclass(frozen=True)
-class Pass:
+class PassSummary:
     """Rules that are evaluated together. `steps` are those of all rules, `nodes` what is left of
     them when equal prefixes are one; `conditions` the same for what events have to satisfy.
     `limits` are those for which a weaker one stands, until a match is complete."""
@@ -109,7 +109,7 @@ class Joined:
 class SetExplanation:
     """How a set of rules is run: print it, or take it as data."""
 
-    passes: tuple[Pass, ...]
+    passes: tuple[PassSummary, ...]
     alone: tuple[Apart, ...]
     joined: tuple[Joined, ...] = ()
 
@@ -124,7 +124,9 @@ class SetExplanation:
         return f"SetExplanation({', '.join(f'{n}={len(v)}' for n, v in counts.items())})"
 
 
-def explained(compiled: Compiled, placed: tuple[Placed, ...] | None = None) -> SetExplanation:
+def explained(
+    compiled: CompiledRules, placed: tuple[PlacedPass, ...] | None = None
+) -> SetExplanation:
     """How the rules are run: in this process, or as they are placed on Spark."""
     runs = compiled.runs
     return SetExplanation(
@@ -138,7 +140,7 @@ def _apart(one: Alone) -> Apart:
     return Apart(one.query.name, len(one.rules), one.reason, one.tested)
 
 
-def _joined(run: Run) -> Joined:
+def _joined(run: EngineRun) -> Joined:
     names = [one.query.name for one in run.members]
     plan = run.prepared.plan
     return Joined(
@@ -150,11 +152,11 @@ def _joined(run: Run) -> Joined:
     )
 
 
-def _placed(one: Placed) -> Pass:
+def _placed(one: PlacedPass) -> PassSummary:
     """All parts of a pass together."""
     parts = [_pass(part) for part in one.parts]
     shared = sorted((s for part in parts for s in part.shared), key=lambda s: -s.rules)
-    return Pass(
+    return PassSummary(
         key=one.place.key,
         rules=sum(part.rules for part in parts),
         steps=sum(part.steps for part in parts),
@@ -167,7 +169,7 @@ def _placed(one: Placed) -> Pass:
     )
 
 
-def _spread(one: Placed, parts: list[Pass]) -> Spread:
+def _spread(one: PlacedPass, parts: list[PassSummary]) -> Spread:
     joined = (place.key for place in one.apart if len(one.apart) > 1)
     key = one.place.key
     single = all(group.single for group in one.parts)
@@ -175,13 +177,13 @@ def _spread(one: Placed, parts: list[Pass]) -> Spread:
         by="rows" if single else "slices of time" if key is None else f"`{key}`",
         tasks=one.place.lanes,
         cores=one.ground.cores,
-        parts=tuple(Part(p.rules, n) for p, n in zip(parts, one.place.loads, strict=True)),
+        parts=tuple(RuleShare(p.rules, n) for p, n in zip(parts, one.place.loads, strict=True)),
         joined=tuple(key for key in joined if key is not None),
         apart=sum(place.total for place in one.apart),
     )
 
 
-def _pass(group: Group) -> Pass:
+def _pass(group: RuleGroup) -> PassSummary:
     graph, branches = group.merged.graph, group.merged.branches
     below = _rules_below(group)
     chosen = [n for n in np.argsort(-below, kind="stable").tolist() if n != ROOT and below[n] > 1]
@@ -195,7 +197,7 @@ def _pass(group: Group) -> Pass:
         for branch, levels in zip(branches, group.merged.levels, strict=True)
     ]
     steps = sum(rules * length for rules, length in lengths)
-    return Pass(
+    return PassSummary(
         key=group.key,
         rules=sum(rules for rules, _ in lengths),
         steps=steps,
@@ -210,7 +212,7 @@ def _pass(group: Group) -> Pass:
     )
 
 
-def _rules_below(group: Group) -> NDArray[np.int64]:
+def _rules_below(group: RuleGroup) -> NDArray[np.int64]:
     """Of each node, how many rules go through it."""
     graph = group.merged.graph
     rules: list[set[int]] = [set() for _ in range(graph.nodes)]
@@ -221,13 +223,13 @@ def _rules_below(group: Group) -> NDArray[np.int64]:
     return np.array([len(own) for own in rules])
 
 
-def _takes(group: Group, predicate: int) -> str:
+def _takes(group: RuleGroup, predicate: int) -> str:
     """The predicate in words."""
     atoms = range(*group.merged.index.atoms[predicate : predicate + 2].tolist())
     return " AND ".join(text for atom in atoms for text in _texts(group, atom)) or "every event"
 
 
-def _texts(group: Group, atom: int) -> Iterator[str]:
+def _texts(group: RuleGroup, atom: int) -> Iterator[str]:
     index = group.merged.index
     column = group.merged.columns[index.columns[atom]]
     name = expression_text(column.expression).removeprefix(".")
@@ -248,7 +250,7 @@ def _texts(group: Group, atom: int) -> Iterator[str]:
                 yield f"{name} {_limit(group, column, high, '<', 1)}"
 
 
-def _limit(group: Group, column: Column, code: int, operator: str, beyond: int) -> str:
+def _limit(group: RuleGroup, column: Column, code: int, operator: str, beyond: int) -> str:
     """Most likely, the shorter of two numbers that mean the same is the one that was written."""
     last, first_out = (_value(group, column, c) for c in (code, code + beyond))
     if column.type is Type.FLOAT and len(first_out) < len(last):
@@ -256,7 +258,7 @@ def _limit(group: Group, column: Column, code: int, operator: str, beyond: int) 
     return f"{operator}= {last}"
 
 
-def _value(group: Group, column: Column, code: int) -> str:
+def _value(group: RuleGroup, column: Column, code: int) -> str:
     (value,) = values_of(group, column, np.array([code]))
     return repr(value)
 

@@ -36,7 +36,7 @@ class Common:
 
 
 @dataclass(frozen=True)
-class Counts:
+class SharedCounts:
     """Operators and classes of the queries, each by itself; and those of all as one."""
 
     operators: int
@@ -45,12 +45,12 @@ class Counts:
     shared_classes: int
 
 
-def counts(plan: Plan) -> Counts:
+def counts(plan: Plan) -> SharedCounts:
     each = [{node for root in roots for node in walk(root)} for roots in _roots(plan)]
     every = frozenset[Node]().union(*each)
     leaves = sum(isinstance(node, Leaf) for nodes in each for node in nodes)
     distinct = sum(isinstance(node, Leaf) for node in every)
-    return Counts(sum(map(len, each)) - leaves, len(every) - distinct, leaves, distinct)
+    return SharedCounts(sum(map(len, each)) - leaves, len(every) - distinct, leaves, distinct)
 
 
 def commons(plan: Plan) -> tuple[Common, ...]:

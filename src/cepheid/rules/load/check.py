@@ -32,7 +32,7 @@ from cepheid.query.runtimes import runtime_of
 from cepheid.rules.findings import Finding
 from cepheid.rules.load.lifted import Lifted, lifted
 from cepheid.rules.load.names import resubscriptions
-from cepheid.rules.load.row_classes import MOST, Classes, Part, amounts, moments, parts, sizes
+from cepheid.rules.load.row_classes import MOST, Classes, QueryPart, amounts, moments, parts, sizes
 from cepheid.rules.template import Template
 from cepheid.runtime import Columns
 
@@ -181,7 +181,7 @@ class _Check:
         return np.ones(len(self.template), np.bool_)
 
     @cached_property
-    def classes(self) -> dict[Part, Classes]:
+    def classes(self) -> dict[QueryPart, Classes]:
         """The class of each row, for every part that has parameters."""
         found = {}
         for part in parts(self.template.query.syntax):

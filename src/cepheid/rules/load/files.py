@@ -29,14 +29,14 @@ NO_PARAMETERS: Mapping[str, object] = {}
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedFiles:
     """What files hold: the templates that could be read, and all that is wrong."""
 
     templates: tuple[Template, ...]
     findings: tuple[Finding, ...]
 
 
-def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> Loaded:
+def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> LoadedFiles:
     """The rules of a folder, or of a file and the tables beside it that its queries need.
 
     `params` are values of parameters for all rules; a table that has a column of that name has
@@ -44,14 +44,14 @@ def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> Load
     """
     place = Path(path)
     if not place.exists():
-        return Loaded((), (Finding(str(path), "there is no such file or folder"),))
+        return LoadedFiles((), (Finding(str(path), "there is no such file or folder"),))
     if place.is_dir():
         files = sorted(_files(place))
         tables = [file for file in files if file.suffix.lower() in TABLES]
         files = [file for file in files if file.suffix.lower() == QUERIES]
         if not files:
             hint = f"queries are in files whose names end with {QUERIES}"
-            return Loaded((), (Finding(str(path), "there are no rules in this folder", hint),))
+            return LoadedFiles((), (Finding(str(path), "there are no rules in this folder", hint),))
     else:
         files, tables = [place], []
     findings: list[Finding] = []
@@ -63,12 +63,12 @@ def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> Load
     return gathered(with_params(templates, params), findings)
 
 
-def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) -> Loaded:
+def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) -> LoadedFiles:
     """The templates, and what is wrong with them by themselves and together."""
     found = tuple(templates)
     own = [finding for template in found for finding in problems(template)]
     together = (*duplicates(found), *resubscriptions(found), *clashes(found))
-    return Loaded(found, (*findings, *own, *together))
+    return LoadedFiles(found, (*findings, *own, *together))
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -23,7 +23,7 @@ reads many parameters which may be NULL has more."""
 
 
 @dataclass(frozen=True)
-class Part:
+class QueryPart:
     """A condition or another part of a query that is right or wrong by itself."""
 
     span: ast.Span
@@ -33,13 +33,13 @@ class Part:
         return self.span.start <= span.start and span.end <= self.span.end
 
 
-def parts(query: ast.Query) -> Iterator[Part]:
+def parts(query: ast.Query) -> Iterator[QueryPart]:
     """The parts of a query that have parameters."""
     conditions = [c for clause in (query.where, query.having) for c in _conjuncts(clause)]
     for part in (query.pattern, *conditions, query.within, *query.returns):
         names = parameters(part)
         if part is not None and names:
-            yield Part(part.span, tuple(names))
+            yield QueryPart(part.span, tuple(names))
 
 
 def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:

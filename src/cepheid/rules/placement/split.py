@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.engine.merged.dag import ROOT
-from cepheid.engine.merged.group import Group, values_of
-from cepheid.engine.merged.merge import Branch, merge
+from cepheid.engine.merged.group import RuleGroup, values_of
+from cepheid.engine.merged.merge import TemplateRules, merge
 from cepheid.engine.merged.subset import own_places, subset
 from cepheid.options import Placement
 from cepheid.rules.placement.cost import (
@@ -48,13 +48,13 @@ FINE = 8
 class Division:
     """A group, and the rules of each of its pieces, by their numbers in the automaton."""
 
-    group: Group
+    group: RuleGroup
     load: Load
     rules: tuple[Ints, ...]
 
 
 def divide(
-    groups: Sequence[Group], ground: Ground, placement: Placement = "auto"
+    groups: Sequence[RuleGroup], ground: Ground, placement: Placement = "auto"
 ) -> tuple[Division, ...]:
     """Each group in as many pieces as are of use there."""
     kinds = [_kinds(group) for group in groups]
@@ -65,7 +65,7 @@ def divide(
     )
 
 
-def _ways(group: Group, ground: Ground, placement: Placement) -> int:
+def _ways(group: RuleGroup, ground: Ground, placement: Placement) -> int:
     """How many parts there may be."""
     whole = Load(group.key, group.merged.reach, group.single, ())
     match placement:
@@ -79,7 +79,7 @@ def _ways(group: Group, ground: Ground, placement: Placement) -> int:
 
 
 def _divide(
-    group: Group, kinds: Sequence[frozenset[str]], known: frozenset[str], ways: int
+    group: RuleGroup, kinds: Sequence[frozenset[str]], known: frozenset[str], ways: int
 ) -> Division:
     graph = group.merged.graph
     paths = _Paths.of(group)
@@ -101,7 +101,7 @@ class _Paths:
     start: Ints
 
     @staticmethod
-    def of(group: Group) -> _Paths:
+    def of(group: RuleGroup) -> _Paths:
         graph = group.merged.graph
         rule = graph.rules.values.astype(np.int64)
         nodes = [np.repeat(np.arange(graph.nodes), np.diff(graph.rules.begins))]
@@ -158,7 +158,7 @@ def _cut(paths: _Paths, cost: Floats, ways: int) -> Iterable[Ints]:
 
 
 def _piece(
-    group: Group, paths: _Paths, rules: Ints, kinds: Sequence[frozenset[str]], cost: Floats
+    group: RuleGroup, paths: _Paths, rules: Ints, kinds: Sequence[frozenset[str]], cost: Floats
 ) -> Piece:
     graph = group.merged.graph
     own = np.isin(paths.rule, rules)
@@ -178,7 +178,7 @@ def _piece(
 # ── predicates ───────────────────────────────────────────────────────────────
 
 
-def _kinds(group: Group) -> tuple[frozenset[str], ...]:
+def _kinds(group: RuleGroup) -> tuple[frozenset[str], ...]:
     """Of each predicate, the types of the rows that can satisfy it."""
     index, type_ = group.merged.index, group.query.schema.type
     every = frozenset((EVERY,))
@@ -196,7 +196,7 @@ def _kinds(group: Group) -> tuple[frozenset[str], ...]:
     return tuple(found)
 
 
-def _rates(group: Group, kinds: Sequence[frozenset[str]], known: frozenset[str]) -> Floats:
+def _rates(group: RuleGroup, kinds: Sequence[frozenset[str]], known: frozenset[str]) -> Floats:
     """Of each predicate, how many of the rows satisfy it."""
     index, type_ = group.merged.index, group.query.schema.type
     likely = np.where(index.lows == index.highs, EQUAL, BETWEEN)
@@ -213,40 +213,40 @@ def _rates(group: Group, kinds: Sequence[frozenset[str]], known: frozenset[str])
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedPass:
     """A pass over the events: the groups that run it, one for each part of its rules. `apart` is
     what each of the groups would be by itself and undivided."""
 
     place: Place
     ground: Ground
-    parts: tuple[Group, ...]
+    parts: tuple[RuleGroup, ...]
     apart: tuple[Place, ...]
 
 
 def passes_of(
-    groups: Sequence[Group], ground: Ground, placement: Placement = "auto"
-) -> tuple[Placed, ...]:
+    groups: Sequence[RuleGroup], ground: Ground, placement: Placement = "auto"
+) -> tuple[PlacedPass, ...]:
     divisions = divide(groups, ground, placement)
     loads = [division.load for division in divisions]
     apart = place(loads, ground, "keys")
     return tuple(
-        Placed(one, ground, _parts(one, divisions), tuple(apart[n] for n in one.groups))
+        PlacedPass(one, ground, _parts(one, divisions), tuple(apart[n] for n in one.groups))
         for one in place(loads, ground, placement)
     )
 
 
-def _parts(at: Place, divisions: Sequence[Division]) -> tuple[Group, ...]:
+def _parts(at: Place, divisions: Sequence[Division]) -> tuple[RuleGroup, ...]:
     if len(at.groups) == len(at.parts) == 1:
         return (divisions[at.groups[0]].group,)
     return tuple(_part(at, part, divisions) for part in at.parts)
 
 
-def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Division]) -> Group:
+def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Division]) -> RuleGroup:
     """Rules of one group are cut out of its automaton; those of several groups are merged."""
     chosen: dict[int, list[Ints]] = {}
     for division, piece in part:
         chosen.setdefault(division, []).append(divisions[division].rules[piece])
-    branches: list[Branch] = []
+    branches: list[TemplateRules] = []
     numbers: list[Ints] = []
     for division, pieces in chosen.items():
         group, rules = divisions[division].group, np.sort(np.concatenate(pieces))
@@ -254,7 +254,7 @@ def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Divisi
             branches.append(group.merged.branches[n].of(own))
             numbers.append(group.numbers[n][own])
     if len(chosen) == 1:
-        return Group(subset(group.merged, rules), tuple(numbers), at.key)
+        return RuleGroup(subset(group.merged, rules), tuple(numbers), at.key)
     merged, refused = merge(branches)
     assert merged is not None and not refused, "they have been merged before"
-    return Group(merged, tuple(numbers), at.key)
+    return RuleGroup(merged, tuple(numbers), at.key)

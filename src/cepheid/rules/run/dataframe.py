@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options, refuse_dead_letters
-from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.compile.compiler import CompiledRules, compile_rules
 from cepheid.rules.load.check import columns_of
 from cepheid.rules.placement.cost import Ground
-from cepheid.rules.placement.split import Placed, passes_of
+from cepheid.rules.placement.split import PlacedPass, passes_of
 from cepheid.rules.run.found_columns import require_found
 from cepheid.rules.run.runtimes import Templates
 from cepheid.spark import rules as on_spark
@@ -41,7 +41,7 @@ class SetOnSpark:
 
     def explain(
         self, templates: Templates, data: Any, options: Options
-    ) -> tuple[Compiled, tuple[Placed, ...] | None]:
+    ) -> tuple[CompiledRules, tuple[PlacedPass, ...] | None]:
         compiled = compile_rules(templates, columns_of(data), options, by_key=True)
         frame = on_spark.read(data, options)
         return compiled, _placed(compiled, frame, _times(compiled, frame, options), options)
@@ -51,7 +51,7 @@ class SetOnSpark:
         return on_spark.typed_of(found, rule, schema)
 
 
-def _times(compiled: Compiled, frame: Frame, options: Options) -> tuple[int, int] | None:
+def _times(compiled: CompiledRules, frame: Frame, options: Options) -> tuple[int, int] | None:
     """The first and the last, which a job has to find out, if slices may be made of them."""
     sliced = any(group.key is None and not group.single for group in compiled.groups)
     joined = options.placement == "one" and len(compiled.groups) > 1
@@ -59,8 +59,8 @@ def _times(compiled: Compiled, frame: Frame, options: Options) -> tuple[int, int
 
 
 def _placed(
-    compiled: Compiled, frame: Frame, times: tuple[int, int] | None, options: Options
-) -> tuple[Placed, ...]:
+    compiled: CompiledRules, frame: Frame, times: tuple[int, int] | None, options: Options
+) -> tuple[PlacedPass, ...]:
     cores, partitions = on_spark.tasks(frame, options)
     length = None if times is None else times[1] - times[0] + 1
     return passes_of(compiled.groups, Ground(cores, partitions, length), options.placement)

@@ -27,7 +27,7 @@ from cepheid.inprocess.merge import merged, slices
 from cepheid.inprocess.notices import finer, is_finer, made_simultaneous
 from cepheid.inprocess.runtime import InProcess
 from cepheid.options import Options, refuse_dead_letters
-from cepheid.rules.compile.compiler import Compiled, compile_rules, naming
+from cepheid.rules.compile.compiler import CompiledRules, compile_rules, naming
 from cepheid.rules.load.check import columns_of
 from cepheid.rules.run.found_columns import FOUND, require_found
 from cepheid.rules.run.runtimes import Templates
@@ -49,7 +49,9 @@ class SetInProcess:
         order = np.argsort(times(found[MATCH_END].combine_chunks()), kind="stable")
         return like(data, schema, iter(found.take(pa.array(order)).to_batches()))
 
-    def explain(self, templates: Templates, data: Any, options: Options) -> tuple[Compiled, None]:
+    def explain(
+        self, templates: Templates, data: Any, options: Options
+    ) -> tuple[CompiledRules, None]:
         return compile_rules(templates, columns_of(data), options), None
 
     def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:
@@ -88,7 +90,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 
 def run(
-    compiled: Compiled, table: pa.Table, schema: pa.Schema, options: Options
+    compiled: CompiledRules, table: pa.Table, schema: pa.Schema, options: Options
 ) -> Iterator[pa.RecordBatch]:
     """The matches of the rules in a table of events."""
     with warnings.catch_warnings():

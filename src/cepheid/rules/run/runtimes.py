@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from cepheid.options import Options
 from cepheid.query.runtimes import runtime_of
-from cepheid.rules.compile.compiler import Compiled
-from cepheid.rules.placement.split import Placed
+from cepheid.rules.compile.compiler import CompiledRules
+from cepheid.rules.placement.split import PlacedPass
 from cepheid.rules.template import Template
 
 Templates: TypeAlias = tuple[Template, ...]
@@ -24,7 +24,7 @@ class SetRuntime(Protocol):
 
     def explain(
         self, templates: Templates, data: Any, options: Options
-    ) -> tuple[Compiled, tuple[Placed, ...] | None]:
+    ) -> tuple[CompiledRules, tuple[PlacedPass, ...] | None]:
         """What runs, and where its passes are placed, if the runtime has several places."""
         ...
 

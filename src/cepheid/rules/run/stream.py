@@ -14,7 +14,7 @@ from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.rules.compile.compiler import Compiled, compile_rules
+from cepheid.rules.compile.compiler import CompiledRules, compile_rules
 from cepheid.rules.load.check import columns_of
 from cepheid.rules.run.dataframe import SetOnSpark
 from cepheid.rules.run.passes import needs, own_pass, passes
@@ -26,9 +26,9 @@ from cepheid.spark import rules as on_spark
 from cepheid.spark.batch import frames_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.streaming import buckets
-from cepheid.spark.streaming.rules import Pass, match_passes, rows_schema
+from cepheid.spark.streaming.rules import StreamPass, match_passes, rows_schema
 from cepheid.spark.streaming.time import watermark_of
-from cepheid.streaming.rules import RulesJob, Version
+from cepheid.streaming.rules import RulesJob, RulesVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +43,9 @@ class SetOnStream(SetOnSpark):
     def match(self, templates: Templates, data: Any, options: Options) -> Any:
         return match_stream(templates, data, options)
 
-    def explain(self, templates: Templates, data: Any, options: Options) -> tuple[Compiled, None]:
+    def explain(
+        self, templates: Templates, data: Any, options: Options
+    ) -> tuple[CompiledRules, None]:
         return compile_rules(templates, columns_of(data), options, by_key=True), None
 
 
@@ -71,7 +73,7 @@ def match_stream(
     if versions is None:
         required = _required(compiled)
         read = tuple(name for name in read if name in required)
-    run, made = uuid4().hex, list[Pass]()
+    run, made = uuid4().hex, list[StreamPass]()
     for key in chosen:
         count = 1 if key is None else options.buckets or buckets.DEFAULT
         compiler = StreamCompiler(
@@ -83,7 +85,7 @@ def match_stream(
             warnings.warn(_one_bucket(own), stacklevel=4)
         rules = None if versions is not None else _version(own)
         signature = _signature(schema, key)
-        made.append(Pass(key, RulesJob(compiler, signature, count, rules), read))
+        made.append(StreamPass(key, RulesJob(compiler, signature, count, rules), read))
     return match_passes(frame, made, schema, found, watermark, versions, options)
 
 
@@ -93,18 +95,18 @@ def _schema(columns: Any, options: Options) -> Any:
     return bind_schema(columns, options)
 
 
-def _required(compiled: Compiled) -> set[str]:
+def _required(compiled: CompiledRules) -> set[str]:
     """The columns that some rule reads."""
     found = {name for group in compiled.groups for name in group.required}
     return found.union(*(one.prepared.plan.required for one in compiled.alone))
 
 
-def _version(templates: Sequence[Template]) -> Version:
+def _version(templates: Sequence[Template]) -> RulesVersion:
     """Named after its contents, so that other rules are noticed when a stream resumes."""
     digest = hashlib.blake2b(digest_size=16)
     for fingerprint in sorted(template.fingerprint for template in templates):
         digest.update(fingerprint.encode())
-    return Version(digest.hexdigest(), encoded(templates))
+    return RulesVersion(digest.hexdigest(), encoded(templates))
 
 
 def _signature(schema: Any, key: str | None) -> dict[str, str]:

@@ -18,18 +18,18 @@ from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution, found_by_each
 from cepheid.engine.merged.engine import MergedRules
-from cepheid.engine.merged.group import Group
+from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.merge import Merged, merge
 from cepheid.engine.merged.subset import own_places, subset
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reading import uniform_key
-from cepheid.rules.compile.compiler import Columns, Compiled, Run, compile_rules
+from cepheid.rules.compile.compiler import Columns, CompiledRules, EngineRun, compile_rules
 from cepheid.rules.run.passes import is_single, needs, own_pass
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.template import Template
 from cepheid.streaming.bucket import Job
-from cepheid.streaming.rules import Change, Generation, Generations, Member, Program
+from cepheid.streaming.rules import Generation, Generations, Member, RulesDiff, RulesProgram
 from cepheid.streaming.signature import signature
 
 Ints = NDArray[np.int64]
@@ -60,7 +60,7 @@ class StreamCompiler:
     found: pa.Schema
     delayed: bool
 
-    def changed(self, generations: Generations, rules: bytes) -> Change:
+    def changed(self, generations: Generations, rules: bytes) -> RulesDiff:
         own, refused = self._own(decoded(rules))
         wanted = {template: _identities(template) for template in own}
         now = {name: rule for rules in wanted.values() for name, rule in rules.items()}
@@ -74,7 +74,7 @@ class StreamCompiler:
                 gone[generation.number] = frozenset(before.keys() - staying)
         new = [_without(template, kept) for template in wanted]
         fresh = [template for template in new if template is not None]
-        return Change(encoded(fresh) if fresh else None, gone, refused)
+        return RulesDiff(encoded(fresh) if fresh else None, gone, refused)
 
     def _own(self, templates: Sequence[Template]) -> tuple[list[Template], int]:
         """The rules of this pass that can be run, and how many of any pass can't."""
@@ -101,7 +101,7 @@ class StreamCompiler:
             return False
         return True
 
-    def compiled(self, generations: Generations) -> Program:
+    def compiled(self, generations: Generations) -> RulesProgram:
         return _program(self, generations, self._parts(generations))
 
     def _parts(self, generations: Generations) -> _Parts:
@@ -118,7 +118,7 @@ class StreamCompiler:
         _kept.move_to_end(place)
         return _kept[place]
 
-    def _compile(self, templates: Sequence[Template]) -> Compiled:
+    def _compile(self, templates: Sequence[Template]) -> CompiledRules:
         return compile_rules(tuple(templates), self.columns, self.options)
 
 
@@ -129,8 +129,8 @@ class _Parts:
 
     rules: pa.Table
     generation: Ints
-    group: Group | None
-    runs: Mapping[tuple[int, int], tuple[Run, tuple[Attribution, ...]]]
+    group: RuleGroup | None
+    runs: Mapping[tuple[int, int], tuple[EngineRun, tuple[Attribution, ...]]]
 
 
 _kept: OrderedDict[tuple[str, str | None, bytes], _Parts] = OrderedDict()
@@ -140,7 +140,7 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
     tables: list[pa.Table] = []
     automata: list[tuple[Merged, Ints]] = []
     numbers: list[Ints] = []
-    runs: dict[tuple[int, int], tuple[Run, tuple[Attribution, ...]]] = {}
+    runs: dict[tuple[int, int], tuple[EngineRun, tuple[Attribution, ...]]] = {}
     places: list[Ints] = []
     first = 0
     for place, generation in enumerate(generations):
@@ -161,7 +161,7 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
             owners = tuple(_left(attribution, number) for attribution in run.attributions)
             if any(len(attribution.numbers) for attribution in owners):
                 runs[place, run.place] = run, owners
-    group = Group(_joined(automata), tuple(numbers), compiler.key) if automata else None
+    group = RuleGroup(_joined(automata), tuple(numbers), compiler.key) if automata else None
     rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.found), *tables])
     every = np.concatenate(places) if places else np.zeros(0, np.int64)
     return _Parts(rules.combine_chunks(), every, group, runs)
@@ -183,7 +183,7 @@ def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
     return joined
 
 
-def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) -> Program:
+def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) -> RulesProgram:
     begins = np.array([generation.since for generation in generations], np.int64)
     rules = MergedRules(
         parts.group, parts.rules, begins[parts.generation], compiler.events, compiler.found
@@ -198,10 +198,10 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
         )
         for (place, n), (run, attributions) in parts.runs.items()
     ]
-    return Program(merged, tuple(members))
+    return RulesProgram(merged, tuple(members))
 
 
-def _job(compiler: StreamCompiler, run: Run) -> Job:
+def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
     names = [name for name in compiler.schema.names if name in run.prepared.plan.required]
     schema = pa.schema([compiler.schema.field(name) for name in names])
     return Job(run.prepared, schema, signature(run.prepared), jit=compiler.options.jit)
@@ -213,7 +213,7 @@ def _left(attribution: Attribution, numbers: Ints) -> Attribution:
     return replace(attribution, numbers=now).of(np.flatnonzero(now >= 0))
 
 
-def _require_members(compiled: Compiled, key: str | None) -> None:
+def _require_members(compiled: CompiledRules, key: str | None) -> None:
     """Queries that run by themselves keep the events of different keys apart as a whole."""
     for one in compiled.alone:
         parted = is_single(one.bound) or key in uniform_key(one.prepared.plan)

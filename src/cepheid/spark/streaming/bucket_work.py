@@ -19,7 +19,7 @@ from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import COPY_COLUMN
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
-from cepheid.streaming.rules import RuleBucket, RulesJob, Version, open_rules
+from cepheid.streaming.rules import RuleBucket, RulesJob, RulesVersion, open_rules
 from cepheid.streaming.silence import Heartbeat, time_passed
 
 WARM = 256
@@ -103,11 +103,11 @@ def _once(rows: pa.Table) -> pa.Table:
 
 def _arrived(
     frames: Iterator[pd.DataFrame],
-) -> tuple[dict[bytes | None, list[pa.Table]], Version | None, int | None]:
+) -> tuple[dict[bytes | None, list[pa.Table]], RulesVersion | None, int | None]:
     """What is packed in the rows, by its kind; the newest version of rules, and what the clock is,
     if either came."""
     packed: dict[bytes | None, list[pa.Table]] = {None: [], REJECTED: [], UNREAD: []}
-    newest: Version | None = None
+    newest: RulesVersion | None = None
     clock: int | None = None
     for frame in frames:
         if CLOCK in frame:
@@ -122,7 +122,7 @@ def _arrived(
                 table = table_of(data)
                 packed[kind_of(table)].append(table)
             elif newest is None or version > newest.name:
-                newest = Version(version, bytes(data))
+                newest = RulesVersion(version, bytes(data))
     return packed, newest, clock
 
 

@@ -18,12 +18,12 @@ from cepheid.algebra.types import Schema
 from cepheid.engine.classes import CLASS_COLUMN
 from cepheid.errors import PlanError
 from cepheid.options import Options
-from cepheid.spark.arrange import Source, Taken, by_keys, copied, placed, shipped
+from cepheid.spark.arrange import EventSource, ShippedRows, by_keys, copied, placed, shipped
 from cepheid.spark.expressions import Translator, combine
 from cepheid.spark.layout import (
     ByKey,
+    ByPartialKey,
     Layout,
-    Partial,
     Rows,
     Single,
     Slices,
@@ -49,7 +49,7 @@ ONE_BUCKET = (
 )
 
 
-def stream_layout(source: Source, options: Options) -> Layout:
+def stream_layout(source: EventSource, options: Options) -> Layout:
     """How a stream is cut: as in batch, but never in time, since it has no end."""
     if options.partitioning == "slices":
         raise PlanError(
@@ -74,17 +74,17 @@ def bucket_numbers(layout: Layout, count: int) -> tuple[int, ...]:
     return (FIRST,) if isinstance(layout, Single) else salts(count)
 
 
-def by_single_key(source: Source, layout: Layout) -> bool:
+def by_single_key(source: EventSource, layout: Layout) -> bool:
     """Whether every key is a bucket of its own."""
     return isinstance(layout, ByKey) and in_events(source.plan)
 
 
-def bucket_type(source: Source, layout: Layout) -> pa.DataType:
+def bucket_type(source: EventSource, layout: Layout) -> pa.DataType:
     return pa.string() if by_single_key(source, layout) else pa.int32()
 
 
 def bucketed(
-    source: Source, layout: Layout, count: int, carried: Sequence[str] | None = None
+    source: EventSource, layout: Layout, count: int, carried: Sequence[str] | None = None
 ) -> DataFrame:
     """All rows, each with its bucket. Those that no variable takes have none, and of them only the
     time is kept. Rows without a place in time are left out, unless dead letters are wanted:
@@ -94,7 +94,9 @@ def bucketed(
     sent = sent_columns(source)
     more = [name for name in carried or () if name not in sent]
     more += [] if carried is None else [REASON_COLUMN]
-    rows = _with_buckets(source, layout, count, rows, Taken(_taken(source, kept), tuple(more)))
+    rows = _with_buckets(
+        source, layout, count, rows, ShippedRows(_taken(source, kept), tuple(more))
+    )
     more += [COPY_COLUMN] if COPY_COLUMN in rows.columns else []
     whole = named(BUCKET_COLUMN).isNotNull() | ~kept
     time = source.plan.schema.time
@@ -117,13 +119,13 @@ def in_time_rows(rows: DataFrame, schema: Schema, all_rows: bool) -> tuple[DataF
 
 
 def _with_buckets(
-    source: Source, layout: Layout, count: int, rows: DataFrame, taken: Taken
+    source: EventSource, layout: Layout, count: int, rows: DataFrame, taken: ShippedRows
 ) -> DataFrame:
     """The columns that are sent or carried, and the bucket of a row that is taken."""
     if isinstance(layout, ByKey) and not layout.uniform:
         rows = by_keys(source, rows, layout, taken)
         return rows.withColumn(BUCKET_COLUMN, spread(named(SECTION_COLUMN), count))
-    if isinstance(layout, Partial):
+    if isinstance(layout, ByPartialKey):
         rows = copied(source, rows, layout, salts(count), taken)
         return rows.withColumn(BUCKET_COLUMN, named(SECTION_COLUMN))
     match layout:
@@ -146,19 +148,19 @@ def _with_buckets(
     return rows.withColumns({**classes, BUCKET_COLUMN: F.when(taken.condition, bucket)})
 
 
-def _taken(source: Source, in_time: Column) -> Column:
+def _taken(source: EventSource, in_time: Column) -> Column:
     """Whether some variable can take a row, or it is counted."""
     condition = None if in_events(source.plan) else relevant(source.classes)
     return in_time if condition is None else in_time & F.coalesce(condition, F.lit(False))
 
 
-def row_schema(source: Source) -> pa.Schema:
+def row_schema(source: EventSource) -> pa.Schema:
     """Of the rows that a bucket matches and keeps."""
     schema = event_schema(source.events.select(*(named(n) for n in shipped(source))))
     return schema.append(pa.field(CLASS_COLUMN, pa.int64(), False)) if source.masked else schema
 
 
-def sent_columns(source: Source) -> list[str]:
+def sent_columns(source: EventSource) -> list[str]:
     """What a bucket gets of each row."""
     return [*shipped(source), *([CLASS_COLUMN] if source.masked else [])]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cepheid.options import Options
 from cepheid.planner.bounds import uncut
-from cepheid.spark.arrange import Source
+from cepheid.spark.arrange import EventSource
 from cepheid.spark.layout import ByKey, Layout, Rows, Single, layout_reason, layout_text
 from cepheid.spark.streaming.buckets import bucket_count, by_single_key, stream_layout
 
@@ -18,7 +18,7 @@ EVERY_KEY = (
 Labeled = tuple[tuple[str, str], ...]
 
 
-def explain_stream(source: Source, options: Options, delays: Sequence[int | None]) -> Labeled:
+def explain_stream(source: EventSource, options: Options, delays: Sequence[int | None]) -> Labeled:
     """As labels and texts. `delays` are those of the streams' watermarks, in milliseconds."""
     layout = stream_layout(source, options)
     return (
@@ -29,7 +29,7 @@ def explain_stream(source: Source, options: Options, delays: Sequence[int | None
     )
 
 
-def _layout_text(source: Source, layout: Layout, options: Options) -> str:
+def _layout_text(source: EventSource, layout: Layout, options: Options) -> str:
     if isinstance(layout, ByKey) and by_single_key(source, layout):
         return f"key {', '.join(layout.columns[0])} (a bucket for each value)"
     if isinstance(layout, Single):
@@ -37,7 +37,7 @@ def _layout_text(source: Source, layout: Layout, options: Options) -> str:
     return layout_text(layout, bucket_count(layout, options), "buckets")
 
 
-def _reason(source: Source, layout: Layout, options: Options) -> str:
+def _reason(source: EventSource, layout: Layout, options: Options) -> str:
     query = source.prepared.query
     chosen = options.partitioning == "auto"
     if chosen and isinstance(layout, Single) and uncut(query) is None:
@@ -54,7 +54,7 @@ def _watermark_text(delays: Sequence[int | None]) -> str:
     return f"{text} behind the newest event: events wait until it passes them, in order"
 
 
-def _state_text(source: Source, layout: Layout, options: Options) -> str:
+def _state_text(source: EventSource, layout: Layout, options: Options) -> str:
     if isinstance(layout, Rows):
         return "none"
     if by_single_key(source, layout):

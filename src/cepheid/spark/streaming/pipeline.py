@@ -25,7 +25,7 @@ from cepheid.engine.order import in_order
 from cepheid.errors import OptionError, StreamError
 from cepheid.options import Options
 from cepheid.plan.reading import kept_columns
-from cepheid.spark.arrange import Source, placed, relevant_rows, task_of
+from cepheid.spark.arrange import EventSource, placed, relevant_rows, task_of
 from cepheid.spark.chunks import gather
 from cepheid.spark.layout import Layout, Rows, Single
 from cepheid.spark.names import named
@@ -68,7 +68,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def match_stream(
-    source: Source, schema: pa.Schema, options: Options, watermark: Watermark
+    source: EventSource, schema: pa.Schema, options: Options, watermark: Watermark
 ) -> DataFrame:
     """The matches as a streaming DataFrame."""
     source.prepared.warn()
@@ -88,7 +88,7 @@ def match_stream(
         return packed.mapInArrow(unpacking(result), spark_schema(result))
 
 
-def _observed(source: Source, letters: Letters | None, run: str) -> DataFrame:
+def _observed(source: EventSource, letters: Letters | None, run: str) -> DataFrame:
     """The columns that are needed. Spark pushes no filter below what is observed, so that every
     event is counted, and moves the watermark."""
     plan = source.plan
@@ -99,7 +99,7 @@ def _observed(source: Source, letters: Letters | None, run: str) -> DataFrame:
 
 
 def _stateful(
-    source: Source,
+    source: EventSource,
     layout: Layout,
     options: Options,
     watermark: Watermark,
@@ -142,7 +142,7 @@ def _stateful(
     return observe_found(found, run).filter(F.col(DATA).isNotNull())
 
 
-def _refuse_durations(source: Source, layout: Layout, options: Options) -> None:
+def _refuse_durations(source: EventSource, layout: Layout, options: Options) -> None:
     """Those that would change nothing."""
     if options.heartbeat is not None and by_single_key(source, layout):
         raise OptionError(
@@ -172,7 +172,11 @@ def use_rocksdb(spark: SparkSession) -> None:
 
 
 def _stateless(
-    source: Source, layout: Layout, options: Options, letters: Letters | None, result: pa.Schema
+    source: EventSource,
+    layout: Layout,
+    options: Options,
+    letters: Letters | None,
+    result: pa.Schema,
 ) -> DataFrame:
     """Where a match is one event, no row needs another, and no order; nothing is late."""
     task = task_of(source, options.jit)

@@ -50,7 +50,7 @@ _PACKED = t.StructType().add(BUCKET, t.IntegerType()).add(DATA, t.BinaryType())
 
 
 @dataclass(frozen=True)
-class Pass:
+class StreamPass:
     """Rules that share a key, if there is one, and the columns that they read."""
 
     key: str | None
@@ -65,7 +65,7 @@ def rows_schema(frame: Frame, columns: tuple[str, ...]) -> pa.Schema:
 
 def match_passes(
     frame: Frame,
-    passes: list[Pass],
+    passes: list[StreamPass],
     schema: Schema,
     found: pa.Schema,
     watermark: Watermark,
@@ -97,7 +97,7 @@ def match_passes(
 def _found(
     frame: Frame,
     place: int,
-    own: Pass,
+    own: StreamPass,
     schema: Schema,
     watermark: Watermark,
     versions: DataFrame | None,
@@ -143,11 +143,11 @@ def _found(
     return observe_found(found, run).filter(F.col(DATA).isNotNull())
 
 
-def _numbers(own: Pass) -> tuple[int, ...]:
+def _numbers(own: StreamPass) -> tuple[int, ...]:
     return (0,) if own.key is None else salts(own.job.buckets)
 
 
-def _everywhere(versions: DataFrame, own: Pass) -> DataFrame:
+def _everywhere(versions: DataFrame, own: StreamPass) -> DataFrame:
     """A copy for each bucket."""
     every = F.explode(F.array(*(F.lit(number).cast("int") for number in _numbers(own))))
     return versions.select(

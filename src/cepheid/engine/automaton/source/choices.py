@@ -20,7 +20,7 @@ from cepheid.engine.automaton.source.groups import (
     take,
     with_taken,
 )
-from cepheid.engine.automaton.source.places import Env, Taken
+from cepheid.engine.automaton.source.places import Env, GroupInProgress
 from cepheid.engine.automaton.source.sweeps import (
     awaiting,
     candidates,
@@ -32,13 +32,13 @@ from cepheid.engine.automaton.source.sweeps import (
 )
 from cepheid.engine.automaton.source.writer import SourceWriter, Then
 from cepheid.engine.lowering import GroupPlace
-from cepheid.kernels.templates.automaton import Run
+from cepheid.kernels.templates.automaton import AutomatonState
 from cepheid.language.ast import Exactly, Mode
 
 # ── maximal groups ──
 
 
-def gather_between(w: SourceWriter, group: EventGroup, env: Env) -> Taken:
+def gather_between(w: SourceWriter, group: EventGroup, env: Env) -> GroupInProgress:
     """The maximal group between two neighbors."""
     limits = limits_of(w, group.sweep, env)
     touch = None
@@ -49,7 +49,7 @@ def gather_between(w: SourceWriter, group: EventGroup, env: Env) -> Taken:
     return taken
 
 
-def gather(w: SourceWriter, taken: Taken, env: Env, begin: str | None = None) -> None:
+def gather(w: SourceWriter, taken: GroupInProgress, env: Env, begin: str | None = None) -> None:
     """All qualifying events, up to UNTIL and, if STRICT, the first break."""
     code, sweep = w.code, taken.group.sweep
     code.line(f"{taken.count} = 0")
@@ -59,7 +59,7 @@ def gather(w: SourceWriter, taken: Taken, env: Env, begin: str | None = None) ->
         consider(w, taken, env, f"at{w.classes[sweep.variable]}[u({i})]", row)
 
 
-def gather_before(w: SourceWriter, taken: Taken, env: Env, touching: str) -> None:
+def gather_before(w: SourceWriter, taken: GroupInProgress, env: Env, touching: str) -> None:
     """Leading, before `=>`: the longest run that touches that neighbor."""
     code = w.code
     found = code.let("f", "0")
@@ -104,20 +104,20 @@ def write_choose(w: SourceWriter, step: Choose, env: Env, then: Then) -> None:
             assert_never(closure.mode)
 
 
-def _complete(w: SourceWriter, taken: Taken, env: Env) -> Env:
+def _complete(w: SourceWriter, taken: GroupInProgress, env: Env) -> Env:
     """A group that is not empty."""
     env = with_taken(w, taken, env)
     extent = group_extent(w, taken.place, None)
     return replace(env, extents={**env.extents, taken.group.path: extent})
 
 
-def _in_range(taken: Taken) -> str:
+def _in_range(taken: GroupInProgress) -> str:
     low, high = sizes(taken.group.closure.quantifier)
     upper = "" if high is None else f" <= {high}"
     return f"{max(low, 1)} <= {taken.count}{upper}"
 
 
-def _prefixes(w: SourceWriter, step: Choose, taken: Taken, env: Env, then: Then) -> None:
+def _prefixes(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then: Then) -> None:
     code, sweep = w.code, step.group.sweep
     _, high = sizes(step.group.closure.quantifier)
     code.line(f"{taken.count} = 0")
@@ -133,12 +133,14 @@ def _prefixes(w: SourceWriter, step: Choose, taken: Taken, env: Env, then: Then)
 
 
 @contextmanager
-def _beginnings(w: SourceWriter, step: Choose, taken: Taken, env: Env) -> Iterator[tuple[str, str]]:
+def _beginnings(
+    w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env
+) -> Iterator[tuple[str, str]]:
     """A loop over the events that a group can begin with; those before which it ends are none. The
     number in the list, and the row."""
     if step.start is not None:
         with starts(w, step.start) as row:
-            yield f"state[{Run.AT}]", row
+            yield f"state[{AutomatonState.AT}]", row
         return
     with candidates(w, step.group.sweep, env, taken.limits) as (i, row):
         yield i, row
@@ -146,7 +148,7 @@ def _beginnings(w: SourceWriter, step: Choose, taken: Taken, env: Env) -> Iterat
     horizon(w, step.group.sweep, env)
 
 
-def _take_first(w: SourceWriter, taken: Taken, env: Env, at: str, row: str) -> str:
+def _take_first(w: SourceWriter, taken: GroupInProgress, env: Env, at: str, row: str) -> str:
     """Take the element that a group begins with; whether it can be."""
     code = w.code
     done = code.let("x", "0")
@@ -168,7 +170,7 @@ def _take_first(w: SourceWriter, taken: Taken, env: Env, at: str, row: str) -> s
 
 @contextmanager
 def _rest(
-    w: SourceWriter, step: Choose, taken: Taken, began: Env, begin: str
+    w: SourceWriter, step: Choose, taken: GroupInProgress, began: Env, begin: str
 ) -> Iterator[tuple[str, str]]:
     """A loop over the events after the one that the group begins with."""
     code, n = w.code, w.classes[step.rest.variable]
@@ -180,14 +182,14 @@ def _rest(
     horizon(w, step.rest, began)
 
 
-def _began(step: Choose, taken: Taken, env: Env) -> Env:
+def _began(step: Choose, taken: GroupInProgress, env: Env) -> Env:
     """The first element is taken: the window counts from it, if it is the match's first event."""
     if env.low is not None or not step.member:
         return env
     return replace(env, low=f"clock0[u({taken.rows}[0])]", high=f"clock[u({taken.rows}[0])]")
 
 
-def _runs(w: SourceWriter, step: Choose, taken: Taken, env: Env, then: Then) -> None:
+def _runs(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then: Then) -> None:
     """As PREFIXES, but from every qualifying event on."""
     code, n = w.code, w.classes[step.rest.variable]
     _, high = sizes(step.group.closure.quantifier)
@@ -222,7 +224,9 @@ def _runs(w: SourceWriter, step: Choose, taken: Taken, env: Env, then: Then) -> 
                 code.line(f"if {over}: break")
 
 
-def _runs_of(w: SourceWriter, count: int, step: Choose, taken: Taken, env: Env, then: Then) -> None:
+def _runs_of(
+    w: SourceWriter, count: int, step: Choose, taken: GroupInProgress, env: Env, then: Then
+) -> None:
     """Events that are consecutive among the qualifying ones; running conditions are checked inside
     each run, and UNTIL counts from its start."""
     code, n = w.code, w.classes[step.rest.variable]
@@ -253,7 +257,7 @@ def _runs_of(w: SourceWriter, count: int, step: Choose, taken: Taken, env: Env, 
                 then(_complete(w, taken, began))
 
 
-def _subsets(w: SourceWriter, step: Choose, taken: Taken, env: Env, then: Then) -> None:
+def _subsets(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then: Then) -> None:
     """Depth first: each subset, then those that go on with a later event."""
     code, n = w.code, w.classes[step.rest.variable]
     _, high = sizes(step.group.closure.quantifier)
@@ -293,7 +297,7 @@ def _subsets(w: SourceWriter, step: Choose, taken: Taken, env: Env, then: Then) 
                     code.line(f"{place} = {places}[u({taken.count})] + 1")
 
 
-def _extend(w: SourceWriter, taken: Taken, env: Env, at: str, row: str) -> None:
+def _extend(w: SourceWriter, taken: GroupInProgress, env: Env, at: str, row: str) -> None:
     """Take the event into a subset if it qualifies; one that UNTIL names ends it, one that doesn't
     connect is passed over."""
     code = w.code

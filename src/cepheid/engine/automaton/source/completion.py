@@ -21,7 +21,7 @@ from cepheid.engine.automaton.source.places import Env, Extent, Limits
 from cepheid.engine.automaton.source.rounds import with_rounds, write_chain
 from cepheid.engine.automaton.source.writer import SourceWriter, Then, Within
 from cepheid.engine.lowering import Event, GroupPlace
-from cepheid.kernels.templates.automaton import Run
+from cepheid.kernels.templates.automaton import AutomatonState
 
 
 def write_touch(w: SourceWriter, step: Touch, env: Env, then: Then) -> None:
@@ -173,10 +173,10 @@ def write_emit(w: SourceWriter, env: Env) -> None:
             counts[n] = code.let("m", place.count)
     full = ["k == room", *(f"pooled{n} + {m} > pool{n}.shape[0]" for n, m in counts.items())]
     with code.block(f"if {' or '.join(full)}:"):
-        code.line(f"state[{Run.COUNT}] = k0")
+        code.line(f"state[{AutomatonState.COUNT}] = k0")
         for n in range(len(w.pools)):
-            code.line(f"state[{Run.POOLS + n}] = pooled{n}_0")
-        code.line(f"state[{Run.DONE}] = 0")
+            code.line(f"state[{AutomatonState.POOLS + n}] = pooled{n}_0")
+        code.line(f"state[{AutomatonState.DONE}] = 0")
         code.line("return")
     slot = 0
     for v in positive(w.program.pattern):

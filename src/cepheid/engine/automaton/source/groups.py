@@ -7,14 +7,21 @@ from dataclasses import replace
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.elements import EventGroup
-from cepheid.engine.automaton.source.places import Env, Extent, Fold, Limits, Taken, event_extent
+from cepheid.engine.automaton.source.places import (
+    Env,
+    Extent,
+    Fold,
+    GroupInProgress,
+    Limits,
+    event_extent,
+)
 from cepheid.engine.automaton.source.writer import SourceWriter
 from cepheid.engine.lowering import Event, FoldPart, GroupPlace, accumulate
 from cepheid.engine.lowering.terms import DOUBLES
 from cepheid.language.ast import Optional
 
 
-def take(w: SourceWriter, group: EventGroup, limits: Limits, touch: str | None) -> Taken:
+def take(w: SourceWriter, group: EventGroup, limits: Limits, touch: str | None) -> GroupInProgress:
     """Begin a group: its array, and those of the aggregates that go along."""
     rows = w.scratch("g")
     count = w.code.let("m", "0")
@@ -24,10 +31,10 @@ def take(w: SourceWriter, group: EventGroup, limits: Limits, touch: str | None) 
         w.folds[rows, function, argument] = fold
         w.code.line(f"{fold.totals}[0] = 0")
         w.code.line(f"{fold.counts}[0] = 0")
-    return Taken(group, limits, touch, rows, count)
+    return GroupInProgress(group, limits, touch, rows, count)
 
 
-def push(w: SourceWriter, taken: Taken, hand: Env) -> None:
+def push(w: SourceWriter, taken: GroupInProgress, hand: Env) -> None:
     """Take the element at hand; aggregates go along."""
     place = hand.scope[taken.group.variable]
     assert isinstance(place, Event)
@@ -49,19 +56,19 @@ def push(w: SourceWriter, taken: Taken, hand: Env) -> None:
 # ── elements ──
 
 
-def at_hand(taken: Taken, env: Env, row: str) -> Env:
+def at_hand(taken: GroupInProgress, env: Env, row: str) -> Env:
     """An element that may be taken after those that were."""
     v = taken.group.variable
     return replace(env, scope={**env.scope, v: Event(row, False), f"{v}…": taken.place})
 
 
-def ends(w: SourceWriter, taken: Taken, hand: Env) -> str | None:
+def ends(w: SourceWriter, taken: GroupInProgress, hand: Env) -> str | None:
     """UNTIL: whether the event at hand ends the group."""
     until = taken.group.until
     return None if until is None else w.truth(until, hand)
 
 
-def connects(w: SourceWriter, taken: Taken, at: str, row: str) -> str | None:
+def connects(w: SourceWriter, taken: GroupInProgress, at: str, row: str) -> str | None:
     """STRICT: at the position of the one before, or the next; the first touches its neighbor."""
     tests: list[str] = []
     if taken.group.strict:
@@ -75,7 +82,7 @@ def connects(w: SourceWriter, taken: Taken, at: str, row: str) -> str | None:
     return " and ".join(tests) or None
 
 
-def consider(w: SourceWriter, taken: Taken, env: Env, at: str, row: str) -> None:
+def consider(w: SourceWriter, taken: GroupInProgress, env: Env, at: str, row: str) -> None:
     """Take the event if it qualifies; leave the loop if it ends the group."""
     code = w.code
     hand = at_hand(taken, env, row)
@@ -94,7 +101,7 @@ def consider(w: SourceWriter, taken: Taken, env: Env, at: str, row: str) -> None
 # ── complete groups ──
 
 
-def with_taken(w: SourceWriter, taken: Taken, env: Env, count: str | None = None) -> Env:
+def with_taken(w: SourceWriter, taken: GroupInProgress, env: Env, count: str | None = None) -> Env:
     """The group is complete."""
     group = taken.group
     low, _ = sizes(group.closure.quantifier)

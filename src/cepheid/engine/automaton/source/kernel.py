@@ -96,7 +96,7 @@ from cepheid.engine.automaton.source.sweeps import (
 )
 from cepheid.engine.automaton.source.writer import SourceWriter, Then
 from cepheid.engine.lowering import GroupPlace, Inputs
-from cepheid.kernels.templates.automaton import FUNCTIONS, HEAD, Run
+from cepheid.kernels.templates.automaton import FUNCTIONS, HEAD, AutomatonState
 
 
 @dataclass(frozen=True)
@@ -119,17 +119,17 @@ def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
     head += inputs.unpack(0)
     head += [f"rows{n}, at{n}, from{n}, to{n} = lists[{n}]" for n in classes]
     for n in pools:
-        head += [f"pool{n} = pools[{n}]", f"pooled{n} = state[{Run.POOLS + n}]"]
-        head += [f"pool_base{n} = state[{Run.POOLS + len(pools) + n}]"]
-    head += [f"entry = state[{Run.ENTRY}]", f"at_start = state[{Run.AT}]"]
+        head += [f"pool{n} = pools[{n}]", f"pooled{n} = state[{AutomatonState.POOLS + n}]"]
+        head += [f"pool_base{n} = state[{AutomatonState.POOLS + len(pools) + n}]"]
+    head += [f"entry = state[{AutomatonState.ENTRY}]", f"at_start = state[{AutomatonState.AT}]"]
     loop = [
-        f"for key in range(state[{Run.KEY}], state[{Run.KEYS}]):",
-        f"    state[{Run.KEY}] = key",
+        f"for key in range(state[{AutomatonState.KEY}], state[{AutomatonState.KEYS}]):",
+        f"    state[{AutomatonState.KEY}] = key",
     ]
     for n in classes:
         loop += [f"    lo{n} = from{n}[u(key)]", f"    hi{n} = to{n}[u(key)]"]
-    end = [f"state[{Run.COUNT}] = k", f"state[{Run.DONE}] = 1"]
-    end += [f"state[{Run.POOLS + n}] = pooled{n}" for n in pools]
+    end = [f"state[{AutomatonState.COUNT}] = k", f"state[{AutomatonState.DONE}] = 1"]
+    end += [f"state[{AutomatonState.POOLS + n}] = pooled{n}" for n in pools]
     lines = [f"    {text}" for text in (*head, *loop)]
     lines += w.code.lines
     lines += ["        entry = -1", *(f"    {text}" for text in end)]

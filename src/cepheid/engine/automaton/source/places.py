@@ -101,7 +101,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Taken:
+class GroupInProgress:
     """A group of events while it is being built: `rows[:count]`. `touch` is the position that its
     first element must have."""
 
@@ -121,7 +121,7 @@ class Growth:
     """A group that grows with an anchor: how far its list has been read, whether it has ended, and
     what was known before the anchor."""
 
-    taken: Taken
+    taken: GroupInProgress
     index: str
     ended: str
     outside: Env

@@ -13,7 +13,7 @@ from cepheid.engine.automaton.source.groups import consider, take
 from cepheid.engine.automaton.source.places import Env, Growth, Limits
 from cepheid.engine.automaton.source.writer import SourceWriter, Then
 from cepheid.engine.lowering import Event
-from cepheid.kernels.templates.automaton import Run
+from cepheid.kernels.templates.automaton import AutomatonState
 
 
 def limits_of(w: SourceWriter, sweep: Sweep, env: Env) -> Limits:
@@ -94,8 +94,8 @@ def starts(w: SourceWriter, entry: int) -> Iterator[str]:
         code.line(f"{row} = rows{n}[u({i})]")
         with code.block(f"if alive[{entry}, u({row})]:"):
             code.line("more = 0")
-            code.line(f"state[{Run.ENTRY}] = {entry}")
-            code.line(f"state[{Run.AT}] = {i}")
+            code.line(f"state[{AutomatonState.ENTRY}] = {entry}")
+            code.line(f"state[{AutomatonState.AT}] = {i}")
             code.line("k0 = k")
             for pool in range(len(w.pools)):
                 code.line(f"pooled{pool}_0 = pooled{pool}")
