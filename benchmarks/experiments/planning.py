@@ -13,7 +13,7 @@ from benchmarks.cases import Workload
 from benchmarks.experiments.experiment import Way
 from cepheid.engine.needs import ROUND
 from cepheid.engine.run import Engine
-from cepheid.plan.nodes import Leaf
+from cepheid.plan.nodes import LeafNode
 from cepheid.planner.planned import Planned
 from cepheid.planner.search import search
 
@@ -69,6 +69,6 @@ def counted(workload: Workload, options: dict[str, Any], table: pa.Table) -> Cou
     finally:
         tracemalloc.stop()
     nodes = engine.profile().nodes
-    inner = {node: of for node, of in nodes.items() if not isinstance(node, Leaf)}
+    inner = {node: of for node, of in nodes.items() if not isinstance(node, LeafNode)}
     held = sum(of.peak for node, of in inner.items() if node not in plan.alternatives)
     return Counted(matches, sum(of.rows for of in inner.values()), held, peak)

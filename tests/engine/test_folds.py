@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction
 from cepheid.algebra.types import Type
-from cepheid.engine.lowering import FoldPart, Inputs, Lowering, Term, accumulate, finalized
+from cepheid.engine.lowering import FoldPart, Inputs, KernelLowering, Term, accumulate, finalized
 from cepheid.engine.lowering.folds import merge
 from cepheid.engine.reduction import reduced
 from cepheid.kernels.compile import load
@@ -30,7 +30,7 @@ DOUBLES = st.none() | st.sampled_from([0.0, 0.5, -2.0, 8.0, math.nan, math.inf])
 
 def kernel(function: AggregateFunction, type_: Type) -> Any:
     """The aggregate of values that are given in parts: each is folded, then all are merged."""
-    low = Lowering(Inputs(frozenset(), False), {})
+    low = KernelLowering(Inputs(frozenset(), False), {})
     zero = "0.0" if type_ is Type.FLOAT else "0"
     whole = FoldPart(low.let(zero), low.let("0"))
     with low.block("for values, valid in parts:"):

@@ -15,7 +15,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.engine.operators.joins import SeqOperator
 from cepheid.engine.run import Engine
 from cepheid.options import Options
-from cepheid.plan.nodes import Leaf, Plan
+from cepheid.plan.nodes import LeafNode, Plan
 from cepheid.planner import make_plan
 from cepheid.planner.choice import Propagation
 from cepheid.planner.propagation import propagate
@@ -328,7 +328,9 @@ def test_pass_down_through_a_right_deep_tree() -> None:
 def test_events_that_are_passed_over_are_counted_once() -> None:
     query = "PATTERN A a ; B b ; C c WHERE a.x < c.x WITHIN 10"
     engine = stored(query, batch("A1:5 A2:1 B3 C4:3"), batch("C5:9"), mode="pass-down")
-    counted = {n.variable: p.rows for n, p in engine.profile().nodes.items() if isinstance(n, Leaf)}
+    counted = {
+        n.variable: p.rows for n, p in engine.profile().nodes.items() if isinstance(n, LeafNode)
+    }
     assert counted == {"a": 2, "b": 1, "c": 2}
 
 

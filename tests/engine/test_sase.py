@@ -17,7 +17,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
 from cepheid.engine.operators.stacks import Instance, StacksOperator
 from cepheid.engine.run import Engine
-from cepheid.plan.nodes import Equality, Equivalence, Filter, Gap, Leaf, Neg, Node
+from cepheid.plan.nodes import Equality, Equivalence, Filter, Gap, LeafNode, Neg, Node
 from cepheid.query import Query
 from tests.engine.test_stacks import plan_of, stacks
 
@@ -208,7 +208,7 @@ def test_query_1() -> None:
 
     query = bind(text.format("!C c, ", "WHERE [p] WITHIN 6"))
     same_p = Equality(Attribute("b", "p", Type.INTEGER), Attribute("c", "p", Type.INTEGER))
-    negated = Neg(stacks(query), Leaf("c"), Gap(("b",), ("d",)), (same_p,))
+    negated = Neg(stacks(query), LeafNode("c"), Gap(("b",), ("d",)), (same_p,))
     taken = steps(query, negated, STREAM, VALUES)
     assert [s.found for s in taken.values() if s.found] == ["a1 b3 d5"]
 

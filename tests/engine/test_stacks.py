@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.patterns import Leaf as LeafPattern
+from cepheid.algebra.patterns import Leaf, positive
 from cepheid.algebra.patterns import Sequence as SequencePattern
-from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.operators.stacks import StacksOperator
@@ -47,7 +46,7 @@ def is_chain(query: BoundQuery) -> bool:
     pattern = query.pattern
     return (
         isinstance(pattern, SequencePattern)
-        and all(isinstance(item, LeafPattern) for item in pattern.items)
+        and all(isinstance(item, Leaf) for item in pattern.items)
         and all(operator is SequenceOperator.ANY for operator in pattern.operators)
         and query.window is not None
     )

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from cepheid.explain import Explanation
-from cepheid.plan.nodes import Equivalence, Leaf, Stacks
+from cepheid.plan.nodes import Equivalence, LeafNode, Stacks
 from cepheid.plan.profile import NodeProfile, Replan
 from cepheid.planner import automaton_plan
 from cepheid.planner.choice import Choice
@@ -91,7 +91,7 @@ def test_a_run_beside_the_estimates() -> None:
         Replan(20, 2_900, "right-deep", "(a b) c", "b.x < c.x fell to 0.1", 1.1, None, False),
         Replan(31, 3_100, "right-deep", "(a b) c", "b.x < c.x fell to 0.01", 8.0, None),
     )
-    former = {Leaf("former"): NodeProfile(5, 0.125, 5)}
+    former = {LeafNode("former"): NodeProfile(5, 0.125, 5)}
     profile = replace(profile, replans=replans, sampling=0.01, nodes={**profile.nodes, **former})
     assert str(Explanation(QUERY, planned, profile=profile)) == dedent("""\
         PATTERN A a ; B b ; C c

@@ -10,7 +10,7 @@ import pytest
 from cepheid.algebra.query import Role
 from cepheid.errors import PlanError
 from cepheid.options import EngineChoice, Limit
-from cepheid.plan.nodes import STREAM, Automaton, Equivalence, Leaf, Node, Seq, Stacks, walk
+from cepheid.plan.nodes import STREAM, Automaton, Equivalence, LeafNode, Node, Seq, Stacks, walk
 from cepheid.plan.text import node_lines, plan_text
 from cepheid.planner import automaton_plan
 from cepheid.planner.choice import Choice
@@ -86,7 +86,7 @@ def test_only_what_is_strict_looks_at_every_event(text: str, strict: bool) -> No
     plan = automaton_plan(bind(text))
     root = plan.alternatives[0]
     assert isinstance(root, Automaton)
-    assert (root.leaves[-1] == Leaf(STREAM)) is strict
+    assert (root.leaves[-1] == LeafNode(STREAM)) is strict
     assert (STREAM in plan.variables) is strict
 
 

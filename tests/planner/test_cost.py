@@ -14,7 +14,7 @@ import pytest
 import cepheid as cep
 from cepheid.algebra.query import BoundQuery
 from cepheid.errors import PlanError
-from cepheid.plan.nodes import Leaf, Node, Plan, children
+from cepheid.plan.nodes import LeafNode, Node, Plan, children
 from cepheid.plan.text import node_lines
 from cepheid.planner import make_plan
 from cepheid.planner.choice import Propagation
@@ -196,7 +196,7 @@ def test_groups_cost_by_their_elements() -> None:
 def test_what_alternatives_share_counts_once() -> None:
     query = bind("PATTERN (A a | B b) ; C c ; D d WITHIN 10")
     plan = make_plan(query, "right-deep")
-    shared = [n for n in estimate(plan, Statistics(TEN)) if not isinstance(n, Leaf)]
+    shared = [n for n in estimate(plan, Statistics(TEN)) if not isinstance(n, LeafNode)]
     assert len(shared) == 3  # c ; d once, and a SEQ for each branch
     assert counted("access", plan, Statistics(TEN)) == pytest.approx(100 + 2 * 500)
 

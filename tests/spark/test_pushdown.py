@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 import cepheid as cep
 from cepheid.engine.classes import CLASS_COLUMN
 from cepheid.options import Options
-from cepheid.plan.nodes import Leaf
+from cepheid.plan.nodes import LeafNode
 from cepheid.spark import batch, worker
 from cepheid.spark.salts import murmur3, partition_of, salts
 
@@ -129,7 +129,9 @@ def test_analyze(events: DataFrame) -> None:
     assert found.profile is not None
     assert found.profile.matches == 1
     rows = {
-        node.variable: p.rows for node, p in found.profile.nodes.items() if isinstance(node, Leaf)
+        node.variable: p.rows
+        for node, p in found.profile.nodes.items()
+        if isinstance(node, LeafNode)
     }
     assert set(rows) == {"a", "b"} and all(rows.values())
 

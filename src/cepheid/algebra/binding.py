@@ -13,7 +13,7 @@ from cepheid.algebra.expressions import TRUE, Expr, conjuncts
 from cepheid.algebra.findings import Findings
 from cepheid.algebra.keys import Place, equality, find_key, implied
 from cepheid.algebra.kinds import check_readable
-from cepheid.algebra.lowering import Lowering
+from cepheid.algebra.lowering import ExpressionBinder
 from cepheid.algebra.outputs import outputs, required
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart
 from cepheid.algebra.resolution import Clause
@@ -45,7 +45,7 @@ def bind(
     # Conditions inside the pattern (UNTIL) need the pattern's structure, which doesn't need them.
     skeleton = _build(pattern, scope)
     facts = structure(skeleton)
-    lowering = Lowering(scope, facts, params or {}, findings, Clause.WHERE)
+    lowering = ExpressionBinder(scope, facts, params or {}, findings, Clause.WHERE)
     bound = _build(pattern, scope, replace(lowering, clause=Clause.UNTIL))
     binder = _Binder(query, scope, facts, lowering, findings)
     where, key = binder.where()
@@ -74,7 +74,9 @@ def bind(
     )
 
 
-def _build(pattern: ast.Pattern, scope: Scope, until: Lowering | None = None) -> patterns.Pattern:
+def _build(
+    pattern: ast.Pattern, scope: Scope, until: ExpressionBinder | None = None
+) -> patterns.Pattern:
     """The bound pattern; its leaves meet the declared variables in order. Without a lowering its
     structure alone: no UNTIL, no delays."""
     names = iter(scope.variables)
@@ -119,7 +121,7 @@ class _Binder:
     query: ast.Query
     scope: Scope
     facts: Structure
-    lowering: Lowering
+    lowering: ExpressionBinder
     findings: Findings
 
     @property

@@ -41,13 +41,13 @@ from cepheid.algebra.types import Type
 from cepheid.language import ast
 
 if TYPE_CHECKING:
-    from cepheid.algebra.lowering import Lowering
+    from cepheid.algebra.lowering import ExpressionBinder
 
 Thunk = Callable[[], Expr]
 _CALENDAR = (Type.TIMESTAMP, Type.DATE)
 
 
-def lower_call(low: Lowering, node: ast.Call) -> Expr:
+def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
     name = SYNONYMS.get(node.name, node.name)
     if node.distinct:
         return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span)
@@ -71,12 +71,14 @@ def lower_call(low: Lowering, node: ast.Call) -> Expr:
             return low.wrong("CEP208", message, node.span, did_you_mean(node.name, NAMES))
 
 
-def _arity(low: Lowering, node: ast.Call, wanted: str) -> Expr:
+def _arity(low: ExpressionBinder, node: ast.Call, wanted: str) -> Expr:
     given = len(node.arguments)
     return low.wrong("CEP209", f"`{node.name}` takes {wanted}, not {given}", node.span)
 
 
-def apply(low: Lowering, name: str, nodes: Sequence[ast.Expression], span: ast.Span) -> Expr:
+def apply(
+    low: ExpressionBinder, name: str, nodes: Sequence[ast.Expression], span: ast.Span
+) -> Expr:
     """A function of the table, its arguments checked and converted."""
     function = FUNCTIONS[name]
     if len(nodes) < function.required or (function.most is not None and len(nodes) > function.most):
@@ -95,7 +97,7 @@ def apply(low: Lowering, name: str, nodes: Sequence[ast.Expression], span: ast.S
     return _call(function, arguments)
 
 
-def check_expression(low: Lowering, pattern: Expr, node: ast.Expression) -> None:
+def check_expression(low: ExpressionBinder, pattern: Expr, node: ast.Expression) -> None:
     """A regular expression that is known must be one."""
     match pattern:
         case Varying():
@@ -109,7 +111,7 @@ def check_expression(low: Lowering, pattern: Expr, node: ast.Expression) -> None
 
 
 def _check_word(
-    low: Lowering, expr: Expr, node: ast.Expression, known: Iterable[str], what: str
+    low: ExpressionBinder, expr: Expr, node: ast.Expression, known: Iterable[str], what: str
 ) -> None:
     if isinstance(expr, Constant) and isinstance(expr.value, str):
         word = expr.value.lower()
@@ -123,7 +125,9 @@ def _call(function: Function, arguments: Sequence[Expr]) -> Expr:
     return Call(function.name, tuple(arguments), result)
 
 
-def _argument(low: Lowering, function: Function, index: int, node: ast.Expression) -> Expr | None:
+def _argument(
+    low: ExpressionBinder, function: Function, index: int, node: ast.Expression
+) -> Expr | None:
     wanted = function.parameter(index)
     expr = low.lower(node)
     fitted = _fit(expr, wanted)
@@ -158,7 +162,9 @@ def _fit(expr: Expr, wanted: Accepts) -> Expr | None:
             return expr
 
 
-def strings(low: Lowering, nodes: Sequence[ast.Expression], operator: str) -> tuple[Expr, ...]:
+def strings(
+    low: ExpressionBinder, nodes: Sequence[ast.Expression], operator: str
+) -> tuple[Expr, ...]:
     """Operands that must be strings, as those of LIKE."""
     found: list[Expr] = []
     for node in nodes:
@@ -171,7 +177,7 @@ def strings(low: Lowering, nodes: Sequence[ast.Expression], operator: str) -> tu
     return tuple(found)
 
 
-def _lowered(low: Lowering, name: str, node: ast.Call) -> Expr:
+def _lowered(low: ExpressionBinder, name: str, node: ast.Call) -> Expr:
     if len(node.arguments) != LOWERED[name]:
         return _arity(low, node, f"{LOWERED[name]} arguments")
     first, second = node.arguments[:2]
@@ -191,7 +197,7 @@ def _lowered(low: Lowering, name: str, node: ast.Call) -> Expr:
             return apply(low, "coalesce", node.arguments, node.span)
 
 
-def _date_part(low: Lowering, node: ast.Call) -> Expr:
+def _date_part(low: ExpressionBinder, node: ast.Call) -> Expr:
     """The second has its fraction, as in Spark."""
     part, moment = node.arguments
     if not isinstance(part, ast.Literal) or not isinstance(part.value, str):
@@ -219,7 +225,7 @@ def lower_case(expr: Expr) -> Expr:
 # ── groups ───────────────────────────────────────────────────────────────────
 
 
-def _aggregate(low: Lowering, function: AggregateFunction, node: ast.Call) -> Expr:
+def _aggregate(low: ExpressionBinder, function: AggregateFunction, node: ast.Call) -> Expr:
     if len(node.arguments) != 1:
         hint = f"did you mean `{function.scalar}`?" if function.scalar else ""
         message = f"`{node.name}` takes 1 argument, not {len(node.arguments)}"
@@ -238,7 +244,7 @@ def _aggregate(low: Lowering, function: AggregateFunction, node: ast.Call) -> Ex
 
 
 def _aggregate_star(
-    low: Lowering, function: AggregateFunction, node: ast.Call, star: ast.Star
+    low: ExpressionBinder, function: AggregateFunction, node: ast.Call, star: ast.Star
 ) -> Expr:
     groups = [v.name for v in low.scope.positive if v.kind is not Kind.SINGLE]
     if star.variable is not None:
@@ -250,7 +256,7 @@ def _aggregate_star(
 
 
 def _aggregate_events(
-    low: Lowering, function: AggregateFunction, variable: str, node: ast.Call
+    low: ExpressionBinder, function: AggregateFunction, variable: str, node: ast.Call
 ) -> Expr:
     """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
     name = function.name
@@ -267,7 +273,7 @@ def _aggregate_events(
     return Aggregate(name, Whole(variable, found.columns), variable, Type.OTHER)
 
 
-def _group_argument(low: Lowering, node: ast.Call) -> tuple[Expr, str | None]:
+def _group_argument(low: ExpressionBinder, node: ast.Call) -> tuple[Expr, str | None]:
     """The argument and the closure variable that it reads; None after a finding.
 
     Several variables of one group closure are read together, iteration by iteration; the first
@@ -290,7 +296,7 @@ def _group_argument(low: Lowering, node: ast.Call) -> tuple[Expr, str | None]:
     return inner, read[0]
 
 
-def _outside(low: Lowering, name: str, variable: str | None, node: ast.Call) -> Expr:
+def _outside(low: ExpressionBinder, name: str, variable: str | None, node: ast.Call) -> Expr:
     name = name.upper() if name in ("prev", "all", "some") else name
     message = f"`{name}` is outside a closure"
     if variable is None:
@@ -302,7 +308,7 @@ def _outside(low: Lowering, name: str, variable: str | None, node: ast.Call) -> 
 
 
 def _typed_aggregate(
-    low: Lowering, function: AggregateFunction, inner: Expr, variable: str, node: ast.Call
+    low: ExpressionBinder, function: AggregateFunction, inner: Expr, variable: str, node: ast.Call
 ) -> Expr:
     if not function.operand.accepts(inner.type):
         text = low.text(node.arguments[0])
@@ -314,7 +320,7 @@ def _typed_aggregate(
     return Aggregate(function.name, inner, variable, function.type or inner.type)
 
 
-def _previous(low: Lowering, node: ast.Call) -> Expr:
+def _previous(low: ExpressionBinder, node: ast.Call) -> Expr:
     """`PREV(f(b.x))` is f of the element before, so PREV moves to the attributes."""
     if len(node.arguments) != 1:
         return _arity(low, node, "1 argument")
@@ -330,7 +336,9 @@ def _previous(low: Lowering, node: ast.Call) -> Expr:
     return transform(inner, earlier)
 
 
-def _quantifier(low: Lowering, quantifier: type[Every] | type[Some], node: ast.Call) -> Expr:
+def _quantifier(
+    low: ExpressionBinder, quantifier: type[Every] | type[Some], node: ast.Call
+) -> Expr:
     if len(node.arguments) != 1:
         return _arity(low, node, "1 argument")
     inner, variable = _group_argument(low, node)

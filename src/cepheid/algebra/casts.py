@@ -14,7 +14,7 @@ from cepheid.algebra.types import Type
 from cepheid.language import ast
 
 if TYPE_CHECKING:
-    from cepheid.algebra.lowering import Lowering
+    from cepheid.algebra.lowering import ExpressionBinder
 
 TYPES: dict[str, Type] = {
     **dict.fromkeys(("bigint", "long", "int", "integer"), Type.INTEGER),
@@ -40,7 +40,7 @@ SOURCES: dict[Type, tuple[Type, ...]] = {
 text isn't known."""
 
 
-def lower_cast(low: Lowering, node: ast.Cast) -> Expr:
+def lower_cast(low: ExpressionBinder, node: ast.Cast) -> Expr:
     target = TYPES.get(node.type)
     if target is None:
         hint = did_you_mean(node.type, TYPES, f"types are {', '.join(TYPES)}")

@@ -25,7 +25,7 @@ from cepheid.algebra.expressions import (
     walk,
 )
 from cepheid.algebra.findings import Findings
-from cepheid.algebra.lowering import Lowering
+from cepheid.algebra.lowering import ExpressionBinder
 from cepheid.algebra.query import Conjunct, Kind, Role, Variable
 from cepheid.algebra.scope import Scope
 from cepheid.algebra.structure import Structure
@@ -198,7 +198,7 @@ def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozens
             return expr
 
 
-def check_until(stop: Expr, own: tuple[str, ...], lowering: Lowering, span: Span) -> None:
+def check_until(stop: Expr, own: tuple[str, ...], lowering: ExpressionBinder, span: Span) -> None:
     """UNTIL is checked before anything right of the closure is known."""
     order = lowering.structure.order
     late = [v for v in variables(stop) if v not in own and order[v] > order[own[0]]]

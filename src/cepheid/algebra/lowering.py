@@ -35,7 +35,7 @@ _MOMENTS = (Type.TIMESTAMP, Type.DATE, Type.DURATION)
 
 
 @dataclass(frozen=True)
-class Lowering(Resolver):
+class ExpressionBinder(Resolver):
     """Lowers the expressions of one clause.
 
     `_open` are the comparisons being lowered, each with the ALL and SOME met inside it.

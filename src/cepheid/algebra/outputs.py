@@ -16,7 +16,7 @@ from cepheid.algebra.expressions import (
     walk,
 )
 from cepheid.algebra.findings import Findings
-from cepheid.algebra.lowering import Lowering
+from cepheid.algebra.lowering import ExpressionBinder
 from cepheid.algebra.patterns import Closure, Pattern
 from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import Conjunct, KeyPart, Kind, Output, Variable
@@ -38,7 +38,7 @@ class _Column:
     prefix: str | None = None
 
 
-def outputs(query: ast.Query, lowering: Lowering) -> tuple[Output, ...]:
+def outputs(query: ast.Query, lowering: ExpressionBinder) -> tuple[Output, ...]:
     if query.returns:
         columns = [c for item in query.returns for c in _columns(item, lowering)]
     else:
@@ -46,12 +46,12 @@ def outputs(query: ast.Query, lowering: Lowering) -> tuple[Output, ...]:
     return _named(columns, lowering.findings)
 
 
-def _all_variables(lowering: Lowering, span: ast.Span) -> Iterator[_Column]:
+def _all_variables(lowering: ExpressionBinder, span: ast.Span) -> Iterator[_Column]:
     for variable in lowering.scope.positive:
         yield _Column(variable.name, Whole(variable.name, variable.columns), span)
 
 
-def _columns(item: ast.ReturnItem, lowering: Lowering) -> Iterator[_Column]:
+def _columns(item: ast.ReturnItem, lowering: ExpressionBinder) -> Iterator[_Column]:
     expression, span = item.expression, item.span
     match expression:
         case ast.Star(None):
@@ -88,7 +88,7 @@ def _value(attribute: Attribute, variable: Variable) -> Expr:
             return Aggregate("first", attribute, variable.name, attribute.type)
 
 
-def _check_expression(value: Expr, written: ast.Expression, lowering: Lowering) -> None:
+def _check_expression(value: Expr, written: ast.Expression, lowering: ExpressionBinder) -> None:
     groups = sorted(bare_groups(value, lowering.structure))
     if groups:
         name = groups[0]

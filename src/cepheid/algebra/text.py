@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import IntEnum
 from typing import assert_never
 
 from cepheid.algebra.expressions import (
@@ -35,6 +34,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Conjunct, KeyPart, Variable
 from cepheid.algebra.types import Schema, Type
 from cepheid.language.ast import Mode
 from cepheid.language.names import quantifier_text, quoted
+from cepheid.language.render import Tightness
 
 _INFIX = {"and": "AND", "or": "OR", "like": "LIKE", "rlike": "RLIKE", "contains": "CONTAINS"}
 _SYMBOLS = frozenset(("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"))
@@ -144,32 +144,20 @@ def _operand(expr: Expr) -> str:
 # ── patterns and queries ─────────────────────────────────────────────────────
 
 
-class _Tightness(IntEnum):
-    """How tightly a pattern's outermost operator binds."""
-
-    SEQUENCE = 1
-    DISJUNCTION = 2
-    CONJUNCTION = 3
-    UNLESS = 4
-    NEGATION = 5
-    POSTFIX = 6
-    LEAF = 7
-
-
 def pattern_text(pattern: Pattern, variables: Mapping[str, Variable]) -> str:
     """The pattern as it would be written, with the alias of every event that has one."""
-    return _pattern(pattern, variables, _Tightness.SEQUENCE)
+    return _pattern(pattern, variables, Tightness.SEQUENCE)
 
 
-def _pattern(pattern: Pattern, variables: Mapping[str, Variable], least: _Tightness) -> str:
+def _pattern(pattern: Pattern, variables: Mapping[str, Variable], least: Tightness) -> str:
     tightness, text = _tight_text(pattern, variables)
     return text if tightness >= least else f"({text})"
 
 
-def _tight_text(pattern: Pattern, variables: Mapping[str, Variable]) -> tuple[_Tightness, str]:
-    t = _Tightness
+def _tight_text(pattern: Pattern, variables: Mapping[str, Variable]) -> tuple[Tightness, str]:
+    t = Tightness
 
-    def joined(items: Iterable[Pattern], operator: str, least: _Tightness) -> str:
+    def joined(items: Iterable[Pattern], operator: str, least: Tightness) -> str:
         return operator.join(_pattern(i, variables, least) for i in items)
 
     match pattern:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import assert_never
 
-from cepheid.algebra.lowering import Lowering
+from cepheid.algebra.lowering import ExpressionBinder
 from cepheid.algebra.patterns import (
     Closure,
     Conjunction,
@@ -27,7 +27,9 @@ TOO_LONG = 2**60
 """Windows and delays are shorter, so that all that is computed with them stays in 64 bits."""
 
 
-def window(within: ast.Duration | ast.EventCount | None, lowering: Lowering) -> Window | None:
+def window(
+    within: ast.Duration | ast.EventCount | None, lowering: ExpressionBinder
+) -> Window | None:
     match within:
         case None:
             return None
@@ -45,7 +47,7 @@ def window(within: ast.Duration | ast.EventCount | None, lowering: Lowering) -> 
     return Window(window_size(size), clock)
 
 
-def delay(duration: ast.Duration, lowering: Lowering) -> int:
+def delay(duration: ast.Duration, lowering: ExpressionBinder) -> int:
     """By how much `@` moves an end; it has to land on a tick."""
     size = _size(duration, lowering)
     if size is not None and (size < 0 or size.denominator != 1):
@@ -55,7 +57,7 @@ def delay(duration: ast.Duration, lowering: Lowering) -> int:
 
 
 def check_delays(
-    pattern: Pattern, window: Window | None, query: ast.Query, lowering: Lowering
+    pattern: Pattern, window: Window | None, query: ast.Query, lowering: ExpressionBinder
 ) -> None:
     """Delays inside each other add up, and the window looks as far again from where they end."""
     counted = window is not None and window.clock is Clock.EVENTS
@@ -81,7 +83,7 @@ def _longest_delay(pattern: Pattern) -> int:
     return own + max((_longest_delay(item) for item in items(pattern)), default=0)
 
 
-def _size(duration: ast.Duration, lowering: Lowering) -> Fraction | None:
+def _size(duration: ast.Duration, lowering: ExpressionBinder) -> Fraction | None:
     amount, unit = lowering.amount(duration), duration.unit
     if amount is None:
         return None
@@ -94,7 +96,7 @@ def _size(duration: ast.Duration, lowering: Lowering) -> Fraction | None:
     return size
 
 
-def _count(within: ast.EventCount, lowering: Lowering) -> Fraction | None:
+def _count(within: ast.EventCount, lowering: ExpressionBinder) -> Fraction | None:
     count = lowering.amount(within)
     if not isinstance(count, Fraction):
         return None

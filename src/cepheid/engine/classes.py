@@ -15,7 +15,7 @@ from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.query import Variable
 from cepheid.algebra.types import Type
 from cepheid.engine.vector import evaluate
-from cepheid.plan.nodes import Leaf
+from cepheid.plan.nodes import LeafNode
 
 CLASS_COLUMN = "__classes"
 """Bit i is set if the row belongs to leaf i: a runtime that has already computed the classes
@@ -39,7 +39,7 @@ class Classified:
 
 def classify(
     batch: pa.RecordBatch,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[LeafNode],
     variables: Mapping[str, Variable],
     type_column: str | None,
     key: Sequence[Mapping[str, str]],
@@ -79,7 +79,7 @@ def _kept(rows: NDArray[np.int64], batch: pa.RecordBatch, masks: list[Mask]) -> 
 
 
 def class_masks(
-    batch: pa.RecordBatch, leaves: Sequence[Leaf], key: Sequence[Mapping[str, str]]
+    batch: pa.RecordBatch, leaves: Sequence[LeafNode], key: Sequence[Mapping[str, str]]
 ) -> list[Mask]:
     """For each leaf, the rows that have a key and satisfy its predicates, whatever their type."""
     masks: list[Mask] = []
@@ -97,7 +97,7 @@ def class_masks(
     return masks
 
 
-def narrowed(batch: pa.RecordBatch, left: Sequence[tuple[int, Leaf]]) -> pa.RecordBatch:
+def narrowed(batch: pa.RecordBatch, left: Sequence[tuple[int, LeafNode]]) -> pa.RecordBatch:
     """The batch with classes that also say what the runtime that computed them couldn't: `left` are
     leaves, by bit, with the predicates that are left to test."""
     if not left:
@@ -110,7 +110,7 @@ def narrowed(batch: pa.RecordBatch, left: Sequence[tuple[int, Leaf]]) -> pa.Reco
     return batch.set_column(index, CLASS_COLUMN, pa.array(bits))
 
 
-def _satisfied(batch: pa.RecordBatch, leaf: Leaf) -> Mask:
+def _satisfied(batch: pa.RecordBatch, leaf: LeafNode) -> Mask:
     condition = leaf.filters[0]
     for other in leaf.filters[1:]:
         condition = Call("and", (condition, other), Type.BOOLEAN)

@@ -14,18 +14,18 @@ from cepheid.algebra.patterns import (
     Conjunction,
     Delay,
     Disjunction,
+    Leaf,
     Negation,
     Pattern,
     Unless,
 )
-from cepheid.algebra.patterns import Leaf as LeafPattern
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.engine.columns import Column, as_integers
 from cepheid.engine.operators.base import FOREVER, Context, LeafOperator
 from cepheid.errors import StateLimitError
 from cepheid.language.ast import Skip
 from cepheid.options import Limit
-from cepheid.plan.nodes import STREAM, Automaton, Kseq, Leaf, Neg, Plan, walk
+from cepheid.plan.nodes import STREAM, Automaton, Kseq, LeafNode, Neg, Plan, walk
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -92,7 +92,9 @@ class HeldWindow:
     """What joins and stacks hold: all events of their classes for as long as the window. And what
     is given up, by any plan, where that is too much."""
 
-    def __init__(self, plan: Plan, context: Context, leaves: Mapping[Leaf, LeafOperator]) -> None:
+    def __init__(
+        self, plan: Plan, context: Context, leaves: Mapping[LeafNode, LeafOperator]
+    ) -> None:
         self._context = context
         self._by_key = _parts_by_key(plan)
         self._none = no_floors(plan)
@@ -230,7 +232,7 @@ def looks_back(plan: Plan) -> bool:
 def _leads(pattern: Pattern) -> bool:
     """Whether a negation or a group may have nothing before it."""
     match pattern:
-        case LeafPattern():
+        case Leaf():
             return False
         case Negation() | Closure():
             return True

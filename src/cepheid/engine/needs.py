@@ -12,7 +12,7 @@ from cepheid.plan.nodes import (
     Automaton,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Node,
     Plan,
     Run,
@@ -76,4 +76,4 @@ def reach(plan: Plan) -> int:
     if plan.window is not None:
         return plan.window.size
     nodes = (node for root in plan.alternatives for node in walk(root))
-    return 1 if all(isinstance(node, Leaf | Filter) for node in nodes) else FOREVER
+    return 1 if all(isinstance(node, LeafNode | Filter) for node in nodes) else FOREVER

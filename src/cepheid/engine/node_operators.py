@@ -23,7 +23,7 @@ from cepheid.plan.nodes import (
     Conj,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -41,7 +41,7 @@ class PassedDown:
     node: Seq
     right: Operator
 
-    def passed(self, leaf: Leaf) -> tuple[Expr, ...]:
+    def passed(self, leaf: LeafNode) -> tuple[Expr, ...]:
         return tuple(p for p in self.node.passed if leaf.variable in variables(p))
 
 
@@ -52,7 +52,7 @@ class Build(Protocol):
 
 
 def build_operators(
-    context: Context, roots: Sequence[Node], leaves: Mapping[Leaf, LeafOperator]
+    context: Context, roots: Sequence[Node], leaves: Mapping[LeafNode, LeafOperator]
 ) -> tuple[list[Operator], list[Operator]]:
     """One operator per distinct node, inputs first; and the operators of the roots."""
     known: dict[tuple[Node, bool, PassedDown | None], Operator] = {
@@ -61,7 +61,7 @@ def build_operators(
 
     def build(node: Node, widened: bool = False, scope: PassedDown | None = None) -> Operator:
         """A negated pattern whose gap is open on both sides can span two windows."""
-        if isinstance(node, Leaf) and not (scope and scope.passed(node)):
+        if isinstance(node, LeafNode) and not (scope and scope.passed(node)):
             return known[node, False, None]
         key = (node, widened, scope)
         if key not in known:
@@ -83,7 +83,7 @@ def build_operators(
 
 def _operator(context: Context, node: Node, build: Build, scope: PassedDown | None) -> Operator:
     match node:
-        case Leaf():
+        case LeafNode():
             assert scope is not None
             leaf = build(node, scope=None)
             return AcceptedLeaf(context, scope.node, scope.passed(node), leaf, scope.right)

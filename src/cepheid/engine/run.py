@@ -27,7 +27,7 @@ from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperato
 from cepheid.engine.state import EngineState, LoadedRows, codes, recoded, recoded_floors
 from cepheid.engine.store import EventStore
 from cepheid.engine.tree import OperatorTree
-from cepheid.plan.nodes import Leaf, Node, Plan
+from cepheid.plan.nodes import LeafNode, Node, Plan
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reading import leaves
 
@@ -457,7 +457,7 @@ class Engine:
         none = NodeProfile()
         now = {
             # Leaves outlive plans; of all others, what they did in earlier plans is added.
-            node: own if isinstance(node, Leaf) else self._past.get(node, none).plus(own)
+            node: own if isinstance(node, LeafNode) else self._past.get(node, none).plus(own)
             for node, own in self.tree.profile().items()
         }
         return {**self._past, **now}

@@ -26,7 +26,7 @@ from cepheid.plan.nodes import (
     Conj,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -71,7 +71,7 @@ class OperatorTree:
         self,
         plan: Plan,
         context: Context,
-        leaves: Mapping[Leaf, LeafOperator],
+        leaves: Mapping[LeafNode, LeafOperator],
         schema: pa.Schema,
         in_order: bool = True,
     ) -> None:
@@ -232,22 +232,22 @@ def _standalone(roots: tuple[Node, ...]) -> list[Node]:
     inside = {n for root in roots for n in walk(root) if n is not root}
     return [
         Filter(root, ())
-        if isinstance(root, Leaf) or root in inside or roots.count(root) > 1
+        if isinstance(root, LeafNode) or root in inside or roots.count(root) > 1
         else root
         for root in roots
     ]
 
 
 def _finals(
-    leaves: Mapping[Leaf, LeafOperator], roots: tuple[Node, ...]
+    leaves: Mapping[LeafNode, LeafOperator], roots: tuple[Node, ...]
 ) -> frozenset[LeafOperator]:
     """Leaves one of which every match ends with."""
     return frozenset(leaves[leaf] for root in roots for leaf in _final_leaves(root))
 
 
-def _final_leaves(node: Node) -> set[Leaf]:
+def _final_leaves(node: Node) -> set[LeafNode]:
     match node:
-        case Leaf():
+        case LeafNode():
             return {node}
         case Seq():
             return _final_leaves(node.right)

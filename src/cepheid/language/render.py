@@ -97,7 +97,7 @@ def _return_item(item: ReturnItem) -> str:
 # ── patterns ─────────────────────────────────────────────────────────────────
 
 
-class _Tightness(IntEnum):
+class Tightness(IntEnum):
     """How tightly a pattern's outermost operator binds."""
 
     SEQUENCE = 1
@@ -111,17 +111,17 @@ class _Tightness(IntEnum):
 
 
 def render_pattern(pattern: Pattern) -> str:
-    return _pattern(pattern, _Tightness.SEQUENCE)
+    return _pattern(pattern, Tightness.SEQUENCE)
 
 
-def _pattern(pattern: Pattern, least: _Tightness) -> str:
+def _pattern(pattern: Pattern, least: Tightness) -> str:
     """The text of a pattern where only operators as tight as `least` may stand bare."""
     tightness, text = _pattern_text(pattern)
     return text if tightness >= least else f"({text})"
 
 
-def _pattern_text(pattern: Pattern) -> tuple[_Tightness, str]:
-    t = _Tightness
+def _pattern_text(pattern: Pattern) -> tuple[Tightness, str]:
+    t = Tightness
     match pattern:
         case Atom(name, alias):
             return t.LEAF, _aliased(quoted(name), alias)

@@ -46,7 +46,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafNode:
     """Events of one class: its types, and its single-class predicates."""
 
     variable: str
@@ -95,7 +95,7 @@ class Nseq:
     """
 
     input: Node
-    negated: Leaf
+    negated: LeafNode
     before: bool
     equalities: tuple[Equality, ...] = ()
     predicates: tuple[Expr, ...] = ()
@@ -122,7 +122,7 @@ class Kseq:
     """
 
     input: Node
-    element: Leaf
+    element: LeafNode
     quantifier: Quantifier
     gap: Gap
     equalities: tuple[Equality, ...] = ()
@@ -136,7 +136,7 @@ class Run:
     """KSEQ with both neighbors missing: every run of `count` consecutive events of a class,
     or of a class and key."""
 
-    element: Leaf
+    element: LeafNode
     count: int
     key: tuple[Attribute, ...] = ()
     running: tuple[Expr, ...] = ()
@@ -175,7 +175,7 @@ class Stacks:
     (expired instances are popped); it always bounds the construction.
     """
 
-    classes: tuple[Leaf, ...]
+    classes: tuple[LeafNode, ...]
     equivalences: tuple[tuple[Attribute, ...], ...] = ()
     predicates: tuple[Expr, ...] = ()
     strategy: Equivalence = Equivalence.PARTITION
@@ -200,13 +200,13 @@ class Automaton:
     """
 
     pattern: Pattern
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[LeafNode, ...]
     where: tuple[Conjunct, ...] = ()
     checks: tuple[Expr, ...] = ()
     key: tuple[tuple[Attribute | None, ...], ...] = ()
 
 
-Node = Leaf | Seq | Conj | Nseq | Neg | Kseq | Run | Filter | Stacks | Automaton
+Node = LeafNode | Seq | Conj | Nseq | Neg | Kseq | Run | Filter | Stacks | Automaton
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Plan:
 def children(node: Node) -> tuple[Node, ...]:
     """Inputs, in the order in which `Equality` means them."""
     match node:
-        case Leaf():
+        case LeafNode():
             return ()
         case Seq() | Conj():
             return (node.left, node.right)
@@ -270,7 +270,7 @@ def walk(node: Node) -> Iterator[Node]:
 def bound(node: Node) -> tuple[str, ...]:
     """The variables that the node's records bind, in slot order."""
     match node:
-        case Leaf():
+        case LeafNode():
             return (node.variable,)
         case Seq() | Conj():
             return bound(node.left) + bound(node.right)

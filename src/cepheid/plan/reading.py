@@ -16,7 +16,7 @@ from cepheid.plan.nodes import (
     Equality,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -28,13 +28,13 @@ from cepheid.plan.nodes import (
 )
 
 
-def leaves(plan: Plan) -> tuple[Leaf, ...]:
+def leaves(plan: Plan) -> tuple[LeafNode, ...]:
     """The plan's classes, in the order in which the engine numbers them: bit i of a row's class
     mask stands for the i-th. It is the same for all plans of a query, since rows that were saved
     with one plan are opened with another."""
     places = {variable: place for place, variable in enumerate(plan.variables)}
     nodes = (node for root in plan.alternatives for node in walk(root))
-    found = {node for node in nodes if isinstance(node, Leaf)}
+    found = {node for node in nodes if isinstance(node, LeafNode)}
     return tuple(sorted(found, key=lambda leaf: (places[leaf.variable], *_texts(leaf.filters))))
 
 
@@ -78,7 +78,7 @@ def columns_of(*expressions: Expr) -> frozenset[str]:
 def _conditions(node: Node) -> tuple[Expr, ...]:
     """What is evaluated on the node's records; of an equality, both sides."""
     match node:
-        case Leaf():
+        case LeafNode():
             return ()
         case Seq() | Conj() | Nseq() | Neg():
             return (*_sides(node.equalities), *node.predicates)

@@ -29,7 +29,7 @@ from cepheid.plan.nodes import (
     Filter,
     Gap,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -88,7 +88,7 @@ def node_lines(node: Node, variables: Mapping[str, Variable]) -> list[str]:
 def inputs_of(node: Node) -> tuple[tuple[Node, bool], ...]:
     """Inputs in the order of the pattern, and which of them are negated."""
     match node:
-        case Leaf():
+        case LeafNode():
             return ()
         case Seq() | Conj():
             return ((node.left, False), (node.right, False))
@@ -121,7 +121,7 @@ def _branches(parts: Sequence[list[str]]) -> Iterable[str]:
 def label(node: Node, variables: Mapping[str, Variable]) -> tuple[str, list[str]]:
     """What the node is called, and the conditions that it tests."""
     match node:
-        case Leaf():
+        case LeafNode():
             return _leaf(variables[node.variable]), [expression_text(f) for f in node.filters]
         case Seq():
             passed = [f"pass-down({expression_text(p)})" for p in node.passed]

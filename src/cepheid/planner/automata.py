@@ -18,7 +18,7 @@ from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Kind, Role, Var
 from cepheid.algebra.types import Type
 from cepheid.language.ast import SequenceOperator
 from cepheid.options import Limit
-from cepheid.plan.nodes import STREAM, Automaton, Leaf, Node, Plan
+from cepheid.plan.nodes import STREAM, Automaton, LeafNode, Node, Plan
 from cepheid.plan.nodes import walk as walk_plan
 
 Place = tuple[str, str]
@@ -35,7 +35,7 @@ def plan_of(query: BoundQuery, roots: tuple[Node, ...], limit: Limit | None = No
     """What an engine must know of a query beside its roots. If some of them look at all events of
     the stream, these are a class of their own."""
     nodes = (node for root in roots for node in walk_plan(root))
-    strict = any(isinstance(node, Leaf) and node.variable == STREAM for node in nodes)
+    strict = any(isinstance(node, LeafNode) and node.variable == STREAM for node in nodes)
     return Plan(
         alternatives=roots,
         variables={**query.variables, STREAM: _stream(query)} if strict else query.variables,
@@ -106,12 +106,12 @@ def _automaton(
 ) -> Automaton:
     filters = _leaf_filters(pattern, where)
     nodes = [
-        Leaf(name, tuple(c.expression for c in filters if c.variables == (name,)))
+        LeafNode(name, tuple(c.expression for c in filters if c.variables == (name,)))
         for name in leaves(pattern)
     ]
     strict = is_strict(pattern)
     if strict:
-        nodes.append(Leaf(STREAM))
+        nodes.append(LeafNode(STREAM))
     types = query.schema.columns
     parts = [_columns(part, key, strict) for part in key]
     return Automaton(

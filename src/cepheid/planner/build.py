@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from cepheid.algebra.expressions import Attribute, Expr, variables
-from cepheid.algebra.patterns import Conjunction, Pattern, Sequence
 from cepheid.algebra.patterns import (
-    Leaf as LeafPattern,
+    Conjunction,
+    Leaf,
+    Pattern,
+    Sequence,
 )
 from cepheid.algebra.query import BoundQuery
 from cepheid.errors import PlanError
@@ -22,7 +24,7 @@ from cepheid.plan.nodes import (
     Equality,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -52,7 +54,7 @@ def negated_node(parts: Parts, negated: Negated) -> Node:
 def shape_of(pattern: Pattern, style: str) -> Shape:
     """The style's tree over the variables that every match binds."""
     match pattern:
-        case LeafPattern():
+        case Leaf():
             return pattern.variable
         case Sequence() if is_segment(pattern):
             return fold(list(core(pattern)), LEFT_DEEP)
@@ -110,7 +112,7 @@ class _TreeBuilder:
 
     def _node(self, pattern: Pattern, shape: Shape) -> Node:
         match pattern:
-            case LeafPattern():
+            case Leaf():
                 return self.parts.leaf(pattern.variable)
             case Sequence() if is_segment(pattern):
                 return self.parts.segments[pattern]
@@ -203,13 +205,13 @@ class _TreeBuilder:
             self.negated.remove(negated)
         return left, right
 
-    def _negated_leaf(self, negated: Negated) -> Leaf:
-        assert isinstance(negated.pattern, LeafPattern)
+    def _negated_leaf(self, negated: Negated) -> LeafNode:
+        assert isinstance(negated.pattern, Leaf)
         return self.parts.leaf(negated.pattern.variable, negated.inner)
 
     def forbidden(self, negated: Negated) -> Node:
         """The forbidden pattern as a plan of its own."""
-        if isinstance(negated.pattern, LeafPattern):
+        if isinstance(negated.pattern, Leaf):
             return self._negated_leaf(negated)
         kept = self.predicates, self.negated, self.groups
         self.predicates, self.negated, self.groups = list(negated.inner), [], []

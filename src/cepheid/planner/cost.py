@@ -23,7 +23,7 @@ from cepheid.plan.nodes import (
     Equality,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -67,7 +67,7 @@ def estimate(
     for root in dict.fromkeys(plan.alternatives):
         made = costing.estimate(root)
         # What a root makes is projected, and not kept in a buffer.
-        saved = 0.0 if isinstance(root, Leaf) else weights.output
+        saved = 0.0 if isinstance(root, LeafNode) else weights.output
         matches = replace(made, cost=made.cost + (weights.emit - saved) * made.rows)
         costing.estimates[root] = matches
     return demanded(plan, costing.flows, costing.estimates, costing.figures, weights)
@@ -210,7 +210,7 @@ class Costing:
     def _node(self, node: Node) -> tuple[Flow, Estimate]:
         weights = self.weights
         match node:
-            case Leaf():
+            case LeafNode():
                 flow = self.leaf(node)
                 return flow, Estimate(flow.rows, flow.rows, weights.event * flow.rows)
             case Seq() | Conj():
@@ -244,7 +244,7 @@ class Costing:
             case _:
                 assert_never(node)
 
-    def leaf(self, leaf: Leaf) -> Flow:
+    def leaf(self, leaf: LeafNode) -> Flow:
         events = self.figures.events(leaf)
         parts = [part.get(leaf.variable) for part in self.figures.key]
         values = [0.0 if p is None else self.figures.values(leaf.variable, p) for p in parts]
@@ -296,7 +296,7 @@ class Costing:
 
     def grouped(
         self,
-        element: Leaf,
+        element: LeafNode,
         equalities: Iterable[Equality],
         tests: tuple[Expr, ...],
         quantifier: Quantifier,

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Expr, variables
-from cepheid.algebra.patterns import Leaf as LeafPattern
-from cepheid.algebra.patterns import Pattern
+from cepheid.algebra.patterns import Leaf, Pattern
 from cepheid.plan.nodes import Conj, Node, Seq, bound
 from cepheid.planner.build import negated_node
 from cepheid.planner.cost import (
@@ -133,7 +132,7 @@ class Spans:
 
     # ── parts ──
 
-    def leaf(self, pattern: LeafPattern) -> PatternSpan:
+    def leaf(self, pattern: Leaf) -> PatternSpan:
         """One event. Conditions on it alone that aren't its filters wait for a join."""
         flow = self.costing.leaf(self.parts.leaf(pattern.variable))
         own = self.bit(pattern.variable)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cepheid.algebra.expressions import Expr, variables
-from cepheid.plan.nodes import Leaf, Node, Plan, Seq, bound, children, walk
+from cepheid.plan.nodes import LeafNode, Node, Plan, Seq, bound, children, walk
 from cepheid.planner.figures import Figures
 from cepheid.planner.flows import Flow, clear, power
 from cepheid.planner.planned import Estimate
@@ -50,9 +50,9 @@ def demanded(
         kept = kept_share(flows[node.right], figures, predicate)
         below = [n for n in walk(node.left) if variables(predicate) & set(bound(n))]
         for part in dict.fromkeys(below):
-            if not isinstance(part, Leaf):
+            if not isinstance(part, LeafNode):
                 shares[part] *= kept
-        events = min(flows[part].rows for part in below if isinstance(part, Leaf))
+        events = min(flows[part].rows for part in below if isinstance(part, LeafNode))
         tried = events * min(triggers(flows[node.right]), power(-figures.chance(predicate)))
         added[node] += (weights.access + weights.test) * tried
 
@@ -65,7 +65,7 @@ def demanded(
 
 
 def _scaled(node: Node, found: Estimate, share: float, added: float) -> Estimate:
-    if isinstance(node, Leaf):  # events come whether they are asked for or not
+    if isinstance(node, LeafNode):  # events come whether they are asked for or not
         return found
     return Estimate(found.rows * share, found.tried * share, (found.cost + added) * share)
 

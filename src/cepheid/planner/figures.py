@@ -17,7 +17,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Variable, Window
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import Schema, Type
 from cepheid.errors import PlanError
-from cepheid.plan.nodes import Leaf, Plan
+from cepheid.plan.nodes import LeafNode, Plan
 from cepheid.statistics import Statistics
 
 EVENTS_PER_WINDOW = 100.0
@@ -53,7 +53,7 @@ class Figures:
         too long costs little, and a scan that is too long everything."""
         return bool(self.statistics.distinct)
 
-    def events(self, leaf: Leaf) -> float:
+    def events(self, leaf: LeafNode) -> float:
         """log CARD: rate, window and single-class predicates."""
         rate = self.statistics.rates.get(leaf.variable, self.rate)
         count = math.log(rate) + math.log(self.window) if rate > 0 else -math.inf

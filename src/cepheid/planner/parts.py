@@ -21,19 +21,17 @@ from cepheid.algebra.patterns import (
     Closure,
     Conjunction,
     Disjunction,
+    Leaf,
     Negation,
     Pattern,
     leaves,
     positive,
     walk,
 )
-from cepheid.algebra.patterns import (
-    Leaf as LeafPattern,
-)
 from cepheid.algebra.query import BoundQuery, Kind, Role
 from cepheid.algebra.types import Type
 from cepheid.language.ast import Exactly, Quantifier
-from cepheid.plan.nodes import Equality, Gap, Leaf
+from cepheid.plan.nodes import Equality, Gap, LeafNode
 from cepheid.planner.alternatives import Alternative, negated_branches
 from cepheid.planner.gaps import GapItem, between
 
@@ -73,7 +71,7 @@ class Negated:
         """Whether it can become NSEQ where its neighbors are joined: it is a primitive one
         between two bound parts, and nothing else can lie in its gap."""
         within = not self.gap.open_before and not self.gap.open_after
-        return isinstance(self.pattern, LeafPattern) and within and not self.mingled
+        return isinstance(self.pattern, Leaf) and within and not self.mingled
 
     def stands_between(self, last: Collection[str], first: Collection[str]) -> bool:
         return set(self.gap.before) == set(last) and set(self.gap.after) == set(first)
@@ -139,7 +137,7 @@ class Parts:
         closure = placed.item
         if not isinstance(closure, Closure):
             return
-        assert isinstance(closure.item, LeafPattern)
+        assert isinstance(closure.item, Leaf)
         name = closure.item.variable
         own = [c for c in alternative.where if c.target == name]
         filters = tuple(c.expression for c in own if c.role is Role.FILTER)
@@ -173,8 +171,8 @@ class Parts:
         others = set(positive(self.pattern)) - {*gap.before, *gap.after}
         return frozenset(a for a, _ in self.overlapping(others, leaves(branch)))
 
-    def leaf(self, variable: str, conditions: tuple[Expr, ...] = ()) -> Leaf:
-        return Leaf(variable, self.filters[variable] + conditions)
+    def leaf(self, variable: str, conditions: tuple[Expr, ...] = ()) -> LeafNode:
+        return LeafNode(variable, self.filters[variable] + conditions)
 
     def overlapping(self, left: Iterable[str], right: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Pairs of variables that one event could be bound to twice."""

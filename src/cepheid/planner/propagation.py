@@ -14,7 +14,7 @@ from cepheid.plan.nodes import (
     Conj,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -68,7 +68,7 @@ def set_pull(node: Node, pull: bool) -> Node:
     decides by itself what it makes."""
     node = mapped(node, lambda child: set_pull(child, pull))
     if isinstance(node, Seq):
-        willing = not isinstance(node.left, Leaf) and not _has_automaton(node.left)
+        willing = not isinstance(node.left, LeafNode) and not _has_automaton(node.left)
         return replace(node, pull=pull and willing, passed=())
     return node
 
@@ -82,7 +82,11 @@ def eligible(root: Node, known: Mapping[str, Variable]) -> Iterator[Passable]:
     triggering event comes in at its end (thesis 4.4.1). Into a lone leaf nothing is passed: its
     events are tested with the same records at once."""
     for node in _rightmost(root):
-        if not isinstance(node, Seq) or isinstance(node.left, Leaf) or _has_automaton(node.left):
+        if (
+            not isinstance(node, Seq)
+            or isinstance(node.left, LeafNode)
+            or _has_automaton(node.left)
+        ):
             continue
         levels = dict(_levels(node.left, 1))
         for predicate in _across(node):
@@ -120,7 +124,7 @@ def _rightmost(node: Node) -> Iterator[Node]:
             yield from _rightmost(node.right)
         case Nseq() | Neg() | Kseq() | Filter():
             yield from _rightmost(node.input)
-        case Leaf() | Conj() | Run() | Stacks() | Automaton():
+        case LeafNode() | Conj() | Run() | Stacks() | Automaton():
             pass
         case _:
             assert_never(node)
@@ -129,7 +133,7 @@ def _rightmost(node: Node) -> Iterator[Node]:
 def _levels(node: Node, above: int) -> Iterator[tuple[str, int]]:
     """The events that a node's records bind, and how many operators there are above each."""
     match node:
-        case Leaf():
+        case LeafNode():
             yield node.variable, above
         case Seq() | Conj():
             yield from _levels(node.left, above + 1)
@@ -151,7 +155,7 @@ def _across(node: Seq) -> Iterator[Expr]:
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The node with other inputs."""
     match node:
-        case Leaf() | Run() | Stacks() | Automaton():
+        case LeafNode() | Run() | Stacks() | Automaton():
             return node
         case Seq() | Conj():
             return replace(node, left=change(node.left), right=change(node.right))

@@ -17,7 +17,7 @@ from cepheid.algebra.patterns import Negation, leaves, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.errors import PlanError
 from cepheid.options import EngineChoice, Limit
-from cepheid.plan.nodes import Leaf, Node, Plan, Seq, waits
+from cepheid.plan.nodes import LeafNode, Node, Plan, Seq, waits
 from cepheid.plan.nodes import walk as walk_plan
 from cepheid.planner.alternatives import (
     MOST_ALTERNATIVES,
@@ -175,7 +175,7 @@ def propagation_of(
 
 def _rarely_asked(node: Node, costing: Costing) -> bool:
     """Whether some of what is left of a SEQ need not be made."""
-    if not isinstance(node, Seq) or isinstance(node.left, Leaf):
+    if not isinstance(node, Seq) or isinstance(node.left, LeafNode):
         return False
     return pulled_share(costing.flow(node.left), costing.flow(node.right)) < WORTH_PULLING
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cepheid.algebra.patterns import Conjunction, Pattern
-from cepheid.algebra.patterns import Leaf as LeafPattern
+from cepheid.algebra.patterns import Conjunction, Leaf, Pattern
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.plan.nodes import Conj
 from cepheid.planner.build import shape_of
@@ -42,7 +41,7 @@ class CostedTree:
 def cheapest(spans: Spans, pattern: Pattern) -> CostedTree:
     """The cheapest tree over the variables that every match of the pattern binds."""
     match pattern:
-        case LeafPattern():
+        case Leaf():
             return CostedTree(0.0, pattern.variable, spans.leaf(pattern))
         case SequencePattern() if is_segment(pattern):
             return CostedTree(0.0, shape_of(pattern, LEFT_DEEP), spans.segment(pattern))

@@ -19,7 +19,7 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN, check_times
-from cepheid.plan.nodes import Leaf, Plan, waits
+from cepheid.plan.nodes import LeafNode, Plan, waits
 from cepheid.plan.reading import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
 from cepheid.spark.expressions import Translator, combine, microseconds
@@ -154,7 +154,9 @@ def _sectioned(task: Task) -> Task:
 
 
 def task_of(source: EventSource, jit: bool) -> Task:
-    left = tuple((n, Leaf(c.leaf.variable, c.left)) for n, c in enumerate(source.classes) if c.left)
+    left = tuple(
+        (n, LeafNode(c.leaf.variable, c.left)) for n, c in enumerate(source.classes) if c.left
+    )
     return Task(source.prepared, jit, left if source.masked else ())
 
 

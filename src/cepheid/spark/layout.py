@@ -27,7 +27,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
 from cepheid.engine.classes import MOST_CLASSES
 from cepheid.errors import PlanError
 from cepheid.options import Options
-from cepheid.plan.nodes import STREAM, Filter, Leaf, Node, Plan, has_automaton
+from cepheid.plan.nodes import STREAM, Filter, LeafNode, Node, Plan, has_automaton
 from cepheid.plan.reading import leaves
 from cepheid.planner.bounds import skips, uncut
 from cepheid.spark.expressions import Translator
@@ -166,7 +166,9 @@ def _one_event(plan: Plan, query: BoundQuery) -> bool:
 
 
 def _is_event(node: Node) -> bool:
-    return isinstance(node, Leaf) or (isinstance(node, Filter) and isinstance(node.input, Leaf))
+    return isinstance(node, LeafNode) or (
+        isinstance(node, Filter) and isinstance(node.input, LeafNode)
+    )
 
 
 WHOLE_STREAM = "`=>` and STRICT read the whole stream, because the key has different names"

@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Expr, conjuncts
 from cepheid.algebra.text import expression_text
-from cepheid.plan.nodes import Leaf, Plan
+from cepheid.plan.nodes import LeafNode, Plan
 from cepheid.plan.reading import columns_of, leaves
 from cepheid.spark.expressions import Translator, combine
 from cepheid.spark.names import named
@@ -27,7 +27,7 @@ from cepheid.spark.names import named
 class Class:
     """A leaf, the conditions that Spark checks, what they say, and what is left to the engine."""
 
-    leaf: Leaf
+    leaf: LeafNode
     conditions: tuple[Column, ...]
     texts: tuple[str, ...]
     left: tuple[Expr, ...]
@@ -44,7 +44,7 @@ def classify(plan: Plan, columns: Mapping[str, t.DataType]) -> tuple[Class, ...]
 
 
 def _class(
-    plan: Plan, leaf: Leaf, translator: Translator, columns: Mapping[str, t.DataType]
+    plan: Plan, leaf: LeafNode, translator: Translator, columns: Mapping[str, t.DataType]
 ) -> Class:
     conditions: list[Column] = []
     texts: list[str] = []

@@ -20,7 +20,7 @@ from cepheid.engine.classes import narrowed
 from cepheid.engine.clock import times
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.run import Engine
-from cepheid.plan.nodes import Leaf
+from cepheid.plan.nodes import LeafNode
 from cepheid.planner import Prepared
 from cepheid.spark.chunks import gather
 
@@ -43,7 +43,7 @@ class Task:
 
     prepared: Prepared
     jit: bool = True
-    left: tuple[tuple[int, Leaf], ...] = ()
+    left: tuple[tuple[int, LeafNode], ...] = ()
     sections: bool = False
     owned: Mapping[int, Range] | None = None
 

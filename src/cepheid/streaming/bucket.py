@@ -22,7 +22,7 @@ from cepheid.engine.clock import times
 from cepheid.engine.run import Engine
 from cepheid.engine.state import EngineState, LoadedRows, as_table, from_table
 from cepheid.errors import StateError
-from cepheid.plan.nodes import Leaf
+from cepheid.plan.nodes import LeafNode
 from cepheid.planner.adapt import Adapter
 from cepheid.streaming.cells import Cells
 from cepheid.streaming.evaluation import Runnable
@@ -50,7 +50,7 @@ class Job:
     schema: pa.Schema
     signature: Signature
     buckets: int = 1
-    left: tuple[tuple[int, Leaf], ...] = ()
+    left: tuple[tuple[int, LeafNode], ...] = ()
     delayed: bool = False
     jit: bool = True
     kept: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ an expression and one that says whether it is not NULL. Attributes of the outer 
 once, before the inner loop.
 """
 
-from cepheid.engine.lowering.expressions import Lowering
+from cepheid.engine.lowering.expressions import KernelLowering
 from cepheid.engine.lowering.folds import FoldPart, accumulate, finalized
 from cepheid.engine.lowering.terms import Event, GroupPlace, Inputs, NotLowered, Place, Term
 
@@ -15,7 +15,7 @@ __all__ = [
     "FoldPart",
     "GroupPlace",
     "Inputs",
-    "Lowering",
+    "KernelLowering",
     "NotLowered",
     "Place",
     "Term",

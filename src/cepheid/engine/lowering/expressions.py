@@ -38,7 +38,7 @@ from cepheid.engine.lowering.terms import (
 from cepheid.kernels.code import Code
 
 
-class Lowering:
+class KernelLowering:
     """Lowers expressions into the lines of one kernel, given where its variables are."""
 
     def __init__(self, inputs: Inputs, scope: dict[str, Place], prefix: str = "t") -> None:

@@ -10,7 +10,7 @@ from cepheid.algebra.types import Type
 from cepheid.engine.lowering.terms import CHECKED, DOUBLES, Term, compare
 
 if TYPE_CHECKING:
-    from cepheid.engine.lowering.expressions import Lowering
+    from cepheid.engine.lowering.expressions import KernelLowering
 
 _OVERFLOWN = -(1 << 62)
 """The count of an integer sum that doesn't fit into 64 bits: it has no values, whatever comes."""
@@ -27,7 +27,7 @@ class FoldPart:
 
 
 def accumulate(
-    low: Lowering, aggregate: AggregateFunction, part: FoldPart, value: Term, type_: Type
+    low: KernelLowering, aggregate: AggregateFunction, part: FoldPart, value: Term, type_: Type
 ) -> None:
     """Write what adds a value, unless it is NULL."""
     with low.block(f"if {value.valid or 'True'}:"):
@@ -35,7 +35,7 @@ def accumulate(
 
 
 def merge(
-    low: Lowering, aggregate: AggregateFunction, part: FoldPart, later: FoldPart, type_: Type
+    low: KernelLowering, aggregate: AggregateFunction, part: FoldPart, later: FoldPart, type_: Type
 ) -> None:
     """Write what adds a later part, which has values, to a part."""
     total, count = part.total, part.count

@@ -17,14 +17,14 @@ from cepheid.engine.lowering.terms import (
 )
 
 if TYPE_CHECKING:
-    from cepheid.engine.lowering.expressions import Lowering
+    from cepheid.engine.lowering.expressions import KernelLowering
 
 DAY = 86_400_000_000
 BEYOND = float(1 << 63)
 """The first double that is no 64-bit integer."""
 
 
-def operate(low: Lowering, expr: Call, terms: list[Term]) -> Term:
+def operate(low: KernelLowering, expr: Call, terms: list[Term]) -> Term:
     """The call, given its arguments; what is not defined is NULL."""
     terms = [Term(low.let(t.value) if " " in t.value else t.value, t.valid) for t in terms]
     valid = all_valid(t.valid for t in terms)
@@ -92,13 +92,15 @@ def operate(low: Lowering, expr: Call, terms: list[Term]) -> Term:
             raise NotLowered(expr)
 
 
-def _defined(low: Lowering, source: str, test: str, valid: str | None, zero: str = "0.0") -> Term:
+def _defined(
+    low: KernelLowering, source: str, test: str, valid: str | None, zero: str = "0.0"
+) -> Term:
     """A function that is NULL where the test fails."""
     value = low.let(f"{source} if {test} else {zero}")
     return Term(value, all_valid([valid, test]))
 
 
-def _extreme(low: Lowering, operator: str, terms: list[Term], type_: Type) -> Term:
+def _extreme(low: KernelLowering, operator: str, terms: list[Term], type_: Type) -> Term:
     """The greatest or least of those that are not NULL."""
     if type_ is Type.STRING and not low.inputs.objects:
         raise NotLowered(operator)
@@ -112,14 +114,14 @@ def _extreme(low: Lowering, operator: str, terms: list[Term], type_: Type) -> Te
     return Term(best, found)
 
 
-def _checked(low: Lowering, operator: str, x: str, y: str, valid: str | None) -> Term:
+def _checked(low: KernelLowering, operator: str, x: str, y: str, valid: str | None) -> Term:
     """Integers that overflow give NULL."""
     value, fits = low.name(), low.name()
     low.line(f"{value}, {fits} = {CHECKED[operator]}({x}, {y})")
     return Term(value, all_valid([valid, fits]))
 
 
-def _modulo(low: Lowering, x: str, y: str, valid: str | None) -> Term:
+def _modulo(low: KernelLowering, x: str, y: str, valid: str | None) -> Term:
     """The remainder has the sign of the dividend, as in SQL. By -1, which overflows a division,
     it is that by 1."""
     safe = low.let(f"{y} if {y} != 0 and {y} != -1 else 1")

@@ -19,13 +19,13 @@ from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
 from cepheid.engine.buffers import Buffer, Pool
 from cepheid.engine.columns import Column, Hash, Stored
-from cepheid.engine.lowering import Inputs, Lowering, NotLowered
+from cepheid.engine.lowering import Inputs, KernelLowering, NotLowered
 from cepheid.engine.operators.demand import NOTHING, Asked, Demand
 from cepheid.engine.store import EventStore
 from cepheid.engine.vector import evaluate
 from cepheid.kernels import KernelState, load
 from cepheid.options import Limit
-from cepheid.plan.nodes import Leaf, Node
+from cepheid.plan.nodes import LeafNode, Node
 
 FOREVER = 1 << 62
 
@@ -179,7 +179,7 @@ class Operator(ABC):
                 case Stored():
                     pass
 
-    def result_values(self, lower: Lowering) -> list[str] | None:
+    def result_values(self, lower: KernelLowering) -> list[str] | None:
         """Source of RETURN's values, if the kernel writes them."""
         if self.returned is None:
             return None
@@ -316,9 +316,9 @@ def _no_rows(attribute: Attribute) -> pa.Array:
 class LeafOperator(Operator):
     """Events of a class; the engine loads its buffer."""
 
-    node: Leaf
+    node: LeafNode
 
-    def __init__(self, context: Context, node: Leaf) -> None:
+    def __init__(self, context: Context, node: LeafNode) -> None:
         super().__init__(context, {node.variable: 0}, 1)
         self.node = node
 

@@ -11,7 +11,7 @@ import numpy as np
 from cepheid import kernels
 from cepheid.algebra.expressions import Expr
 from cepheid.engine.buffers import Buffer, Pool
-from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
+from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import Context, Operator
 from cepheid.engine.operators.negation import edges
 from cepheid.engine.operators.searching import Passing, as_predicates, places
@@ -38,7 +38,7 @@ class Grouping(Passing):
         scope: dict[str, Place],
         running: Sequence[Expr],
         checks: Sequence[Expr],
-    ) -> tuple[Lowering, Lowering]:
+    ) -> tuple[KernelLowering, KernelLowering]:
         """The running conditions on a candidate `found[f]`, given `taken[:m]`; and the checks on
         the complete group."""
         taken = GroupPlace("taken", "0", "m")
@@ -46,14 +46,14 @@ class Grouping(Passing):
             self.variable: Event("found[u(f)] - base", False),
             f"{self.variable}…": taken,
         }
-        test = Lowering(inputs, {**scope, **candidate}, "u")
+        test = KernelLowering(inputs, {**scope, **candidate}, "u")
         if running:
             holds = test.let("True")
             with test.block("if m > 0:"):  # for the first element they hold
                 for condition in running:
                     test.line(f"{holds} = {holds} and {test.true(condition)}")
             test.require_source(holds)
-        complete = Lowering(inputs, {**scope, self.variable: taken}, "k")
+        complete = KernelLowering(inputs, {**scope, self.variable: taken}, "k")
         complete.require(checks)
         return test, complete
 
@@ -93,7 +93,9 @@ class KseqOperator(Grouping):
         node = self.node
         low, high, clock = edges(self.outer, inputs, node.gap)
         scope = places(self.outer, inputs, "o_slots", "o", outer=True)
-        lower = Lowering(inputs, {**scope, self.variable: Event("i_slots[0, u(i)] - base", False)})
+        lower = KernelLowering(
+            inputs, {**scope, self.variable: Event("i_slots[0, u(i)] - base", False)}
+        )
         hashed = self.hash(lower)
         lower.require([*as_predicates(node.equalities), *node.predicates])
         running, checks = self.conditions(inputs, scope, node.running, node.checks)
@@ -140,7 +142,7 @@ class RunOperator(Grouping):
         node = self.node
         last: Place = Event("o_slots[0, u(o)] - base", True)
         element: Place = Event("i_slots[0, u(i)] - base", False)
-        lower = Lowering(inputs, {_LAST: last, self.variable: element})
+        lower = KernelLowering(inputs, {_LAST: last, self.variable: element})
         hashed = self.hash(lower)
         lower.require(as_predicates(self.equalities))
         running, checks = self.conditions(inputs, {}, node.running, node.checks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cepheid import kernels
-from cepheid.engine.lowering import Inputs, Lowering
+from cepheid.engine.lowering import Inputs, KernelLowering
 from cepheid.engine.operators.base import Context, LeafOperator, Operator
 from cepheid.engine.operators.searching import NO_HEADS, Passing, places
 from cepheid.kernels import Pieces
@@ -25,7 +25,7 @@ class FilterOperator(Passing):
         return self.deferred()
 
     def source(self, inputs: Inputs) -> str:
-        lower = Lowering(inputs, places(self.outer, inputs, "o_slots", "o", outer=False))
+        lower = KernelLowering(inputs, places(self.outer, inputs, "o_slots", "o", outer=False))
         lower.require(self.node.predicates)
         results = self.result_values(lower)
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, None, results)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from cepheid import kernels
 from cepheid.algebra.expressions import Expr
-from cepheid.engine.lowering import Inputs, Lowering
+from cepheid.engine.lowering import Inputs, KernelLowering
 from cepheid.engine.operators.base import Context, Cursor, Operator
 from cepheid.engine.operators.negation import NseqAfter, NseqBefore, require_distinct
 from cepheid.engine.operators.searching import (
@@ -50,7 +50,7 @@ class SeqOperator(Searching):
     def source(self, inputs: Inputs) -> str:
         scope = places(self.inner, inputs, "i_slots", "i", outer=False)
         scope |= places(self.outer, inputs, "o_slots", "o", outer=True)
-        lower = Lowering(inputs, scope)
+        lower = KernelLowering(inputs, scope)
         hashed = self.hash(lower)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         results = self.result_values(lower)
@@ -100,7 +100,7 @@ class AcceptedLeaf(Passing):
     def source(self, inputs: Inputs) -> str:
         scope = places(self.outer, inputs, "o_slots", "o", outer=True)
         scope |= places(self.inner, inputs, "i_slots", "i", outer=False)
-        lower = Lowering(inputs, scope)
+        lower = KernelLowering(inputs, scope)
         lower.require(self.passed)
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, demand=True)
         return kernels.accepted(pieces)
@@ -136,7 +136,7 @@ class ConjOperator(Operator):
     def _side(self, inputs: Inputs, left_at_hand: bool) -> Pieces:
         scope = places(self.left, inputs, "o_slots", "o", outer=left_at_hand)
         scope |= places(self.right, inputs, "i_slots", "i", outer=not left_at_hand)
-        lower = Lowering(inputs, scope, "l" if left_at_hand else "r")
+        lower = KernelLowering(inputs, scope, "l" if left_at_hand else "r")
         hashed = None
         if self.keys:
             hashed = hash_source(lower, self.keys[0 if left_at_hand else 1])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cepheid import kernels
-from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
+from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
 from cepheid.engine.operators.demand import covered_by, wanted
 from cepheid.engine.operators.searching import NO_HEADS, Passing, as_predicates, places
@@ -27,7 +27,7 @@ class NseqBefore(Passing):
         self.search(negated, node.equalities)
 
     def source(self, inputs: Inputs) -> str:
-        lower = Lowering(inputs, searched(self, inputs))
+        lower = KernelLowering(inputs, searched(self, inputs))
         hashed = self.hash(lower)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth, hashed)
@@ -64,7 +64,9 @@ class NseqAfter(Passing):
 
     def source(self, inputs: Inputs) -> str:
         scope = places(self, inputs, "o_slots", "o", outer=True)
-        lower = Lowering(inputs, scope | places(self.inner, inputs, "i_slots", "i", outer=False))
+        lower = KernelLowering(
+            inputs, scope | places(self.inner, inputs, "i_slots", "i", outer=False)
+        )
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
         pieces = Pieces(inputs.unpack(0), lower.outer, lower.inner, lower.depth)
         return kernels.nseq_after(pieces, self.width - 1)
@@ -119,7 +121,7 @@ class NegOperator(Passing):
 
     def source(self, inputs: Inputs) -> str:
         low, high, clock = edges(self.outer, inputs, self.node.gap)
-        lower = Lowering(inputs, searched(self, inputs))
+        lower = KernelLowering(inputs, searched(self, inputs))
         hashed = self.hash(lower)
         require_distinct(lower, self.node.distinct)
         lower.require([*as_predicates(self.node.equalities), *self.node.predicates])
@@ -183,7 +185,7 @@ def _unless_bound(empty: Sequence[str], test: str) -> str:
     return f"({test} or not ({' and '.join(empty)}))" if empty else test
 
 
-def require_distinct(lower: Lowering, pairs: Iterable[tuple[str, str]]) -> None:
+def require_distinct(lower: KernelLowering, pairs: Iterable[tuple[str, str]]) -> None:
     """The two variables never bind the same event."""
     for a, b in pairs:
         match lower.scope[a], lower.scope[b]:
@@ -203,7 +205,7 @@ def require_distinct(lower: Lowering, pairs: Iterable[tuple[str, str]]) -> None:
                 lower.require_source(f"not {found}")
 
 
-def _member(lower: Lowering, row: str, group: GroupPlace) -> str:
+def _member(lower: KernelLowering, row: str, group: GroupPlace) -> str:
     at, found = lower.name(), lower.let("False")
     with lower.block(f"for {at} in range({group.start}, {group.start} + {group.count}):"):
         lower.line(f"{found} = {found} or {group.array}[{at}] - base == {row}")

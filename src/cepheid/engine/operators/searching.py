@@ -11,7 +11,7 @@ from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.types import Type
 from cepheid.engine.buffers import HALF, Key
 from cepheid.engine.columns import Column, Hash
-from cepheid.engine.lowering import Event, GroupPlace, Inputs, Lowering, Place
+from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
 from cepheid.kernels import KernelState
 from cepheid.plan.nodes import Equality, Gap
@@ -45,7 +45,7 @@ def hash_of(equalities: Sequence[Equality]) -> tuple[Key, Key] | None:
     return left, right
 
 
-def hash_source(lower: Lowering, key: Key) -> str:
+def hash_source(lower: KernelLowering, key: Key) -> str:
     """The hash of the record at hand, as chains have it."""
     first, *others = (lower.read(*part).value for part in key)
     for other in others:
@@ -101,7 +101,7 @@ class Searching(Operator):
         if self.inner_key is not None:
             self.inner.out.chain(self.inner_key, self.context.jit)
 
-    def hash(self, lower: Lowering) -> str | None:
+    def hash(self, lower: KernelLowering) -> str | None:
         return hash_source(lower, self.outer_key) if self.outer_key else None
 
 

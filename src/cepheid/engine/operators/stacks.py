@@ -14,7 +14,7 @@ from cepheid import kernels
 from cepheid.algebra.expressions import Attribute, Call, Expr, variables
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column, Stored, as_integers
-from cepheid.engine.lowering import Event, Inputs, Lowering, Place
+from cepheid.engine.lowering import Event, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
 from cepheid.kernels import KernelState, Pieces, Scan, StackLevel, load
 from cepheid.kernels.templates import stacks as layout
@@ -94,7 +94,7 @@ class StacksOperator(Operator):
         scope: dict[str, Place] = {
             name: Event(f"r{c}", outer=c == self._last) for c, name in enumerate(names)
         }
-        lower = Lowering(inputs, scope)
+        lower = KernelLowering(inputs, scope)
         results: list[str] | None = None
         levels: list[StackLevel] = []
         for c in reversed(range(len(names))):
@@ -119,7 +119,7 @@ class StacksOperator(Operator):
         ]
         return [*(agree if c < self._last else ()), *own]
 
-    def _read_ahead(self, lower: Lowering, variable: str) -> None:
+    def _read_ahead(self, lower: KernelLowering, variable: str) -> None:
         """Read what is returned of an event when it is bound, not for every match with it."""
         for attribute in self.returned or ():
             if attribute.variable == variable:

@@ -24,7 +24,7 @@ from cepheid.algebra.patterns import leaves as variables_of
 from cepheid.algebra.query import BoundQuery, Clock, Role
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import Type
-from cepheid.plan.nodes import Leaf, Plan
+from cepheid.plan.nodes import LeafNode, Plan
 
 SECOND = 1_000_000
 FOREVER = 1 << 62
@@ -89,7 +89,7 @@ def targets(query: BoundQuery) -> Targets:
     how often those hold."""
     names = variables_of(query.pattern)
     plan = Plan(
-        alternatives=tuple(Leaf(name) for name in names),
+        alternatives=tuple(LeafNode(name) for name in names),
         variables=query.variables,
         outputs=(),
         window=query.window,

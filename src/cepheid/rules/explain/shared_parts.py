@@ -14,7 +14,7 @@ from cepheid.plan.nodes import (
     Equality,
     Filter,
     Kseq,
-    Leaf,
+    LeafNode,
     Neg,
     Node,
     Nseq,
@@ -48,8 +48,8 @@ class SharedCounts:
 def counts(plan: Plan) -> SharedCounts:
     each = [{node for root in roots for node in walk(root)} for roots in _roots(plan)]
     every = frozenset[Node]().union(*each)
-    leaves = sum(isinstance(node, Leaf) for nodes in each for node in nodes)
-    distinct = sum(isinstance(node, Leaf) for node in every)
+    leaves = sum(isinstance(node, LeafNode) for nodes in each for node in nodes)
+    distinct = sum(isinstance(node, LeafNode) for node in every)
     return SharedCounts(sum(map(len, each)) - leaves, len(every) - distinct, leaves, distinct)
 
 
@@ -60,7 +60,7 @@ def commons(plan: Plan) -> tuple[Common, ...]:
         for root in roots:
             for node in walk(root):
                 members.setdefault(node, set()).add(n)
-    shared = {n: own for n, own in members.items() if len(own) > 1 and not isinstance(n, Leaf)}
+    shared = {n: own for n, own in members.items() if len(own) > 1 and not isinstance(n, LeafNode)}
     inside = {
         (below, frozenset(own)) for n, own in shared.items() for below in walk(n) if below is not n
     }
@@ -92,7 +92,7 @@ def _pattern(node: Node, plan: Plan) -> str:
         return _pattern(below, plan)
 
     match node:
-        case Leaf(variable):
+        case LeafNode(variable):
             return leaf_text(plan.variables[variable])
         case Seq(left, right):
             return f"{text(left)} ; {text(right)}"
@@ -118,7 +118,7 @@ def _pattern(node: Node, plan: Plan) -> str:
 def _asked(node: Node, plan: Plan) -> Iterator[str]:
     """The conditions of the node itself, without the equality of keys."""
     match node:
-        case Leaf(_, filters):
+        case LeafNode(_, filters):
             yield from map(condition_text, filters)
         case Seq() | Conj() | Nseq() | Neg():
             yield from _equalities(node.equalities, plan)

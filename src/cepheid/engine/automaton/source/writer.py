@@ -32,7 +32,7 @@ from cepheid.engine.lowering import (
     FoldPart,
     GroupPlace,
     Inputs,
-    Lowering,
+    KernelLowering,
     Place,
     Term,
     finalized,
@@ -187,14 +187,14 @@ class SourceWriter:
         return source
 
     @contextmanager
-    def _inside(self, low: Lowering) -> Iterator[None]:
+    def _inside(self, low: KernelLowering) -> Iterator[None]:
         for text in low.inner:
             self.code.line(text)
         with self.code.deeper(low.depth):
             yield
 
 
-class Reading(Lowering):
+class Reading(KernelLowering):
     """Lowers expressions over what an automaton has bound. `companions` are the variables of a
     closure over a pattern, which go through its rounds together. `folds` are aggregates that need
     no loop. `rounds` are those of each variable."""
