@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 
 import cepheid as cep
 from cepheid.plan.nodes import Plan
-from cepheid.plan.reading import columns_of
+from cepheid.plan.reads import columns_of
 from cepheid.planner import Prepared
 from cepheid.spark.streaming import pipeline
 from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.packing import DATA
+from cepheid.spark.streaming.packed_rows import DATA
 from cepheid.spark.streaming.reports import COUNTS, NO_REPORT, report_row
 from cepheid.streaming.bucket import Job, Report
 from cepheid.streaming.cells import Cells, arrow_bytes, framed, table_of, unframed

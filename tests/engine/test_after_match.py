@@ -118,7 +118,7 @@ def test_keeps_what_the_oracle_keeps_in_its_order(data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             patch.setattr("cepheid.engine.tree.CAPACITY", data.draw(st.integers(1, 5)))
             patch.setattr("cepheid.engine.sink.SHRINK_AT", 0)
-            patch.setattr("cepheid.engine.skipping.FORGET_AT", 0)
+            patch.setattr("cepheid.engine.after_match.FORGET_AT", 0)
         found = run(query, drawn.events, setup)
     agrees(query, drawn.events, found)
 
@@ -138,7 +138,7 @@ def test_events_with_a_duration(data: st.DataObject) -> None:
     setup = data.draw(setups(drawn))
     query = data.draw(skipping(bound(drawn)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cepheid.engine.skipping.FORGET_AT", 0)
+        patch.setattr("cepheid.engine.after_match.FORGET_AT", 0)
         found = run(query, drawn.events, setup)
     agrees(query, drawn.events, found)
 
@@ -299,7 +299,7 @@ def stream(batches: int) -> Iterator[pa.RecordBatch]:
 def test_what_is_remembered_follows_the_window(
     pattern: str, skip: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cepheid.engine.skipping.FORGET_AT", 20)
+    monkeypatch.setattr("cepheid.engine.after_match.FORGET_AT", 20)
     text = f"PATTERN {pattern} WHERE [{key}] WITHIN 30 AFTER MATCH SKIP {skip}"
     engine = engine_of(text, next(stream(1)).schema, jit=False, round_size=100)
     for batch in stream(12):

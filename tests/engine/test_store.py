@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call
 from cepheid.algebra.types import Type
-from cepheid.engine import growing
+from cepheid.engine import window_columns
 from cepheid.engine.clock import Ticks
 from cepheid.engine.columns import Column, Hash, Interner
-from cepheid.engine.growing import Growing
 from cepheid.engine.store import EventStore
+from cepheid.engine.window_columns import Growing
 
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema(
@@ -158,7 +158,10 @@ def test_like_a_list_of_rows(data: st.DataObject, lasting: bool, merged: int, sp
     store = EventStore(RETURNED, Interner(), lasting)
     store.require([S, X])
     model = Model(store)
-    with patch.object(growing, "MERGED", merged), patch.object(growing, "SPREAD", spread):
+    with (
+        patch.object(window_columns, "MERGED", merged),
+        patch.object(window_columns, "SPREAD", spread),
+    ):
         for _ in range(data.draw(st.integers(1, 12), "steps")):
             step = data.draw(st.sampled_from(["append"] * 4 + ["expire", "keep"]), "step")
             version = store.version

@@ -22,7 +22,7 @@ import cepheid as cep
 from cepheid.algebra.schemas import assumed
 from cepheid.errors import CepheidError, QueryError
 from cepheid.language import ast, parse
-from cepheid.language.walking import parameters, walk
+from cepheid.language.traversal import parameters, walk
 from cepheid.options import Options
 from cepheid.planner import prepare
 

@@ -19,7 +19,7 @@ from cepheid.planner.choice import Choice, Propagation
 from cepheid.planner.cost import Costing, cost_of
 from cepheid.planner.cube import Spans
 from cepheid.planner.figures import figures_of
-from cepheid.planner.hashing import with_lookups
+from cepheid.planner.lookups import with_lookups
 from cepheid.planner.parts import Parts
 from cepheid.planner.plan import assemble
 from cepheid.planner.search import MOST_JOINED, propagation_of, search

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import cepheid as cep
 from cepheid.spark.salts import salts
 from cepheid.spark.streaming.letters import Letters, late_among
-from cepheid.spark.streaming.packing import (
+from cepheid.spark.streaming.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,

@@ -19,7 +19,7 @@ from cepheid.algebra.schemas import bind_schema
 from cepheid.algebra.types import Type
 from cepheid.language import parse
 from cepheid.options import Options
-from cepheid.plan.reading import leaves
+from cepheid.plan.reads import leaves
 from cepheid.planner import make_plan
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import Translator, microseconds

@@ -41,7 +41,7 @@ def test_planning_a_stateful_query_loads_no_engine() -> None:
         import sys
         import cepheid.spark.streaming.processor
         print(*{"pandas", "pyarrow", "numba"} & set(sys.modules))
-        import cepheid.spark.streaming.packing
+        import cepheid.spark.streaming.packed_rows
         print(*{"pandas", "numba"} & set(sys.modules))
     """)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -14,7 +14,7 @@ from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.packing import DATA
+from cepheid.spark.streaming.packed_rows import DATA
 from cepheid.spark.streaming.time import MOVED, Watermark
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes

@@ -8,7 +8,7 @@ import pytest
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.spark.streaming.heartbeat import heartbeat_of
-from cepheid.spark.streaming.packing import BUCKET, BUCKET_COLUMN, DATA, packing
+from cepheid.spark.streaming.packed_rows import BUCKET, BUCKET_COLUMN, DATA, packing
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming.cells import table_of
 from cepheid.streaming.silence import CELL, Heartbeat, time_passed

@@ -15,7 +15,7 @@ import cepheid as cep
 from cepheid.engine.classes import CLASS_COLUMN
 from cepheid.errors import StateError
 from cepheid.options import Options
-from cepheid.plan.reading import kept_columns
+from cepheid.plan.reads import kept_columns
 from cepheid.planner import prepare
 from cepheid.planner.adapt import Adapter, Adaptive
 from cepheid.streaming.bucket import Bucket, Job, open_bucket

@@ -41,7 +41,7 @@ from cepheid.algebra.types import Type
 from cepheid.language import ast
 
 if TYPE_CHECKING:
-    from cepheid.algebra.lowering import ExpressionBinder
+    from cepheid.algebra.expression_binder import ExpressionBinder
 
 Thunk = Callable[[], Expr]
 _CALENDAR = (Type.TIMESTAMP, Type.DATE)

@@ -14,7 +14,7 @@ from cepheid.algebra.types import Type
 from cepheid.language import ast
 
 if TYPE_CHECKING:
-    from cepheid.algebra.lowering import ExpressionBinder
+    from cepheid.algebra.expression_binder import ExpressionBinder
 
 TYPES: dict[str, Type] = {
     **dict.fromkeys(("bigint", "long", "int", "integer"), Type.INTEGER),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from cepheid.algebra.expression_binder import ExpressionBinder
 from cepheid.algebra.expressions import (
     Aggregate,
     Attribute,
@@ -25,7 +26,6 @@ from cepheid.algebra.expressions import (
     walk,
 )
 from cepheid.algebra.findings import Findings
-from cepheid.algebra.lowering import ExpressionBinder
 from cepheid.algebra.query import Conjunct, Kind, Role, Variable
 from cepheid.algebra.scope import Scope
 from cepheid.algebra.structure import Structure

@@ -1,8 +1,8 @@
 """The scalar functions of the language: names, synonyms, parameters, result types.
 
-Operators and the forms that binding lowers (`BETWEEN`, `nullif`, `if`) are in `lowering`. What a
-function returns where mathematics defines nothing (`sqrt(-1)`, `ln(0)`) is NULL; a NULL argument
-gives NULL except to `coalesce`, `greatest` and `least`, which pass over it.
+Operators and the forms that binding lowers (`BETWEEN`, `nullif`, `if`) are in
+`expression_binder`. What a function returns where mathematics defines nothing (`sqrt(-1)`, `ln(0)`)
+is NULL. A NULL argument gives NULL, except to `coalesce`, `greatest` and `least`, which skip it.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cepheid.algebra.conjuncts import bare_groups, first_of_optional
+from cepheid.algebra.expression_binder import ExpressionBinder
 from cepheid.algebra.expressions import (
     Aggregate,
     Attribute,
@@ -16,7 +17,6 @@ from cepheid.algebra.expressions import (
     walk,
 )
 from cepheid.algebra.findings import Findings
-from cepheid.algebra.lowering import ExpressionBinder
 from cepheid.algebra.patterns import Closure, Pattern
 from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import Conjunct, KeyPart, Kind, Output, Variable

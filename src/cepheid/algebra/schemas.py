@@ -19,7 +19,7 @@ from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN, Sche
 from cepheid.errors import DataError, OptionError
 from cepheid.language import ast
 from cepheid.language.diagnostics import nearest
-from cepheid.language.walking import walk
+from cepheid.language.traversal import walk
 from cepheid.options import Options
 
 _UNITS = {

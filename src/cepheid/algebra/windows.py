@@ -6,7 +6,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import assert_never
 
-from cepheid.algebra.lowering import ExpressionBinder
+from cepheid.algebra.expression_binder import ExpressionBinder
 from cepheid.algebra.patterns import (
     Closure,
     Conjunction,

@@ -23,7 +23,7 @@ from cepheid.files.formats import SPARK_JSON
 from cepheid.spark.names import quoted
 from cepheid.spark.session import PANDAS_NOTICE
 from cepheid.spark.streaming.letters import DEAD_LETTER, REASON
-from cepheid.spark.streaming.packing import NO_TIME
+from cepheid.spark.streaming.packed_rows import NO_TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,8 +11,8 @@ import typer
 from cepheid.algebra.findings import did_you_mean
 from cepheid.errors import OptionError, RuleSetError
 from cepheid.language.diagnostics import Source
-from cepheid.language.splitting import split_queries
-from cepheid.language.walking import parameters
+from cepheid.language.query_list import split_queries
+from cepheid.language.traversal import parameters
 from cepheid.query import Query
 from cepheid.rules import LiveRules, RuleSet
 from cepheid.rules.load.files import LoadedFiles, read

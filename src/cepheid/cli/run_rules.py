@@ -18,7 +18,7 @@ from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import RuleSetError
 from cepheid.language import ast
 from cepheid.language.outline import Frame
-from cepheid.language.walking import walk
+from cepheid.language.traversal import walk
 from cepheid.options import Options
 from cepheid.rules import RuleSet, Template
 

@@ -16,7 +16,7 @@ from cepheid.engine.operators.demand import Demand
 from cepheid.engine.operators.filter import FilterOperator
 from cepheid.engine.operators.joins import AcceptedLeaf, ConjOperator, SeqOperator
 from cepheid.engine.operators.negation import NegOperator, NseqAfter, NseqBefore
-from cepheid.engine.operators.searching import Searching
+from cepheid.engine.operators.search import Searching
 from cepheid.engine.operators.stacks import StacksOperator
 from cepheid.plan.nodes import (
     Automaton,

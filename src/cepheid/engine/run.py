@@ -29,7 +29,7 @@ from cepheid.engine.store import EventStore
 from cepheid.engine.tree import OperatorTree
 from cepheid.plan.nodes import LeafNode, Node, Plan
 from cepheid.plan.profile import NodeProfile, Profile, Replan
-from cepheid.plan.reading import leaves
+from cepheid.plan.reads import leaves
 
 COMPILE_AT = 200
 """Below this many rows an uncached kernel runs as plain Python: compiling it would take longer."""

@@ -10,10 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.engine.columns import Column
-from cepheid.engine.operators.base import FOREVER, Operator
-from cepheid.engine.projection import Projection
-from cepheid.engine.skipping import (
+from cepheid.engine.after_match import (
     Considered,
     Freeing,
     Memory,
@@ -22,6 +19,9 @@ from cepheid.engine.skipping import (
     moves_ends,
     together,
 )
+from cepheid.engine.columns import Column
+from cepheid.engine.operators.base import FOREVER, Operator
+from cepheid.engine.projection import Projection
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
 

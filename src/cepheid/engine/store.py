@@ -29,8 +29,8 @@ from cepheid.engine.columns import (
     hashes,
     kernel_values,
 )
-from cepheid.engine.growing import Growing, Returned
 from cepheid.engine.vector import evaluate
+from cepheid.engine.window_columns import Growing, Returned
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.generic]

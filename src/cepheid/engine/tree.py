@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cepheid.engine.after_match import moves_ends
 from cepheid.engine.limits import looks_back
 from cepheid.engine.lowering import Inputs, NotLowered
 from cepheid.engine.node_operators import build_operators
 from cepheid.engine.operators.base import Context, Horizon, LeafOperator, Operator
 from cepheid.engine.sink import make_sink
-from cepheid.engine.skipping import moves_ends
 from cepheid.kernels.compile import is_cold
 from cepheid.plan.nodes import (
     Automaton,

@@ -10,7 +10,7 @@ from cepheid.explain.tree import operators
 from cepheid.plan.amounts import amount, count, duration, ratio, share
 from cepheid.plan.nodes import STREAM, Plan
 from cepheid.plan.profile import Profile, Replan
-from cepheid.plan.reading import leaves
+from cepheid.plan.reads import leaves
 from cepheid.plan.text import settings
 from cepheid.planner.choice import Propagation
 from cepheid.planner.planned import Planned

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.language import ast
 from cepheid.language.render import render_expression
-from cepheid.language.walking import walk
+from cepheid.language.traversal import walk
 
 _ORDER = frozenset(("<", "<=", ">", ">="))
 _VALUES = {"prev", *(a.name for a in AGGREGATES.values() if a.chooses)}

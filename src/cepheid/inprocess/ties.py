@@ -17,7 +17,7 @@ from cepheid.engine.clock import times
 from cepheid.engine.columns import decoded
 from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator, Skip
 from cepheid.plan.nodes import Plan
-from cepheid.plan.reading import leaves
+from cepheid.plan.reads import leaves
 
 MOST = 1 << 12
 """Simultaneous rows whose keys are compared; beyond that the number is a lower bound. So data in

@@ -29,7 +29,7 @@ from cepheid.language.ast import (
     Unary,
     Unit,
 )
-from cepheid.language.reading import (
+from cepheid.language.lark_tree import (
     Mistake,
     Node,
     as_token,

@@ -45,7 +45,7 @@ from cepheid.language.build_expression import (
     build_number,
     positive,
 )
-from cepheid.language.reading import (
+from cepheid.language.lark_tree import (
     Mistake,
     Node,
     as_token,

@@ -8,7 +8,7 @@ from itertools import islice
 from lark import Token, Tree
 
 from cepheid.language.ast import Span
-from cepheid.language.reading import Mistake, Node, span_of
+from cepheid.language.lark_tree import Mistake, Node, span_of
 from cepheid.language.words import words_of
 
 MOST_WORDS = 15_000

@@ -23,8 +23,8 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from cepheid.language.ast import Span, Unit
 from cepheid.language.build_expression import UNIT_WORDS
 from cepheid.language.diagnostics import nearest
+from cepheid.language.lark_tree import Mistake
 from cepheid.language.names import CLAUSES, RESERVED
-from cepheid.language.reading import Mistake
 from cepheid.language.words import UNCLOSED, Word, words_of
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}

@@ -16,9 +16,9 @@ from cepheid.language.ast import Expression, Pattern, Query
 from cepheid.language.build_expression import build_expression
 from cepheid.language.build_query import build_pattern, build_query
 from cepheid.language.diagnostics import Diagnostic, Source
+from cepheid.language.lark_tree import Mistake, Node
 from cepheid.language.limits import check_characters, check_length, check_size
 from cepheid.language.mistakes import explain
-from cepheid.language.reading import Mistake, Node
 
 T = TypeVar("T")
 

@@ -46,7 +46,7 @@ from cepheid.planner.flows import (
     sequence,
 )
 from cepheid.planner.planned import Estimate
-from cepheid.planner.scanning import automaton_estimate, stacks_estimate
+from cepheid.planner.scan_cost import automaton_estimate, stacks_estimate
 from cepheid.planner.weights import Weights, calibrated
 from cepheid.statistics import Statistics
 

@@ -35,7 +35,7 @@ from cepheid.planner.demand import pulled_share, triggers
 from cepheid.planner.figures import figures_of
 from cepheid.planner.flows import power
 from cepheid.planner.gaps import core
-from cepheid.planner.hashing import cheapest_lookups, with_lookups
+from cepheid.planner.lookups import cheapest_lookups, with_lookups
 from cepheid.planner.needs import needs_automaton
 from cepheid.planner.parts import Parts
 from cepheid.planner.plan import assemble, require_trees

@@ -28,7 +28,7 @@ from cepheid.planner.alternatives import alternatives
 from cepheid.planner.choice import Choice
 from cepheid.planner.cost import Costing, estimate
 from cepheid.planner.figures import figures_of
-from cepheid.planner.hashing import with_lookups
+from cepheid.planner.lookups import with_lookups
 from cepheid.planner.plan import assemble
 from cepheid.planner.planned import Candidate, Planned
 from cepheid.planner.prepare import Prepared

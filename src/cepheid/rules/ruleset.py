@@ -18,7 +18,7 @@ from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
 from cepheid.rules.explain.explanation import SetExplanation, explained
 from cepheid.rules.findings import Finding, of_query
-from cepheid.rules.load import files as reading
+from cepheid.rules.load import files as rule_files
 from cepheid.rules.load.check import check, columns_of
 from cepheid.rules.load.names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
@@ -48,19 +48,19 @@ class RuleSet(Mapping[str, Rule]):
 
     def __post_init__(self) -> None:
         """All that is in a set can be run on the right events."""
-        findings = reading.gathered(self.templates).findings
+        findings = rule_files.gathered(self.templates).findings
         if findings:
             raise RuleSetError(findings)
 
     @staticmethod
-    def load(path: str | Path, params: Mapping[str, object] = reading.NO_PARAMETERS) -> RuleSet:
+    def load(path: str | Path, params: Mapping[str, object] = rule_files.NO_PARAMETERS) -> RuleSet:
         """The rules of a folder, or of a file: queries (`*.cep`, each with INTO and its name), and
         tables of parameters (`*.csv`, `*.parquet`), each for the query that is called as the table
         is. `params` are values for all rules.
 
         A `RuleSetError` has all that is wrong with any of the files.
         """
-        loaded = reading.read(path, params)
+        loaded = rule_files.read(path, params)
         if loaded.findings:
             raise RuleSetError(loaded.findings)
         return RuleSet(loaded.templates)
@@ -68,7 +68,7 @@ class RuleSet(Mapping[str, Rule]):
     @staticmethod
     def of(
         queries: Mapping[str, str | Query],
-        params: Mapping[str, object] = reading.NO_PARAMETERS,
+        params: Mapping[str, object] = rule_files.NO_PARAMETERS,
     ) -> RuleSet:
         """A rule for each query, by their names.
 
@@ -76,8 +76,8 @@ class RuleSet(Mapping[str, Rule]):
         RuleSet(1 rule: pair)
         """
         texts = ((name, _source(query, name)) for name, query in queries.items())
-        templates, findings = reading.parsed(texts)
-        loaded = reading.gathered(reading.with_params(templates, params), findings)
+        templates, findings = rule_files.parsed(texts)
+        loaded = rule_files.gathered(rule_files.with_params(templates, params), findings)
         if loaded.findings:
             raise RuleSetError(loaded.findings)
         return RuleSet(loaded.templates)

@@ -22,7 +22,7 @@ from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.outline import Outline
-from cepheid.language.walking import parameters
+from cepheid.language.traversal import parameters
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
 from cepheid.rules.findings import Finding, of_diagnostic

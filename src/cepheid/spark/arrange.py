@@ -20,7 +20,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.clock import CLOCK_COLUMN, check_times
 from cepheid.plan.nodes import LeafNode, Plan, waits
-from cepheid.plan.reading import joined_columns, kept_columns, uniform_key
+from cepheid.plan.reads import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
 from cepheid.spark.expressions import Translator, combine, microseconds
 from cepheid.spark.layout import (

@@ -28,7 +28,7 @@ from cepheid.engine.classes import MOST_CLASSES
 from cepheid.errors import PlanError
 from cepheid.options import Options
 from cepheid.plan.nodes import STREAM, Filter, LeafNode, Node, Plan, has_automaton
-from cepheid.plan.reading import leaves
+from cepheid.plan.reads import leaves
 from cepheid.planner.bounds import skips, uncut
 from cepheid.spark.expressions import Translator
 

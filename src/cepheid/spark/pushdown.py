@@ -18,7 +18,7 @@ from pyspark.sql import types as t
 from cepheid.algebra.expressions import Expr, conjuncts
 from cepheid.algebra.text import expression_text
 from cepheid.plan.nodes import LeafNode, Plan
-from cepheid.plan.reading import columns_of, leaves
+from cepheid.plan.reads import columns_of, leaves
 from cepheid.spark.expressions import Translator, combine
 from cepheid.spark.names import named
 

@@ -39,7 +39,7 @@ from cepheid.spark.salts import salts
 from cepheid.spark.schema import event_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import hold_back
-from cepheid.spark.streaming.packing import Mapped
+from cepheid.spark.streaming.packed_rows import Mapped
 from cepheid.spark.streaming.time import with_watermark
 from cepheid.spark.worker import SECTION_COLUMN, Range, owned, sections
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.after_match import Considered, together
 from cepheid.engine.clock import Numbering
 from cepheid.engine.limits import Floors
 from cepheid.engine.operators.base import Horizon
 from cepheid.engine.sink import HeldMatches, SkipState
-from cepheid.engine.skipping import Considered, together
 from cepheid.engine.state import EngineState
 from cepheid.streaming.cells import arrow_bytes, framed, table_of, unframed
 from cepheid.streaming.log import Segment

@@ -10,7 +10,7 @@ from cepheid.algebra.text import expression_text, query_text
 from cepheid.errors import StateError
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan, has_automaton, waits
-from cepheid.plan.reading import columns_of, leaves
+from cepheid.plan.reads import columns_of, leaves
 from cepheid.plan.text import plan_text, settings
 from cepheid.planner import Prepared
 

@@ -2,7 +2,7 @@
 
 A program, as data:
 
-- `program`: the whole, which prints itself (`listing`)
+- `program`: the whole, which prints itself (`program_text`)
 - `instructions`: what it is made of; `elements`: what these take; `points`: positions, by the parts
   that lie there
 

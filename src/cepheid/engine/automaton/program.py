@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cepheid.algebra.patterns import Pattern
 from cepheid.engine.automaton.instructions import Instructions
-from cepheid.engine.automaton.listing import listing
+from cepheid.engine.automaton.program_text import listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cepheid import kernels
 from cepheid.engine.lowering import Inputs, KernelLowering
 from cepheid.engine.operators.base import Context, LeafOperator, Operator
-from cepheid.engine.operators.searching import NO_HEADS, Passing, places
+from cepheid.engine.operators.search import NO_HEADS, Passing, places
 from cepheid.kernels import Pieces
 from cepheid.plan.nodes import Filter
 

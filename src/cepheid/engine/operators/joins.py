@@ -9,7 +9,7 @@ from cepheid.algebra.expressions import Expr
 from cepheid.engine.lowering import Inputs, KernelLowering
 from cepheid.engine.operators.base import Context, Cursor, Operator
 from cepheid.engine.operators.negation import NseqAfter, NseqBefore, require_distinct
-from cepheid.engine.operators.searching import (
+from cepheid.engine.operators.search import (
     NO_HEADS,
     Passing,
     Searching,

@@ -10,7 +10,7 @@ from cepheid import kernels
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
 from cepheid.engine.operators.demand import covered_by, wanted
-from cepheid.engine.operators.searching import NO_HEADS, Passing, as_predicates, places
+from cepheid.engine.operators.search import NO_HEADS, Passing, as_predicates, places
 from cepheid.kernels import KernelState, Pieces
 from cepheid.plan.nodes import Gap, Neg, Nseq
 

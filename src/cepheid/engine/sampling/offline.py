@@ -18,7 +18,7 @@ from cepheid.engine.sampling.draws import Drawn, Events, Ints, draw
 from cepheid.engine.sampling.sketches import sketch
 from cepheid.engine.sampling.targets import JointTarget, Targets
 from cepheid.engine.vector import evaluate
-from cepheid.plan.reading import leaves
+from cepheid.plan.reads import leaves
 from cepheid.statistics.samples import Interval, Sample, Tally, Values
 
 DRAWS = 4096

@@ -17,7 +17,7 @@ from cepheid.algebra.patterns import Conjunction, Leaf, Pattern, leaves, walk
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.algebra.query import BoundQuery, Role
 from cepheid.algebra.text import expression_text, pattern_text
-from cepheid.rewrites.renaming import pattern_in, query_in
+from cepheid.rewrites.renamed_query import pattern_in, query_in
 from cepheid.rewrites.surgery import renamed, with_items
 
 Form = tuple[str, ...]

@@ -13,7 +13,7 @@ from cepheid.algebra.expressions import Varying
 from cepheid.algebra.values import constant
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.language import ast
-from cepheid.language.walking import parameters, walk
+from cepheid.language.traversal import parameters, walk
 from cepheid.rules.template import Template
 
 Ints: TypeAlias = NDArray[np.int64]

@@ -27,7 +27,7 @@ from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.attribution.owners import Owner
 from cepheid.options import Adaptation, Options
 from cepheid.plan.nodes import has_automaton
-from cepheid.plan.reading import uniform_key
+from cepheid.plan.reads import uniform_key
 from cepheid.planner import Prepared
 from cepheid.planner.bounds import skips
 from cepheid.planner.together import Ways, column, prepare_together, tag, ways

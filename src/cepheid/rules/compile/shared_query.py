@@ -63,7 +63,7 @@ from cepheid.engine.attribution.parameters import RuleParameters, as_read
 from cepheid.engine.attribution.residual import OF_MATCH, Ints, Residual
 from cepheid.language import ast
 from cepheid.language.ast import SequenceOperator, Skip
-from cepheid.language.walking import parameters
+from cepheid.language.traversal import parameters
 from cepheid.rewrites.conditions import classify, has_next
 from cepheid.rules.compile.hulls import parameters_of, wide
 

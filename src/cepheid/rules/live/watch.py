@@ -17,7 +17,7 @@ from cepheid.errors import CepheidError, QueryError, RuleSetError
 from cepheid.options import Options
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.live.versions import LiveRules
-from cepheid.rules.load import files as reading
+from cepheid.rules.load import files as rule_files
 from cepheid.rules.load.check import check, columns_of
 from cepheid.rules.load.tables import TABLES
 from cepheid.rules.ruleset import RuleSet
@@ -108,7 +108,7 @@ class Watch:
             return None
         self._seen = seen
         before = self._before()
-        loaded = reading.read(self.folder, self.params)
+        loaded = rule_files.read(self.folder, self.params)
         wrong = [*loaded.findings, *check(loaded.templates, self._columns, self._options)]
         wrong += self._unfit(loaded.templates, wrong)
         # Where nothing can be read, as in a folder that has gone, all go on.

@@ -26,7 +26,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.errors import QueryError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
-from cepheid.language.walking import walk
+from cepheid.language.traversal import walk
 from cepheid.options import Options
 from cepheid.query.runtimes import runtime_of
 from cepheid.rules.findings import Finding

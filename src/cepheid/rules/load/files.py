@@ -17,7 +17,7 @@ from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import DataError, QueryError
 from cepheid.language import quoted
 from cepheid.language.diagnostics import Source
-from cepheid.language.splitting import spans_a_line_with_into, split_at_lines, split_queries
+from cepheid.language.query_list import spans_a_line_with_into, split_at_lines, split_queries
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load.names import duplicates, first_of_each_name, resubscriptions
 from cepheid.rules.load.query_texts import QueryTexts

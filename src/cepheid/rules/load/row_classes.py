@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.values import parse_moment
 from cepheid.language import ast
-from cepheid.language.walking import parameters, walk
+from cepheid.language.traversal import parameters, walk
 
 Classes = npt.NDArray[np.int64]
 """The class of each row, from 0."""

@@ -23,7 +23,7 @@ from cepheid.engine.merged.merge import Merged, merge
 from cepheid.engine.merged.subset import own_places, subset
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
-from cepheid.plan.reading import uniform_key
+from cepheid.plan.reads import uniform_key
 from cepheid.rules.compile.compiler import Columns, CompiledRules, EngineRun, compile_rules
 from cepheid.rules.run.passes import is_single, needs, own_pass
 from cepheid.rules.run.portable import decoded, encoded

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.spark.streaming.letters import Letters, late_among
-from cepheid.spark.streaming.packing import CLOCK, DATA, REJECTED, UNREAD, VERSION, kind_of
+from cepheid.spark.streaming.packed_rows import CLOCK, DATA, REJECTED, UNREAD, VERSION, kind_of
 from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import COPY_COLUMN

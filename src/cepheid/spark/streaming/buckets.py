@@ -36,7 +36,7 @@ from cepheid.spark.pushdown import mask, relevant
 from cepheid.spark.salts import salts
 from cepheid.spark.schema import event_schema
 from cepheid.spark.streaming.ahead import AHEAD
-from cepheid.spark.streaming.packing import BUCKET_COLUMN, FIRST, FUTURE, NO_TIME, REASON_COLUMN
+from cepheid.spark.streaming.packed_rows import BUCKET_COLUMN, FIRST, FUTURE, NO_TIME, REASON_COLUMN
 from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN
 
 DEFAULT = 8

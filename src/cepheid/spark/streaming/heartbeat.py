@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cepheid.options import TICK_US, Options, duration_us
-from cepheid.spark.streaming.packing import BUCKET, CLOCK, DATA
+from cepheid.spark.streaming.packed_rows import BUCKET, CLOCK, DATA
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming.silence import Heartbeat
 

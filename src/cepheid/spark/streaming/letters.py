@@ -20,7 +20,7 @@ from cepheid.options import Options
 from cepheid.spark.names import named as column
 from cepheid.spark.names import types_of
 from cepheid.spark.schema import event_schema
-from cepheid.spark.streaming.packing import COUNT, KIND, LATE, LETTERS, REASON_COLUMN, TIME
+from cepheid.spark.streaming.packed_rows import COUNT, KIND, LATE, LETTERS, REASON_COLUMN, TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -24,7 +24,7 @@ from cepheid.engine.match_schema import output_schema
 from cepheid.engine.order import in_order
 from cepheid.errors import OptionError, StreamError
 from cepheid.options import Options
-from cepheid.plan.reading import kept_columns
+from cepheid.plan.reads import kept_columns
 from cepheid.spark.arrange import EventSource, placed, relevant_rows, task_of
 from cepheid.spark.chunks import gather
 from cepheid.spark.layout import Layout, Rows, Single
@@ -45,7 +45,7 @@ from cepheid.spark.streaming.buckets import (
 )
 from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.letters import Letters, asked_letters
-from cepheid.spark.streaming.packing import (
+from cepheid.spark.streaming.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from cepheid.spark.names import named
 from cepheid.spark.streaming.ahead import AHEAD
-from cepheid.spark.streaming.packing import BUCKET, DATA
+from cepheid.spark.streaming.packed_rows import BUCKET, DATA
 from cepheid.spark.streaming.sums import Sums
 from cepheid.streaming.bucket import Report
 

@@ -29,7 +29,7 @@ from cepheid.spark.streaming.bucket_work import BucketWork
 from cepheid.spark.streaming.buckets import in_time_rows, spread
 from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.letters import Letters, asked_letters
-from cepheid.spark.streaming.packing import (
+from cepheid.spark.streaming.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,

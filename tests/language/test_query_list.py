@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cepheid.errors import QueryError
 from cepheid.language import Source, ast, parse_source, render
-from cepheid.language.splitting import split_at_lines, split_queries
+from cepheid.language.query_list import split_at_lines, split_queries
 from cepheid.language.words import scan
 from tests.language import strategies
 

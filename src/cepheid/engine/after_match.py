@@ -27,7 +27,7 @@ from cepheid.algebra.patterns import Delay, walk
 from cepheid.engine.columns import Column, as_integers, hashes
 from cepheid.engine.operators.base import FOREVER, Operator
 from cepheid.kernels import load
-from cepheid.kernels.templates.skipping import BOUNDS, SKIP
+from cepheid.kernels.templates.after_match import BOUNDS, SKIP
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Automaton, Plan
 

@@ -9,11 +9,11 @@ from typing import assert_never
 
 from cepheid.algebra import patterns, windows
 from cepheid.algebra.conjuncts import Classifier, check_until, true_where_absent
+from cepheid.algebra.expression_binder import ExpressionBinder
 from cepheid.algebra.expressions import TRUE, Expr, conjuncts
 from cepheid.algebra.findings import Findings
 from cepheid.algebra.keys import Place, equality, find_key, implied
 from cepheid.algebra.kinds import check_readable
-from cepheid.algebra.lowering import ExpressionBinder
 from cepheid.algebra.outputs import outputs, required
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart
 from cepheid.algebra.resolution import Clause
