@@ -35,17 +35,17 @@ from benchmarks.fitting import Floats, nonnegative
 from benchmarks.measure import BATCH, PREFIX
 from benchmarks.report import Record, provenance, write_json
 from benchmarks.tree import may_record
-from cepheid import planner
-from cepheid.planner.cost import cost_of
+from cepheid.planner import cost
+from cepheid.planner.cost.plan_cost import cost_of
+from cepheid.planner.cost.weights import Weights, calibrated
 from cepheid.planner.search import search
-from cepheid.planner.weights import Weights, calibrated
 from cepheid.statistics import Statistics
 from cepheid.workloads import stocks
 
 SEED = 1978
 ROWS = 400_000
 REPEATS = 7
-TARGET = Path(planner.__file__).parent / "weights.json"
+TARGET = Path(cost.__file__).parent / "weights.json"
 
 SCANS = ("push", "back", "start", "look")
 """The weights of stacks and automata."""

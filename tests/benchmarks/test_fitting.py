@@ -10,7 +10,7 @@ from benchmarks import calibrate, correlation
 from benchmarks.calibrate import NANOSECONDS, SCANS, Measured, Micro
 from benchmarks.correlation import Pair
 from benchmarks.fitting import nonnegative, ranks, spearman
-from cepheid.planner.weights import Weights
+from cepheid.planner.cost.weights import Weights
 
 
 def test_exact_weights_are_found_again() -> None:

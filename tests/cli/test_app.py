@@ -12,8 +12,8 @@ from typer.main import get_command
 from cepheid.cli import main
 from cepheid.cli.app import app
 from cepheid.cli.arguments import EngineName, NegationMode, Propagation
-from cepheid.cli.failure import exit_cleanly, message
-from cepheid.cli.words import in_command_words
+from cepheid.cli.output.command_words import in_command_words
+from cepheid.cli.output.failure import exit_cleanly, message
 from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from cepheid.cli.fraud_demo import earliest, event_file, planted_and_found
-from cepheid.cli.show import RunSummary, sample
+from cepheid.cli.output.show import RunSummary, sample
 from cepheid.workloads import fraud
 
 

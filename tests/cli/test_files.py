@@ -117,7 +117,7 @@ def test_several_outputs_are_all_written_or_none(
 def test_a_failed_run_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The matches aren't written either, if the dead letters can't be."""
     before = contents(place)
-    monkeypatch.setattr("cepheid.cli.run_local.write_rejected", lambda *_: 1 / 0)
+    monkeypatch.setattr("cepheid.cli.batch.run_local.write_rejected", lambda *_: 1 / 0)
     assert run(*HERE, "-o", "new/found.csv", "--rejected", "new/dead.csv") == 1
     assert contents(place) == before and not (place / "new").exists()
 

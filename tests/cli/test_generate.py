@@ -92,7 +92,7 @@ def test_a_run_cut_short_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monk
         yield rfid.generate(10).to_batches()[0]
         raise RuntimeError("the power went out")
 
-    monkeypatch.setattr("cepheid.cli.generate.rfid_workload.batches", broken)
+    monkeypatch.setattr("cepheid.cli.commands.generate.rfid_workload.batches", broken)
     (tmp_path / "kept.parquet").write_text("what was there before")
     output = ("--output", str(tmp_path / "kept.parquet"), "--overwrite")
     assert run("generate", "rfid", "--rows", "10", *output) == 1

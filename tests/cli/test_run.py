@@ -287,7 +287,9 @@ def test_the_options_reach_the_plan(
     query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Options] = []
-    monkeypatch.setattr("cepheid.cli.run_local.prepare", lambda bound, o: given.append(o) or 1 / 0)
+    monkeypatch.setattr(
+        "cepheid.cli.batch.run_local.prepare", lambda bound, o: given.append(o) or 1 / 0
+    )
     stats = tmp_path / "stats.json"
     stats.write_text('{"rates": {"a": 2}}')
     common = ("run", query, "-i", str(write(tmp_path, "e.csv")), *COMMON)

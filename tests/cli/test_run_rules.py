@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cepheid.cli.run_rules import columns_read
-from cepheid.cli.show import MOST_FREQUENT, PerRule, console
+from cepheid.cli.batch.run_rules import columns_read
+from cepheid.cli.output.show import MOST_FREQUENT, PerRule, console
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from tests.cli import running

@@ -7,9 +7,9 @@ from io import StringIO
 
 from rich.console import Console
 
-from cepheid.cli.progress import bar
-from cepheid.cli.show import PerRule, RunSummary, sample
-from cepheid.cli.stream_status import Totals, wrapped
+from cepheid.cli.output.progress import bar
+from cepheid.cli.output.show import PerRule, RunSummary, sample
+from cepheid.cli.stream.stream_status import Totals, wrapped
 
 WIDTH = 80
 

@@ -22,15 +22,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepheid.cli.arguments import InputSource
-from cepheid.cli.checkpoint_lock import locked
-from cepheid.cli.dead_letters import diverted
-from cepheid.cli.failure import SET_ASIDE, message
-from cepheid.cli.run_stream import _watch
-from cepheid.cli.stream_columns import Folder, refuse_other_inputs
-from cepheid.cli.stream_queries import ATTEMPTS, BUSY, StreamQueries
-from cepheid.cli.stream_status import PLAIN_SECONDS, Plain, Totals
-from cepheid.cli.unreadable import GONE, Unreadable
-from cepheid.cli.waiting_files import WaitingFiles
+from cepheid.cli.output.failure import SET_ASIDE, message
+from cepheid.cli.stream.checkpoint_lock import locked
+from cepheid.cli.stream.dead_letters import diverted
+from cepheid.cli.stream.run_stream import _watch
+from cepheid.cli.stream.stream_columns import Folder, refuse_other_inputs
+from cepheid.cli.stream.stream_queries import ATTEMPTS, BUSY, StreamQueries
+from cepheid.cli.stream.stream_status import PLAIN_SECONDS, Plain, Totals
+from cepheid.cli.stream.unreadable import GONE, Unreadable
+from cepheid.cli.stream.waiting_files import WaitingFiles
 from cepheid.errors import OptionError
 from cepheid.files.formats import Format
 from cepheid.files.guard import mark_stream
@@ -162,7 +162,7 @@ def test_matches_of_another_run_are_not_added_to(
 HOLDER = """
 import sys, time
 from pathlib import Path
-from cepheid.cli.checkpoint_lock import locked
+from cepheid.cli.stream.checkpoint_lock import locked
 with locked(Path("state")):
     print("locked", flush=True)
     time.sleep(600)
@@ -489,7 +489,7 @@ def test_lines_that_stay_are_few(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = iter((0.0, PLAIN_SECONDS / 2, PLAIN_SECONDS, 3 * PLAIN_SECONDS))
-    monkeypatch.setattr("cepheid.cli.stream_status.clock.monotonic", lambda: next(moments))
+    monkeypatch.setattr("cepheid.cli.stream.stream_status.clock.monotonic", lambda: next(moments))
     plain = Plain()
     for text, batches in (("one", 1), ("too soon", 2), ("two", 2), ("nothing new", 2)):
         plain.show(text, batches)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepheid.cli.queries import WatchedRules, read_stream
-from cepheid.cli.stream_rules import FIRST, LATER, change_text
+from cepheid.cli.stream.stream_rules import FIRST, LATER, change_text
 from cepheid.errors import RuleSetError
 from cepheid.files.guard import mark_stream
 from cepheid.query import Query

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import cepheid
-from cepheid.cli.words import in_command_words
+from cepheid.cli.output.command_words import in_command_words
 
 SOURCES = Path(cepheid.__file__).parent
 PYTHON_OPTION = re.compile(

@@ -16,7 +16,7 @@ from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.functions import FUNCTIONS, SYNONYMS, Function
 from cepheid.errors import QueryError
 from cepheid.language import Source, parse
-from cepheid.planner.needs import needs_automaton
+from cepheid.planner.automata.automaton_needs import needs_automaton
 from tests.corpus.reader import Case, bound, case_of, fields_of, show
 from tests.docs.blocks import ROOT, Block, blocks
 from tests.engine.harness import Setup, multiset, run

@@ -22,11 +22,11 @@ from cepheid.options import Options
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Replan
 from cepheid.planner import make_plan, prepare
-from cepheid.planner.automata import automaton_plan
+from cepheid.planner.automata.automaton_plans import automaton_plan
+from cepheid.planner.automata.segments import mixed
 from cepheid.planner.choice import Choice, Propagation
 from cepheid.planner.plan import assemble
-from cepheid.planner.propagation import propagate
-from cepheid.planner.segments import mixed
+from cepheid.planner.trees.propagation import propagate
 from tests.corpus.reader import table
 from tests.oracle.events import Event, Match
 

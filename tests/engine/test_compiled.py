@@ -15,7 +15,7 @@ import cepheid as cep
 from cepheid.engine.run import Engine
 from cepheid.kernels import compile as compiling
 from cepheid.planner import make_plan
-from cepheid.planner.automata import automaton_plan
+from cepheid.planner.automata.automaton_plans import automaton_plan
 from cepheid.query import Query
 from tests.corpus.reader import Case, bound, cases
 from tests.engine.harness import Setup, multiset, run

@@ -18,7 +18,7 @@ from cepheid.options import Options
 from cepheid.plan.nodes import LeafNode, Plan
 from cepheid.planner import make_plan
 from cepheid.planner.choice import Propagation
-from cepheid.planner.propagation import propagate
+from cepheid.planner.trees.propagation import propagate
 from cepheid.query import Query
 from tests.corpus.reader import Case, bound, cases
 from tests.engine import test_scale as scale

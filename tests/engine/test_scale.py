@@ -26,7 +26,7 @@ from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.options import Options
 from cepheid.planner import make_plan
-from cepheid.planner.propagation import propagate
+from cepheid.planner.trees.propagation import propagate
 from cepheid.query import Query
 from tests.corpus.reader import bound
 from tests.engine import harness

@@ -23,7 +23,7 @@ from cepheid.language.ast import SequenceOperator
 from cepheid.plan.nodes import Equivalence, Filter, Node, Plan, Seq, Stacks
 from cepheid.planner import make_plan
 from cepheid.planner.alternatives import alternatives
-from cepheid.planner.parts import Parts
+from cepheid.planner.trees.parts import Parts
 from cepheid.query import Query
 from tests.corpus.reader import START, Case, bound, case_of, cases
 from tests.engine.harness import Setup, Switching, indexed, multiset, run_plan

@@ -12,8 +12,8 @@ import cepheid as cep
 from cepheid.algebra.patterns import Conjunction, Leaf, Pattern, Sequence
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import expression_text
-from cepheid.planner.gaps import core
-from cepheid.planner.shapes import Shape, ShapePair
+from cepheid.planner.trees.gaps import core
+from cepheid.planner.trees.shapes import Shape, ShapePair
 from cepheid.statistics import Statistics
 
 COLUMNS = pa.schema(

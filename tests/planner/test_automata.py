@@ -13,10 +13,10 @@ from cepheid.options import EngineChoice, Limit
 from cepheid.plan.nodes import STREAM, Automaton, Equivalence, LeafNode, Node, Seq, Stacks, walk
 from cepheid.plan.text import node_lines, plan_text
 from cepheid.planner import automaton_plan
+from cepheid.planner.automata.segments import mixed
 from cepheid.planner.choice import Choice
 from cepheid.planner.plan import assemble
 from cepheid.planner.search import search
-from cepheid.planner.segments import mixed
 from cepheid.statistics import Statistics
 from tests.planner.drawing import bind
 

@@ -18,12 +18,12 @@ from cepheid.plan.nodes import LeafNode, Node, Plan, children
 from cepheid.plan.text import node_lines
 from cepheid.planner import make_plan
 from cepheid.planner.choice import Propagation
-from cepheid.planner.cost import cost_of, estimate
-from cepheid.planner.figures import check, figures_of
-from cepheid.planner.flows import Edge, clear, forest
+from cepheid.planner.cost.figures import check, figures_of
+from cepheid.planner.cost.flows import Edge, clear, forest
+from cepheid.planner.cost.plan_cost import cost_of, estimate
+from cepheid.planner.cost.weights import Weights, calibrated
 from cepheid.planner.planned import Estimate
-from cepheid.planner.propagation import propagate
-from cepheid.planner.weights import Weights, calibrated
+from cepheid.planner.trees.propagation import propagate
 from cepheid.statistics import Statistics
 from tests.planner.drawing import bind
 
@@ -297,7 +297,7 @@ def test_statistics_of_the_query_and_its_key_are_accepted() -> None:
 
 
 def test_the_weights_say_where_they_come_from() -> None:
-    text = files("cepheid.planner").joinpath("weights.json").read_text(encoding="utf-8")
+    text = files("cepheid.planner.cost").joinpath("weights.json").read_text(encoding="utf-8")
     assert json.loads(text)["provenance"]
     assert all(value >= 0 for value in asdict(calibrated()).values())
 

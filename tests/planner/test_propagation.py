@@ -10,7 +10,7 @@ from cepheid.algebra.text import expression_text
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan, Seq, walk
 from cepheid.planner import make_plan
-from cepheid.planner.propagation import Selectivity, eligible, propagate
+from cepheid.planner.trees.propagation import Selectivity, eligible, propagate
 from cepheid.query import Query
 
 COLUMNS = pa.schema({"ts": pa.int64(), "type": pa.string(), "x": pa.int64(), "id": pa.int64()})

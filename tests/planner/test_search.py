@@ -16,16 +16,16 @@ from cepheid.errors import PlanError
 from cepheid.plan.nodes import Neg, Nseq, Plan, Seq, walk
 from cepheid.planner.alternatives import alternatives
 from cepheid.planner.choice import Choice, Propagation
-from cepheid.planner.cost import Costing, cost_of
-from cepheid.planner.cube import Spans
-from cepheid.planner.figures import figures_of
-from cepheid.planner.lookups import with_lookups
-from cepheid.planner.parts import Parts
+from cepheid.planner.cost.cube import Spans
+from cepheid.planner.cost.figures import figures_of
+from cepheid.planner.cost.plan_cost import Costing, cost_of
+from cepheid.planner.cost.weights import calibrated
 from cepheid.planner.plan import assemble
 from cepheid.planner.search import MOST_JOINED, propagation_of, search
-from cepheid.planner.shapes import ShapePair
-from cepheid.planner.trees import intervals
-from cepheid.planner.weights import calibrated
+from cepheid.planner.trees.cheapest_tree import intervals
+from cepheid.planner.trees.lookups import with_lookups
+from cepheid.planner.trees.parts import Parts
+from cepheid.planner.trees.shapes import ShapePair
 from cepheid.statistics import Statistics
 from tests.planner.drawing import Draw, bind, trees
 

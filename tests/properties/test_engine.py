@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cepheid.planner.alternatives import alternatives
-from cepheid.planner.gaps import core
-from cepheid.planner.shapes import Shape, ShapePair
+from cepheid.planner.trees.gaps import core
+from cepheid.planner.trees.shapes import Shape, ShapePair
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, multiset, run
 from tests.examples import examples

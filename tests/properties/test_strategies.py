@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, seed, settings
 
 from cepheid.algebra.query import Role
-from cepheid.planner.segments import mixed
+from cepheid.planner.automata.segments import mixed
 from tests.corpus import bound
 from tests.corpus.reader import Case, table
 from tests.oracle import matches

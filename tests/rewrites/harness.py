@@ -17,7 +17,7 @@ from cepheid.algebra.types import Type
 from cepheid.engine.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.planner import automaton_plan, make_plan
-from cepheid.planner.needs import needs_automaton
+from cepheid.planner.automata.automaton_needs import needs_automaton
 from tests.corpus.reader import table
 from tests.engine.harness import INDEX, multiset
 from tests.oracle.events import Binding, Event, Match

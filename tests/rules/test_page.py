@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from cepheid.cli import main
-from cepheid.cli.stream_rules import LATER, change_text
+from cepheid.cli.stream.stream_rules import LATER, change_text
 from cepheid.options import Options
 from cepheid.rules import LiveRules, Watch
 from tests.docs.blocks import ROOT, Block, blocks

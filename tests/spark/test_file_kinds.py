@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import cepheid as cep
 from cepheid.cli.arguments import InputSource
+from cepheid.cli.batch.spark_inputs import open_spark_inputs, sampled_lines
 from cepheid.cli.inputs import input_options, open_inputs
-from cepheid.cli.spark_inputs import open_spark_inputs, sampled_lines
 from cepheid.files.events import file_columns
 from cepheid.files.formats import Format, spark_format
 from cepheid.options import Options

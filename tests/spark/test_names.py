@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 import cepheid as cep
 from cepheid.cli.arguments import InputSource
-from cepheid.cli.run_spark import run_in_session
-from cepheid.cli.stream_columns import open_folders
-from cepheid.cli.stream_source import read_folder
+from cepheid.cli.batch.run_spark import run_in_session
+from cepheid.cli.stream.stream_columns import open_folders
+from cepheid.cli.stream.stream_source import read_folder
 from cepheid.cli.target import Target
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard

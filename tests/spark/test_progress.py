@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from cepheid.cli.progress import spark_tasks
+from cepheid.cli.output.progress import spark_tasks
 
 
 @pytest.mark.classic

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from cepheid.cli.arguments import InputSource
-from cepheid.cli.stream_columns import Folder, open_folders
-from cepheid.cli.stream_source import read_error, read_folder, read_rejected
+from cepheid.cli.stream.stream_columns import Folder, open_folders
+from cepheid.cli.stream.stream_source import read_error, read_folder, read_rejected
 from cepheid.errors import DataError, OptionError
 from cepheid.files.bad_rows import BadRows
 from cepheid.files.events import EventFiles, InputOptions

@@ -9,13 +9,13 @@ from typing import Annotated, TextIO
 
 import typer
 
-from cepheid.cli import generate
-from cepheid.cli.analyze import analyze
-from cepheid.cli.check import check
-from cepheid.cli.explain import explain
-from cepheid.cli.failure import Interruptible, ended_by_sigterm, exit_cleanly
-from cepheid.cli.run import run
-from cepheid.cli.words import in_command_words
+from cepheid.cli.commands import generate
+from cepheid.cli.commands.analyze import analyze
+from cepheid.cli.commands.check import check
+from cepheid.cli.commands.explain import explain
+from cepheid.cli.commands.run import run
+from cepheid.cli.output.command_words import in_command_words
+from cepheid.cli.output.failure import Interruptible, ended_by_sigterm, exit_cleanly
 from cepheid.spark.session import PANDAS_NOTICE
 
 app = typer.Typer(

@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 import cepheid as cep
-from cepheid.cli.failure import exit_cleanly
-from cepheid.cli.generate import write_events
-from cepheid.cli.progress import spark_tasks
+from cepheid.cli.commands.generate import write_events
+from cepheid.cli.output.failure import exit_cleanly
+from cepheid.cli.output.progress import spark_tasks
+from cepheid.cli.output.show import RunSummary, console, sample
 from cepheid.cli.session import spark_session
-from cepheid.cli.show import RunSummary, console, sample
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
 from cepheid.spark.session import PANDAS_NOTICE

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.cli.show import PerRule, RunSummary
+from cepheid.cli.output.show import PerRule, RunSummary
 from cepheid.errors import OptionError
 from cepheid.files.formats import STANDARD, Format, is_local, output_format
 from cepheid.files.guard import Guard

@@ -23,7 +23,7 @@ from cepheid.plan.amounts import amount
 from cepheid.plan.nodes import Plan, waits
 from cepheid.plan.profile import Replan
 from cepheid.planner.choice import Propagation
-from cepheid.planner.cost import cost_of
+from cepheid.planner.cost.plan_cost import cost_of
 from cepheid.planner.planned import Planned
 from cepheid.planner.search import search
 from cepheid.statistics import Statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cepheid.planner.shapes import Shape
+from cepheid.planner.trees.shapes import Shape
 
 Propagation = Literal["push", "lazy", "pull", "pass-down"]
 """How an alternative's results move (thesis 4): `push` runs every operator in every round, `lazy`

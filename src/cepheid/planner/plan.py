@@ -9,12 +9,12 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.errors import PlanError
 from cepheid.plan.nodes import Plan
 from cepheid.planner.alternatives import Alternative, alternatives
-from cepheid.planner.automata import plan_of
-from cepheid.planner.build import build
+from cepheid.planner.automata.automaton_needs import needs_automaton
+from cepheid.planner.automata.automaton_plans import plan_of
 from cepheid.planner.choice import Choice
-from cepheid.planner.gaps import core
-from cepheid.planner.needs import needs_automaton
-from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, parse_shape
+from cepheid.planner.trees.build import build
+from cepheid.planner.trees.gaps import core
+from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP, parse_shape
 
 
 def make_plan(query: BoundQuery, shape: str = LEFT_DEEP, push_negation: bool = True) -> Plan:

@@ -15,11 +15,11 @@ from cepheid.engine.state import LoadedRows
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan, has_automaton
 from cepheid.planner.adapt import Adapter, Adaptive
-from cepheid.planner.cost import cost_of
-from cepheid.planner.figures import check
+from cepheid.planner.cost.figures import check
+from cepheid.planner.cost.plan_cost import cost_of
 from cepheid.planner.planned import Planned
 from cepheid.planner.search import AUTO, search
-from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP
+from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP
 from cepheid.rewrites import Rewritten, rewrite
 from cepheid.statistics import Statistics
 

@@ -1,7 +1,7 @@
 """From a bound query and statistics to the plan that is expected to be cheapest.
 
-For each alternative: which negations are filters on top (ZStream 4.4.2), the tree (`trees`), and
-how results move. Whatever the caller has chosen is kept.
+For each alternative: which negations are filters on top (ZStream 4.4.2), the tree
+(`cheapest_tree`), and how results move. Whatever the caller has chosen is kept.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from cepheid.planner.alternatives import (
     alternatives,
     count_alternatives,
 )
-from cepheid.planner.automata import automaton_plan
-from cepheid.planner.build import build, shape_of
-from cepheid.planner.chains import chain
+from cepheid.planner.automata.automaton_needs import needs_automaton
+from cepheid.planner.automata.automaton_plans import automaton_plan
+from cepheid.planner.automata.chains import chain
+from cepheid.planner.automata.segments import mixed
 from cepheid.planner.choice import Choice, Propagation
-from cepheid.planner.cost import Costing, cost_of, estimate
-from cepheid.planner.cube import Spans
-from cepheid.planner.demand import pulled_share, triggers
-from cepheid.planner.figures import figures_of
-from cepheid.planner.flows import power
-from cepheid.planner.gaps import core
-from cepheid.planner.lookups import cheapest_lookups, with_lookups
-from cepheid.planner.needs import needs_automaton
-from cepheid.planner.parts import Parts
+from cepheid.planner.cost.cube import Spans
+from cepheid.planner.cost.demand import pulled_share, triggers
+from cepheid.planner.cost.figures import figures_of
+from cepheid.planner.cost.flows import power
+from cepheid.planner.cost.plan_cost import Costing, cost_of, estimate
+from cepheid.planner.cost.weights import calibrated
 from cepheid.planner.plan import assemble, require_trees
 from cepheid.planner.planned import Candidate, Planned
-from cepheid.planner.propagation import choose, eligible, propagated
-from cepheid.planner.segments import mixed
-from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, ShapePair, parse_shape
-from cepheid.planner.trees import cheapest
-from cepheid.planner.weights import calibrated
+from cepheid.planner.trees.build import build, shape_of
+from cepheid.planner.trees.cheapest_tree import cheapest
+from cepheid.planner.trees.gaps import core
+from cepheid.planner.trees.lookups import cheapest_lookups, with_lookups
+from cepheid.planner.trees.parts import Parts
+from cepheid.planner.trees.propagation import choose, eligible, propagated
+from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, ShapePair, parse_shape
 from cepheid.statistics import Statistics
 
 AUTO: Final = "auto"

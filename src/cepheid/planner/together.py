@@ -26,15 +26,15 @@ from cepheid.plan.nodes import Node, Plan, waits
 from cepheid.planner.adapt import Adaptive
 from cepheid.planner.alternatives import alternatives
 from cepheid.planner.choice import Choice
-from cepheid.planner.cost import Costing, estimate
-from cepheid.planner.figures import figures_of
-from cepheid.planner.lookups import with_lookups
+from cepheid.planner.cost.figures import figures_of
+from cepheid.planner.cost.plan_cost import Costing, estimate
+from cepheid.planner.cost.weights import calibrated
 from cepheid.planner.plan import assemble
 from cepheid.planner.planned import Candidate, Planned
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.search import AUTO, search
-from cepheid.planner.shapes import LEFT_DEEP, RIGHT_DEEP
-from cepheid.planner.weights import calibrated
+from cepheid.planner.trees.lookups import with_lookups
+from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP
 from cepheid.rewrites import Rewritten
 from cepheid.statistics import Statistics
 

@@ -23,7 +23,7 @@ from cepheid.engine.automaton.source.kernel import write_kernel
 from cepheid.engine.lowering import Inputs
 from cepheid.language import parse
 from cepheid.plan.nodes import Automaton
-from cepheid.planner.automata import automaton_plan
+from cepheid.planner.automata.automaton_plans import automaton_plan
 
 FOLDER = Path(__file__).parent / "programs"
 BETWEEN = "\n\n" + "=" * 80 + "\n\n"

@@ -1,0 +1,83 @@
+"""`cepheid run` with several query files: each may read what others find."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+
+from cepheid.cli.arguments import InputSource
+from cepheid.cli.batch.run_local import first_rejected, write_rejected
+from cepheid.cli.inputs import open_inputs
+from cepheid.cli.output.show import RunSummary
+from cepheid.cli.target import Result, Target, refuse_nested
+from cepheid.errors import OptionError
+from cepheid.files.output import open_writer
+from cepheid.options import Options
+from cepheid.query import Query
+from cepheid.query.several import match_all
+
+
+def run_several(
+    queries: Sequence[Query], sources: tuple[InputSource, ...], options: Options, target: Target
+) -> dict[str, Result]:
+    """The matches of each query, by labels and names of files; the output is a folder of files
+    that are called so."""
+    begin = clock.perf_counter()
+    short = _short_names(queries)
+    for name in short.values():
+        if target.output is not None:
+            target.guard.check_file(_path(target, name), "--output")
+    read = open_inputs(sources, [q.syntax for q in queries], options).read()
+    found = match_all(read.data, queries, options)
+    _write(found, short, read.rejected, target)
+    seconds = clock.perf_counter() - begin
+    return {
+        short[name]: Result(
+            matches.column_names,
+            matches.slice(0, target.limit).to_pylist(),
+            RunSummary(read.events, matches.num_rows, seconds, read.rejected.num_rows),
+            first_rejected(read.rejected),
+        )
+        for name, matches in found.items()
+    }
+
+
+def _short_names(queries: Sequence[Query]) -> dict[str, str]:
+    """What the outputs are called: as the label, or as the file without its ending."""
+    short = {q.syntax.into or q.name: q.syntax.into or Path(q.name).stem for q in queries}
+    if len(set(short.values())) < len(queries):
+        raise OptionError("two outputs would have the same name: label the queries with INTO")
+    for name in short.values():
+        if Path(name).name != name:
+            raise OptionError(f"the label `{name}` can't be the name of a file: choose another")
+    return short
+
+
+def _path(target: Target, name: str) -> Path:
+    return Path(target.output or "") / f"{name}.{target.format.value}"
+
+
+def _write(
+    found: Mapping[str, pa.Table],
+    short: Mapping[str, str],
+    rejected: pa.Table,
+    target: Target,
+) -> None:
+    """The matches and the dead letters: all files, or none."""
+    with ExitStack() as stack:
+        for name, matches in found.items():
+            refuse_nested(matches.schema, target.written)
+            if target.output is None:
+                continue
+            path = _path(target, short[name])
+            writer = stack.enter_context(
+                open_writer(path, matches.schema, target.format, target.guard)
+            )
+            for batch in matches.to_batches():
+                writer.write_batch(batch)
+        if target.rejected is not None:
+            write_rejected(rejected, Path(target.rejected), target.guard)

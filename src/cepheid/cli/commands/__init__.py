@@ -1,0 +1,1 @@
+"""The subcommands of `cepheid`, one module each."""

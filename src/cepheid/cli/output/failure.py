@@ -1,0 +1,149 @@
+"""How the command line ends when something goes wrong: a message, an exit code, no traceback."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import walk_tb
+from types import FrameType
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from cepheid.cli.output.command_words import in_command_words
+from cepheid.errors import (
+    CepheidError,
+    ExtraError,
+    OptionError,
+    PlanError,
+    QueryError,
+    RuleSetError,
+    StreamError,
+    UnsupportedError,
+)
+from cepheid.spark.streaming.outcome import failure
+
+FAILED = 1
+USED_WRONGLY = 2
+SET_ASIDE = 3
+"""A stream is done, but files couldn't be read, or none of its events could be matched."""
+
+INTERRUPTED = 130
+"""What a shell calls a process that Ctrl-C has ended: 128 and the number of the signal."""
+
+TERMINATED = 143
+
+_WRONG = (
+    QueryError,
+    RuleSetError,
+    PlanError,
+    UnsupportedError,
+    OptionError,
+    ExtraError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+_NO_JAVA = (
+    "Spark's Java process has ended or doesn't answer: it may have run out of memory. Start the "
+    "command again; a stream continues where it stopped"
+)
+_WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the traceback)"
+
+
+@contextmanager
+def exit_cleanly() -> Iterator[None]:
+    """Turn what escapes from the block into a message on stderr and an exit code.
+
+    CEPHEID_DEBUG in the environment lets the exception through.
+    """
+    try:
+        yield
+    except Exception as error:
+        if os.environ.get("CEPHEID_DEBUG"):
+            raise
+        print(message(error), file=sys.stderr)
+        sys.exit(exit_code(error))
+
+
+class Interruptible(TyperGroup):
+    """Commands that Ctrl-C ends with one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Terminated:
+            print("terminated", file=sys.stderr)
+            raise typer.Exit(TERMINATED) from None
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM. A call of Spark's that is cut short cleans up after a KeyboardInterrupt only."""
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does, so that it leaves nothing half done."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if not os.environ.get("CEPHEID_DEBUG"):
+            logging.disable(logging.CRITICAL)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def exit_code(error: Exception) -> int:
+    """2 if the command can't be run as it was given, 1 if running it failed."""
+    return USED_WRONGLY if isinstance(error, _WRONG) else FAILED
+
+
+def message(error: Exception) -> str:
+    """What to print of an error, in the words of the command line."""
+    return in_command_words(_text(error))
+
+
+def _text(error: Exception) -> str:
+    match error:
+        case QueryError() | RuleSetError():
+            return str(error)
+        case CepheidError():
+            return f"error: {error}"
+        case _ if _has_lost_java(error):
+            return f"error: {_NO_JAVA}\n{_WHOLE}"
+        case OSError(strerror=str(reason), filename=str(name)):
+            return f"error: {name}: {reason}"
+        case _ if not isinstance(own := failure(error), StreamError):
+            return f"error: {own}"  # raised on a worker
+        case _ if type(error).__module__.startswith(("pyspark.", "py4j.")):
+            return f"error: {own}\n{_WHOLE}"
+        case _:
+            lines = str(error).strip().splitlines()
+            first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+            return f"error: {first}\n{_WHOLE}"
+
+
+def _has_lost_java(error: Exception) -> bool:
+    """Whether a call of Spark's found nobody to answer it. py4j raises exceptions of its own for
+    that, or lets those of the socket through."""
+    match type(error).__name__:
+        case "Py4JNetworkError":
+            return True
+        case "Py4JError":  # one that Java raised has more to say
+            return re.fullmatch(r"An error occurred while calling \S+", str(error)) is not None
+    frames = (frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__))
+    return isinstance(error, ConnectionError) and any("py4j" in name for name in frames)

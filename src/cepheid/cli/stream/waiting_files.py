@@ -1,0 +1,33 @@
+"""Files of the folders that a stream hasn't taken yet: how far it is behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os.path import abspath
+from pathlib import Path
+
+from cepheid.cli.stream.stream_columns import Folder
+from cepheid.cli.stream.unreadable import entries, local_path
+from cepheid.files.formats import data_files
+
+_ALL = 1 << 62
+
+
+class WaitingFiles:
+    """Compares the folders with what the stream's checkpoint lists, of which only what is new is
+    read."""
+
+    def __init__(self, folders: Iterable[Folder], log: Path) -> None:
+        self._paths = [folder.path for folder in folders if folder.is_local]
+        self._log = log
+        self._read: dict[str, int] = {}
+        self._taken: set[str] = set()
+
+    def count(self) -> int:
+        for source in self._log.glob("[0-9]*"):
+            for path, batch in entries(source, self._read.get(source.name, -1), _ALL):
+                self._taken.add(local_path(path))
+                self._read[source.name] = max(batch, self._read.get(source.name, -1))
+        there = {abspath(file) for path in self._paths for file in data_files(path)}
+        self._taken &= there
+        return len(there) - len(self._taken)

@@ -1,0 +1,1 @@
+"""What plans are expected to cost: statistics, numbers of records, weights."""

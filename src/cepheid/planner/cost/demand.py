@@ -1,0 +1,85 @@
+"""What pull and pass-down save (thesis 4, appendix A): parts of a plan that are made only as far
+as triggering records ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cepheid.algebra.expressions import Expr, variables
+from cepheid.plan.nodes import LeafNode, Node, Plan, Seq, bound, children, walk
+from cepheid.planner.cost.figures import Figures
+from cepheid.planner.cost.flows import Flow, clear, power
+from cepheid.planner.cost.weights import Weights
+from cepheid.planner.planned import Estimate
+
+
+def demanded(
+    plan: Plan,
+    flows: Mapping[Node, Flow],
+    estimates: Mapping[Node, Estimate],
+    figures: Figures,
+    weights: Weights,
+) -> Mapping[Node, Estimate]:
+    """The estimates of a plan, with what its pulled parts don't make left out. A node with several
+    consumers makes what the most demanding one needs."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    if not any(isinstance(node, Seq) and node.pull for node in nodes):
+        return estimates
+    shares: dict[Node, float] = {}
+    added: dict[Node, float] = {}
+
+    def visit(node: Node, share: float) -> None:
+        if shares.get(node, -1.0) >= share:
+            return
+        shares[node] = share
+        if isinstance(node, Seq) and node.pull:
+            visit(node.right, share)
+            asked = share * pulled_share(flows[node.left], flows[node.right])
+            added[node] = weights.demand * sum(
+                estimates[n.right].rows for n in walk(node.left) if isinstance(n, Seq)
+            )
+            visit(node.left, asked)
+            for predicate in node.passed:
+                pass_down(node, predicate)
+        else:
+            for child in children(node):
+                visit(child, share)
+
+    def pass_down(node: Seq, predicate: Expr) -> None:
+        """Below, what binds the predicate's event shrinks to what some trigger accepts."""
+        kept = kept_share(flows[node.right], figures, predicate)
+        below = [n for n in walk(node.left) if variables(predicate) & set(bound(n))]
+        for part in dict.fromkeys(below):
+            if not isinstance(part, LeafNode):
+                shares[part] *= kept
+        events = min(flows[part].rows for part in below if isinstance(part, LeafNode))
+        tried = events * min(triggers(flows[node.right]), power(-figures.chance(predicate)))
+        added[node] += (weights.access + weights.test) * tried
+
+    for root in plan.alternatives:
+        visit(root, 1.0)
+    return {
+        node: _scaled(node, found, shares[node], added.get(node, 0.0))
+        for node, found in estimates.items()
+    }
+
+
+def _scaled(node: Node, found: Estimate, share: float, added: float) -> Estimate:
+    if isinstance(node, LeafNode):  # events come whether they are asked for or not
+        return found
+    return Estimate(found.rows * share, found.tried * share, (found.cost + added) * share)
+
+
+def triggers(right: Flow) -> float:
+    """Triggering events per window; many records may end with the same one."""
+    return min(right.rows, power(right.scarcest))
+
+
+def pulled_share(left: Flow, right: Flow) -> float:
+    """The share of the left records after which a trigger comes while they are in the window."""
+    return 1 - clear(triggers(right), left.events)
+
+
+def kept_share(right: Flow, figures: Figures, predicate: Expr) -> float:
+    """The share of events that some trigger in their window accepts."""
+    return min(1.0, power(figures.chance(predicate)) * max(1.0, triggers(right)))
