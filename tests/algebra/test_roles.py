@@ -50,6 +50,8 @@ ROLES = [
     (CLOSURE, "b.x > d.x", "group check [b d] every b: b.x > d.x"),
     (CLOSURE, "b.x > PREV(b.x)", "running of b [b] b.x > PREV(b.x)"),
     (CLOSURE, "b.x > PREV(b.x + 1)", "running of b [b] b.x > (PREV(b.x) + 1)"),
+    (CLOSURE, "b.x > PREV(b.x, a.x)", "running of b [a b] b.x > (PREV(b.x) or first a.x)"),
+    (CLOSURE, "PREV(b.x) > a.x", "running of b [a b] PREV(b.x) > a.x"),
     (CLOSURE, "b.x > FIRST(b.x) + a.x", "running of b [a b] b.x > (first(b.x) + a.x)"),
     (CLOSURE, "b.x < avg(b.x)", "running of b [b] to_float(b.x) < avg(to_float(b.x))"),
     (CLOSURE, "sum(b.x) > 3", "group check [b] sum(b.x) > 3"),

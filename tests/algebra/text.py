@@ -13,6 +13,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Whole,
@@ -29,6 +30,8 @@ def text(expr: Expr) -> str:
             return f"{variable}.{name}"
         case Previous(variable, name, _):
             return f"PREV({variable}.{name})"
+        case PreviousOr(_, value, default, _):
+            return f"({text(value)} or first {text(default)})"
         case Aggregate(function, argument, variable, _):
             return f"{function}({variable if argument is None else text(argument)})"
         case Every(variable, condition, _):

@@ -100,6 +100,7 @@ AUTOMATA_NAMES = {
     "negation/composite, some of its events are bound",
     "next/HAVING kills without looking further",
     "numbers/a sum that is carried along",
+    "previous/runs are tested inside, also with their first",
     "next/a check between the group and what closes it",
     "next/equal histories all qualify",
     "next/right-nested with a predicate",

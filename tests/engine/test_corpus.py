@@ -21,6 +21,7 @@ AUTOMATA = {
     "modes.txt",
     "next.txt",
     "papers_automata.txt",
+    "previous_automata.txt",
     "strict.txt",
 }
 """Files of what trees of joins can't run."""

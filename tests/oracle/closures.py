@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cepheid.algebra.patterns import Closure, Leaf
 from cepheid.language.ast import Between, Exactly, Mode, Optional
 
-from .conditions import Search
+from .conditions import Search, is_running
 from .events import Event, Position
 from .expressions import evaluate
 from .state import Path, Span, State
@@ -152,6 +152,12 @@ class Taking:
         against the elements taken before"."""
         return self.search.holds(self.at_hand(event, taken), [self.state])
 
+    def passes_filters(self, event: Event) -> bool:
+        """Whether it qualifies, as far as conditions on the elements before leave it open."""
+        filters = tuple(c for c in self.search.conjuncts if not is_running(c))
+        search = replace(self.search, conjuncts=filters)
+        return search.holds(self.at_hand(event, ()), [self.state])
+
     def ends(self, event: Event, taken: tuple[Event, ...]) -> bool:
         """UNTIL: "the group ends before the first event of its type that satisfies the condition,
         also one that a filter refuses; aggregates in it are over the elements taken before"."""
@@ -198,7 +204,7 @@ class Taking:
     def runs_of(self, count: int) -> Iterator[tuple[Event, ...]]:
         """ "every run of n events consecutive among the qualifying ones; running conditions are
         tested inside each run"; UNTIL counts from the run's own start."""
-        qualifying = [e for e in self.events if self.qualifies(e, ())]
+        qualifying = [e for e in self.events if self.passes_filters(e)]
         for n in range(len(qualifying) - count + 1):
             run = tuple(qualifying[n : n + count])
             whole = all(

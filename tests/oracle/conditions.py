@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cepheid.algebra.expressions import Aggregate, Expr, Previous, walk
+from cepheid.algebra.expressions import Aggregate, Expr, Previous, PreviousOr, walk
 from cepheid.algebra.patterns import Closure, Disjunction, Pattern, items, leaves
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 
@@ -104,9 +104,17 @@ def element_target(conjunct: Conjunct, query: BoundQuery) -> str | None:
 
 
 def running_target(conjunct: Conjunct) -> str | None:
-    """The closure variable of a running condition, which may also stand in a negation."""
+    """The closure variable of a running condition that holds for the first element; it may also
+    stand in a negation. "`PREV(b.x, s.x)` has a value for the first element too: then the condition
+    is tested on it as well"."""
+    tests_first = any(isinstance(e, PreviousOr) for e in walk(conjunct.expression))
+    return conjunct.target if is_running(conjunct) and not tests_first else None
+
+
+def is_running(conjunct: Conjunct) -> bool:
+    """Whether it is tested "against the elements taken before"."""
     reads_before = any(isinstance(e, Previous | Aggregate) for e in walk(conjunct.expression))
-    return conjunct.target if reads_before else None
+    return conjunct.target is not None and reads_before
 
 
 def negation_of(conjunct: Conjunct, query: BoundQuery) -> int | None:

@@ -15,6 +15,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Whole,
@@ -81,6 +82,8 @@ def evaluate(expr: Expr, scope: Scope) -> Any:
         case Previous():
             group = scope.group(expr.variable)
             return scope.events[group[-1]].values.get(expr.name) if group else None
+        case PreviousOr():
+            return evaluate(expr.value if scope.group(expr.variable) else expr.default, scope)
         case Aggregate():
             return aggregate(expr, scope)
         case Every():

@@ -94,7 +94,14 @@ class Conditions(Drawing):
         earlier = [v for v in self.of_kind(Kind.SINGLE) if names.index(v) < names.index(group)]
         extra = f" + {self.choose(*earlier)}.x" if earlier and self.chance(25) else ""
         function = self.choose("PREV", "PREV", "FIRST", "LAST", "avg", "max")
-        return self.fill(f"{{b}}.x {{op}} {function}({{b}}.x){extra}", b=group)
+        default = f"{self.choose(*earlier)}.x" if earlier else "{k}"
+        return self.fill(
+            f"{{b}}.x {{op}} {function}({{b}}.x){extra}",
+            f"{{b}}.x {{op}} {function}({{b}}.x){extra}",
+            f"{{b}}.x {{op}} PREV({{b}}.x, {default}){extra}",
+            f"PREV({{b}}.x) {{op}} {{k}}{extra}",
+            b=group,
+        )
 
     def aggregate(self) -> str | None:
         groups = self.of_kind(Kind.GROUP)

@@ -73,6 +73,7 @@ class FullConditions(Conditions):
         return self.fill(
             "count({b}) {op} 2",
             "{b}.x > PREV({b}.x)",
+            "{b}.x >= PREV({b}.x, {k})",
             "sum({b}.x) {op} {v}.x",
             b=group.name,
             v=self.choose(*self.beside(group)) if self.beside(group) else group.name,

@@ -38,6 +38,7 @@ FILES = (
     "modes.txt",
     "next.txt",
     "papers_automata.txt",
+    "previous_automata.txt",
     "strict.txt",
 )
 USUAL = ("after_match.txt", "modes.txt", "next.txt", "strict.txt")

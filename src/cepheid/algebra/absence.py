@@ -12,6 +12,7 @@ from cepheid.algebra.expressions import (
     Every,
     Expr,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Whole,
@@ -41,6 +42,8 @@ def without_absent(expr: Expr, present: frozenset[str]) -> Expr:
         match node:
             case Attribute() | Previous() | Aggregate() | Whole() if node.variable not in present:
                 return Constant(None, node.type)
+            case PreviousOr() if node.variable not in present:
+                return node.default
             case Every() | Some() if node.variable not in present:
                 return node.condition
             case TimeSpan():

@@ -1,27 +1,20 @@
-"""Function calls: scalar functions, aggregates, `PREV`, `ALL`, `SOME`, `duration()`."""
+"""Function calls: scalar functions, `duration()`, and what `group_calls` has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction, FoldResult, Operand
+from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.coercion import cast, described
 from cepheid.algebra.expressions import (
-    Aggregate,
-    Attribute,
     Call,
     Constant,
     Every,
     Expr,
     MatchDuration,
-    Previous,
     Some,
     Varying,
-    Whole,
-    transform,
-    variables,
-    walk,
 )
 from cepheid.algebra.findings import did_you_mean
 from cepheid.algebra.functions import (
@@ -34,7 +27,7 @@ from cepheid.algebra.functions import (
     Accepts,
     Function,
 )
-from cepheid.algebra.query import Kind
+from cepheid.algebra.group_calls import aggregate, arity, previous, quantifier
 from cepheid.algebra.resolution import WRONG
 from cepheid.algebra.text_patterns import regular_expression_problem
 from cepheid.algebra.types import Type
@@ -52,15 +45,15 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
     if node.distinct:
         return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span)
     if name in AGGREGATES:
-        return _aggregate(low, AGGREGATES[name], node)
+        return aggregate(low, AGGREGATES[name], node)
     match name:
         case "prev":
-            return _previous(low, node)
+            return previous(low, node)
         case "all" | "some":
-            return _quantifier(low, Every if name == "all" else Some, node)
+            return quantifier(low, Every if name == "all" else Some, node)
         case "duration":
             if node.arguments:
-                return _arity(low, node, "no arguments")
+                return arity(low, node, "no arguments")
             return MatchDuration(low.duration_type)
         case _ if name in LOWERED:
             return _lowered(low, name, node)
@@ -69,11 +62,6 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
         case _:
             message = f"there is no function `{node.name}`"
             return low.wrong("CEP208", message, node.span, did_you_mean(node.name, NAMES))
-
-
-def _arity(low: ExpressionBinder, node: ast.Call, wanted: str) -> Expr:
-    given = len(node.arguments)
-    return low.wrong("CEP209", f"`{node.name}` takes {wanted}, not {given}", node.span)
 
 
 def apply(
@@ -179,7 +167,7 @@ def strings(
 
 def _lowered(low: ExpressionBinder, name: str, node: ast.Call) -> Expr:
     if len(node.arguments) != LOWERED[name]:
-        return _arity(low, node, f"{LOWERED[name]} arguments")
+        return arity(low, node, f"{LOWERED[name]} arguments")
     first, second = node.arguments[:2]
     match name:
         case "nullif":
@@ -220,131 +208,3 @@ def lower_case(expr: Expr) -> Expr:
             return Constant(text.lower(), Type.STRING)
         case _:
             return Call("lower", (expr,), Type.STRING)
-
-
-# ── groups ───────────────────────────────────────────────────────────────────
-
-
-def _aggregate(low: ExpressionBinder, function: AggregateFunction, node: ast.Call) -> Expr:
-    if len(node.arguments) != 1:
-        hint = f"did you mean `{function.scalar}`?" if function.scalar else ""
-        message = f"`{node.name}` takes 1 argument, not {len(node.arguments)}"
-        return low.wrong("CEP209", message, node.span, hint)
-    argument = node.arguments[0]
-    if isinstance(argument, ast.Star):
-        return _aggregate_star(low, function, node, argument)
-    if isinstance(argument, ast.Name) and argument.name in low.scope.variables:
-        return _aggregate_events(low, function, argument.name, node)
-    inner, variable = _group_argument(low, node)
-    if variable is None:
-        return WRONG
-    if any(isinstance(e, Aggregate | Previous | Every | Some) for e in walk(inner)):
-        return low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
-    return _typed_aggregate(low, function, inner, variable, node)
-
-
-def _aggregate_star(
-    low: ExpressionBinder, function: AggregateFunction, node: ast.Call, star: ast.Star
-) -> Expr:
-    groups = [v.name for v in low.scope.positive if v.kind is not Kind.SINGLE]
-    if star.variable is not None:
-        return _aggregate_events(low, function, star.variable, node)
-    if len(groups) == 1:
-        return _aggregate_events(low, function, groups[0], node)
-    message = f"`{node.name}(*)` doesn't say which group it is over"
-    return low.wrong("CEP213", message, node.span, "name the variable, as in `count(b)`")
-
-
-def _aggregate_events(
-    low: ExpressionBinder, function: AggregateFunction, variable: str, node: ast.Call
-) -> Expr:
-    """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
-    name = function.name
-    found = low.variable(variable, node.arguments[0].span)
-    if found is None:
-        return WRONG
-    if found.kind is Kind.SINGLE:
-        return _outside(low, name, variable, node)
-    if not function.events:
-        message = f"`{name}` needs an attribute, but `{variable}` is an event"
-        return low.wrong("CEP213", message, node.span, f"write `{name}({variable}.x)`")
-    if function.result is FoldResult.COUNT:
-        return Aggregate(name, None, variable, Type.INTEGER)
-    return Aggregate(name, Whole(variable, found.columns), variable, Type.OTHER)
-
-
-def _group_argument(low: ExpressionBinder, node: ast.Call) -> tuple[Expr, str | None]:
-    """The argument and the closure variable that it reads; None after a finding.
-
-    Several variables of one group closure are read together, iteration by iteration; the first
-    of them stands for the closure.
-    """
-    known = len(low.findings)
-    inner = low.lower(node.arguments[0])
-    if len(low.findings) > known:
-        return inner, None
-    read = sorted(variables(inner), key=low.structure.order.__getitem__)
-    closures = {low.structure.closure.get(v) for v in read}
-    if closures <= {None}:
-        _outside(low, node.name, read[0] if read else None, node)
-        return inner, None
-    if len(closures) > 1:
-        shown = " and ".join(f"`{v}`" for v in read)
-        message = f"`{node.name}` reads one closure, not {shown}"
-        low.wrong("CEP213", message, node.span)
-        return inner, None
-    return inner, read[0]
-
-
-def _outside(low: ExpressionBinder, name: str, variable: str | None, node: ast.Call) -> Expr:
-    name = name.upper() if name in ("prev", "all", "some") else name
-    message = f"`{name}` is outside a closure"
-    if variable is None:
-        hint = "it needs an attribute of a variable such as `B+ b`"
-    else:
-        message += f": `{variable}` binds one event"
-        hint = f"make `{variable}` a closure (`+`), or read it without `{name}`"
-    return low.wrong("CEP212", message, node.span, hint)
-
-
-def _typed_aggregate(
-    low: ExpressionBinder, function: AggregateFunction, inner: Expr, variable: str, node: ast.Call
-) -> Expr:
-    if not function.operand.accepts(inner.type):
-        text = low.text(node.arguments[0])
-        message = f"`{function.name}` needs {function.operand.value}, but `{text}` is "
-        return low.wrong("CEP210", message + described(inner), node.arguments[0].span)
-    computes = inner.type is Type.DECIMAL and function.operand is not Operand.ANY
-    if computes or function.operand is Operand.NUMBER:
-        inner = cast(inner, Type.FLOAT)
-    return Aggregate(function.name, inner, variable, function.type or inner.type)
-
-
-def _previous(low: ExpressionBinder, node: ast.Call) -> Expr:
-    """`PREV(f(b.x))` is f of the element before, so PREV moves to the attributes."""
-    if len(node.arguments) != 1:
-        return _arity(low, node, "1 argument")
-    inner, variable = _group_argument(low, node)
-    if variable is None:
-        return WRONG
-
-    def earlier(expr: Expr) -> Expr | None:
-        if isinstance(expr, Attribute):
-            return Previous(expr.variable, expr.name, expr.type)
-        return None
-
-    return transform(inner, earlier)
-
-
-def _quantifier(
-    low: ExpressionBinder, quantifier: type[Every] | type[Some], node: ast.Call
-) -> Expr:
-    if len(node.arguments) != 1:
-        return _arity(low, node, "1 argument")
-    inner, variable = _group_argument(low, node)
-    if variable is None:
-        return WRONG
-    if not low.quantify(quantifier, variable):
-        message = f"`{node.name.upper()}` must stand in a comparison"
-        return low.wrong("CEP213", message, node.span, f"as in `{node.name.upper()}(b.x) > 3`")
-    return inner

@@ -54,10 +54,11 @@ class Classifier:
         if any(isinstance(e, MatchDuration) for e in walk(expr)) or not read:
             self._no_previous(expr, span)
             return Conjunct(self._every(expr, bare), Role.MATCH, ordered)
-        if not bare:
+        elements = bare or self._looking_back(expr)
+        if not elements:
             self._no_previous(expr, span)
             return Conjunct(expr, self._role_without_bare(expr), ordered)
-        target = self._target(expr, bare)
+        target = self._target(expr, elements)
         if target is None:
             self._no_previous(expr, span)
             return Conjunct(self._every(expr, bare), Role.CHECK, ordered)
@@ -73,8 +74,9 @@ class Classifier:
         """It says which events are forbidden. Inside the negated pattern a closure's filters work
         as outside; a group of the match itself is complete there, so `Every`."""
         bare = self._bare_groups(expr)
-        inside = any(self._variable(v).negation is not None for v in bare)
-        target = self._target(expr, bare) if inside else None
+        elements = bare or self._looking_back(expr)
+        inside = any(self._variable(v).negation is not None for v in elements)
+        target = self._target(expr, elements) if inside else None
         if target is None:
             self._no_previous(expr, span)
         if len(ordered) == 1 and not self._reads_groups(expr) and not self._has_duration(expr):
@@ -84,7 +86,7 @@ class Classifier:
 
     def having(self, expr: Expr, span: Span) -> Expr:
         """A bare group must hold for every element; an absent optional event is NULL."""
-        self._no_previous(expr, span)
+        self._no_previous(expr, span, having=True)
         single = first_of_optional(expr, self.scope)
         return self._every(single, self._bare_groups(single))
 
@@ -99,6 +101,14 @@ class Classifier:
     def _bare_groups(self, expr: Expr) -> tuple[str, ...]:
         """Closure variables read bare; PREV alone is no such reading."""
         return self._ordered(bare_groups(expr, self.structure))
+
+    def _looking_back(self, expr: Expr) -> tuple[str, ...]:
+        """Closure variables of PREV in a condition that reads no group bare: it is about the
+        element at hand all the same, unless it is about an event that comes later."""
+        found = self._ordered({e.variable for e in walk(expr) if isinstance(e, Previous)})
+        order = self.structure.order
+        late = found and any(order[v] > order[found[-1]] for v in variables(expr))
+        return () if late else found
 
     def _role_without_bare(self, expr: Expr) -> Role:
         if self._reads_groups(expr):
@@ -158,12 +168,26 @@ class Classifier:
             expr = Every(name, expr)
         return expr
 
-    def _no_previous(self, expr: Expr, span: Span) -> None:
+    def _no_previous(self, expr: Expr, span: Span, having: bool = False) -> None:
         found = next((e for e in walk(expr) if isinstance(e, Previous)), None)
-        if found is not None:
-            message = f"`PREV({found.variable}.{found.name})` is outside a running condition"
-            hint = f"compare it in WHERE with `{found.variable}.{found.name}` of the same element"
-            self.findings.add("CEP321", message, span, hint)
+        if found is None:
+            return
+        group, read = found.variable, f"{found.variable}.{found.name}"
+        message = f"`PREV({read})` is outside a running condition"
+        order = self.structure.order
+        later = [v for v in self._ordered(variables(expr)) if order[v] > order[group]]
+        if having:
+            hint = f"write it in WHERE, or `LAST({read}, 1)` for the last element but one"
+        elif later and group in self._bare_groups(expr):
+            hint = f"it can't read `{later[-1]}`, which comes after what ends the group"
+        elif later:
+            hint = (
+                f"`{later[0]}` comes after the group: `LAST({read})` is its last element, "
+                f"`LAST({read}, 1)` the one before that"
+            )
+        else:
+            hint = f"compare it in WHERE with `{read}` of the same element"
+        self.findings.add("CEP321", message, span, hint)
 
 
 def bare_groups(expr: Expr, structure: Structure) -> frozenset[str]:

@@ -54,6 +54,17 @@ class Previous:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviousOr:
+    """`PREV(e, d)`: the value, which reads the element taken before the one at hand; for the first
+    element, the default. A running condition with it is tested on the first element too."""
+
+    variable: str
+    value: Expr
+    default: Expr
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """`sum avg min max count first last collect` over a group.
 
@@ -131,6 +142,7 @@ Expr = (
     Constant
     | Attribute
     | Previous
+    | PreviousOr
     | Aggregate
     | Every
     | Some
@@ -147,6 +159,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     match expr:
         case Call():
             return expr.arguments
+        case PreviousOr():
+            return (expr.value, expr.default)
         case Aggregate():
             return () if expr.argument is None else (expr.argument,)
         case Every() | Some():
@@ -170,6 +184,9 @@ def transform(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
         case Call():
             arguments = tuple(transform(a, change) for a in expr.arguments)
             expr = expr if arguments == expr.arguments else replace(expr, arguments=arguments)
+        case PreviousOr():
+            value, default = (transform(e, change) for e in (expr.value, expr.default))
+            expr = replace(expr, value=value, default=default)
         case Aggregate() if expr.argument is not None:
             expr = replace(expr, argument=transform(expr.argument, change))
         case Every() | Some():
@@ -185,7 +202,7 @@ def variables(expr: Expr) -> frozenset[str]:
     found: set[str] = set()
     for node in walk(expr):
         match node:
-            case Attribute() | Previous() | Aggregate() | Every() | Some() | Whole():
+            case Attribute() | Previous() | PreviousOr() | Aggregate() | Every() | Some() | Whole():
                 found.add(node.variable)
             case TimeSpan():
                 found.update(node.variables)
@@ -194,6 +211,16 @@ def variables(expr: Expr) -> frozenset[str]:
             case _:
                 assert_never(node)
     return frozenset(found)
+
+
+def reads_before(expr: Expr) -> bool:
+    """Whether it reads elements of a group beside the one at hand."""
+    return any(isinstance(e, Previous | Aggregate) for e in walk(expr))
+
+
+def holds_first(expr: Expr) -> bool:
+    """Whether it is a running condition that holds for the first element, whatever that is."""
+    return reads_before(expr) and not any(isinstance(e, PreviousOr) for e in walk(expr))
 
 
 def bare_variables(expr: Expr) -> frozenset[str]:

@@ -95,9 +95,11 @@ def _check_expression(value: Expr, written: ast.Expression, lowering: Expression
         message = f"`{name}` is a group, and this needs one value of it"
         hint = f"say which: `first({name}.x)`, `avg({name}.x)`, `collect({name}.x)`"
         lowering.findings.add("CEP213", message, written.span, hint)
-    if any(isinstance(e, Previous) for e in walk(value)):
+    found = next((e for e in walk(value) if isinstance(e, Previous)), None)
+    if found is not None:
         message = "`PREV` is outside a running condition"
-        lowering.findings.add("CEP321", message, written.span, "it belongs in WHERE")
+        hint = f"`LAST({found.variable}.{found.name}, 1)` is the last element but one"
+        lowering.findings.add("CEP321", message, written.span, hint)
 
 
 def _named(columns: list[_Column], findings: Findings) -> tuple[Output, ...]:

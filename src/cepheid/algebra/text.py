@@ -14,10 +14,12 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Varying,
     Whole,
+    transform,
 )
 from cepheid.algebra.patterns import (
     Closure,
@@ -72,6 +74,8 @@ def expression_text(expr: Expr) -> str:
             return f"{expr.variable}.{expr.name}"
         case Previous():
             return f"PREV({expr.variable}.{expr.name})"
+        case PreviousOr():
+            return f"PREV({expression_text(_at_hand(expr.value))}, {expression_text(expr.default)})"
         case Aggregate(argument=None):
             return f"{expr.function}({expr.variable})"
         case Aggregate(argument=argument):
@@ -91,6 +95,19 @@ def expression_text(expr: Expr) -> str:
             return _call(expr)
         case _:
             assert_never(expr)
+
+
+def _at_hand(expr: Expr) -> Expr:
+    """What PREV stands around: it reads the element at hand."""
+
+    def change(node: Expr) -> Expr | None:
+        match node:
+            case Previous(variable, name, type_):
+                return Attribute(variable, name, type_)
+            case _:
+                return None
+
+    return transform(expr, change)
 
 
 def _constant(expr: Constant) -> str:

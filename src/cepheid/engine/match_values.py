@@ -22,6 +22,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Whole,
@@ -201,7 +202,16 @@ class View:
                 return self._aggregate(expr)
             case TimeSpan():
                 return self._span(expr)
-            case Every() | Some() | Previous() | Whole() | Attribute() | Call() | Constant():
+            case (
+                Every()
+                | Some()
+                | Previous()
+                | PreviousOr()
+                | Whole()
+                | Attribute()
+                | Call()
+                | Constant()
+            ):
                 raise AssertionError(f"{type(expr).__name__} in RETURN")
             case _:
                 assert_never(expr)

@@ -24,6 +24,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Whole,
@@ -96,7 +97,16 @@ def _evaluate(expr: Expr, read: Read, special: Special | None) -> Any:
             return seen(expr.name, read(expr), expr.type)
         case Call():
             return _call(expr, [_evaluate(a, read, special) for a in expr.arguments])
-        case Previous() | Aggregate() | Every() | Some() | TimeSpan() | MatchDuration() | Whole():
+        case (
+            Previous()
+            | PreviousOr()
+            | Aggregate()
+            | Every()
+            | Some()
+            | TimeSpan()
+            | MatchDuration()
+            | Whole()
+        ):
             if special is None:
                 raise AssertionError(f"{type(expr).__name__} needs a match")
             return special(expr)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cepheid.algebra.conjuncts import Classifier
-from cepheid.algebra.expressions import Expr, variables
+from cepheid.algebra.expressions import Expr, holds_first, variables
 from cepheid.algebra.findings import Findings
 from cepheid.algebra.patterns import Pattern, Sequence, walk
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
@@ -73,6 +73,8 @@ def _same_place(
     if branches_read(old.variables, facts) != branches_read(new.variables, facts):
         return False
     if new.negation != old.negation or (new.role is Role.RUNNING) != (old.role is Role.RUNNING):
+        return False
+    if holds_first(new.expression) != holds_first(old.expression):
         return False
     elements = (element_of(c, query) for c in (old, new))
     if len({None if v is None else facts.closure[v] for v in elements}) > 1:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.expressions import Aggregate, Expr, Previous, variables, walk
+from cepheid.algebra.expressions import Expr, reads_before, variables
 from cepheid.algebra.patterns import Closure, Disjunction, Leaf, Pattern, leaves
 from cepheid.algebra.patterns import walk as parts
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
@@ -44,7 +44,7 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for clash in _clashes(query):
         conjunct = clash.conjunct
         if conjunct.role is Role.RUNNING or _running(conjunct):
-            continue  # it isn't checked on the first element
+            continue  # it may not be checked on the first element
         if _always_applies(conjunct, known, query):
             return _nothing(query, clash.reason)
         dead = _dead(conjunct, known, query)
@@ -97,9 +97,7 @@ def _clashing(texts: Sequence[str]) -> str:
 
 def _running(conjunct: Conjunct) -> bool:
     """In a negated pattern a running condition has the negation's role."""
-    return conjunct.target is not None and any(
-        isinstance(e, Previous | Aggregate) for e in walk(conjunct.expression)
-    )
+    return conjunct.target is not None and reads_before(conjunct.expression)
 
 
 # ── what follows ──

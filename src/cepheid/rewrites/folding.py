@@ -26,6 +26,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Value,
@@ -101,6 +102,7 @@ def _fold(expr: Expr) -> Expr | None:
             Constant()
             | Attribute()
             | Previous()
+            | PreviousOr()
             | Aggregate()
             | Every()
             | Some()

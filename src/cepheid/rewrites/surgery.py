@@ -12,6 +12,7 @@ from cepheid.algebra.expressions import (
     Every,
     Expr,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Whole,
@@ -184,7 +185,7 @@ def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
 
     def change(node: Expr) -> Expr | None:
         match node:
-            case Attribute() | Previous() | Aggregate() | Every() | Some() | Whole():
+            case Attribute() | Previous() | PreviousOr() | Aggregate() | Every() | Some() | Whole():
                 other = names.get(node.variable)
                 return None if other is None else replace(node, variable=other)
             case TimeSpan():

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A condition that has to hold. One that is `running`, for this variable, holds for the first
-    element of its group."""
+    """A condition that has to hold. One that is `running`, for this variable, is checked against
+    the elements of its group before; for the first element it holds, unless it is `initial`."""
 
     condition: Expr
     running: str | None = None
+    initial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

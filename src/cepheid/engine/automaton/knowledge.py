@@ -14,9 +14,11 @@ from cepheid.algebra.expressions import (
     Every,
     Expr,
     Previous,
+    PreviousOr,
     Some,
+    holds_first,
+    reads_before,
     variables,
-    walk,
 )
 from cepheid.algebra.patterns import (
     Closure,
@@ -245,7 +247,11 @@ def present(expr: Expr, known: Known) -> Expr:
 def criteria(c: Compilation, known: Known, which: list[int]) -> tuple[Criterion, ...]:
     """These conjuncts, as far as they are about the branches taken."""
     return tuple(
-        Criterion(present(conjunct.expression, known), _running(conjunct, known))
+        Criterion(
+            present(conjunct.expression, known),
+            _running(conjunct, known),
+            not holds_first(conjunct.expression),
+        )
         for conjunct in (c.node.where[n] for n in which)
         if applies(c, conjunct.variables, known)
     )
@@ -258,11 +264,10 @@ def hold(c: Compilation, known: Known, which: list[int] | None = None) -> tuple[
 
 
 def _running(conjunct: Conjunct, known: Known) -> str | None:
-    """A running condition holds for the first element: it is checked if there are others."""
+    """The group of a running condition."""
     if conjunct.target is None or conjunct.target not in known.hand:
         return None
-    looks_back = any(isinstance(e, Previous | Aggregate) for e in walk(conjunct.expression))
-    return conjunct.target if looks_back else None
+    return conjunct.target if reads_before(conjunct.expression) else None
 
 
 def conditions(c: Compilation, known: Known, given: Iterable[Expr]) -> tuple[Expr, ...]:
@@ -312,6 +317,9 @@ def _present(expr: Expr, present: frozenset[str], earlier: frozenset[str]) -> Ex
             return replace(expr, condition=_present(condition, present | {v}, earlier))
         case Aggregate(variable=v) | Previous(variable=v) if v in earlier:
             return expr
+        case PreviousOr(variable=v, value=value, default=default) if v in earlier:
+            value, default = (_present(e, present, earlier) for e in (value, default))
+            return replace(expr, value=value, default=default)
         case Call():
             arguments = tuple(_present(a, present, earlier) for a in expr.arguments)
             return replace(expr, arguments=arguments)

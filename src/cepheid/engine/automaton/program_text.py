@@ -141,7 +141,8 @@ def _group(pattern: Pattern, group: EventGroup | RoundChain) -> str:
 
 def _criteria(criteria: Iterable[Criterion]) -> str:
     return " AND ".join(
-        condition_text(c.condition) + ("" if c.running is None else " (not of the first)")
+        condition_text(c.condition)
+        + ("" if c.running is None or c.initial else " (not of the first)")
         for c in criteria
     )
 

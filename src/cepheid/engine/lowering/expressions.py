@@ -16,6 +16,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Some,
     TimeSpan,
     Whole,
@@ -151,6 +152,8 @@ class KernelLowering:
                 raise NotLowered(expr)
             case Previous():
                 return self._previous(expr)
+            case PreviousOr():
+                return self._previous_or(expr)
             case Aggregate():
                 return self._aggregate(expr)
             case TimeSpan():
@@ -200,6 +203,17 @@ class KernelLowering:
         if not isinstance(group, GroupPlace):
             raise NotLowered(expr)
         return self._element(group, "-1", Attribute(expr.variable, expr.name, expr.type))
+
+    def _previous_or(self, expr: PreviousOr) -> Term:
+        group = self.scope.get(f"{expr.variable}…")
+        if not isinstance(group, GroupPlace):
+            raise NotLowered(expr)
+        value, valid = self.let(zero(expr.type, self.inputs.objects)), self.let("False")
+        with self.block(f"if {group.count} > 0:"):
+            self._assign(value, valid, expr.value)
+        with self.block("else:"):
+            self._assign(value, valid, expr.default)
+        return Term(value, valid)
 
     def _group(self, variable: str) -> GroupPlace:
         place = self.scope.get(f"{variable}…") or self.scope.get(variable)

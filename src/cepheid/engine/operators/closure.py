@@ -9,7 +9,7 @@ from typing import assert_never
 import numpy as np
 
 from cepheid import kernels
-from cepheid.algebra.expressions import Expr
+from cepheid.algebra.expressions import Expr, holds_first
 from cepheid.engine.buffers import Buffer, Pool
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import Context, Operator
@@ -47,12 +47,14 @@ class Grouping(Passing):
             f"{self.variable}…": taken,
         }
         test = KernelLowering(inputs, {**scope, **candidate}, "u")
-        if running:
+        later = [condition for condition in running if holds_first(condition)]
+        if later:
             holds = test.let("True")
-            with test.block("if m > 0:"):  # for the first element they hold
-                for condition in running:
+            with test.block("if m > 0:"):
+                for condition in later:
                     test.line(f"{holds} = {holds} and {test.true(condition)}")
             test.require_source(holds)
+        test.require([condition for condition in running if not holds_first(condition)])
         complete = KernelLowering(inputs, {**scope, self.variable: taken}, "k")
         complete.require(checks)
         return test, complete

@@ -157,7 +157,7 @@ class SourceWriter:
         """Inside, the criteria hold."""
         low = self.lowering(env)
         for criterion in criteria:
-            if criterion.running is None:
+            if criterion.running is None or criterion.initial:
                 low.require([criterion.condition])
                 continue
             group = env.scope[f"{criterion.running}…"]
