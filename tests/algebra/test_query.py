@@ -268,5 +268,5 @@ def test_later_features_bind() -> None:
         "WITHIN 10 AFTER MATCH SKIP TO LAST b RETURN a"
     )
     assert query.into == "alarms"
-    assert query.after_match is not None
-    assert query.after_match.variable == "b"
+    assert query.selection is not None
+    assert query.selection.variable == "b"

@@ -81,7 +81,7 @@ def plan_of(query: BoundQuery, root: Node) -> Plan:
         key=tuple(part.columns for part in query.key),
         schema=query.schema,
         required=query.required,
-        after_match=query.after_match,
+        selection=query.selection,
     )
 
 

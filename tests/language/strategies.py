@@ -164,6 +164,7 @@ def queries() -> st.SearchStrategy[ast.Query]:
             st.sampled_from([ast.Skip.NONE, ast.Skip.TO_NEXT_EVENT, ast.Skip.PAST_LAST_EVENT]),
         ),
         st.builds(ast.AfterMatch, st.sampled_from([ast.Skip.TO_FIRST, ast.Skip.TO_LAST]), names()),
+        st.builds(ast.AfterMatch, st.just(ast.Skip.FOR), st.none(), durations(1)),
     )
     items = st.one_of(
         st.builds(ast.ReturnItem, st.builds(ast.Star, st.none() | names())),

@@ -330,6 +330,8 @@ AFTER = [
     ("skip past last event", AfterMatch(Skip.PAST_LAST_EVENT)),
     ("SKIP TO FIRST b", AfterMatch(Skip.TO_FIRST, "b")),
     ("SKIP TO LAST last", AfterMatch(Skip.TO_LAST, "last")),
+    ("SKIP FOR 5 min", AfterMatch(Skip.FOR, None, Duration(5, Unit.MINUTES))),
+    ("skip for :pause", AfterMatch(Skip.FOR, None, Duration(Parameter("pause"), Unit.UNITS))),
 ]
 
 

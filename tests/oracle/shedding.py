@@ -22,7 +22,6 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.algebra.query import BoundQuery, Clock
-from cepheid.language.ast import Skip
 from cepheid.options import Limit
 
 from .events import Event, Match, rank
@@ -33,7 +32,7 @@ from .state import events_of
 def candidates(query: BoundQuery, events: Sequence[Event]) -> list[Match]:
     """All that a match may be. AFTER MATCH chooses among what is found, so that it may keep one
     that a lost match would have ruled out."""
-    return matches(replace(query, after_match=None), events)
+    return matches(replace(query, selection=None), events)
 
 
 def certain(
@@ -41,7 +40,7 @@ def certain(
 ) -> list[Match]:
     """The matches that no run may lose. `known[n]` is how many events have come when everything up
     to the time `n` is decided; the last of them is when all is."""
-    if query.after_match is not None and query.after_match.skip is not Skip.NONE:
+    if query.selection is not None:
         return []
     return [m for m in candidates(query, events) if is_certain(query, events, limit, known, m)]
 

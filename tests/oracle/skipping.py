@@ -13,8 +13,8 @@ from .state import State, events_of
 
 def skip(search: Search, considered: Sequence[State]) -> Iterator[State]:
     """Which of the matches of one key are kept. "A match is dropped whole"."""
-    after = search.query.after_match
-    how = Skip.NONE if after is None else after.skip
+    selection = search.query.selection
+    how = Skip.NONE if selection is None else selection.skip
     last: State | None = None
     started: set[int] = set()
     for state in considered:
@@ -30,6 +30,12 @@ def skip(search: Search, considered: Sequence[State]) -> Iterator[State]:
                 )
             case Skip.TO_FIRST | Skip.TO_LAST:
                 dropped = last is not None and starts_before(search, state, last, how)
+            case Skip.FOR:
+                # "drops a match that ends less than d after the end of the last one kept"
+                assert selection is not None
+                dropped = last is not None and (
+                    span(search, state).end[0] - span(search, last).end[0] < selection.pause
+                )
         if not dropped:
             yield state
             last = state
@@ -45,8 +51,8 @@ def first_event(search: Search, state: State) -> int:
 def starts_before(search: Search, state: State, last: State, how: Skip) -> bool:
     """ "one that starts before that event of the last one kept. If x is not bound, nothing is
     dropped"."""
-    assert search.query.after_match is not None
-    bound = events_of(last.env[search.query.after_match.variable or ""])
+    assert search.query.selection is not None
+    bound = events_of(last.env[search.query.selection.variable or ""])
     if not bound:
         return False
     event = bound[0] if how is Skip.TO_FIRST else bound[-1]

@@ -77,6 +77,7 @@ class FullQueries(FullPatterns):
         bound = [v.name for v in self.variables if v.negation is None]
         ways = ["TO NEXT EVENT", "PAST LAST EVENT"]
         ways += [f"TO {end} {self.choose(*bound)}" for end in ("FIRST", "LAST")]
+        ways.append(f"FOR {self.choose(5, 2, 9, 20)}")
         return [f"AFTER MATCH SKIP {self.choose(*ways)}"]
 
 

@@ -43,7 +43,7 @@ def is_prompt(query: BoundQuery, plan: Plan) -> bool:
         if isinstance(node, Automaton)
     )
     waiting = any(waits(node) for node in nodes if not isinstance(node, Automaton))
-    return query.after_match is None and all(p.prompt for p in programs) and not waiting
+    return query.selection is None and all(p.prompt for p in programs) and not waiting
 
 
 def check(case: Case, setup: Setup, turns: list[str]) -> None:

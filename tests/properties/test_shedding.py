@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cepheid.algebra.patterns import Delay, walk
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.errors import PlanError, QueryError, UnsupportedError
-from cepheid.language.ast import Skip, Span
+from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
 from cepheid.options import Limit, Options
 from cepheid.planner import prepare
@@ -122,7 +122,7 @@ def check_stream(case: Case, weather: Weather, engine: str, limit: Limit) -> Non
         reject()
     found = matches_of(query, run(query, prepared, case.events, weather))
     judge(query, case.events, limit, [len(case.events)], found)
-    if query.after_match is None or query.after_match.skip is Skip.NONE:
+    if query.selection is None:
         # What is forgotten doesn't depend on what happens to a cluster.
         calm = replace(weather, workers=1, failing=0.0)
         same = matches_of(query, run(query, prepared, case.events, calm))

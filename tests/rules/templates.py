@@ -85,7 +85,8 @@ class Choosing(Queries):
         asked = self.fill(*WEAK, v=f"{self.variables[-1].name}.x")
         lines = [f"PATTERN {pattern}", f"WHERE {asked}", f"WITHIN {self.choose(12, 6)}"]
         if self.chance(30):
-            lines.append(f"AFTER MATCH SKIP {self.choose('TO NEXT EVENT', 'PAST LAST EVENT')}")
+            ways = ("TO NEXT EVENT", "PAST LAST EVENT", "FOR 5")
+            lines.append(f"AFTER MATCH SKIP {self.choose(*ways)}")
         return "\n".join(lines)
 
 

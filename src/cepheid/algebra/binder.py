@@ -15,7 +15,7 @@ from cepheid.algebra.findings import Findings
 from cepheid.algebra.keys import Place, equality, find_key, implied
 from cepheid.algebra.kinds import check_readable
 from cepheid.algebra.outputs import outputs, required
-from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart
+from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Selection
 from cepheid.algebra.resolution import Clause
 from cepheid.algebra.scope import Scope, declare, listed, restrict
 from cepheid.algebra.shape import Shape, normalize
@@ -54,7 +54,7 @@ def bind(
     windows.check_delays(bound, window, query, lowering)
     if not shapeless:
         binder.check_window(bound, pattern)
-    binder.check_after_match()
+    selection = binder.selection()
     returned = outputs(query, replace(lowering, clause=Clause.RETURN))
     findings.check()
     read = required(schema, bound, where, having, key, returned)
@@ -69,7 +69,7 @@ def bind(
         key=key,
         outputs=returned,
         required=read,
-        after_match=query.after_match,
+        selection=selection,
         into=query.into,
     )
 
@@ -188,11 +188,20 @@ class _Binder:
             message = f"a pattern with {reason} needs a window"
             self.findings.add("CEP401", message, self.query.pattern.span, hint)
 
-    def check_after_match(self) -> None:
+    def selection(self) -> Selection | None:
+        """AFTER MATCH, unless it keeps all matches."""
         after = self.query.after_match
-        if after is None or after.variable is None:
-            return
-        found = self.scope.lookup(after.variable, after.span, self.findings)
+        if after is None or after.skip is ast.Skip.NONE:
+            return None
+        if after.duration is not None:
+            pause = windows.pause(after.duration, self.lowering)
+            return Selection(after.skip, pause=pause)
+        if after.variable is not None:
+            self._check_target(after, after.variable)
+        return Selection(after.skip, after.variable)
+
+    def _check_target(self, after: ast.AfterMatch, variable: str) -> None:
+        found = self.scope.lookup(variable, after.span, self.findings)
         if found is not None and found.negation is not None:
             message = f"AFTER MATCH can't skip to `{found.name}`: it is negated"
             hint = f"skip to one of {listed([v.name for v in self.scope.positive])}"

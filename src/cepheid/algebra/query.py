@@ -9,7 +9,7 @@ from enum import Enum
 from cepheid.algebra.expressions import Expr
 from cepheid.algebra.patterns import Pattern
 from cepheid.algebra.types import Schema
-from cepheid.language.ast import AfterMatch
+from cepheid.language.ast import Skip
 
 
 class Kind(Enum):
@@ -103,6 +103,16 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """Which matches are kept, where that depends on others: AFTER MATCH. `variable` is what SKIP
+    TO FIRST and LAST skip to, `pause` the ticks of SKIP FOR."""
+
+    skip: Skip
+    variable: str | None = None
+    pause: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """A RETURN column."""
 
@@ -128,7 +138,7 @@ class BoundQuery:
     Equalities that the key implies are not among `where`: every engine keeps keys apart
     (semantics: partition key). `having` are conjuncts in which a bare closure variable has
     become `Every`, an optional one `first`. `required` are the columns that predicates, key and
-    RETURN read, time, type and tie included.
+    RETURN read, time, type and tie included. Without a `selection` every match is kept.
 
     Rewrites leave three things behind. `nothing` is why no events can match, if that is known.
     `warnings` are what the writer should hear of. `renamed` says where RETURN's names and the
@@ -145,7 +155,7 @@ class BoundQuery:
     key: tuple[KeyPart, ...]
     outputs: tuple[Output, ...]
     required: tuple[str, ...]
-    after_match: AfterMatch | None = None
+    selection: Selection | None = None
     into: str | None = None
     nothing: str | None = None
     warnings: tuple[str, ...] = ()

@@ -56,6 +56,15 @@ def delay(duration: ast.Duration, lowering: ExpressionBinder) -> int:
     return 0 if size is None else round(size)
 
 
+def pause(duration: ast.Duration, lowering: ExpressionBinder) -> int:
+    """How long SKIP FOR drops matches, in ticks; less than a tick counts as one."""
+    size = _size(duration, lowering)
+    if size is not None and size <= 0:
+        message = "SKIP FOR drops nothing: its time must be longer than 0"
+        lowering.findings.add("CEP402", message, duration.span, "give it a positive length")
+    return 0 if size is None else window_size(size)
+
+
 def check_delays(
     pattern: Pattern, window: Window | None, query: ast.Query, lowering: ExpressionBinder
 ) -> None:

@@ -5,11 +5,12 @@ Every mode is one rule over numbers. A match *leads* somewhere, and one that is 
 
 - SKIP PAST LAST EVENT: it leads at the position of its start, until after its end;
 - SKIP TO FIRST x, LAST x: it leads there, too, until that event starts;
+- SKIP FOR: it leads at the time of its end, until the pause after that is over;
 - SKIP TO NEXT EVENT: it leads with the row of its first event, which is a part of the key then,
   until the next row.
 
 A bound is dropped once nothing can lead before it any more, so what is remembered follows the
-window, not the stream.
+window (and the pause), not the stream.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay, walk
+from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column, as_integers, hashes
 from cepheid.engine.operators.base import FOREVER, Operator
 from cepheid.kernels import load
@@ -157,14 +159,15 @@ class Reader:
     binds, in the order of the pattern."""
 
     def __init__(self, plan: Plan, root: Operator, variables: Sequence[str]) -> None:
-        assert plan.after_match is not None
+        assert plan.selection is not None
         self._root = root
         self._variables = variables
         self._key = [
             {v: _column(plan, part[v]) for v in variables if v in root.slots} for part in plan.key
         ]
-        self._skip = plan.after_match.skip
-        self._target = plan.after_match.variable
+        self._skip = plan.selection.skip
+        self._target = plan.selection.variable
+        self._pause = plan.selection.pause
 
     def read(self) -> Considered:
         """All records that the root has collected."""
@@ -194,6 +197,9 @@ class Reader:
                 lead, until = first, last + 1
             case Skip.TO_FIRST | Skip.TO_LAST:
                 lead, until = first, self._until(bound)
+            case Skip.FOR:
+                lead = self._ends(rows, offsets)
+                until = lead + self._pause
             case Skip.NONE:
                 raise AssertionError("there is nothing to choose")
             case _:
@@ -232,6 +238,18 @@ class Reader:
                 missing &= ~chosen
         return keys
 
+    def _ends(self, rows: Ints, offsets: Ints) -> Ints:
+        """The time at which each record ends."""
+        root, store = self._root, self._root.context.store
+        if root.times is not None:  # a delay may have moved it
+            moved: Ints = root.out.records.slots[root.times[1], : root.out.n].copy()
+            return moved
+        times = np.full(len(rows), -FOREVER)
+        there = rows < FOREVER
+        times[there] = store.time[rows[there] - store.base]
+        ends: Ints = np.maximum.reduceat(times, offsets[:-1])
+        return ends
+
     def _first(self, rows: Ints, offsets: Ints) -> Ints:
         """The row of each record's first event: of those that start first, the one that ends
         first, then the first of the input, which is the order of rows."""
@@ -266,10 +284,10 @@ class Freeing:
     again.)"""
 
     def __init__(self, plan: Plan, root: Operator, memory: Memory) -> None:
-        assert plan.after_match is not None
+        assert plan.selection is not None
         self._root = root
         self._memory = memory
-        self._by_row = plan.after_match.skip is Skip.TO_NEXT_EVENT
+        self._by_row = plan.selection.skip is Skip.TO_NEXT_EVENT
         self._plan = plan
 
     def free(self) -> None:
@@ -299,6 +317,14 @@ def moves_ends(plan: Plan) -> bool:
     records and here."""
     patterns = (root.pattern for root in plan.alternatives if isinstance(root, Automaton))
     return any(isinstance(part, Delay) for pattern in patterns for part in walk(pattern))
+
+
+def textual(plan: Plan, keys: Ints) -> Iterator[int]:
+    """The parts of keys that are codes of strings."""
+    types = plan.schema.columns
+    for n, part in enumerate(plan.key if len(keys) else ()):
+        if types[next(iter(part.values()))] in (Type.STRING, Type.BINARY):
+            yield n
 
 
 def _column(plan: Plan, name: str) -> Column:
@@ -349,6 +375,10 @@ class Memory:
         self._allocate(room, parts)
         if len(chosen):
             self._apply(hashed, keys, bounds, bounds)
+
+    def keys(self) -> Ints:
+        """Those that are remembered."""
+        return self._keys[: self._count]
 
     def above(self, floor: int) -> tuple[Ints, Ints]:
         """The keys whose bounds still rule something out, and these."""

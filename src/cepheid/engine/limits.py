@@ -213,9 +213,9 @@ def _oldest(keys: Ints, rows: Ints, allowed: int) -> tuple[Ints, Ints]:
 def _parts_by_key(plan: Plan) -> bool:
     """Whether the past of a single key can be dropped: no match of it that starts later depends on
     dropped events, and nobody keeps the numbers of rows."""
-    skip = Skip.NONE if plan.after_match is None else plan.after_match.skip
     plain = plan.schema.start is None and not looks_back(plan)
-    return bool(plan.key) and plain and skip is not Skip.TO_NEXT_EVENT
+    by_row = plan.selection is not None and plan.selection.skip is Skip.TO_NEXT_EVENT
+    return bool(plan.key) and plain and not by_row
 
 
 def looks_back(plan: Plan) -> bool:

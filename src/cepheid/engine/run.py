@@ -8,7 +8,6 @@ the leaves up. What no future event can reach any more is dropped in bulk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
@@ -21,6 +20,7 @@ from cepheid.engine import needs
 from cepheid.engine.classes import classify
 from cepheid.engine.clock import Ticker, unplaced
 from cepheid.engine.columns import Interner, without_dictionary_nulls
+from cepheid.engine.counts import Counts
 from cepheid.engine.limits import HeldWindow, no_floors, within
 from cepheid.engine.match_schema import output_schema, returned_columns
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator
@@ -33,18 +33,6 @@ from cepheid.plan.reads import leaves
 
 COMPILE_AT = 200
 """Below this many rows an uncached kernel runs as plain Python: compiling it would take longer."""
-
-
-@dataclass
-class Counts:
-    """What the engine has seen and made."""
-
-    events: int = 0
-    rejected: int = 0
-    matches: int = 0
-    rounds: int = 0
-    idle: int = 0
-    shed: int = 0
 
 
 class Advisor(Protocol):
@@ -106,13 +94,14 @@ class Engine:
             compile_at,
         )
         # AFTER MATCH would only hold back what ends where more may come.
-        self.context.prompt = plan.after_match is None
+        self.context.prompt = plan.selection is None
         self.leaves = {leaf: LeafOperator(self.context, leaf) for leaf in leaves(plan)}
         # Types that no event has had so far.
         self.unseen = {t for leaf in self.leaves for t in plan.variables[leaf.variable].types}
         self._window = None if plan.limit is None else HeldWindow(plan, self.context, self.leaves)
         self._floors = no_floors(plan)  # of keys whose past was forgotten, while it is in the store
         self.tree = self._plant(plan)
+        store.remembered = lambda: self.tree.sink.codes()
         self._past: dict[Node, NodeProfile] = {}  # of plans that were given up
         self._compiled = 0.0  # seconds, for those plans
 

@@ -17,10 +17,12 @@ from cepheid.engine.after_match import (
     Reader,
     key_columns,
     moves_ends,
+    textual,
     together,
 )
 from cepheid.engine.columns import Column
 from cepheid.engine.operators.base import FOREVER, Operator
+from cepheid.engine.order import key_by_key
 from cepheid.engine.projection import Projection
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
@@ -38,7 +40,7 @@ def make_sink(
     matches must come `in_order` they need not be held back for that. Those of several queries have
     no order among them."""
     ordered = bool(plan.returned) or (not waits and len(roots) == 1)
-    if plan.after_match is None or plan.after_match.skip is Skip.NONE:
+    if plan.selection is None:
         return Emitting(roots, plan, schema, ordered, hold=in_order and not ordered)
     return Choosing(roots, plan, schema, ordered)
 
@@ -48,6 +50,10 @@ class Sink(ABC):
 
     def columns(self) -> Iterable[Column]:
         """Columns that the store must keep for it."""
+        return ()
+
+    def codes(self) -> Iterable[Ints]:
+        """The codes of strings that it remembers, beyond those of the store."""
         return ()
 
     @property
@@ -162,12 +168,13 @@ class Choosing(Sink):
     """
 
     def __init__(self, roots: list[Operator], plan: Plan, schema: pa.Schema, ordered: bool) -> None:
-        assert plan.after_match is not None
+        assert plan.selection is not None
         variables = [v for v in plan.variables if any(v in root.slots for root in roots)]
-        skip = plan.after_match.skip
+        skip = plan.selection.skip
         self._by_row = skip is Skip.TO_NEXT_EVENT
+        self._by_time = skip is Skip.FOR
         # Of those that end together only the first can be kept, by key or by first event.
-        self._single = ordered and skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT)
+        self._single = ordered and skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT, Skip.FOR)
         self._plan = plan
         self._roots = roots
         self._ordered = ordered
@@ -183,6 +190,10 @@ class Choosing(Sink):
 
     def columns(self) -> Iterable[Column]:
         return key_columns(self._plan)
+
+    def codes(self) -> Iterable[Ints]:
+        for keys in (self._memory.keys(), *(held.matches.keys for held in self._held)):
+            yield from (keys[:, part] for part in textual(self._plan, keys))
 
     @property
     def notes_rows(self) -> bool:
@@ -230,12 +241,23 @@ class Choosing(Sink):
         context, store = self._context, self._context.store
         if self._by_row:
             floor = store.base
+        elif self._by_time:
+            floor = self._earliest()
         elif store.lasting or self._moved:
             # An event that ends later may have started at any time in the window.
             floor = context.eat if self._plan.window is not None and context.in_time else -FOREVER
         else:
             floor = int(store.position[0]) if store.n else self._known()
         return min([floor, *(int(held.matches.lead.min()) for held in self._held)])
+
+    def _earliest(self) -> int:
+        """The time before which no match can end any more."""
+        context, store = self._context, self._context.store
+        if key_by_key(self._plan):
+            return -FOREVER  # the next key begins anew
+        if store.n:
+            return int(store.time[0])
+        return context.frontier if context.in_time else context.horizon.time
 
     def _decide(self, until: int) -> Iterator[pa.RecordBatch]:
         """Choose among the matches that end before this position; hold back all others."""

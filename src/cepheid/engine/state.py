@@ -7,14 +7,14 @@ with every batch is small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.algebra.types import Type
+from cepheid.engine.after_match import textual
 from cepheid.engine.classes import Mask
 from cepheid.engine.clock import Numbering, Ticks
 from cepheid.engine.columns import decoded
@@ -106,7 +106,7 @@ def codes(plan: Plan, choice: SkipState | None, floors: Floors) -> set[int]:
     parts = [floors.keys]
     if choice is not None:
         parts += [choice.keys, *(held.matches.keys for held in choice.held)]
-    return {code for keys in parts for n in _textual(plan, keys) for code in keys[:, n].tolist()}
+    return {code for keys in parts for n in textual(plan, keys) for code in keys[:, n].tolist()}
 
 
 def recoded(plan: Plan, choice: SkipState, known: Mapping[int, int]) -> SkipState:
@@ -124,14 +124,6 @@ def recoded_floors(plan: Plan, floors: Floors, known: Mapping[int, int]) -> Floo
 
 def _recoded(plan: Plan, keys: Ints, known: Mapping[int, int]) -> Ints:
     keys = keys.copy()
-    for n in _textual(plan, keys):
+    for n in textual(plan, keys):
         keys[:, n] = [known.get(code, -1) for code in keys[:, n].tolist()]
     return keys
-
-
-def _textual(plan: Plan, keys: Ints) -> Iterator[int]:
-    """The parts of keys that are codes of strings."""
-    types = plan.schema.columns
-    for n, part in enumerate(plan.key if len(keys) else ()):
-        if types[next(iter(part.values()))] in (Type.STRING, Type.BINARY):
-            yield n

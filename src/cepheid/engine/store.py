@@ -6,7 +6,7 @@ read. Rows have absolute numbers; `base` is that of the oldest row still here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from typing import Any
 
@@ -63,6 +63,7 @@ class EventStore:
         self._valid: dict[Column, Growing[np.bool_]] = {}
         self._objects: dict[Column, Growing[np.object_]] = {}
         self._hashes: dict[Hash, Growing[np.int64]] = {}
+        self.remembered: Callable[[], Iterable[Ints]] = tuple  # codes that others still know
         self._pinned: set[int] = set()
         self._limit = FORGET_AT
         self._show()
@@ -165,6 +166,7 @@ class EventStore:
 
     def _forget(self) -> None:
         strings = [v for c, v in self.values.items() if c.type in (Type.STRING, Type.BINARY)]
+        strings += self.remembered()
         live = set(self._pinned).union(*(np.unique(v).tolist() for v in strings))
         self.interner.forget(live)
         self._limit = max(FORGET_AT, 2 * len(self.interner))

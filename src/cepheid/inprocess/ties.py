@@ -15,7 +15,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Role
 from cepheid.engine.classes import classify
 from cepheid.engine.clock import times
 from cepheid.engine.columns import decoded
-from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator, Skip
+from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator
 from cepheid.plan.nodes import Plan
 from cepheid.plan.reads import leaves
 
@@ -31,7 +31,7 @@ def dependent(query: BoundQuery) -> str | None:
     `=>` take all that come first. Where one has to be chosen, or events are counted or compared
     with those before them, the order of the input decides.
     """
-    if query.after_match is not None and query.after_match.skip is not Skip.NONE:
+    if query.selection is not None:
         return "AFTER MATCH"
     if query.window is not None and query.window.clock is Clock.EVENTS:
         return "a window of EVENTS"

@@ -423,12 +423,16 @@ class Skip(Enum):
     PAST_LAST_EVENT = "SKIP PAST LAST EVENT"
     TO_FIRST = "SKIP TO FIRST"
     TO_LAST = "SKIP TO LAST"
+    FOR = "SKIP FOR"
 
 
 @dataclass(frozen=True, slots=True)
 class AfterMatch:
+    """`variable` is what is skipped to, `duration` for how long (SKIP FOR)."""
+
     skip: Skip
     variable: str | None = None
+    duration: Duration | None = None
     span: Span = _span()
 
 

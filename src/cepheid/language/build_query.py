@@ -71,6 +71,7 @@ _SKIPS = {
     "past_last_event": Skip.PAST_LAST_EVENT,
     "to_first": Skip.TO_FIRST,
     "to_last": Skip.TO_LAST,
+    "skip_for": Skip.FOR,
 }
 
 
@@ -121,8 +122,11 @@ def _window(tree: Node) -> Duration | EventCount:
 
 def _after_match(tree: Node) -> AfterMatch:
     skip = child(tree)
+    how = _SKIPS[skip.data]
+    if how is Skip.FOR:
+        return AfterMatch(how, None, build_duration(child(skip)), span_of(tree))
     variable = only_name(skip) if skip.children else None
-    return AfterMatch(_SKIPS[skip.data], variable, span_of(tree))
+    return AfterMatch(how, variable, None, span_of(tree))
 
 
 def _return_item(tree: Node) -> ReturnItem:

@@ -86,6 +86,8 @@ def _clauses(query: Query) -> Iterator[str]:
 
 
 def _after_match(after: AfterMatch) -> str:
+    if after.duration is not None:
+        return f"{after.skip.value} {_duration(after.duration)}"
     return after.skip.value + ("" if after.variable is None else f" {quoted(after.variable)}")
 
 

@@ -14,9 +14,9 @@ from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr
 from cepheid.algebra.patterns import Pattern, positive
-from cepheid.algebra.query import Conjunct, Output, Renamed, Variable, Window
+from cepheid.algebra.query import Conjunct, Output, Renamed, Selection, Variable, Window
 from cepheid.algebra.types import Schema
-from cepheid.language.ast import AfterMatch, Quantifier
+from cepheid.language.ast import Quantifier
 from cepheid.options import Limit
 
 
@@ -214,8 +214,8 @@ class Plan:
     """What an engine runs: one tree for each alternative of the pattern's disjunctions (DISJ,
     never materialized), and what it must know of the query. `eager`: operators run in every
     round, also if no match can end in it (push, thesis 4.1). `renamed` says which of RETURN's
-    variables are called otherwise in the trees. `after_match` chooses among the matches of a key
-    (None: all are kept), `limit` bounds what is held. `returned` says, in a plan of several
+    variables are called otherwise in the trees. `selection` chooses among the matches (None: all
+    are kept), `limit` bounds what is held. `returned` says, in a plan of several
     queries, which outputs the matches of each alternative have, by their places: all others are
     NULL in them. Without it, all have all."""
 
@@ -228,7 +228,7 @@ class Plan:
     required: tuple[str, ...]
     eager: bool = False
     renamed: tuple[Renamed, ...] = ()
-    after_match: AfterMatch | None = None
+    selection: Selection | None = None
     limit: Limit | None = None
     returned: tuple[frozenset[int], ...] = ()
 

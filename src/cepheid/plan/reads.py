@@ -56,7 +56,7 @@ def joined_columns(plan: Plan) -> frozenset[str]:
         *(expr for node in nodes for expr in _conditions(node)),
         *(output.expression for output in plan.outputs),
     )
-    if plan.after_match is None:
+    if plan.selection is None:
         return read
     return read.union(*(part.values() for part in plan.key))  # it chooses key by key
 

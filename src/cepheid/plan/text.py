@@ -16,9 +16,9 @@ from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr
 from cepheid.algebra.patterns import positive
-from cepheid.algebra.query import Clock, Variable
+from cepheid.algebra.query import Clock, Selection, Variable
 from cepheid.algebra.text import expression_text, pattern_text, span_text
-from cepheid.algebra.types import Type
+from cepheid.algebra.types import Schema, Type
 from cepheid.language.ast import Skip
 from cepheid.language.names import quantifier_text
 from cepheid.plan.nodes import (
@@ -62,10 +62,16 @@ def settings(plan: Plan) -> list[tuple[str, str]]:
         events = plan.window.clock is Clock.EVENTS
         size = f"{plan.window.size} events" if events else span_text(plan.window.size, ticks)
         found.append(("window", size))
-    if plan.after_match is not None and plan.after_match.skip is not Skip.NONE:
-        skip, named = plan.after_match.skip.value, plan.after_match.variable
-        found.append(("after match", skip if named is None else f"{skip} {named}"))
+    if plan.selection is not None:
+        found.append(("after match", _after_match(plan.selection, plan.schema)))
     return found
+
+
+def _after_match(selection: Selection, schema: Schema) -> str:
+    how, target = selection.skip.value, selection.variable
+    if selection.skip is Skip.FOR:
+        target = span_text(selection.pause, schema.columns[schema.time] is Type.INTEGER)
+    return how if target is None else f"{how} {target}"
 
 
 def _key(part: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.values import integer_time
 from cepheid.errors import QueryError
-from cepheid.language.ast import Between, Exactly, SequenceOperator, Skip, Span
+from cepheid.language.ast import Between, Exactly, SequenceOperator, Span
 from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.options import Limit
 
@@ -73,7 +73,7 @@ def uncut(query: BoundQuery) -> str | None:
 
 def skips(query: BoundQuery) -> bool:
     """Whether which matches are kept depends on other matches (of the same key)."""
-    return query.after_match is not None and query.after_match.skip is not Skip.NONE
+    return query.selection is not None
 
 
 def _looks_ahead(pattern: Pattern) -> bool:

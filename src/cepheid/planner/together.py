@@ -174,7 +174,7 @@ def _joined(queries: Sequence[BoundQuery]) -> BoundQuery:
         key=tuple(map(KeyPart, columns)),
         outputs=tuple(outputs),
         required=tuple(dict.fromkeys(name for query in queries for name in query.required)),
-        after_match=None,
+        selection=None,
         into=None,
         warnings=tuple(dict.fromkeys(text for query in queries for text in query.warnings)),
         renamed=tuple(one for query in queries for one in query.renamed),

@@ -176,7 +176,7 @@ def expired(query: BoundQuery, length: int) -> BoundQuery:
         variables={**query.variables, after: one, absent: replace(whole, name=absent)},
         key=tuple(KeyPart({**k.columns, absent: k.columns[after]}) for k in query.key),
         having=(),
-        after_match=None,
+        selection=None,
         into=None,
         outputs=(*_told(query, reached, items[length]), *returned),
     )

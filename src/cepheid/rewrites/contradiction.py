@@ -184,7 +184,7 @@ def _separable(query: BoundQuery, gone: frozenset[str], known: Structure) -> boo
     until = [p.until for p in parts(query.pattern) if isinstance(p, Closure)]
     if any(gone & variables(u) for u in until if u is not None):
         return False
-    return query.after_match is None or query.after_match.variable not in gone
+    return query.selection is None or query.selection.variable not in gone
 
 
 def _applies_elsewhere(read: frozenset[str], known: Structure, left: Structure) -> bool:

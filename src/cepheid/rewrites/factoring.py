@@ -30,7 +30,7 @@ from cepheid.algebra.patterns import (
     walk,
 )
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Renamed
-from cepheid.language.ast import SequenceOperator, Skip
+from cepheid.language.ast import SequenceOperator
 from cepheid.rewrites.conditions import reads, roles_hold
 from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.measure import simpler
@@ -40,7 +40,7 @@ Items = tuple[Pattern, ...]
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
-    if query.after_match is not None and query.after_match.skip is not Skip.NONE:
+    if query.selection is not None:
         return None  # which of simultaneous matches is first depends on the pattern's order
     for part in walk(query.pattern):
         if not isinstance(part, Disjunction):

@@ -30,14 +30,13 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.algebra.query import BoundQuery, Role
 from cepheid.algebra.text import expression_text
-from cepheid.language.ast import Skip
 from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.surgery import replaced
 from cepheid.statistics import Statistics
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
-    if query.after_match is not None and query.after_match.skip is not Skip.NONE:
+    if query.selection is not None:
         return None
     for part in walk(query.pattern):
         if not isinstance(part, Disjunction):

@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
-from cepheid.engine.run import Advisor, Counts
+from cepheid.engine.counts import Counts
+from cepheid.engine.run import Advisor
 from cepheid.engine.state import EngineState, LoadedRows
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from cepheid.algebra.text import expression_text, query_text
 from cepheid.errors import StateError
-from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan, has_automaton, waits
 from cepheid.plan.reads import columns_of, leaves
 from cepheid.plan.text import plan_text, settings
@@ -34,7 +33,7 @@ def signature(prepared: Prepared) -> Signature:
     elif any(waits(root) for root in plan.alternatives):
         top = any(choice.top for choice in prepared.planned.winner.choices)
         found["negation"] = "top" if top else "push"
-    if plan.after_match is not None and plan.after_match.skip is not Skip.NONE:
+    if plan.selection is not None:
         returned = (f"{o.name} = {expression_text(o.expression)}" for o in plan.outputs)
         found["RETURN"] = ", ".join(returned)  # matches that are held back have these columns
     return found

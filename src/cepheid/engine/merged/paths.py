@@ -26,7 +26,7 @@ from cepheid.algebra.patterns import Leaf, Negation, Pattern, Sequence
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column
-from cepheid.language.ast import SequenceOperator, Skip
+from cepheid.language.ast import SequenceOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _check(query: BoundQuery) -> None:
         raise NoPath("events have a duration")
     if query.window is not None and query.window.clock is not Clock.TIME:
         raise NoPath("the window counts events")
-    if query.after_match is not None and query.after_match.skip is not Skip.NONE:
+    if query.selection is not None:
         raise NoPath("AFTER MATCH chooses among the matches of one query")
     if query.nothing is not None or query.renamed:
         raise NoPath("it was rewritten to another form")

@@ -45,7 +45,7 @@ def plan_of(query: BoundQuery, roots: tuple[Node, ...], limit: Limit | None = No
         schema=query.schema,
         required=query.required,
         renamed=query.renamed,
-        after_match=query.after_match,
+        selection=query.selection,
         limit=limit,
     )
 

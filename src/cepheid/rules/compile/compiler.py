@@ -333,7 +333,7 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
                 prepared = prepare(bound, chosen)
             one = Alone(query, bound, prepared, candidate.rows, candidate.reason)
             whole = prepared.query
-            rest = (whole.outputs, whole.after_match, whole.schema)
+            rest = (whole.outputs, whole.selection, whole.schema)
             _, rules = found.setdefault(f"{query_text(whole)} {rest}", (one, []))
             rules.append(int(candidate.unit.numbers[row]))
     return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())

@@ -62,7 +62,7 @@ from cepheid.algebra.text import condition_text
 from cepheid.engine.attribution.parameters import RuleParameters, as_read
 from cepheid.engine.attribution.residual import OF_MATCH, Ints, Residual
 from cepheid.language import ast
-from cepheid.language.ast import SequenceOperator, Skip
+from cepheid.language.ast import SequenceOperator
 from cepheid.language.traversal import parameters
 from cepheid.rewrites.conditions import classify, has_next
 from cepheid.rules.compile.hulls import parameters_of, wide
@@ -124,7 +124,7 @@ def _kills(condition: Expr, query: BoundQuery) -> bool:
 
 
 def _skips(query: BoundQuery) -> bool:
-    return query.after_match is not None and query.after_match.skip is not Skip.NONE
+    return query.selection is not None
 
 
 def _before_next(pattern: Pattern) -> frozenset[str]:

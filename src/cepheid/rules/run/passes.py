@@ -65,7 +65,7 @@ def _checked(template: Template, columns: Columns, options: Options) -> Needs:
 def is_single(query: BoundQuery) -> bool:
     """Whether every match is one event, whatever others there are."""
     alone = [v.kind for v in query.variables.values()] == [Kind.SINGLE]
-    return alone and query.window is None and query.after_match is None
+    return alone and query.window is None and query.selection is None
 
 
 def _example(template: Template, columns: Columns, options: Options) -> BoundQuery:
