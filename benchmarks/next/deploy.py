@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TypeAlias, assert_never
 
 from cepheid.errors import PlanError
-from cepheid.rules.placement.cost import cheapest
+from cepheid.rules.placement.places import cheapest
 
 
 @dataclass(frozen=True, slots=True)

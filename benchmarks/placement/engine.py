@@ -25,7 +25,7 @@ from benchmarks.placement.queries import RATES
 from cepheid.algebra.schemas import bind_streams
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.inprocess import execution
-from cepheid.inprocess.merge import merge, streams_of
+from cepheid.inprocess.merged_streams import merge, streams_of
 from cepheid.options import Options
 from cepheid.planner import prepare
 

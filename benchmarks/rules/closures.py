@@ -21,7 +21,7 @@ from benchmarks.rules.running import SEED
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import CompiledRules, compile_rules
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.run.process import run
 from cepheid.workloads import fraud
 

@@ -18,7 +18,7 @@ from benchmarks.report import Record
 from cepheid.engine.merged.machine import Machine
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import CompiledRules, compile_rules
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.workloads import cayuga
 
 OPTIONS = Options("ts")

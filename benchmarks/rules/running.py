@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from benchmarks.measure import WrongAnswer
 from benchmarks.rules.answers import EVENTS, FOUND, Answers, planted
-from cepheid.engine.columns import Interner, kernel_values
+from cepheid.engine.arrays.columns import Interner, kernel_values
+from cepheid.engine.arrays.ordered_codes import ordered
 from cepheid.engine.merged.dag import ROOT, Graph, Ragged
 from cepheid.engine.merged.machine import Machine
 from cepheid.engine.merged.merge import Merged
-from cepheid.engine.ordered_codes import ordered
-from cepheid.engine.store import evaluated
+from cepheid.engine.rows.store import evaluated
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.workloads import cayuga
 from cepheid.workloads.cayuga import Parameters
 

@@ -116,7 +116,7 @@ def test_anchors_are_headings(page: str) -> None:
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", *DOCS])
 def test_files_that_are_named_exist(page: str) -> None:
     package = ROOT / "src" / "cepheid"
-    rooms = ("", "engine", "engine/automaton", "planner", "rules")
+    rooms = ("", "algebra", "engine", "engine/automaton", "planner", "rules")
     folders = [ROOT, *(package / room for room in rooms)]
     for name in re.findall(r"`([\w/]+/[\w.]+)`", (ROOT / page).read_text()):
         known = [f / n for f in folders for n in (name, f"{name}.py")]

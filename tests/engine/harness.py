@@ -16,7 +16,7 @@ from cepheid.algebra.expressions import Whole
 from cepheid.algebra.patterns import Negation, positive, walk
 from cepheid.algebra.query import BoundQuery, Clock, Kind, Output
 from cepheid.algebra.types import Type
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Advisor, Engine
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan

@@ -222,7 +222,7 @@ def test_a_key_of_text_is_remembered_longer_than_its_events(
     engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """x has no event in the window when its string is looked for among those to forget."""
-    monkeypatch.setattr("cepheid.engine.store.FORGET_AT", 0)
+    monkeypatch.setattr("cepheid.engine.rows.store.FORGET_AT", 0)
     found = kept(
         "A a ; B b WHERE [s] WITHIN 4 AFTER MATCH SKIP FOR 30",
         "A@1(s='x') B@2(s='x') A@12(s='y') B@13(s='y') A@20(s='x') B@21(s='x') A@31(s='x')"

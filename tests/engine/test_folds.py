@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.reduction import reduced
 from cepheid.engine.lowering import FoldPart, Inputs, KernelLowering, Term, accumulate, finalized
 from cepheid.engine.lowering.folds import merge
-from cepheid.engine.reduction import reduced
 from cepheid.kernels.compile import load
 from tests.examples import examples
 from tests.oracle.test_values import same

@@ -10,7 +10,7 @@ import pytest
 
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
-from cepheid.engine.vector import evaluate
+from cepheid.engine.arrays.vector import evaluate
 from cepheid.kernels import load
 from tests.oracle.values import apply
 

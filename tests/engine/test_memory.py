@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cepheid.engine.buffers import Pool
+from cepheid.engine.rows.buffers import Pool
 from cepheid.engine.run import Engine
 from cepheid.options import Options
 from cepheid.planner import make_plan, prepare
@@ -73,7 +73,7 @@ def test_bounded(pattern: str, plan: str) -> None:
 
 
 def test_strings_of_expired_events_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepheid.engine.store.FORGET_AT", 600)
+    monkeypatch.setattr("cepheid.engine.rows.store.FORGET_AT", 600)
     query = Query("PATTERN A a ; B b WHERE a.s = b.s OR a.x = b.x WITHIN 40")
     first = next(stream(1))
     plan = make_plan(query.bind(first.schema, Options(time="ts", type="type")))

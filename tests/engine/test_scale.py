@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cepheid as cep
-from cepheid.engine.buffers import Buffer
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.buffers import Buffer
+from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.options import Options
 from cepheid.planner import make_plan
@@ -387,7 +387,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shrink(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cepheid.engine.tree.CAPACITY", 3)
-    monkeypatch.setattr("cepheid.engine.store.FORGET_AT", 40)
+    monkeypatch.setattr("cepheid.engine.rows.store.FORGET_AT", 40)
     monkeypatch.setattr(Buffer.__init__, "__defaults__", (1,))
 
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call
 from cepheid.algebra.types import Type
-from cepheid.engine import window_columns
-from cepheid.engine.clock import Ticks
-from cepheid.engine.columns import Column, Hash, Interner
-from cepheid.engine.store import EventStore
-from cepheid.engine.window_columns import Growing
+from cepheid.engine.arrays import window_columns
+from cepheid.engine.arrays.columns import Column, Hash, Interner
+from cepheid.engine.arrays.window_columns import Growing
+from cepheid.engine.rows.clock import Ticks
+from cepheid.engine.rows.store import EventStore
 
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema(

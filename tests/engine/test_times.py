@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
-from cepheid.engine.clock import LATEST
+from cepheid.engine.rows.clock import LATEST
 from tests.corpus.reader import START, TIME, Case, bound, cases
 from tests.engine.harness import Setup, multiset, run
 from tests.engine.test_corpus import by_tree

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cepheid.explain.layout import PAGE, Box, Item, Layout, arrange
+from cepheid.explain.boxes import PAGE, Box, Item, Layout, arrange
 
 APART, BETWEEN = 24, 40
 SIZES = st.integers(40, 260)

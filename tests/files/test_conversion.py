@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cepheid.errors import DataError
-from cepheid.files.conversion import MOMENT, convert
+from cepheid.files.cell_values import MOMENT, convert
 from cepheid.files.time_format import TimeFormat
 
 BAD = object()

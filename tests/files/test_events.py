@@ -13,7 +13,7 @@ import pytest
 from cepheid.errors import DataError
 from cepheid.files import line_blocks
 from cepheid.files.bad_rows import BadRows
-from cepheid.files.conversion import MOMENT
+from cepheid.files.cell_values import MOMENT
 from cepheid.files.csv_lines import parse_header
 from cepheid.files.declared import parse_columns, schema_text
 from cepheid.files.events import EventFiles, InputOptions

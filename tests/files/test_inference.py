@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from cepheid.files.conversion import MOMENT
+from cepheid.files.cell_values import MOMENT
 from cepheid.files.inference import CellSample, InferredColumn, agree, decide
 
 NUMBERS = [str(n) for n in range(100)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.automaton.compiler import compile_pattern
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.order import in_order
 from cepheid.errors import UnsupportedError
 from cepheid.plan.nodes import Automaton, Plan, waits, walk
 from tests.corpus.reader import Case, bound

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from cepheid.algebra.query import BoundQuery, Clock
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import LoadedRows, as_table, from_table
 from cepheid.errors import UnsupportedError

@@ -14,7 +14,7 @@ from cepheid.algebra.expressions import Whole
 from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import BoundQuery, Kind, Output
 from cepheid.algebra.types import Type
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.planner import automaton_plan, make_plan
 from cepheid.planner.automata.automaton_needs import needs_automaton

@@ -17,7 +17,7 @@ from cepheid.engine.merged import machine
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from tests.corpus.reader import table
 from tests.examples import examples
 from tests.oracle.events import Event

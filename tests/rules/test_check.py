@@ -15,7 +15,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.rules import Finding
-from cepheid.rules.load.check import count_wrong
+from cepheid.rules.load.validation import count_wrong
 
 COLUMNS = pa.schema(
     {
@@ -173,17 +173,17 @@ def test_the_rows_found_wrong_are_those_that_are(seed: int) -> None:
 
 
 def test_a_template_is_not_bound_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cepheid.rules.load import check as checking
+    from cepheid.rules.load import validation
 
     calls = 0
-    bind = checking.bind
+    bind = validation.bind
 
     def counted(*arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         return bind(*arguments)
 
-    monkeypatch.setattr(checking, "bind", counted)
+    monkeypatch.setattr(validation, "bind", counted)
     names = [f"p{i}" for i in range(12)]
     draw = np.random.default_rng(0)
     columns = {n: pa.array(draw.random(5000), mask=draw.random(5000) < 0.5) for n in names}

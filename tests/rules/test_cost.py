@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cepheid.rules.placement.cost import (
+from cepheid.rules.placement.places import (
     EVERY,
     MOST_NODES,
     READ,

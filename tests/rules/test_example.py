@@ -18,7 +18,7 @@ import pytest
 import cepheid as cep
 from cepheid.cli import main
 from cepheid.options import Options
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.workloads import fraud
 from tests.docs.blocks import ROOT, blocks
 

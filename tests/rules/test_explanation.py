@@ -7,9 +7,9 @@ import pytest
 
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
-from cepheid.rules.explain.explanation import explained
-from cepheid.rules.placement.cost import READ, SHUFFLED, Ground
+from cepheid.rules.compile.compiled_rules import compile_rules
+from cepheid.rules.explain.set_explanation import explained
+from cepheid.rules.placement.places import READ, SHUFFLED, Ground
 from cepheid.rules.placement.split import passes_of
 from tests.docs.blocks import ROOT
 

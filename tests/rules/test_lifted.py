@@ -17,7 +17,7 @@ import cepheid as cep
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Type
 from cepheid.options import Options
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.load.lifted import lifted
 from tests.examples import examples
 

@@ -20,7 +20,7 @@ from cepheid.planner import Prepared
 from cepheid.planner.together import TogetherAdaptive
 from cepheid.rules import RuleSet
 from cepheid.rules.compile import shared_plan
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.compile.shared_plan import MOST_MEMBERS
 from cepheid.statistics import Statistics
 from tests.corpus.reader import table

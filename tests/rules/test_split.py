@@ -15,8 +15,8 @@ from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options, Placement
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import CompiledRules, compile_rules
-from cepheid.rules.placement.cost import Ground
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
+from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import divide, passes_of
 from cepheid.rules.run.process import run
 from tests.corpus.reader import table

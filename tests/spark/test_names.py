@@ -21,7 +21,7 @@ from cepheid.cli.target import Target
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
 from cepheid.options import Options
-from cepheid.spark import names
+from cepheid.spark import column_names
 from cepheid.spark.entrance import entered
 from cepheid.spark.streaming.time import below_watermark, delay_of
 
@@ -44,9 +44,9 @@ def events(spark: SparkSession) -> DataFrame:
 
 @given(st.text(), st.text())
 def test_no_two_names_become_one(one: str, other: str) -> None:
-    assert names.given(names.safe(one)) == one
-    assert (names.safe(one).lower() == names.safe(other).lower()) == (one == other)
-    assert set(names.safe(one)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_~")
+    assert column_names.given(column_names.safe(one)) == one
+    assert (column_names.safe(one).lower() == column_names.safe(other).lower()) == (one == other)
+    assert set(column_names.safe(one)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_~")
 
 
 def test_values(events: DataFrame) -> None:

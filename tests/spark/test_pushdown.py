@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import cepheid as cep
-from cepheid.engine.classes import CLASS_COLUMN
+from cepheid.engine.rows.classes import CLASS_COLUMN
 from cepheid.options import Options
 from cepheid.plan.nodes import LeafNode
 from cepheid.spark import batch, worker

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from tests.spark.test_pushdown import physical_plan
 
 KEYED = RuleSet.from_template(

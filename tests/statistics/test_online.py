@@ -13,10 +13,10 @@ import pytest
 import cepheid as cep
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.run import Engine
 from cepheid.engine.sampling import Sample, Sampler, Windowed, targets
 from cepheid.engine.sampling.numbers import compiled
-from cepheid.engine.vector import evaluate
 from cepheid.planner.plan import make_plan
 from cepheid.workloads import stocks
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery, Clock
-from cepheid.engine.order import key_by_key
+from cepheid.engine.rows.order import key_by_key
 from cepheid.planner import Prepared
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.signature import signature

@@ -23,12 +23,12 @@ from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.run.passes import Needs, needs, passes
 from cepheid.rules.run.portable import decoded, encoded
-from cepheid.rules.run.worker import StreamCompiler
-from cepheid.streaming.rules import (
+from cepheid.rules.run.stream_compiler import StreamCompiler
+from cepheid.streaming.rule_bucket import (
     Generations,
     RuleBucket,
     RulesDiff,

@@ -9,9 +9,9 @@ from cepheid.algebra.types import Schema
 from cepheid.errors import UnsupportedError
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.run.portable import encoded
-from cepheid.streaming.rules import RulesVersion
+from cepheid.streaming.rule_bucket import RulesVersion
 from tests.corpus.reader import table
 from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS

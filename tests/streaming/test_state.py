@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
-from cepheid.engine.classes import CLASS_COLUMN
+from cepheid.engine.rows.classes import CLASS_COLUMN
 from cepheid.errors import StateError
 from cepheid.options import Options
 from cepheid.plan.reads import kept_columns

@@ -10,7 +10,7 @@ import pytest
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.workloads import cayuga
 from cepheid.workloads.cayuga import Parameters
 from cepheid.workloads.chunks import CHUNK_ROWS

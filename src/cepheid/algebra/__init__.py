@@ -8,7 +8,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role, Varia
 from cepheid.algebra.types import STREAM_COLUMN, Schema, Type
 
 if TYPE_CHECKING:
-    from cepheid.algebra.binder import bind
+    from cepheid.algebra.binding.binder import bind
 
 __all__ = [
     "STREAM_COLUMN",
@@ -29,6 +29,6 @@ def __getattr__(name: str) -> object:
     """Binding is loaded when first used: workers run what is bound already."""
     if name != "bind":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cepheid.algebra.binder import bind
+    from cepheid.algebra.binding.binder import bind
 
     return bind

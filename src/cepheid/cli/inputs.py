@@ -18,7 +18,7 @@ from cepheid.cli.arguments import (
     TimeUnit,
     parse_parameters,
 )
-from cepheid.engine.event_types import types_in
+from cepheid.engine.rows.event_types import types_in
 from cepheid.errors import DataError, OptionError
 from cepheid.files.declared import parse_columns, quoted
 from cepheid.files.events import EventFiles, InputColumns, InputOptions

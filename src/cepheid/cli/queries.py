@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.errors import OptionError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.language.query_list import split_queries

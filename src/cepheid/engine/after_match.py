@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay, walk
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import Column, as_integers, hashes
+from cepheid.engine.arrays.columns import Column, as_integers, hashes
 from cepheid.engine.operators.base import FOREVER, Operator
 from cepheid.kernels import load
 from cepheid.kernels.templates.after_match import BOUNDS, SKIP

@@ -20,7 +20,7 @@ from cepheid.algebra.patterns import (
     Unless,
 )
 from cepheid.algebra.patterns import Sequence as SequencePattern
-from cepheid.engine.columns import Column, as_integers
+from cepheid.engine.arrays.columns import Column, as_integers
 from cepheid.engine.operators.base import FOREVER, Context, LeafOperator
 from cepheid.errors import StateLimitError
 from cepheid.language.ast import Skip

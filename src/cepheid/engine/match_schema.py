@@ -11,7 +11,7 @@ from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Aggregate, Attribute, Constant, Expr, Whole, walk
 from cepheid.algebra.query import Kind, Output, Variable
 from cepheid.algebra.types import Schema, Type
-from cepheid.engine.vector import ARROW
+from cepheid.engine.arrays.vector import ARROW
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 

@@ -28,11 +28,11 @@ from cepheid.algebra.expressions import (
     Whole,
 )
 from cepheid.algebra.query import Kind
-from cepheid.engine.buffers import Pool
+from cepheid.engine.arrays.reduction import reduced
+from cepheid.engine.arrays.vector import ARROW, Read, evaluate
 from cepheid.engine.match_schema import MATCH_START, Returning, keeps_values, value_type
-from cepheid.engine.reduction import reduced
-from cepheid.engine.store import EventStore
-from cepheid.engine.vector import ARROW, Read, evaluate
+from cepheid.engine.rows.buffers import Pool
+from cepheid.engine.rows.store import EventStore
 
 Ints = NDArray[np.int64]
 

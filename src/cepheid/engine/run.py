@@ -17,15 +17,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.engine import needs
-from cepheid.engine.classes import classify
-from cepheid.engine.clock import Ticker, unplaced
-from cepheid.engine.columns import Interner, without_dictionary_nulls
+from cepheid.engine.arrays.columns import Interner, without_dictionary_nulls
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import HeldWindow, no_floors, within
 from cepheid.engine.match_schema import output_schema, returned_columns
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator
+from cepheid.engine.rows.classes import classify
+from cepheid.engine.rows.clock import Ticker, unplaced
+from cepheid.engine.rows.store import EventStore
 from cepheid.engine.state import EngineState, LoadedRows, codes, recoded, recoded_floors
-from cepheid.engine.store import EventStore
 from cepheid.engine.tree import OperatorTree
 from cepheid.plan.nodes import LeafNode, Node, Plan
 from cepheid.plan.profile import NodeProfile, Profile, Replan

@@ -20,10 +20,10 @@ from cepheid.engine.after_match import (
     textual,
     together,
 )
-from cepheid.engine.columns import Column
+from cepheid.engine.arrays.columns import Column
 from cepheid.engine.operators.base import FOREVER, Operator
-from cepheid.engine.order import key_by_key
 from cepheid.engine.projection import Projection
+from cepheid.engine.rows.order import key_by_key
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
 

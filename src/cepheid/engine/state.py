@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.engine.after_match import textual
-from cepheid.engine.classes import Mask
-from cepheid.engine.clock import Numbering, Ticks
-from cepheid.engine.columns import decoded
+from cepheid.engine.arrays.columns import decoded
 from cepheid.engine.limits import Floors
 from cepheid.engine.operators.base import Horizon
+from cepheid.engine.rows.classes import Mask
+from cepheid.engine.rows.clock import Numbering, Ticks
 from cepheid.engine.sink import SkipState
 from cepheid.plan.nodes import Plan
 

@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from cepheid.explain.figures import relative
-from cepheid.explain.tree import Shown, show
+from cepheid.explain.quantities import relative
+from cepheid.explain.shown_tree import Shown, show
 from cepheid.plan.profile import Profile
 from cepheid.plan.text import settings
 from cepheid.planner.planned import Planned

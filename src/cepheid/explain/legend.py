@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cepheid.explain.markup import element, escape
 from cepheid.explain.paint import EDGE, MUTED, OUTLINE, ground, thickness
-from cepheid.explain.tree import Shown
+from cepheid.explain.shown_tree import Shown
 
 _ROW = 26
 _LETTER = 6.8

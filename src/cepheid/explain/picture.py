@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cepheid.explain.boxes import PAGE, Box, Item, Layout, arrange
 from cepheid.explain.diagram import diagram
-from cepheid.explain.layout import PAGE, Box, Item, Layout, arrange
 from cepheid.explain.legend import legend
 from cepheid.explain.markup import element, escape, shorten
 from cepheid.explain.paint import (
@@ -27,7 +27,7 @@ from cepheid.explain.paint import (
     thickness,
 )
 from cepheid.explain.sections import settings_lines, verdict
-from cepheid.explain.tree import Shown, show, walk_shown
+from cepheid.explain.shown_tree import Shown, show, walk_shown
 from cepheid.plan.amounts import amount, count, duration, share
 from cepheid.plan.profile import Profile
 from cepheid.planner.planned import Planned

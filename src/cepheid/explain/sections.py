@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cepheid.explain.figures import moment, relative
-from cepheid.explain.tree import operators
+from cepheid.explain.quantities import moment, relative
+from cepheid.explain.shown_tree import operators
 from cepheid.plan.amounts import amount, count, duration, ratio, share
 from cepheid.plan.nodes import STREAM, Plan
 from cepheid.plan.profile import Profile, Replan

@@ -26,7 +26,7 @@ from cepheid.explain.sections import (
     statistics_lines,
     verdict,
 )
-from cepheid.explain.tree import Shown, show
+from cepheid.explain.shown_tree import Shown, show
 from cepheid.plan.amounts import amount, count, duration, ratio, share
 from cepheid.plan.states import State
 

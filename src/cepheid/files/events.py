@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cepheid.errors import DataError, OptionError
 from cepheid.files.bad_rows import UTF_8, BadRows
-from cepheid.files.conversion import MOMENT, is_text
+from cepheid.files.cell_values import MOMENT, is_text
 from cepheid.files.file_sample import Sampled, sample_files
 from cepheid.files.formats import Format, existing_files
 from cepheid.files.inference import InferredColumn

@@ -14,8 +14,8 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from cepheid.files import conversion
-from cepheid.files.conversion import MISSING, MOMENT
+from cepheid.files import cell_values
+from cepheid.files.cell_values import MISSING, MOMENT
 
 FEW = 20
 """One cell in so many may not fit its column; where there are fewer but `_ENOUGH`, one."""
@@ -50,8 +50,8 @@ _QUOTED = {**dict.fromkeys(_NUMBERS, CellKind.QUOTED), CellKind.BOOLEAN: CellKin
 """What a cell of JSON in quotes is taken for: it can be a time, but not a number."""
 
 _FORMS = re.compile(
-    rf"(?P<code>[+-]?0[0-9]+)|(?P<integer>{conversion.INTEGER})|(?P<float>{conversion.FLOAT})"
-    rf"|(?P<boolean>{conversion.BOOLEAN})|(?P<date>{conversion.DATE})|(?P<time>{conversion.TIME})"
+    rf"(?P<code>[+-]?0[0-9]+)|(?P<integer>{cell_values.INTEGER})|(?P<float>{cell_values.FLOAT})"
+    rf"|(?P<boolean>{cell_values.BOOLEAN})|(?P<date>{cell_values.DATE})|(?P<time>{cell_values.TIME})"
 )
 
 
@@ -129,7 +129,7 @@ def decide(
         (pair for pair in candidates if total - sum(counts[kind] for kind in pair[1]) <= few),
         (pa.string(), frozenset({*_NUMBERS, CellKind.QUOTED})),
     )
-    misfits = 0 if conversion.is_text(type_) else total - sum(counts[kind] for kind in fitting)
+    misfits = 0 if cell_values.is_text(type_) else total - sum(counts[kind] for kind in fitting)
     numbers = sum(counts[kind] for kind in (*_NUMBERS, CellKind.QUOTED))
     examples = [cell for cell, (kind, _) in cells.items() if kind not in fitting]
     return InferredColumn(name, type_, total, misfits, numbers, tuple(examples[:_EXAMPLES]))
@@ -196,7 +196,7 @@ def agree(columns: Sequence[InferredColumn], *, exact: bool = False) -> Inferred
 def _merged(type_: pa.DataType, columns: Sequence[InferredColumn]) -> InferredColumn:
     narrower = {pa.float64(): pa.int64(), MOMENT: pa.date32()}
     fitting = {type_, narrower.get(type_, type_)}
-    text = conversion.is_text(type_)
+    text = cell_values.is_text(type_)
     misfits = 0 if text else sum(c.misfits if c.type in fitting else c.cells for c in columns)
     examples = [e for c in columns for e in c.examples if text or c.misfits or c.type != type_]
     return InferredColumn(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from cepheid.files.bad_rows import BadRows
-from cepheid.files.conversion import is_text
+from cepheid.files.cell_values import is_text
 from cepheid.files.text_rows import (
     EventRows,
     LineBlock,

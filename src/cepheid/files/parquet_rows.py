@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from cepheid.errors import DataError
-from cepheid.files.conversion import MOMENT, is_text
+from cepheid.files.cell_values import MOMENT, is_text
 from cepheid.files.inference import InferredColumn
 from cepheid.files.output import json_line
 from cepheid.files.text_rows import (

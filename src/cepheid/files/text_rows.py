@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cepheid.errors import DataError
 from cepheid.files.bad_rows import UTF_8, BadRows
-from cepheid.files.conversion import convert, without_nan
+from cepheid.files.cell_values import convert, without_nan
 from cepheid.files.declared import type_name
 from cepheid.files.formats import Format
 from cepheid.files.time_format import TimeFormat

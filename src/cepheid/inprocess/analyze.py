@@ -13,7 +13,7 @@ from cepheid.engine.sampling import targets
 from cepheid.engine.sampling.stretches import of_table
 from cepheid.errors import DataError
 from cepheid.inprocess.frames import EventTable, Source, to_arrow
-from cepheid.inprocess.merge import merge, streams_of
+from cepheid.inprocess.merged_streams import merge, streams_of
 from cepheid.options import Options
 from cepheid.planner import analyzed
 from cepheid.runtime import Bindable

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.types import STREAM_COLUMN
-from cepheid.engine.clock import times, unplaced
-from cepheid.engine.event_types import types_in
 from cepheid.engine.match_schema import MATCH_END
-from cepheid.engine.order import in_order, key_by_key
+from cepheid.engine.rows.clock import times, unplaced
+from cepheid.engine.rows.event_types import types_in
+from cepheid.engine.rows.order import in_order, key_by_key
 from cepheid.engine.run import Engine
 from cepheid.inprocess.frames import Batches, EventTable, Source
-from cepheid.inprocess.merge import slices
+from cepheid.inprocess.merged_streams import slices
 from cepheid.inprocess.notices import Notices
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan

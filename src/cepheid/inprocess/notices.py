@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.query import BoundQuery
-from cepheid.engine.columns import microseconds
-from cepheid.engine.event_types import no_such_type, types_in
+from cepheid.engine.arrays.columns import microseconds
+from cepheid.engine.rows.event_types import no_such_type, types_in
 from cepheid.engine.run import Engine
 from cepheid.inprocess.ties import Ties, dependent
 from cepheid.language.diagnostics import nearest

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input, bind_streams, part_field
-from cepheid.engine.clock import unplaced
 from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.rows.clock import unplaced
 from cepheid.errors import DataError
 from cepheid.inprocess import execution
 from cepheid.inprocess.analyze import analyze
@@ -26,7 +26,7 @@ from cepheid.inprocess.frames import (
     may_be_endless,
     to_arrow,
 )
-from cepheid.inprocess.merge import merge, merge_inputs, streams_of
+from cepheid.inprocess.merged_streams import merge, merge_inputs, streams_of
 from cepheid.inprocess.text_comparisons import as_texts, compared_by_order, looks_numeric
 from cepheid.language import ast
 from cepheid.options import Options, refuse_dead_letters

@@ -12,9 +12,9 @@ from cepheid.algebra.expressions import Aggregate, Expr, Previous
 from cepheid.algebra.expressions import walk as parts
 from cepheid.algebra.patterns import Closure, Sequence, walk
 from cepheid.algebra.query import BoundQuery, Clock, Role
-from cepheid.engine.classes import classify
-from cepheid.engine.clock import times
-from cepheid.engine.columns import decoded
+from cepheid.engine.arrays.columns import decoded
+from cepheid.engine.rows.classes import classify
+from cepheid.engine.rows.clock import times
 from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator
 from cepheid.plan.nodes import Plan
 from cepheid.plan.reads import leaves

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from cepheid.language.limits import MOST_WORDS
 from cepheid.language.names import CLAUSES, RESERVED
+from cepheid.language.size import MOST_WORDS
 from cepheid.language.words import lexemes
 
 Value: TypeAlias = int | float | str

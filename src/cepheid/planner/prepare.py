@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Schema
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import LoadedRows
 from cepheid.options import Options

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.algebra import bind
-from cepheid.algebra.findings import Findings, did_you_mean
+from cepheid.algebra.binding.findings import Findings, did_you_mean
+from cepheid.algebra.binding.scope import leaves, listed, place_of, types_of
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input, bind_inputs, bind_schema
-from cepheid.algebra.scope import leaves, listed, place_of, types_of
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.options import Options

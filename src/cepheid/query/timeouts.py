@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Unpack, assert_never
 
 from cepheid.algebra import patterns
+from cepheid.algebra.binding.outputs import required
+from cepheid.algebra.binding.shape import normalize
 from cepheid.algebra.expressions import (
     Aggregate,
     Constant,
@@ -27,12 +29,10 @@ from cepheid.algebra.expressions import (
     variables,
     walk,
 )
-from cepheid.algebra.outputs import required
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Kind, Output, Role
-from cepheid.algebra.shape import normalize
 from cepheid.algebra.text import pattern_text
 from cepheid.algebra.types import Type
-from cepheid.engine.event_types import ABSENT
+from cepheid.engine.rows.event_types import ABSENT
 from cepheid.errors import UnsupportedError
 from cepheid.language import ast
 from cepheid.options import GivenOptions, Options, takes_options

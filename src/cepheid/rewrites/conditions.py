@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cepheid.algebra.conjuncts import Classifier
+from cepheid.algebra.binding.conjuncts import Classifier
+from cepheid.algebra.binding.findings import Findings
+from cepheid.algebra.binding.scope import Scope
 from cepheid.algebra.expressions import Expr, holds_first, variables
-from cepheid.algebra.findings import Findings
 from cepheid.algebra.patterns import Pattern, Sequence, walk
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
-from cepheid.algebra.scope import Scope
 from cepheid.algebra.structure import Structure, structure
 from cepheid.language.ast import NOWHERE, SequenceOperator
 from cepheid.language.diagnostics import Source

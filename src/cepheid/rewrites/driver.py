@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from cepheid.algebra.findings import did_you_mean
-from cepheid.algebra.outputs import required
+from cepheid.algebra.binding.findings import did_you_mean
+from cepheid.algebra.binding.outputs import required
 from cepheid.algebra.patterns import leaves
 from cepheid.algebra.query import BoundQuery
 from cepheid.rewrites.catalog import REWRITES

@@ -37,8 +37,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.query import BoundQuery, Conjunct
 from cepheid.algebra.types import Type
 from cepheid.rewrites.conditions import classify, may_replace, may_replace_having
-from cepheid.rewrites.law import Facts, Rewrite
-from cepheid.rewrites.values import (
+from cepheid.rewrites.constant_values import (
     ARITHMETIC,
     COMPARISONS,
     OPPOSITE,
@@ -46,6 +45,7 @@ from cepheid.rewrites.values import (
     compute,
     contains,
 )
+from cepheid.rewrites.law import Facts, Rewrite
 
 FALSE = Constant(False, Type.BOOLEAN)
 UNKNOWN = Constant(None, Type.BOOLEAN)

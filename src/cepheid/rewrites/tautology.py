@@ -17,9 +17,9 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
 from cepheid.rewrites.claims import Claim, Compared, Null, Related, claim_of
 from cepheid.rewrites.conditions import classify, may_replace, may_replace_having
+from cepheid.rewrites.constant_values import COMPARISONS, NAMES
 from cepheid.rewrites.folding import FALSE, decisive
 from cepheid.rewrites.law import Facts, Rewrite
-from cepheid.rewrites.values import COMPARISONS, NAMES
 
 _ALL = frozenset((-1, 0, 1))
 

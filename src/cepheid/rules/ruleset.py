@@ -16,12 +16,12 @@ from cepheid.errors import QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
-from cepheid.rules.explain.explanation import SetExplanation, explained
+from cepheid.rules.explain.set_explanation import SetExplanation, explained
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load import files as rule_files
-from cepheid.rules.load.check import check, columns_of
-from cepheid.rules.load.names import all_names, unknown
+from cepheid.rules.load.rule_names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
+from cepheid.rules.load.validation import check, columns_of
 from cepheid.rules.run.runtimes import set_runtime_of
 from cepheid.rules.template import Rule, Template
 

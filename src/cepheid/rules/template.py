@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError

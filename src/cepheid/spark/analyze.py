@@ -23,9 +23,9 @@ from cepheid.options import Options
 from cepheid.planner import analyzed
 from cepheid.runtime import Bindable
 from cepheid.spark.batch import bind
+from cepheid.spark.column_names import as_given, named, types_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import microseconds
-from cepheid.spark.names import as_given, named, types_of
 from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
 

@@ -17,11 +17,13 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Schema, Type
-from cepheid.engine.classes import CLASS_COLUMN, MOST_CLASSES
-from cepheid.engine.clock import CLOCK_COLUMN, check_times
+from cepheid.engine.rows.classes import CLASS_COLUMN, MOST_CLASSES
+from cepheid.engine.rows.clock import CLOCK_COLUMN, check_times
 from cepheid.plan.nodes import LeafNode, Plan, waits
 from cepheid.plan.reads import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
+from cepheid.spark.class_filters import Class, left_columns, mask, relevant
+from cepheid.spark.column_names import named
 from cepheid.spark.expressions import Translator, combine, microseconds
 from cepheid.spark.layout import (
     ByKey,
@@ -32,8 +34,6 @@ from cepheid.spark.layout import (
     Slices,
     in_events,
 )
-from cepheid.spark.names import named
-from cepheid.spark.pushdown import Class, left_columns, mask, relevant
 from cepheid.spark.salts import salts
 from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN, Range, Task
 

@@ -30,11 +30,11 @@ from cepheid.planner import Prepared, prepare
 from cepheid.runtime import Bindable, Explained
 from cepheid.spark import worker
 from cepheid.spark.arrange import EventSource, arrange, placed, shipped, task_of
+from cepheid.spark.class_filters import Class, classify, type_text
+from cepheid.spark.column_names import named, safe, types_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import Translator
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
-from cepheid.spark.names import named, safe, types_of
-from cepheid.spark.pushdown import Class, classify, type_text
 from cepheid.spark.schema import (
     arrow_schema,
     arrow_type,

@@ -1,4 +1,4 @@
-"""How the caller's DataFrames come in: with safe names (see `cepheid.spark.names`)."""
+"""How the caller's DataFrames come in: with safe names (see `cepheid.spark.column_names`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from cepheid.errors import DataError
-from cepheid.spark.names import in_quotes, safe_names
+from cepheid.spark.column_names import in_quotes, safe_names
 from cepheid.spark.streaming.time import DELAY, below_watermark
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr
 from cepheid.algebra.types import Type
-from cepheid.spark.names import named
+from cepheid.spark.column_names import named
 
 DAY = 86_400_000_000
 

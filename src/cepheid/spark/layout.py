@@ -24,7 +24,7 @@ from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Call
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
-from cepheid.engine.classes import MOST_CLASSES
+from cepheid.engine.rows.classes import MOST_CLASSES
 from cepheid.errors import PlanError
 from cepheid.options import Options
 from cepheid.plan.nodes import STREAM, Filter, LeafNode, Node, Plan, has_automaton

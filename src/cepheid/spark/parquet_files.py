@@ -22,7 +22,7 @@ from cepheid.files.text_rows import (
     RowFormat,
     finish,
 )
-from cepheid.spark.names import quoted
+from cepheid.spark.column_names import quoted
 from cepheid.spark.schema import spark_schema, spark_type
 from cepheid.spark.streaming.outcome import spark_sentence
 from cepheid.spark.text_files import local_path, with_rejected

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from cepheid.algebra.kinds import unreadable
-from cepheid.spark.names import given
+from cepheid.spark.column_names import given
 
 _PLAIN: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
     (t.BooleanType, pa.bool_()),

@@ -16,13 +16,13 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.classes import narrowed
-from cepheid.engine.clock import times
 from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.rows.classes import narrowed
+from cepheid.engine.rows.clock import times
 from cepheid.engine.run import Engine
 from cepheid.plan.nodes import LeafNode
 from cepheid.planner import Prepared
-from cepheid.spark.chunks import gather
+from cepheid.spark.batch_sizes import gather
 
 SECTION_COLUMN = "__section"
 """Which section of its partition a row belongs to."""

@@ -1,5 +1,5 @@
 """What is known of the data: the figures that plans are made with, and the counts behind them."""
 
-from cepheid.statistics.figures import Statistics
+from cepheid.statistics.summary import Statistics
 
 __all__ = ["Statistics"]

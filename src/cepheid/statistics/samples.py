@@ -17,7 +17,7 @@ from functools import reduce
 from typing import TypeVar
 
 from cepheid.errors import DataError
-from cepheid.statistics.figures import Statistics
+from cepheid.statistics.summary import Statistics
 
 MINIMA = 256
 """Hashes of a KMV sketch: the number of distinct values is known to about 6 %."""

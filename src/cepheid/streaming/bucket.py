@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.engine.classes import narrowed
-from cepheid.engine.clock import times
+from cepheid.engine.rows.classes import narrowed
+from cepheid.engine.rows.clock import times
 from cepheid.engine.run import Engine
 from cepheid.engine.state import EngineState, LoadedRows, as_table, from_table
 from cepheid.errors import StateError

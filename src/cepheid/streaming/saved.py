@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.engine.after_match import Considered, together
-from cepheid.engine.clock import Numbering
 from cepheid.engine.limits import Floors
 from cepheid.engine.operators.base import Horizon
+from cepheid.engine.rows.clock import Numbering
 from cepheid.engine.sink import HeldMatches, SkipState
 from cepheid.engine.state import EngineState
 from cepheid.streaming.cells import arrow_bytes, framed, table_of, unframed

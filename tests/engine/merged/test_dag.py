@@ -9,7 +9,7 @@ import pytest
 from cepheid.engine.merged.dag import Graph, Ragged, distinct
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 
 COLUMNS = pa.schema({"ts": pa.int64(), "id": pa.int64(), "x": pa.int64()})
 STEPS = "PATTERN a ; b ; c WHERE a.x = :p AND b.x = :q AND c.x = :r WITHIN 9"

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import Column
+from cepheid.engine.arrays.columns import Column
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST
 from cepheid.engine.merged.dag import Predicates
 from cepheid.engine.merged.index import Index, index_of
 from cepheid.engine.merged.intervals import Boxes
-from cepheid.engine.ordered_codes import HIGHEST, LOWEST
 from cepheid.kernels import load
 from cepheid.kernels.templates.merged import MIXED
 

@@ -12,11 +12,11 @@ import pytest
 
 from cepheid.algebra.expressions import Attribute, Varying
 from cepheid.algebra.values import constant
+from cepheid.engine.arrays.columns import Interner
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST, disordered, ordered
 from cepheid.engine.attribution.parameters import RuleParameters
-from cepheid.engine.columns import Interner
 from cepheid.engine.merged.intervals import Boxes, boxes
 from cepheid.engine.merged.paths import NoPath, path_of
-from cepheid.engine.ordered_codes import HIGHEST, LOWEST, disordered, ordered
 from cepheid.options import Options
 from cepheid.query import Query
 

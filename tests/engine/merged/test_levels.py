@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST
 from cepheid.engine.merged.intervals import Boxes
 from cepheid.engine.merged.levels import SHARING, leveled
-from cepheid.engine.ordered_codes import HIGHEST, LOWEST
 from tests.engine.merged.test_intervals import bounds, boxes_of
 
 

@@ -14,7 +14,7 @@ from cepheid.engine.merged.group import RuleGroup, matches
 from cepheid.engine.merged.machine import FIRST, Machine
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 
 EVENTS = 6_000
 

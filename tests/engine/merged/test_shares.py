@@ -14,7 +14,7 @@ from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.engine.merged import group as groups
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 
 RULES = RuleSet.from_template(
     "rise",

@@ -14,7 +14,7 @@ from cepheid.engine.merged.merge import Merged, merge
 from cepheid.engine.merged.subset import subset
 from cepheid.options import Options
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiler import compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
 
 COLUMNS = pa.schema(
     {"ts": pa.int64(), "type": pa.string(), "x": pa.int64(), "y": pa.int64(), "z": pa.int64()}

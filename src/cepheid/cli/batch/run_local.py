@@ -19,7 +19,7 @@ from cepheid.files.guard import Guard
 from cepheid.files.output import check_output, open_writer, write_batches
 from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table
-from cepheid.inprocess.merge import merged
+from cepheid.inprocess.merged_streams import merged
 from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.query import Query

@@ -32,7 +32,7 @@ from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
-from cepheid.spark.names import quoted
+from cepheid.spark.column_names import quoted
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.text_values import for_text
 

@@ -114,9 +114,9 @@ def _check_types(
     queries: Iterable[Query], sources: Sequence[arguments.InputSource], options: Options
 ) -> None:
     """Warn of types that no event of the file has."""
-    from cepheid.algebra.scope import types_of
+    from cepheid.algebra.binding.scope import types_of
     from cepheid.cli.inputs import types_for
-    from cepheid.engine.event_types import no_such_type
+    from cepheid.engine.rows.event_types import no_such_type
 
     present = types_for(sources, options)
     if present is None or options.type is None:
@@ -136,8 +136,8 @@ def _check_rules(
 ) -> bool:
     """Print what is wrong with the rules, and how many are right; whether all are."""
     from cepheid.cli.inputs import columns_for
-    from cepheid.rules.load.check import check as check_templates
-    from cepheid.rules.load.check import count_wrong
+    from cepheid.rules.load.validation import check as check_templates
+    from cepheid.rules.load.validation import count_wrong
 
     templates, columns = loaded.templates, None
     if sources and templates:

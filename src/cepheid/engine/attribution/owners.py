@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.engine.attribution.residual import Ints, Residual, found_by
-from cepheid.engine.clock import times
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
+from cepheid.engine.rows.clock import times
 
 
 @dataclass(frozen=True)

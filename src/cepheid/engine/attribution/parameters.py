@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Expr, Varying, transform
-from cepheid.engine.vector import evaluate
+from cepheid.engine.arrays.vector import evaluate
 
 Ints: TypeAlias = NDArray[np.int64]
 

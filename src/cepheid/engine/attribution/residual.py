@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import FLIPPED, Attribute, Call, Expr, walk
 from cepheid.algebra.query import Output
+from cepheid.engine.arrays.ordered_codes import ordered
+from cepheid.engine.arrays.vector import Read, evaluate
 from cepheid.engine.attribution.json_rows import found_rows
 from cepheid.engine.attribution.parameters import RuleParameters
-from cepheid.engine.clock import times
 from cepheid.engine.match_schema import MATCH_END, MATCH_START, computed_type
 from cepheid.engine.match_values import typed
-from cepheid.engine.ordered_codes import ordered
-from cepheid.engine.vector import Read, evaluate
+from cepheid.engine.rows.clock import times
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -17,6 +17,6 @@ From a pattern to its program:
 
 From a program to its kernel: `source`. At run time:
 
-- `layout`: rows key by key
+- `rows_by_key`: rows key by key
 - `operator`: rounds, horizons, what is kept
 """

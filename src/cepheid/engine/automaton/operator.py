@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Delay, Disjunction, positive, walk
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.columns import Column
 from cepheid.engine.automaton.compiler import compile_pattern
 from cepheid.engine.automaton.forbidden import next_negations
 from cepheid.engine.automaton.knowledge import grouped
-from cepheid.engine.automaton.layout import Key, Listed, lay_out
+from cepheid.engine.automaton.rows_by_key import Key, Listed, lay_out
 from cepheid.engine.automaton.source.kernel import KernelSource, write_kernel
-from cepheid.engine.buffers import Pool
-from cepheid.engine.columns import Column
 from cepheid.engine.lowering import Inputs
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, KernelCall, Operator
+from cepheid.engine.rows.buffers import Pool
 from cepheid.errors import DataError
 from cepheid.kernels import AutomatonState, load
 from cepheid.kernels.compile import is_cold

@@ -23,7 +23,7 @@ from cepheid.algebra.expressions import (
     variables,
 )
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import START, TIME, Column, Hash, Stored, as_column
+from cepheid.engine.arrays.columns import START, TIME, Column, Hash, Stored, as_column
 from cepheid.engine.lowering.folds import FoldPart, accumulate, finalized
 from cepheid.engine.lowering.operators import operate
 from cepheid.engine.lowering.terms import (

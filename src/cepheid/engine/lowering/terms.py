@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cepheid.algebra.expressions import Call, Constant
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import Column, Hash, Stored
+from cepheid.engine.arrays.columns import Column, Hash, Stored
 
 COMPARISONS = {
     "=": "({x} == {y})",

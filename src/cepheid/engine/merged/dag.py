@@ -16,7 +16,7 @@ from typing import Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cepheid.engine.columns import Column
+from cepheid.engine.arrays.columns import Column
 from cepheid.engine.merged.intervals import Boxes
 from cepheid.engine.merged.paths import Link, Path, common_key
 

@@ -16,15 +16,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
+from cepheid.engine.arrays.columns import without_dictionary_nulls
 from cepheid.engine.attribution.json_rows import found_rows
-from cepheid.engine.clock import Ticker
-from cepheid.engine.columns import without_dictionary_nulls
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import Floors
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.machine import CHUNK, Found, Machine
 from cepheid.engine.operators.base import Horizon
-from cepheid.engine.order import sorted_by
+from cepheid.engine.rows.clock import Ticker
+from cepheid.engine.rows.order import sorted_by
 from cepheid.engine.run import Advisor
 from cepheid.engine.state import EngineState, LoadedRows
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Call, Constant, Expr, Value
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.columns import Column
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST, disordered
 from cepheid.engine.attribution.json_rows import found_rows
-from cepheid.engine.columns import Column
 from cepheid.engine.merged.machine import Machine
 from cepheid.engine.merged.merge import Merged
-from cepheid.engine.ordered_codes import HIGHEST, LOWEST, disordered
 
 SHARE, MOST_SHARES = 1 << 15, 16
 """Rows of a batch that are worth a machine of their own, and how many machines there are."""

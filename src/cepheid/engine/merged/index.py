@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST
 from cepheid.engine.merged.dag import Numbers, Ragged, Shape, Short, distinct
-from cepheid.engine.ordered_codes import HIGHEST, LOWEST
 from cepheid.kernels import load
 from cepheid.kernels.templates.merged import MIXED, SATISFIED
 

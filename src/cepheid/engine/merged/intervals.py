@@ -31,10 +31,10 @@ from cepheid.algebra.expressions import (
     walk,
 )
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.columns import Column, Interner, kernel_values
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST, ordered
 from cepheid.engine.attribution.parameters import RuleParameters
-from cepheid.engine.columns import Column, Interner, kernel_values
 from cepheid.engine.merged.paths import NoPath
-from cepheid.engine.ordered_codes import HIGHEST, LOWEST, ordered
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]

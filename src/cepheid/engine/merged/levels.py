@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cepheid.engine.columns import Column
+from cepheid.engine.arrays.columns import Column
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST
 from cepheid.engine.merged.dag import distinct
 from cepheid.engine.merged.intervals import Boxes
-from cepheid.engine.ordered_codes import HIGHEST, LOWEST
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]

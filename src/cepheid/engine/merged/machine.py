@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Expr
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.columns import Interner, kernel_values, without_dictionary_nulls
+from cepheid.engine.arrays.ordered_codes import ordered
+from cepheid.engine.arrays.vector import evaluate
+from cepheid.engine.arrays.window_columns import Growing
 from cepheid.engine.attribution.parameters import as_read
-from cepheid.engine.clock import Ticker, Ticks, unplaced
-from cepheid.engine.columns import Interner, kernel_values, without_dictionary_nulls
 from cepheid.engine.match_schema import columns_read, output_schema
 from cepheid.engine.match_values import View
 from cepheid.engine.merged.merge import Merged, TemplateRules
-from cepheid.engine.ordered_codes import ordered
+from cepheid.engine.rows.clock import Ticker, Ticks, unplaced
+from cepheid.engine.rows.store import FORGET_AT, EventStore, evaluated
 from cepheid.engine.state import LoadedRows
-from cepheid.engine.store import FORGET_AT, EventStore, evaluated
-from cepheid.engine.vector import evaluate
-from cepheid.engine.window_columns import Growing
 from cepheid.kernels import load
 from cepheid.kernels.templates.merged import ADVANCED, COMPACTED, Advance
 

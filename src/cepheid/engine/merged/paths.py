@@ -25,7 +25,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.patterns import Leaf, Negation, Pattern, Sequence
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Role
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import Column
+from cepheid.engine.arrays.columns import Column
 from cepheid.language.ast import SequenceOperator
 
 

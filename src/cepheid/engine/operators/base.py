@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
-from cepheid.engine.buffers import Buffer, Pool
-from cepheid.engine.columns import Column, Hash, Stored
+from cepheid.engine.arrays.columns import Column, Hash, Stored
+from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.lowering import Inputs, KernelLowering, NotLowered
 from cepheid.engine.operators.demand import NOTHING, Asked, Demand
-from cepheid.engine.store import EventStore
-from cepheid.engine.vector import evaluate
+from cepheid.engine.rows.buffers import Buffer, Pool
+from cepheid.engine.rows.store import EventStore
 from cepheid.kernels import KernelState, load
 from cepheid.options import Limit
 from cepheid.plan.nodes import LeafNode, Node

@@ -10,11 +10,11 @@ import numpy as np
 
 from cepheid import kernels
 from cepheid.algebra.expressions import Expr, holds_first
-from cepheid.engine.buffers import Buffer, Pool
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import Context, Operator
 from cepheid.engine.operators.negation import edges
 from cepheid.engine.operators.search import Passing, as_predicates, places
+from cepheid.engine.rows.buffers import Buffer, Pool
 from cepheid.kernels import KernelState, Pieces
 from cepheid.kernels.templates import ClosureParts
 from cepheid.language.ast import Between, Exactly, Optional, Quantifier

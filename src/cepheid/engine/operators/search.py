@@ -9,10 +9,10 @@ import numpy as np
 
 from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.buffers import HALF, Key
-from cepheid.engine.columns import Column, Hash
+from cepheid.engine.arrays.columns import Column, Hash
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
+from cepheid.engine.rows.buffers import HALF, Key
 from cepheid.kernels import KernelState
 from cepheid.plan.nodes import Equality, Gap
 

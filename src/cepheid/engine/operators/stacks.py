@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cepheid import kernels
 from cepheid.algebra.expressions import Attribute, Call, Expr, variables
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import Column, Stored, as_integers
+from cepheid.engine.arrays.columns import Column, Stored, as_integers
 from cepheid.engine.lowering import Event, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import FOREVER, Context, Cursor, Operator
 from cepheid.kernels import KernelState, Pieces, Scan, StackLevel, load

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Expr, TimeSpan
+from cepheid.engine.arrays.vector import Read, evaluate
 from cepheid.engine.sampling.targets import JointTarget
-from cepheid.engine.vector import Read, evaluate
 from cepheid.statistics.samples import Tally
 
 Ints = NDArray[np.int64]

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Call, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.classes import classify
-from cepheid.engine.clock import Ticker
-from cepheid.engine.columns import without_dictionary_nulls
+from cepheid.engine.arrays.columns import without_dictionary_nulls
+from cepheid.engine.arrays.vector import evaluate
+from cepheid.engine.rows.classes import classify
+from cepheid.engine.rows.clock import Ticker
 from cepheid.engine.sampling.draws import Drawn, Events, Ints, draw
 from cepheid.engine.sampling.sketches import sketch
 from cepheid.engine.sampling.targets import JointTarget, Targets
-from cepheid.engine.vector import evaluate
 from cepheid.plan.reads import leaves
 from cepheid.statistics.samples import Interval, Sample, Tally, Values
 

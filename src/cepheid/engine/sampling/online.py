@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, TimeSpan, variables, walk
 from cepheid.algebra.types import Type
-from cepheid.engine.buffers import Buffer
-from cepheid.engine.columns import Column, as_column
+from cepheid.engine.arrays.columns import Column, as_column
+from cepheid.engine.rows.buffers import Buffer
+from cepheid.engine.rows.store import EventStore
 from cepheid.engine.sampling.draws import Drawn, Events, draw
 from cepheid.engine.sampling.numbers import Compute, Rows, compiled
 from cepheid.engine.sampling.targets import JointTarget, Targets
-from cepheid.engine.store import EventStore
 from cepheid.statistics.samples import Interval, Sample, Tally, Values
 
 DRAWS = 64

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock
-from cepheid.engine.clock import times
-from cepheid.engine.event_types import misspelled, types_in
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.clock import times
+from cepheid.engine.rows.event_types import misspelled, types_in
+from cepheid.engine.rows.order import in_order
 from cepheid.engine.sampling import Sample, Targets, observe
 from cepheid.errors import DataError
 from cepheid.statistics.samples import Interval

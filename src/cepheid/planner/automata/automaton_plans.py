@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from cepheid.algebra.binding.keys import implied
 from cepheid.algebra.expressions import Attribute, Call
-from cepheid.algebra.keys import implied
 from cepheid.algebra.patterns import Closure, Pattern, leaves, walk
 from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Kind, Role, Variable

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from cepheid.algebra.binding.outputs import required
 from cepheid.algebra.expressions import (
     Attribute,
     Call,
@@ -42,7 +43,6 @@ from cepheid.algebra.expressions import (
     variables,
     walk,
 )
-from cepheid.algebra.outputs import required
 from cepheid.algebra.patterns import (
     Closure,
     Conjunction,

@@ -18,8 +18,8 @@ from cepheid.options import Options
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.live.versions import LiveRules
 from cepheid.rules.load import files as rule_files
-from cepheid.rules.load.check import check, columns_of
 from cepheid.rules.load.tables import TABLES
+from cepheid.rules.load.validation import check, columns_of
 from cepheid.rules.ruleset import RuleSet
 from cepheid.rules.run.passes import Needs, needs, own_pass, passes
 from cepheid.rules.template import Template, clashes

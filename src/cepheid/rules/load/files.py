@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import DataError, QueryError
 from cepheid.language import quoted
 from cepheid.language.diagnostics import Source
 from cepheid.language.query_list import spans_a_line_with_into, split_at_lines, split_queries
 from cepheid.rules.findings import Finding, of_query
-from cepheid.rules.load.names import duplicates, first_of_each_name, resubscriptions
 from cepheid.rules.load.query_texts import QueryTexts
+from cepheid.rules.load.rule_names import duplicates, first_of_each_name, resubscriptions
 from cepheid.rules.load.tables import TABLES, read_rows
 from cepheid.rules.template import Template, clashes, problems
 

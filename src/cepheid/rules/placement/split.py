@@ -21,7 +21,7 @@ from cepheid.engine.merged.group import RuleGroup, values_of
 from cepheid.engine.merged.merge import TemplateRules, merge
 from cepheid.engine.merged.subset import own_places, subset
 from cepheid.options import Placement
-from cepheid.rules.placement.cost import (
+from cepheid.rules.placement.places import (
     EVERY,
     MOST_NODES,
     Ground,

@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.options import Options, refuse_dead_letters
-from cepheid.rules.compile.compiler import CompiledRules, compile_rules
-from cepheid.rules.load.check import columns_of
-from cepheid.rules.placement.cost import Ground
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
+from cepheid.rules.load.validation import columns_of
+from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import PlacedPass, passes_of
 from cepheid.rules.run.found_columns import require_found
 from cepheid.rules.run.runtimes import Templates
-from cepheid.spark import rules as on_spark
+from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import match_prepared
-from cepheid.spark.rules import Frame
+from cepheid.spark.rule_sets import Frame
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError

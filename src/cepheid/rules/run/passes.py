@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from cepheid.algebra.query import BoundQuery, Clock, Kind
 from cepheid.errors import CepheidError, PlanError, UnsupportedError
 from cepheid.options import Options
-from cepheid.rules.compile.compiler import Columns
+from cepheid.rules.compile.compiled_rules import Columns
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.template import Template
 

@@ -12,23 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.algebra.scope import types_of
+from cepheid.algebra.binding.scope import types_of
 from cepheid.engine.attribution.json_rows import RULE, found_schema
 from cepheid.engine.attribution.owners import found_by_each
 from cepheid.engine.attribution.typed_rows import typed
-from cepheid.engine.clock import times
-from cepheid.engine.event_types import misspelled, types_in
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.merged.group import matches
-from cepheid.engine.order import sorted_by
+from cepheid.engine.rows.clock import times
+from cepheid.engine.rows.event_types import misspelled, types_in
+from cepheid.engine.rows.order import sorted_by
 from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table, like, to_arrow
-from cepheid.inprocess.merge import merged, slices
+from cepheid.inprocess.merged_streams import merged, slices
 from cepheid.inprocess.notices import finer, is_finer, made_simultaneous
 from cepheid.inprocess.runtime import InProcess
 from cepheid.options import Options, refuse_dead_letters
-from cepheid.rules.compile.compiler import CompiledRules, compile_rules, naming
-from cepheid.rules.load.check import columns_of
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules, naming
+from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.found_columns import FOUND, require_found
 from cepheid.rules.run.runtimes import Templates
 

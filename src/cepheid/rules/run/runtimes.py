@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cepheid.options import Options
 from cepheid.query.runtimes import runtime_of
-from cepheid.rules.compile.compiler import CompiledRules
+from cepheid.rules.compile.compiled_rules import CompiledRules
 from cepheid.rules.placement.split import PlacedPass
 from cepheid.rules.template import Template
 

@@ -14,21 +14,21 @@ from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.rules.compile.compiler import CompiledRules, compile_rules
-from cepheid.rules.load.check import columns_of
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
+from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.dataframe import SetOnSpark
 from cepheid.rules.run.passes import needs, own_pass, passes
 from cepheid.rules.run.portable import encoded
 from cepheid.rules.run.runtimes import Templates
-from cepheid.rules.run.worker import StreamCompiler
+from cepheid.rules.run.stream_compiler import StreamCompiler
 from cepheid.rules.template import Template
-from cepheid.spark import rules as on_spark
+from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import frames_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.streaming import buckets
-from cepheid.spark.streaming.rules import StreamPass, match_passes, rows_schema
+from cepheid.spark.streaming.rule_passes import StreamPass, match_passes, rows_schema
 from cepheid.spark.streaming.time import watermark_of
-from cepheid.streaming.rules import RulesJob, RulesVersion
+from cepheid.streaming.rule_bucket import RulesJob, RulesVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

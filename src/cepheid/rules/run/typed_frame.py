@@ -10,7 +10,7 @@ from cepheid.algebra.schemas import bind_streams
 from cepheid.engine.match_schema import output_schema
 from cepheid.options import Options
 from cepheid.query import Query
-from cepheid.rules.load.check import columns_of
+from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.runtimes import set_runtime_of
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 
 from cepheid.errors import DataError
 from cepheid.options import AUTO, TICK_US, Options, duration_us
-from cepheid.spark.names import in_quotes, named, safe, types_of
+from cepheid.spark.column_names import in_quotes, named, safe, types_of
 from cepheid.spark.streaming.time import below_watermark, delay_of
 
 AHEAD = "__ahead"

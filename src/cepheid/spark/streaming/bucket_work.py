@@ -19,7 +19,7 @@ from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import COPY_COLUMN
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
-from cepheid.streaming.rules import RuleBucket, RulesJob, RulesVersion, open_rules
+from cepheid.streaming.rule_bucket import RuleBucket, RulesJob, RulesVersion, open_rules
 from cepheid.streaming.silence import Heartbeat, time_passed
 
 WARM = 256

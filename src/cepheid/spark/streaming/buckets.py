@@ -15,10 +15,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cepheid.algebra.types import Schema
-from cepheid.engine.classes import CLASS_COLUMN
+from cepheid.engine.rows.classes import CLASS_COLUMN
 from cepheid.errors import PlanError
 from cepheid.options import Options
 from cepheid.spark.arrange import EventSource, ShippedRows, by_keys, copied, placed, shipped
+from cepheid.spark.class_filters import mask, relevant
+from cepheid.spark.column_names import named, safe
 from cepheid.spark.expressions import Translator, combine
 from cepheid.spark.layout import (
     ByKey,
@@ -31,8 +33,6 @@ from cepheid.spark.layout import (
     find_partial,
     in_events,
 )
-from cepheid.spark.names import named, safe
-from cepheid.spark.pushdown import mask, relevant
 from cepheid.spark.salts import salts
 from cepheid.spark.schema import event_schema
 from cepheid.spark.streaming.ahead import AHEAD

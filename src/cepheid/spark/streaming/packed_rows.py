@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.spark.chunks import ROWS, gather
+from cepheid.spark.batch_sizes import ROWS, gather
 from cepheid.streaming.cells import arrow_bytes, table_of
 
 BUCKET, DATA, VERSION, CLOCK = "bucket", "data", "version", "clock"
@@ -98,7 +98,7 @@ def counted_times(times: pa.Array) -> pa.RecordBatch:
     milliseconds: a watermark is one of those, and has passed the one if it has passed the other."""
     ticks = times
     if not pa.types.is_integer(times.type):
-        # An engine does the same, but isn't needed here (`cepheid.engine.clock.times`).
+        # An engine does the same, but isn't needed here (`cepheid.engine.rows.clock.times`).
         ticks = times.cast(pa.timestamp("us", getattr(times.type, "tz", None)))
     values = ticks.cast(pa.int64()).to_numpy(zero_copy_only=False)
     if ticks is not times:

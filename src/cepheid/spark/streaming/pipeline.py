@@ -21,14 +21,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.engine.match_schema import output_schema
-from cepheid.engine.order import in_order
+from cepheid.engine.rows.order import in_order
 from cepheid.errors import OptionError, StreamError
 from cepheid.options import Options
 from cepheid.plan.reads import kept_columns
 from cepheid.spark.arrange import EventSource, placed, relevant_rows, task_of
-from cepheid.spark.chunks import gather
+from cepheid.spark.batch_sizes import gather
+from cepheid.spark.column_names import named
 from cepheid.spark.layout import Layout, Rows, Single
-from cepheid.spark.names import named
 from cepheid.spark.schema import event_schema, spark_schema, spark_type
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.ahead import AHEAD

@@ -16,7 +16,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cepheid.spark.names import named
+from cepheid.spark.column_names import named
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.packed_rows import BUCKET, DATA
 from cepheid.spark.streaming.sums import Sums

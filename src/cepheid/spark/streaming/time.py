@@ -18,7 +18,7 @@ from pyspark.sql import types as t
 
 from cepheid.errors import DataError
 from cepheid.options import TICK_US, Unit, duration_us
-from cepheid.spark.names import given, in_quotes, named, safe, types_of
+from cepheid.spark.column_names import given, in_quotes, named, safe, types_of
 
 DELAY = "spark.watermarkDelayMs"
 """Where Spark notes, in a column's metadata, by how much events may be late."""

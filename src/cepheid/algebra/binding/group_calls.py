@@ -1,0 +1,187 @@
+"""Calls that read a group: aggregates, `PREV`, `ALL`, `SOME`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cepheid.algebra.aggregates import AggregateFunction, FoldResult, Operand
+from cepheid.algebra.binding.coercion import cast, described
+from cepheid.algebra.binding.resolution import WRONG
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Attribute,
+    Every,
+    Expr,
+    Previous,
+    PreviousOr,
+    Some,
+    Whole,
+    transform,
+    variables,
+    walk,
+)
+from cepheid.algebra.query import Kind
+from cepheid.algebra.types import Type
+from cepheid.language import ast
+
+if TYPE_CHECKING:
+    from cepheid.algebra.binding.expression_binder import ExpressionBinder
+
+
+def arity(low: ExpressionBinder, node: ast.Call, wanted: str) -> Expr:
+    given = len(node.arguments)
+    return low.wrong("CEP209", f"`{node.name}` takes {wanted}, not {given}", node.span)
+
+
+def aggregate(low: ExpressionBinder, function: AggregateFunction, node: ast.Call) -> Expr:
+    if len(node.arguments) != 1:
+        hint = f"did you mean `{function.scalar}`?" if function.scalar else ""
+        message = f"`{node.name}` takes 1 argument, not {len(node.arguments)}"
+        return low.wrong("CEP209", message, node.span, hint)
+    argument = node.arguments[0]
+    if isinstance(argument, ast.Star):
+        return _aggregate_star(low, function, node, argument)
+    if isinstance(argument, ast.Name) and argument.name in low.scope.variables:
+        return _aggregate_events(low, function, argument.name, node)
+    inner, variable = _group_argument(low, node)
+    if variable is None:
+        return WRONG
+    if any(isinstance(e, Aggregate | Previous | Every | Some) for e in walk(inner)):
+        return low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
+    return _typed_aggregate(low, function, inner, variable, node)
+
+
+def _aggregate_star(
+    low: ExpressionBinder, function: AggregateFunction, node: ast.Call, star: ast.Star
+) -> Expr:
+    groups = [v.name for v in low.scope.positive if v.kind is not Kind.SINGLE]
+    if star.variable is not None:
+        return _aggregate_events(low, function, star.variable, node)
+    if len(groups) == 1:
+        return _aggregate_events(low, function, groups[0], node)
+    message = f"`{node.name}(*)` doesn't say which group it is over"
+    return low.wrong("CEP213", message, node.span, "name the variable, as in `count(b)`")
+
+
+def _aggregate_events(
+    low: ExpressionBinder, function: AggregateFunction, variable: str, node: ast.Call
+) -> Expr:
+    """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
+    name = function.name
+    found = low.variable(variable, node.arguments[0].span)
+    if found is None:
+        return WRONG
+    if found.kind is Kind.SINGLE:
+        return _outside(low, name, variable, node)
+    if not function.events:
+        message = f"`{name}` needs an attribute, but `{variable}` is an event"
+        return low.wrong("CEP213", message, node.span, f"write `{name}({variable}.x)`")
+    if function.result is FoldResult.COUNT:
+        return Aggregate(name, None, variable, Type.INTEGER)
+    return Aggregate(name, Whole(variable, found.columns), variable, Type.OTHER)
+
+
+def _group_argument(low: ExpressionBinder, node: ast.Call) -> tuple[Expr, str | None]:
+    """The argument and the closure variable that it reads; None after a finding.
+
+    Several variables of one group closure are read together, iteration by iteration; the first
+    of them stands for the closure.
+    """
+    known = len(low.findings)
+    inner = low.lower(node.arguments[0])
+    if len(low.findings) > known:
+        return inner, None
+    read = sorted(variables(inner), key=low.structure.order.__getitem__)
+    closures = {low.structure.closure.get(v) for v in read}
+    if closures <= {None}:
+        _outside(low, node.name, read[0] if read else None, node)
+        return inner, None
+    if len(closures) > 1:
+        shown = " and ".join(f"`{v}`" for v in read)
+        message = f"`{node.name}` reads one closure, not {shown}"
+        low.wrong("CEP213", message, node.span)
+        return inner, None
+    return inner, read[0]
+
+
+def _outside(low: ExpressionBinder, name: str, variable: str | None, node: ast.Call) -> Expr:
+    name = name.upper() if name in ("prev", "all", "some") else name
+    message = f"`{name}` is outside a closure"
+    if variable is None:
+        hint = "it needs an attribute of a variable such as `B+ b`"
+    else:
+        message += f": `{variable}` binds one event"
+        hint = f"make `{variable}` a closure (`+`), or read it without `{name}`"
+    return low.wrong("CEP212", message, node.span, hint)
+
+
+def _typed_aggregate(
+    low: ExpressionBinder, function: AggregateFunction, inner: Expr, variable: str, node: ast.Call
+) -> Expr:
+    if not function.operand.accepts(inner.type):
+        text = low.text(node.arguments[0])
+        message = f"`{function.name}` needs {function.operand.value}, but `{text}` is "
+        return low.wrong("CEP210", message + described(inner), node.arguments[0].span)
+    computes = inner.type is Type.DECIMAL and function.operand is not Operand.ANY
+    if computes or function.operand is Operand.NUMBER:
+        inner = cast(inner, Type.FLOAT)
+    return Aggregate(function.name, inner, variable, function.type or inner.type)
+
+
+def previous(low: ExpressionBinder, node: ast.Call) -> Expr:
+    """`PREV(f(b.x))` is f of the element before, so PREV moves to the attributes."""
+    if len(node.arguments) not in (1, 2):
+        return arity(low, node, "1 or 2 arguments")
+    inner, variable = _group_argument(low, node)
+    if variable is None:
+        return WRONG
+
+    def earlier(expr: Expr) -> Expr | None:
+        if isinstance(expr, Attribute):
+            return Previous(expr.variable, expr.name, expr.type)
+        return None
+
+    value = transform(inner, earlier)
+    return value if len(node.arguments) == 1 else _with_default(low, node, value, variable)
+
+
+def _with_default(low: ExpressionBinder, node: ast.Call, value: Expr, variable: str) -> Expr:
+    """`PREV(e, d)`: d is known before the group is."""
+    known = len(low.findings)
+    default = low.lower(node.arguments[1])
+    if len(low.findings) > known:
+        return WRONG
+    late = _not_before(low, default, variable)
+    if late is not None:
+        name, why = late
+        message = f"the default of PREV can't read `{name}`: {why}"
+        hint = f"it may read constants, and events that are bound before `{variable}`"
+        return low.wrong("CEP323", message, node.arguments[1].span, hint)
+    same = low.unified(node.arguments, (value, default), node.span, "mix")
+    return WRONG if same is None else PreviousOr(variable, same[0], same[1], same[0].type)
+
+
+def _not_before(low: ExpressionBinder, expr: Expr, variable: str) -> tuple[str, str] | None:
+    """A variable that isn't one event bound before the closure of this one, and why."""
+    order, closure = low.structure.order, low.structure.closure
+    first = min(order[v] for v in closure if closure[v] == closure[variable])
+    for name in sorted(variables(expr), key=order.__getitem__):
+        if closure.get(name) == closure[variable]:
+            return name, "it is in the group itself"
+        if order[name] > first:
+            return name, "it comes later"
+        if name in closure:
+            return name, "it is a group"
+    return None
+
+
+def quantifier(low: ExpressionBinder, kind: type[Every] | type[Some], node: ast.Call) -> Expr:
+    if len(node.arguments) != 1:
+        return arity(low, node, "1 argument")
+    inner, variable = _group_argument(low, node)
+    if variable is None:
+        return WRONG
+    if not low.quantify(kind, variable):
+        message = f"`{node.name.upper()}` must stand in a comparison"
+        return low.wrong("CEP213", message, node.span, f"as in `{node.name.upper()}(b.x) > 3`")
+    return inner

@@ -1,0 +1,204 @@
+"""Names, parameters and durations of a query's expressions: what each stands for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from fractions import Fraction
+
+from cepheid.algebra.binding.findings import Findings, did_you_mean
+from cepheid.algebra.binding.scope import Scope, listed
+from cepheid.algebra.expressions import Attribute, Constant, Expr
+from cepheid.algebra.query import Variable
+from cepheid.algebra.structure import Structure
+from cepheid.algebra.types import Schema, Type
+from cepheid.algebra.values import (
+    NoTick,
+    NoUnit,
+    constant,
+    duration_constant,
+    integer_time,
+    ticks,
+)
+from cepheid.language import ast
+from cepheid.language.render import render_expression
+
+WRONG = Constant(None, Type.NULL)
+"""Stands for a part that was reported; NULL fits anywhere, so that the rest is looked at."""
+
+_MICROSECOND_CLOCK = Schema({"time": Type.TIMESTAMP}, "time")
+
+
+class Clause(Enum):
+    WHERE = "WHERE"
+    HAVING = "HAVING"
+    RETURN = "RETURN"
+    UNTIL = "UNTIL"
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Resolves for one clause of the query."""
+
+    scope: Scope
+    structure: Structure
+    params: Mapping[str, object]
+    findings: Findings
+    clause: Clause
+
+    @property
+    def schema(self) -> Schema:
+        return self.scope.schema
+
+    @property
+    def duration_type(self) -> Type:
+        """Over an integer time column durations are numbers like any other."""
+        return Type.INTEGER if integer_time(self.schema) else Type.DURATION
+
+    def wrong(self, code: str, message: str, span: ast.Span, hint: str = "") -> Constant:
+        self.findings.add(code, message, span, hint)
+        return WRONG
+
+    def text(self, node: ast.Expression) -> str:
+        """As the query has it; canonical if it was not given as text."""
+        return self.findings.text(node.span) or render_expression(node)
+
+    def variable(self, name: str, span: ast.Span) -> Variable | None:
+        found = self.scope.lookup(name, span, self.findings)
+        if found is None or found.negation is None:
+            return found
+        if self.clause is Clause.HAVING:
+            message = f"HAVING can't read `{name}`: it is negated, so a match doesn't have it"
+            self.findings.add("CEP331", message, span, "say in WHERE which events are forbidden")
+            return None
+        if self.clause is Clause.UNTIL:
+            message = f"UNTIL can't read `{name}`: it is negated"
+            self.findings.add("CEP322", message, span, "read the closure or what stands before it")
+            return None
+        if self.clause is Clause.RETURN:
+            message = f"RETURN can't read `{name}`: it is negated, so a match doesn't have it"
+            self.findings.add("CEP330", message, span, "return a variable that is not negated")
+            return None
+        return found
+
+    def attribute(self, variable: Variable, name: str, span: ast.Span) -> Expr:
+        column = self.scope.column(variable, name)
+        if column is None:
+            owner = " or ".join(variable.types) or f"`{variable.name}`"
+            hint = did_you_mean(name, variable.columns, f"it has {listed(variable.columns)}")
+            return self.wrong("CEP204", f"{owner} has no attribute `{name}`", span, hint)
+        return Attribute(variable.name, column, self.schema.columns[column])
+
+    def name(self, node: ast.Name) -> Expr:
+        """An attribute without its variable, which only one variable leaves clear."""
+        if node.name in self.scope.variables or node.name in self.scope.ambiguous:
+            message = f"`{node.name}` is an event, not a value"
+            return self.wrong("CEP205", message, node.span, f"name an attribute: `{node.name}.x`")
+        positive = self.scope.positive
+        if len(positive) == 1:
+            return self.attribute(positive[0], node.name, node.span)
+        owners = [v.name for v in positive if self.scope.column(v, node.name)]
+        if not owners:
+            known = {*self.scope.variables, *(c for v in positive for c in v.columns)}
+            hint = did_you_mean(node.name, known, f"variables are {listed(self.scope.variables)}")
+            return self.wrong("CEP203", f"nothing is called `{node.name}`", node.span, hint)
+        hint = f"say whose it is: `{owners[0]}.{node.name}`"
+        message = f"`{node.name}` could belong to several events"
+        return self.wrong("CEP205", message, node.span, hint)
+
+    def parameter_value(self, node: ast.Parameter) -> object:
+        """KeyError, after a finding, if it has no value."""
+        if node.name not in self.params:
+            hint = did_you_mean(node.name, self.params, f'give it one: params={{"{node.name}": …}}')
+            self.findings.add(
+                "CEP206", f"the parameter `:{node.name}` has no value", node.span, hint
+            )
+            raise KeyError(node.name)
+        return self.params[node.name]
+
+    def parameter(self, node: ast.Parameter, *, micros: bool = False) -> Expr:
+        try:
+            value = self.parameter_value(node)
+        except KeyError:
+            return WRONG
+        if isinstance(value, timedelta):
+            amount = Fraction(value // timedelta(microseconds=1))
+            return self._ticks(amount, ast.Unit.MICROSECONDS, node.span, micros)
+        found = constant(value)
+        if found is None:
+            message = f"`:{node.name}` is a {type(value).__name__}, which no predicate can read"
+            return self.wrong("CEP207", message, node.span)
+        return found
+
+    def listed(self, node: ast.Parameter, values: Iterable[object]) -> list[Expr]:
+        """The values of a parameter that is a list."""
+        found = [(value, constant(value)) for value in values]
+        for value, _ in (pair for pair in found if pair[1] is None):
+            message = f"`:{node.name}` has a {type(value).__name__}, which no predicate can read"
+            self.findings.add("CEP207", message, node.span)
+        return [expr for _, expr in found if expr is not None]
+
+    def amount(self, node: ast.Duration | ast.EventCount) -> Fraction | timedelta | None:
+        """The number of a duration; a timedelta only as the value of a bare `:name`."""
+        written = node.amount if isinstance(node, ast.Duration) else node.count
+        if not isinstance(written, ast.Parameter):
+            return Fraction(written)
+        try:
+            value = self.parameter_value(written)
+        except KeyError:
+            return None
+        bare = isinstance(node, ast.Duration) and node.unit is ast.Unit.UNITS
+        if isinstance(value, timedelta) and bare:
+            return value
+        number = constant(value)
+        if (
+            number is not None
+            and number.type.numeric
+            and isinstance(number.value, int | float)
+            and math.isfinite(number.value)
+        ):
+            return Fraction(str(value))
+        message = f"`:{written.name}` must be a number, not {value!r}"
+        self.findings.add("CEP207", message, written.span)
+        return None
+
+    def duration(self, node: ast.Duration, *, micros: bool = False) -> Expr:
+        amount = self.amount(node)
+        if amount is None:
+            return WRONG
+        if isinstance(amount, timedelta):
+            micro = Fraction(amount // timedelta(microseconds=1))
+            return self._ticks(micro, ast.Unit.MICROSECONDS, node.span, micros)
+        return self._ticks(amount, node.unit, node.span, micros)
+
+    def _ticks(self, amount: Fraction, unit: ast.Unit, span: ast.Span, micros: bool) -> Expr:
+        """`micros`: it meets timestamps, so that an integer time column has no say in it."""
+        size = self.clock_ticks(amount, unit, span, micros=micros)
+        if size is None:
+            return WRONG
+        return duration_constant(size, integer=integer_time(self.schema) and not micros)
+
+    def clock_ticks(
+        self, amount: Fraction, unit: ast.Unit, span: ast.Span, *, micros: bool = False
+    ) -> Fraction | None:
+        try:
+            if micros and unit is not ast.Unit.UNITS:
+                return ticks(amount, unit, _MICROSECOND_CLOCK)
+            return ticks(amount, unit, self.schema)
+        except NoTick:
+            time = self.schema.time
+            message = f"the time column `{time}` is an integer, and nothing says how long one is"
+            shown = f"{_plain(amount)} units"
+            hint = f'write `{shown}`, or say what one tick is: unit="ms"'
+            self.findings.add("CEP403", message, span, hint)
+        except NoUnit:
+            message = f"the time column `{self.schema.time}` is a timestamp, so this needs a unit"
+            self.findings.add("CEP404", message, span, f"write `{_plain(amount)} seconds`")
+        return None
+
+
+def _plain(amount: Fraction) -> str:
+    return str(int(amount)) if amount.denominator == 1 else str(float(amount))

@@ -1,0 +1,168 @@
+"""WITHIN, and which queries can't do without it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fractions import Fraction
+from typing import assert_never
+
+from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.patterns import (
+    Closure,
+    Conjunction,
+    Delay,
+    Disjunction,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+    items,
+    walk,
+)
+from cepheid.algebra.query import Clock, Window
+from cepheid.algebra.values import window_size
+from cepheid.language import ast
+
+TOO_LONG = 2**60
+"""Windows and delays are shorter, so that all that is computed with them stays in 64 bits."""
+
+
+def window(
+    within: ast.Duration | ast.EventCount | None, lowering: ExpressionBinder
+) -> Window | None:
+    match within:
+        case None:
+            return None
+        case ast.EventCount():
+            clock, size = Clock.EVENTS, _count(within, lowering)
+        case ast.Duration():
+            clock, size = Clock.TIME, _size(within, lowering)
+        case _:
+            assert_never(within)
+    if size is None:
+        return None
+    if size <= 0:
+        message = "the window is empty: it must be longer than 0"
+        lowering.findings.add("CEP402", message, within.span, "give it a positive length")
+    return Window(window_size(size), clock)
+
+
+def delay(duration: ast.Duration, lowering: ExpressionBinder) -> int:
+    """By how much `@` moves an end; it has to land on a tick."""
+    size = _size(duration, lowering)
+    if size is not None and (size < 0 or size.denominator != 1):
+        message = "a delay is a whole number of ticks of the time column, not below 0"
+        lowering.findings.add("CEP405", message, duration.span)
+    return 0 if size is None else round(size)
+
+
+def pause(duration: ast.Duration, lowering: ExpressionBinder) -> int:
+    """How long SKIP FOR drops matches, in ticks; less than a tick counts as one."""
+    size = _size(duration, lowering)
+    if size is not None and size <= 0:
+        message = "SKIP FOR drops nothing: its time must be longer than 0"
+        lowering.findings.add("CEP402", message, duration.span, "give it a positive length")
+    return 0 if size is None else window_size(size)
+
+
+def check_delays(
+    pattern: Pattern, window: Window | None, query: ast.Query, lowering: ExpressionBinder
+) -> None:
+    """Delays inside each other add up, and the window looks as far again from where they end."""
+    counted = window is not None and window.clock is Clock.EVENTS
+    if counted and query.within is not None and any(isinstance(p, Delay) for p in walk(pattern)):
+        message = "a delay is in time: no number of events says when it has passed"
+        hint = "give the window as a duration, as in WITHIN 10 minutes"
+        lowering.findings.add("CEP408", message, query.within.span, hint)
+    single = max((p.duration for p in walk(pattern) if isinstance(p, Delay)), default=0)
+    together = _longest_delay(pattern)
+    clocked = window is not None and window.clock is Clock.TIME
+    size = window.size if window is not None and clocked else 0
+    if together == 0 or max(single, size) >= TOO_LONG or together + size < TOO_LONG:
+        return  # what is too long by itself has been reported
+    alone = together >= TOO_LONG or query.within is None
+    span = query.pattern.span if alone or query.within is None else query.within.span
+    what = "these delays" if alone else "the delay and the window"
+    message = f"{what} together are longer than time itself: times are 64-bit numbers"
+    lowering.findings.add("CEP402", message, span, "make one of them shorter")
+
+
+def _longest_delay(pattern: Pattern) -> int:
+    own = pattern.duration if isinstance(pattern, Delay) else 0
+    return own + max((_longest_delay(item) for item in items(pattern)), default=0)
+
+
+def _size(duration: ast.Duration, lowering: ExpressionBinder) -> Fraction | None:
+    amount, unit = lowering.amount(duration), duration.unit
+    if amount is None:
+        return None
+    if isinstance(amount, timedelta):
+        amount, unit = Fraction(amount // timedelta(microseconds=1)), ast.Unit.MICROSECONDS
+    size = lowering.clock_ticks(amount, unit, duration.span)
+    if size is not None and size >= TOO_LONG:
+        message = "this is longer than time itself: times are 64-bit numbers"
+        lowering.findings.add("CEP402", message, duration.span, "make it shorter")
+    return size
+
+
+def _count(within: ast.EventCount, lowering: ExpressionBinder) -> Fraction | None:
+    count = lowering.amount(within)
+    if not isinstance(count, Fraction):
+        return None
+    if count.denominator != 1:
+        lowering.findings.add("CEP402", "a number of events must be whole", within.span)
+    return count
+
+
+CLOSURE_AT_EDGE = "a closure at its edge"
+
+
+def needs_window(pattern: Pattern) -> str | None:
+    """Why the pattern needs a window, in words; None if it doesn't."""
+    for part in walk(pattern):
+        if isinstance(part, Sequence) and ast.SequenceOperator.ANY in part.operators:
+            return "`;`"
+        if isinstance(part, Conjunction):
+            return "`&`"
+    return _open_edge(pattern)
+
+
+def _open_edge(pattern: Pattern) -> str | None:
+    """A negation or closure at an edge of the pattern, or of a branch: only a window ends it."""
+    match pattern:
+        case Negation():
+            return "a negation at its edge"
+        case Closure():
+            return CLOSURE_AT_EDGE
+        case Sequence(parts, _):
+            return _open_edge(parts[0]) or _open_edge(parts[-1])
+        case Disjunction(branches):
+            return next((edge for branch in branches if (edge := _open_edge(branch))), None)
+        case Unless(item) | Delay(item):
+            return _open_edge(item)
+        case _:
+            return None
+
+
+def never_ending(pattern: ast.Pattern) -> ast.Closure | None:
+    """A strict closure that ends the pattern. Its run goes on as long as events qualify, so that
+    only a window, or what stands after it, says when it is known."""
+    match pattern:
+        case ast.Sequence():
+            last = pattern.items[-1]
+            touches = pattern.operators[-1] is ast.SequenceOperator.STRICT
+            if not isinstance(last, ast.Closure):
+                return never_ending(last)
+            return last if (last.strict or touches) and _unbounded(last) else None
+        case ast.Closure():
+            return pattern if pattern.strict and _unbounded(pattern) else None
+        case ast.Disjunction():
+            return next((c for item in pattern.items if (c := never_ending(item))), None)
+        case ast.Unless() | ast.Delay():
+            return never_ending(pattern.item)
+        case _:
+            return None
+
+
+def _unbounded(closure: ast.Closure) -> bool:
+    return isinstance(closure.quantifier, ast.Between) and closure.quantifier.high is None

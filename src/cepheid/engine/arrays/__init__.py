@@ -1,0 +1,1 @@
+"""Arrays of values: columns, conversions, arithmetic, folds, expressions over whole columns."""

@@ -1,0 +1,72 @@
+"""Aggregates over arrays: the values of many groups, one after the other, become one per group.
+
+Group n has the values from `offsets[n]` to `offsets[n + 1]`.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.aggregates import AggregateFunction, FoldResult, FoldStep
+from cepheid.engine.arrays.integers import may_overflow, sums
+
+Offsets = NDArray[np.int64]
+
+
+def reduced(aggregate: AggregateFunction, offsets: Offsets, values: pa.Array) -> pa.Array:
+    """The aggregate of each group."""
+    match aggregate.step:
+        case FoldStep.COUNT:
+            return pc.fill_null(_by_group("count", offsets, values), 0)
+        case FoldStep.ADD if aggregate.result is FoldResult.MEAN:
+            return _by_group("mean", offsets, values)
+        case FoldStep.ADD:
+            if may_overflow(values):
+                return sums(offsets, values)
+            return _by_group("sum", offsets, values)
+        case FoldStep.LEAST:
+            return _extreme("min", offsets, values)
+        case FoldStep.GREATEST:
+            return _extreme("max", offsets, values)
+        case FoldStep.FIRST:
+            return _taken(offsets[:-1], offsets, values)
+        case FoldStep.LAST:
+            return _taken(offsets[1:] - 1, offsets, values)
+        case FoldStep.APPEND:
+            return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+        case _:
+            assert_never(aggregate.step)
+
+
+def _taken(at: Offsets, offsets: Offsets, values: pa.Array) -> pa.Array:
+    """The value at a place of each group; NULL of an empty one."""
+    some = offsets[1:] > offsets[:-1]
+    return values.take(pa.array(np.where(some, at, 0), mask=~some))
+
+
+def _by_group(function: str, offsets: Offsets, values: pa.Array) -> pa.Array:
+    """One of pyarrow's aggregates; NULL of an empty group."""
+    n = len(offsets) - 1
+    groups = pa.array(np.repeat(np.arange(n), np.diff(offsets)))
+    table = pa.table({"group": groups, "value": values})
+    found = table.group_by("group").aggregate([("value", function)])
+    index = np.full(n, -1)
+    index[found["group"].to_numpy()] = np.arange(len(found))
+    result = found[f"value_{function}"].combine_chunks()
+    return result.take(pa.array(np.maximum(index, 0), mask=index < 0))
+
+
+def _extreme(function: str, offsets: Offsets, values: pa.Array) -> pa.Array:
+    """min or max; pyarrow passes NaN over, but it is above every number, as in Spark."""
+    if pa.types.is_duration(values.type):  # pyarrow has no such aggregate
+        return _extreme(function, offsets, values.cast(pa.int64())).cast(values.type)
+    best = _by_group(function, offsets, values)
+    if function == "min" or not pa.types.is_floating(values.type):
+        return best
+    some = pc.fill_null(_by_group("max", offsets, pc.is_nan(values)), False)
+    return pc.if_else(some, pa.scalar(float("nan"), best.type), best)

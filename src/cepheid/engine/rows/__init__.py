@@ -1,0 +1,1 @@
+"""Rows of events: their order and clock, which classes take them, where they are held."""

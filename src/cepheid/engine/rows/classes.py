@@ -1,0 +1,154 @@
+"""Which events belong to which class: types and single-class predicates, over whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Call
+from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.query import Variable
+from cepheid.algebra.types import Type
+from cepheid.engine.arrays.vector import evaluate
+from cepheid.plan.nodes import LeafNode
+
+CLASS_COLUMN = "__classes"
+"""Bit i is set if the row belongs to leaf i: a runtime that has already computed the classes
+says so in this column."""
+
+MOST_CLASSES = 62
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Classified:
+    """The rows of a batch that belong to a class: their places, themselves, and for each leaf
+    which of them its buffer takes. `types` are those of the wanted types that some row has."""
+
+    rows: NDArray[np.int64]
+    batch: pa.RecordBatch
+    masks: list[Mask]
+    types: frozenset[str] = frozenset()
+
+
+def classify(
+    batch: pa.RecordBatch,
+    leaves: Sequence[LeafNode],
+    variables: Mapping[str, Variable],
+    type_column: str | None,
+    key: Sequence[Mapping[str, str]],
+    sought: Collection[str] = (),
+) -> Classified:
+    """In a keyed query a row without key takes part in nothing. `sought` are types of which is
+    asked whether they occur."""
+    rows: NDArray[np.int64] = np.arange(batch.num_rows)
+    if CLASS_COLUMN in batch.schema.names:
+        bits = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False)
+        return _kept(rows, batch, [(bits >> n) & 1 != 0 for n in range(len(leaves))])
+    types = [variables[leaf.variable].types for leaf in leaves]
+    seen: frozenset[str] = frozenset()
+    if type_column is None:
+        named = [np.ones(batch.num_rows, np.bool_)] * len(leaves)
+    else:
+        # Most rows of most streams are of no type that the query names: they end here.
+        names, codes = _type_codes(batch.column(type_column), types)
+        seen = frozenset(name for name in sought if (codes == names.index(name)).any())
+        if all(types):
+            rows = np.flatnonzero(codes < len(names))
+            if len(rows) < batch.num_rows:
+                batch, codes = batch.take(pa.array(rows)), codes[rows]
+        named = [_of_types(names, codes, wanted) for wanted in types]
+    masks = class_masks(batch, leaves, key)
+    kept = _kept(rows, batch, [a & b for a, b in zip(named, masks, strict=True)])
+    return replace(kept, types=seen) if seen else kept
+
+
+def _kept(rows: NDArray[np.int64], batch: pa.RecordBatch, masks: list[Mask]) -> Classified:
+    """Without the rows that no leaf takes."""
+    some = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+    if some.all():
+        return Classified(rows, batch, masks)
+    kept = np.flatnonzero(some)
+    return Classified(rows[kept], batch.take(pa.array(kept)), [mask[kept] for mask in masks])
+
+
+def class_masks(
+    batch: pa.RecordBatch, leaves: Sequence[LeafNode], key: Sequence[Mapping[str, str]]
+) -> list[Mask]:
+    """For each leaf, the rows that have a key and satisfy its predicates, whatever their type."""
+    masks: list[Mask] = []
+    every = np.ones(batch.num_rows, np.bool_)
+    for leaf in leaves:
+        mask = every
+        for part in key:
+            name = part.get(leaf.variable)  # what looks at the whole stream may have no key
+            column = None if name is None else batch.column(name)
+            if column is not None and column.null_count:
+                mask = mask & pc.is_valid(column).to_numpy(zero_copy_only=False)
+        if leaf.filters:
+            mask = mask & _satisfied(batch, leaf)
+        masks.append(mask)
+    return masks
+
+
+def narrowed(batch: pa.RecordBatch, left: Sequence[tuple[int, LeafNode]]) -> pa.RecordBatch:
+    """The batch with classes that also say what the runtime that computed them couldn't: `left` are
+    leaves, by bit, with the predicates that are left to test."""
+    if not left:
+        return batch
+    masks = class_masks(batch, [leaf for _, leaf in left], ())
+    bits: NDArray[np.int64] = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False).copy()
+    for (bit, _), mask in zip(left, masks, strict=True):
+        bits &= np.where(mask, -1, ~(1 << bit))
+    index = batch.schema.get_field_index(CLASS_COLUMN)
+    return batch.set_column(index, CLASS_COLUMN, pa.array(bits))
+
+
+def _satisfied(batch: pa.RecordBatch, leaf: LeafNode) -> Mask:
+    condition = leaf.filters[0]
+    for other in leaf.filters[1:]:
+        condition = Call("and", (condition, other), Type.BOOLEAN)
+    result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
+    return np.asarray(pc.fill_null(result, False).to_numpy(zero_copy_only=False))
+
+
+def _of_types(names: Sequence[str], codes: NDArray[np.integer], wanted: tuple[str, ...]) -> Mask:
+    if not wanted:
+        return np.ones(len(codes), np.bool_)
+    if len(wanted) == 1:
+        return np.asarray(codes == names.index(wanted[0]))
+    table = np.array([name in wanted for name in names] + [False], np.bool_)
+    return np.asarray(table[codes])
+
+
+def _type_codes(
+    column: pa.Array, types: Sequence[tuple[str, ...]]
+) -> tuple[list[str], NDArray[np.integer]]:
+    """Names, and for each row the place of its type among them; one past the end if it has none."""
+    names = list(dict.fromkeys(name for wanted in types for name in wanted))
+    if not pa.types.is_dictionary(column.type):
+        return names, _places(column, names)
+    known = np.append(_places(column.dictionary, names), len(names))
+    if len(names) < 128:
+        known = known.astype(np.int8)  # a gather's time is what it writes
+    own = column.indices
+    if own.null_count:
+        own = pc.fill_null(own.cast(pa.int64()), len(known) - 1)
+    return names, np.take(known, own.to_numpy())
+
+
+def _places(values: pa.Array, names: list[str]) -> NDArray[np.integer]:
+    if attribute_type(values.type) is Type.BINARY:  # it need not be text
+        values, wanted = values.cast(pa.large_binary()), pa.array(names).cast(pa.large_binary())
+    else:
+        values = values if pa.types.is_string(values.type) else values.cast(pa.string())
+        wanted = pa.array(names, pa.string())
+    found = pc.index_in(values, value_set=wanted)
+    places: NDArray[np.integer] = pc.fill_null(found, len(names)).to_numpy(zero_copy_only=False)
+    return places

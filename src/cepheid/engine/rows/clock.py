@@ -1,0 +1,277 @@
+"""Times, positions and clock values of the rows of a stream, batch after batch.
+
+The clock is what windows are measured on: time, or the ordinal of the row in its partition
+(`n EVENTS`). It only ever rises. A keyed stream that is measured in events comes key by key;
+between keys the clock jumps further than any window reaches, so that the keys can't meet.
+
+Positions are ranks, unless events have a duration: then they are times, so that a start can be
+compared with ends that are long past. Rows are in the order of their ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.binding.windows import TOO_LONG
+from cepheid.algebra.query import Clock, Window
+from cepheid.algebra.types import Schema
+from cepheid.engine.arrays.columns import beyond, decoded, microseconds
+from cepheid.engine.arrays.vector import seen
+from cepheid.errors import DataError
+
+CLOCK_COLUMN = "__ordinal"
+"""The row's ordinal in its partition, from 0, if the runtime has numbered the rows already."""
+
+LATEST = (1 << 62) - TOO_LONG
+"""The last time, and the first less its sign: a window further is still before FOREVER."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Of the rows that belong to a class; and the clock of the last row of all.
+
+    `time`, `position` and `clock` are those of an event's end. `start`, `begin` and `opened` are
+    the same of its start, and the same arrays if events have no duration.
+    """
+
+    time: Ints
+    position: Ints
+    clock: Ints
+    start: Ints
+    begin: Ints
+    opened: Ints
+    reached: int
+
+    def of(self, rows: Ints) -> Ticks:
+        time, position, clock = self.time[rows], self.position[rows], self.clock[rows]
+        if self.start is self.time:
+            return Ticks(time, position, clock, time, position, clock, self.reached)
+        start, begin, opened = self.start[rows], self.begin[rows], self.opened[rows]
+        return Ticks(time, position, clock, start, begin, opened, self.reached)
+
+
+def times(column: pa.Array) -> Ints:
+    """The time column as 64-bit integers: microseconds for timestamps, else the number."""
+    array = column if pa.types.is_integer(column.type) else microseconds(column)
+    return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def check_times(column: str, first: int, last: int) -> None:
+    """`DataError`, if one of these is too far away for windows to be measured from it."""
+    for time in (first, last):
+        if abs(time) > LATEST:
+            raise DataError(
+                f"`{column}` has the time {time}, and times must lie between {-LATEST} and "
+                f"{LATEST}: leave such rows out, or make their time NULL, if it isn't known"
+            )
+
+
+def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> pa.Array | None:
+    """Which rows no query can place: those without a time or a start, and those that start after
+    their end. None if there can't be any. A float can't be a time, but may be asked for before it
+    is made an integer: then NaN is none."""
+    ends = rows.column(time)
+    if start is None:
+        if ends.null_count or pa.types.is_floating(ends.type):
+            return pc.is_null(ends, nan_is_null=True)
+        return None
+    starts = rows.column(start)
+    missing = pc.or_(pc.is_null(ends, nan_is_null=True), pc.is_null(starts, nan_is_null=True))
+    return pc.or_(missing, pc.fill_null(pc.greater(decoded(starts), decoded(ends)), False))
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Where the numbering of a stream has stopped."""
+
+    last: pa.RecordBatch | None  # the last row
+    reached: int  # the last time of all
+    latest: int | None  # the last time of a row, where nothing else counts
+    position: int
+    ordinal: int  # of the last row, in its section
+    clock: int
+    offset: int  # of the positions of this section, where they are times
+
+
+class Ticker:
+    """Numbers the rows of a stream; remembers where the last batch ended."""
+
+    def __init__(
+        self, schema: Schema, window: Window | None, key: Sequence[Mapping[str, str]]
+    ) -> None:
+        self._time = schema.time
+        self._tie = schema.tie
+        self._start = schema.start
+        self._order = schema.order
+        self._kinds = schema.columns
+        self._events = window is not None and window.clock is Clock.EVENTS
+        names = [set(part.values()) for part in key]
+        keyed = self._events and all(len(n) == 1 for n in names)
+        self._sections = [n.pop() for n in names] if keyed else []
+        # Further than any window reaches, also a negation's that is open on both sides.
+        self._jump = 0 if window is None else 3 * window.size + 1
+        self.resume(Numbering(None, -(1 << 63), None, -(1 << 63) if self._start else 0, -1, -1, 0))
+
+    def save(self) -> Numbering:
+        last = None if self._last is None else self._last.select(self._compared)
+        return Numbering(
+            last,
+            self._reached,
+            self._latest,
+            self._position,
+            self._ordinal,
+            self._clock,
+            self._offset,
+        )
+
+    def resume(self, numbering: Numbering) -> None:
+        """Go on where a stream has stopped."""
+        self._last = numbering.last
+        self._reached = numbering.reached
+        self._latest = numbering.latest
+        self._position = numbering.position
+        self._ordinal = numbering.ordinal
+        self._clock = numbering.clock
+        self._offset = numbering.offset
+
+    def advance(self, time: int) -> None:
+        """No row before this time will come any more."""
+        self._reached = max(self._reached, time)
+
+    @property
+    def _compared(self) -> list[str]:
+        """What distinguishes a row from the previous one."""
+        names = (self._time, *self._sections, self._tie)
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    def read(self, batch: pa.RecordBatch, rows: Ints) -> Ticks:
+        """The ticks of these rows of the batch. Only a clock of events looks at the others."""
+        try:
+            everything = times(batch.column(self._time))
+        except pa.ArrowInvalid as error:
+            raise beyond(self._time, error) from None
+        if self._events:  # key by key, so that the first time may be anywhere
+            check_times(self._time, int(everything.min()), int(everything.max()))
+            return self._number(batch, everything).of(rows)
+        if everything[0] < self._reached or (everything[1:] < everything[:-1]).any():
+            before = np.concatenate(([self._reached], everything[:-1]))
+            self._check_order(everything, before, False)
+        check_times(self._time, int(everything[0]), int(everything[-1]))
+        self._reached = int(everything[-1])
+        if len(rows) == 0:
+            return Ticks(rows, rows, rows, rows, rows, rows, self._reached)
+        if self._tie is None and self._start is None:
+            return self._ranked(everything if len(rows) == batch.num_rows else everything[rows])
+        if len(rows) < batch.num_rows:
+            batch = batch.select(self._order).take(pa.array(rows))
+            everything = everything[rows]
+        return replace(self._number(batch, everything), reached=self._reached)
+
+    def _ranked(self, time: Ints) -> Ticks:
+        """Where position and clock depend on times alone."""
+        changed = np.empty(len(time), np.bool_)
+        changed[0] = self._latest is None or int(time[0]) != self._latest
+        np.not_equal(time[1:], time[:-1], out=changed[1:])
+        position = self._position + np.cumsum(changed)
+        self._latest, self._position = int(time[-1]), int(position[-1])
+        return Ticks(time, position, time, time, position, time, self._reached)
+
+    def _number(self, batch: pa.RecordBatch, time: Ints) -> Ticks:
+        """Positions and clock of all rows of a batch, given their times."""
+        before = self._before(batch)
+        new_section = np.zeros(len(time), np.bool_)
+        for name in self._sections:
+            key = (seen(name, part.column(name), self._kinds[name]) for part in (batch, before))
+            new_section |= _differs(*key)
+        previous = times(before.column(self._time))
+        self._check_order(time, previous, new_section)
+        changed = new_section | (time != previous)
+        if self._tie is not None:
+            changed |= _differs(batch.column(self._tie), before.column(self._tie))
+        if self._last is None:
+            changed[0] = True
+            new_section[0] = bool(self._sections)
+        clock = self._ordinals(batch, new_section) if self._events else time
+        self._last = batch.slice(batch.num_rows - 1)
+        reached = int(clock[-1])
+        if self._start is not None:
+            offset = self._offsets(np.where(new_section, previous - time + 1, 0), time)
+            start = times(batch.column(self._start))
+            check_times(self._start, int(start.min()), int(start.max()))
+            opened = clock if self._events else start
+            return Ticks(time, time + offset, clock, start, start + offset, opened, reached)
+        position = self._position + np.cumsum(changed)
+        self._position = int(position[-1])
+        return Ticks(time, position, clock, time, position, clock, reached)
+
+    def _offsets(self, steps: Ints, time: Ints) -> Ints | int:
+        """How far the times of each row's section are moved, so that positions rise where the next
+        section begins: right after the end of the one before."""
+        if not self._sections:
+            return 0
+        offsets = self._offset + np.cumsum(steps)
+        before, self._offset = self._position, int(offsets[-1])
+        self._position = int(time[-1] + offsets[-1])
+        if self._position < before:
+            raise DataError("there are too many keys to count the events of each: times overflow")
+        return offsets
+
+    def _before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """For each row the one before it; for the very first, itself."""
+        names = self._compared
+        first = batch.slice(0, 1) if self._last is None else self._last
+        rest = batch.select(names).slice(0, batch.num_rows - 1)
+        rows = pa.Table.from_batches([first.select(names), rest])
+        return rows.combine_chunks().to_batches()[0]
+
+    def _check_order(self, time: Ints, before: Ints, new_section: NDArray[np.bool_] | bool) -> None:
+        backwards = np.flatnonzero((time < before) & np.logical_not(new_section))
+        if len(backwards):
+            at = backwards[0]
+            raise DataError(
+                f"the events are not in the order of `{self._time}`: "
+                f"{time[at]} comes after {before[at]}; sort them, or pass a whole table"
+            )
+
+    def _ordinals(self, batch: pa.RecordBatch, new_section: NDArray[np.bool_]) -> Ints:
+        """The clock of `n EVENTS`: ordinals, moved so that it rises across sections."""
+        n = batch.num_rows
+        rows = np.arange(n)
+        if CLOCK_COLUMN in batch.schema.names:
+            ordinals: Ints = np.asarray(batch.column(CLOCK_COLUMN), np.int64)
+            if not self._sections:
+                return ordinals
+        elif not self._sections:
+            ordinals = self._ordinal + 1 + rows
+            self._ordinal = int(ordinals[-1])
+            return ordinals
+        else:
+            begins = np.maximum.accumulate(np.where(new_section, rows, -1))
+            ordinals = np.where(begins >= 0, rows - begins, self._ordinal + 1 + rows)
+        # Inside a section the clock moves as the ordinal does; into a new one it jumps.
+        steps = np.diff(ordinals, prepend=self._ordinal)
+        steps[new_section] = self._jump
+        clock: Ints = self._clock + np.cumsum(steps)
+        self._ordinal, self._clock = int(ordinals[-1]), int(clock[-1])
+        return clock
+
+
+def _differs(column: pa.Array, before: pa.Array) -> NDArray[np.bool_]:
+    """Where two columns differ; NULL is like NULL, and NaN like NaN."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.bool_)
+    column, before = decoded(column), decoded(before)
+    unequal = pc.fill_null(pc.not_equal(column, before), False)
+    if pa.types.is_floating(column.type):
+        both = pc.and_(pc.is_nan(column), pc.is_nan(before))
+        unequal = pc.and_not(unequal, pc.fill_null(both, False))
+    differs = pc.or_(unequal, pc.xor(pc.is_null(column), pc.is_null(before)))
+    return np.asarray(differs.to_numpy(zero_copy_only=False))

@@ -1,0 +1,239 @@
+"""The event store: every retained event once, as columns.
+
+Only rows that belong to some class are kept, and only the columns that predicates and RETURN
+read. Rows have absolute numbers; `base` is that of the oldest row still here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute, walk
+from cepheid.algebra.types import Type
+from cepheid.engine.arrays.columns import (
+    START,
+    TIME,
+    Column,
+    Hash,
+    Interner,
+    Stored,
+    beyond,
+    decoded,
+    hashes,
+    kernel_values,
+)
+from cepheid.engine.arrays.vector import evaluate
+from cepheid.engine.arrays.window_columns import Growing, Returned
+from cepheid.engine.rows.clock import Ticks
+
+Ints = NDArray[np.int64]
+Values = NDArray[np.generic]
+Valid = NDArray[np.bool_]
+
+FORGET_AT = 100_000
+"""Strings that the interner may hold before those of expired events are looked for."""
+
+
+class EventStore:
+    """Rows `base` to `base + n`: their ticks; Arrow columns; kernel columns.
+
+    `time`, `position` and `clock` are those of events' ends; `start`, `begin` and `opened` those of
+    their starts, and the same arrays unless the events are `lasting`. Arrays hold for a `version`;
+    those of another one may be kept, but have other rows.
+    """
+
+    def __init__(self, returned: Iterable[str], interner: Interner, lasting: bool = False) -> None:
+        self.interner = interner
+        self.lasting = lasting
+        self.base = 0
+        self.version = 0  # changes with every append
+        self.returned: dict[str, Returned | None] = dict.fromkeys(returned)
+        self.values: dict[Column, Values] = {}
+        self.valid: dict[Column, Valid | None] = {}
+        self.nullable: frozenset[Column] = frozenset()
+        self._ticks = [Growing(np.zeros(0, np.int64)) for _ in range(6 if lasting else 3)]
+        self._columns: dict[Column, None] = {}
+        self._values: dict[Column, Growing[np.generic]] = {}
+        self._valid: dict[Column, Growing[np.bool_]] = {}
+        self._objects: dict[Column, Growing[np.object_]] = {}
+        self._hashes: dict[Hash, Growing[np.int64]] = {}
+        self.remembered: Callable[[], Iterable[Ints]] = tuple  # codes that others still know
+        self._pinned: set[int] = set()
+        self._limit = FORGET_AT
+        self._show()
+
+    def _show(self) -> None:
+        """Look at the rows as they are now."""
+        self.time, self.position, self.clock, *starts = (ticks.array for ticks in self._ticks)
+        self.start, self.begin, self.opened = starts or (self.time, self.position, self.clock)
+        self.n = len(self.time)
+        for column, values in self._values.items():
+            self.values[column] = values.array
+            valid = self._valid.get(column)
+            self.valid[column] = None if valid is None else valid.array
+
+    def require(self, columns: Iterable[Column]) -> None:
+        """Keep these columns for the kernels."""
+        self._columns.update({c: None for c in columns if c not in (TIME, START)})
+
+    def pin(self, code: int) -> None:
+        """Keep a constant's code for good."""
+        self._pinned.add(code)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of a batch that are read: what is returned, and what kernels need."""
+        needed = {name for column in self._columns for name in _names(column)}
+        return tuple(sorted(needed.union(self.returned)))
+
+    def expire(self, eat: int) -> None:
+        """Forget the rows whose clock is at or before `eat`."""
+        expired = int(np.searchsorted(self.clock, eat, "right"))
+        # Clocks rise with rows, except that ties in time may be cut anywhere: that is harmless.
+        if not expired:
+            return
+        self.version += 1
+        self.base += expired
+        parts: tuple[Collection[Growing[Any]], ...] = (
+            self._ticks,
+            self._values.values(),
+            self._valid.values(),
+            self._objects.values(),
+            self._hashes.values(),
+        )
+        for held in chain(*parts):
+            held.drop(expired)
+        for column in self.returned.values():
+            if column is not None:
+                column.drop(expired)
+        self._show()
+
+    def append(self, batch: pa.RecordBatch, ticks: Ticks, eat: int) -> None:
+        """Add rows in order; forget those whose clock is at or before `eat`."""
+        self.expire(eat)
+        self.version += 1
+        new = (ticks.time, ticks.position, ticks.clock, ticks.start, ticks.begin, ticks.opened)
+        for held, values in zip(self._ticks, new, strict=False):  # the starts only if they differ
+            held.append(values)
+        for name, column in self.returned.items():
+            array = decoded(batch.column(name))
+            if column is None:
+                self.returned[name] = Returned(array)
+            else:
+                column.append(array)
+        for own in self._columns:
+            self._append(own, batch)
+        self._show()
+        if len(self.interner) > self._limit:
+            self._forget()
+
+    def keep(self, kept: Ints) -> None:
+        """Forget all rows but these, which get the last of the numbers."""
+        self.version += 1
+        self.base += self.n - len(kept)
+        self._ticks = [Growing(held.array[kept]) for held in self._ticks]
+        self._values = {c: Growing(held.array[kept]) for c, held in self._values.items()}
+        self._valid = {c: Growing(held.array[kept]) for c, held in self._valid.items()}
+        for column in self.returned.values():
+            if column is not None:
+                column.keep(kept)
+        self._objects.clear()
+        self._hashes.clear()
+        self._show()
+
+    def _append(self, column: Column, batch: pa.RecordBatch) -> None:
+        try:
+            values, valid = kernel_values(evaluated(column, batch), column.type, self.interner)
+        except pa.ArrowInvalid as error:
+            raise beyond(", ".join(_names(column)), error) from None
+        held = self._values.get(column)
+        if valid is not None and column not in self.nullable:
+            self.nullable |= {column}
+            self._valid[column] = Growing(np.ones(0 if held is None else len(held), np.bool_))
+        if column in self.nullable:
+            known = np.ones(len(values), np.bool_) if valid is None else valid
+            self._valid[column].append(known)
+        if held is None:
+            self._values[column] = Growing(values)
+        else:
+            held.append(values)
+
+    def _forget(self) -> None:
+        strings = [v for c, v in self.values.items() if c.type in (Type.STRING, Type.BINARY)]
+        strings += self.remembered()
+        live = set(self._pinned).union(*(np.unique(v).tolist() for v in strings))
+        self.interner.forget(live)
+        self._limit = max(FORGET_AT, 2 * len(self.interner))
+
+    def kernel_columns(
+        self, columns: Iterable[Column | Hash | Stored], objects: bool
+    ) -> list[Values]:
+        """The arrays that a kernel is called with: values, and validity where NULL may be."""
+        arrays: list[Values] = []
+        for column in columns:
+            if isinstance(column, Hash):
+                arrays.append(self.hash(column))
+                continue
+            if isinstance(column, Stored):
+                arrays.append(self.stored(column.name))
+                continue
+            if column in (TIME, START):
+                arrays.append(self.time if column == TIME else self.start)
+                continue
+            if objects and column.type in (Type.STRING, Type.BINARY):
+                values, valid = self._object(column)
+            else:
+                values, valid = self.values[column], self.valid[column]
+            arrays.append(values)
+            if valid is not None:
+                arrays.append(valid)
+        return arrays
+
+    def stored(self, name: str) -> Values:
+        """A returned column of fixed width as an array; times as integers."""
+        column = self.returned[name]
+        assert column is not None
+        numbers = column.numbers
+        assert numbers is not None
+        return numbers
+
+    def _object(self, column: Column) -> tuple[Values, Valid | None]:
+        """Strings are read back from their codes, so that they need not be kept twice."""
+        held = self._objects.get(column)
+        if held is None:
+            held = self._objects[column] = Growing(np.empty(0, np.object_))
+        if len(held) < self.n:
+            held.append(self.interner.decode(self.values[column][len(held) :], None)[0])
+        return held.array, self.valid[column]
+
+    def hash(self, key: Hash) -> Ints:
+        """Of each row; those of new rows are computed when they are needed."""
+        held = self._hashes.get(key)
+        if held is None:
+            held = self._hashes[key] = Growing(np.zeros(0, np.int64))
+        if len(held) < self.n:
+            new = [(self.values[c][len(held) :], self._known(c, len(held))) for c in key.columns]
+            held.append(hashes(new, self.n - len(held)))
+        return held.array
+
+    def _known(self, column: Column, begin: int) -> Valid | None:
+        valid = self.valid[column]
+        return None if valid is None else valid[begin:]
+
+
+def _names(column: Column) -> list[str]:
+    """The columns of a batch that a kernel column is made of."""
+    return [node.name for node in walk(column.expression) if isinstance(node, Attribute)]
+
+
+def evaluated(column: Column, batch: pa.RecordBatch) -> pa.Array:
+    expression = column.expression
+    if isinstance(expression, Attribute):
+        return batch.column(expression.name)
+    return evaluate(expression, lambda a: batch.column(a.name), batch.num_rows)

@@ -1,0 +1,348 @@
+"""Rules bound to the columns of the events: which run together, and which alone.
+
+A template is bound once, with parameters that vary, and becomes a branch of the merged automaton if
+its query is a path. What decides about the shape of a query, such as an amount of time, can't vary:
+rows that differ in it are branches of their own. All other rules run apart from those: as few
+queries as may be, each for all rules that can share it (`shared_query`), each distinct one once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Varying
+from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.text import query_text
+from cepheid.engine.attribution.json_rows import RULE
+from cepheid.engine.attribution.owners import Attribution
+from cepheid.engine.attribution.residual import Residual
+from cepheid.engine.merged.group import RuleGroup
+from cepheid.engine.merged.merge import TemplateRules, merge
+from cepheid.engine.merged.paths import NoPath, path_of
+from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
+from cepheid.options import Options
+from cepheid.planner import Prepared, prepare
+from cepheid.query import Query
+from cepheid.rewrites import rewrite
+from cepheid.rewrites.constants import spread
+from cepheid.rules.compile.shared_plan import SharedPlan, joined
+from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
+from cepheid.rules.compile.template_rows import alike, shaping, values_of, varying
+from cepheid.rules.load.lifted import lifted
+from cepheid.rules.template import Template
+
+Ints: TypeAlias = NDArray[np.int64]
+Columns: TypeAlias = Any  # a schema, or a dict of them
+
+NO_WINDOW = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A query that runs by itself, for the rules with these numbers; and why it does. Its matches
+    are those of all these rules, or, with a residual, of those whose conditions they satisfy; these
+    are `tested`, in words. `engine.attribution.residual.found_by` says whose they are."""
+
+    query: Query
+    bound: BoundQuery
+    prepared: Prepared
+    rules: Ints
+    reason: str
+    residual: Residual | None = None
+    tested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """What one engine does: a query that is alone, or several that are joined. `place` is that of
+    the first of them, and `attributions` tell whose the matches are."""
+
+    place: int
+    prepared: Prepared
+    members: tuple[Alone, ...]
+    attributions: tuple[Attribution, ...]
+
+
+@dataclass(frozen=True)
+class CompiledRules:
+    """Rules by their numbers: names, and what is carried to the output; and how they are run. Of
+    the queries that are in no group, `joints` says which run as one."""
+
+    rules: pa.Table
+    groups: tuple[RuleGroup, ...]
+    alone: tuple[Alone, ...]
+    joints: tuple[SharedPlan, ...] = ()
+
+    @property
+    def runs(self) -> tuple[EngineRun, ...]:
+        """Those of all queries that are in no group."""
+        together = {place for joint in self.joints for place in joint.places}
+        found = [
+            EngineRun(n, one.prepared, (one,), (Attribution(one.rules, one.residual),))
+            for n, one in enumerate(self.alone)
+            if n not in together
+        ]
+        for joint in self.joints:
+            members = tuple(self.alone[place] for place in joint.places)
+            pairs = zip(members, joint.own, strict=True)
+            attributions = tuple(Attribution(one.rules, one.residual, own) for one, own in pairs)
+            found.append(EngineRun(joint.places[0], joint.prepared, members, attributions))
+        return tuple(sorted(found, key=lambda run: run.place))
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A template, and the numbers of its rules among all; `parts` are those that it was made of."""
+
+    template: Template
+    numbers: Ints
+    parts: tuple[_Unit, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Rules that might become a branch; `rows` are their places in the template."""
+
+    unit: _Unit
+    rows: Ints
+    branch: TemplateRules | None
+    reason: str
+
+    @property
+    def numbers(self) -> Ints:
+        return self.unit.numbers[self.rows]
+
+
+def compile_rules(
+    templates: tuple[Template, ...], columns: Columns, options: Options, by_key: bool = False
+) -> CompiledRules:
+    """`QueryError` if a rule doesn't fit the events: `check` reports all of them.
+
+    With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
+    """
+    candidates = [c for one in _units(templates) for c in _candidates(one, columns, options)]
+    while True:
+        groups, rest = _merged(candidates, by_key)
+        if not any(c.unit.parts for c in rest):
+            shared, rest = _shared(rest, columns, options)
+            alone = (*shared, *_alone(rest, columns, options))
+            joints = joined([one.prepared for one in alone], options, by_key)
+            return CompiledRules(_carried(templates), groups, alone, joints)
+        apart = {id(c.unit) for c in rest}
+        candidates = [
+            new
+            for old in candidates
+            for new in (
+                [c for one in old.unit.parts for c in _candidates(one, columns, options)]
+                if id(old.unit) in apart and old.unit.parts
+                else (old,)
+            )
+        ]
+
+
+def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
+    """The templates, and one for all those that only differ in plain conditions."""
+    begins = np.cumsum([0, *map(len, templates)])
+    each = [
+        _Unit(template, begin + np.arange(len(template)))
+        for template, begin in zip(templates, begins[:-1], strict=True)
+    ]
+    together = {one.places[0]: one for one in lifted(templates)}
+    taken = {place for one in together.values() for place in one.places}
+    for place, unit in enumerate(each):
+        if place in together:
+            one = together[place]
+            parts = tuple(each[place] for place in one.places)
+            yield _Unit(one.template, begins[list(one.places)], parts)
+        elif place not in taken:
+            yield unit
+
+
+def _merged(
+    candidates: list[_Candidate], by_key: bool
+) -> tuple[tuple[RuleGroup, ...], list[_Candidate]]:
+    """What runs together, and what can't."""
+    rest = [c for c in candidates if c.branch is None]
+    groups: list[RuleGroup] = []
+    for key, members in _by_key(candidates) if by_key else [(None, candidates)]:
+        own = [(c, c.branch) for c in members if c.branch is not None]
+        merged, refused = merge([branch for _, branch in own])
+        if merged is not None:
+            kept = [c for n, (c, _) in enumerate(own) if n not in refused]
+            groups.append(RuleGroup(merged, tuple(c.numbers for c in kept), key))
+        rest += [replace(own[n][0], reason=reason) for n, reason in refused.items()]
+    return tuple(groups), rest
+
+
+def _by_key(candidates: list[_Candidate]) -> Iterator[tuple[str | None, list[_Candidate]]]:
+    """The column that keeps apart most rules, and those; then the next one. Rules without any come
+    last."""
+    left = [c for c in candidates if c.branch is not None]
+    while left:
+        counts: Counter[str] = Counter()
+        for candidate in left:
+            counts.update(dict.fromkeys(_keys(candidate), len(candidate.rows)))
+        key = max(sorted(counts), key=lambda name: counts[name], default=None)
+        yield key, [c for c in left if key is None or key in _keys(c)]
+        left = [c for c in left if key is not None and key not in _keys(c)]
+
+
+def _keys(candidate: _Candidate) -> list[str]:
+    assert candidate.branch is not None
+    parts = candidate.branch.path.query.key
+    return [part.uniform for part in parts if part.uniform is not None]
+
+
+def _carried(templates: tuple[Template, ...]) -> pa.Table:
+    """A row for each rule: its name, and what some template carries."""
+    parts = [
+        pa.table({RULE: template.names})
+        if template.rows is None
+        else template.rows.select([RULE, *template.carried])
+        for template in templates
+    ]
+    try:
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(
+            f"the values of a carried column don't fit into one type: {error}"
+        ) from None
+
+
+# ── together ─────────────────────────────────────────────────────────────────
+
+
+def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Candidate]:
+    """Of a path, the window only says which matches are too long: so it may vary, too."""
+    template = unit.template
+    windows = window_parameters(template.query.syntax)
+    fixed = [name for name in shaping(template) if name not in windows]
+    for rows, values in alike(template, np.arange(len(template)), fixed):
+        try:
+            branch = _branch(template, rows, values, windows, columns, options)
+        except (NoPath, QueryError) as reason:
+            text = reason.args[0] if isinstance(reason, NoPath) else "its parameters can't vary"
+            yield _Candidate(unit, rows, None, text)
+        else:
+            yield _Candidate(unit, rows, branch, "")
+
+
+def _branch(
+    template: Template,
+    rows: Ints,
+    fixed: Mapping[str, object],
+    windows: list[str],
+    columns: Columns,
+    options: Options,
+) -> TemplateRules:
+    sizes = np.zeros(len(template), np.int64)
+    longest: BoundQuery | None = None
+    constant = True
+    for own, lengths in alike(template, rows, windows):
+        given = {**fixed, **lengths}
+        given = {**options.params, **given, **varying(template, rows, given)}
+        query = template.query.bind(columns, replace(options, params=given))
+        sizes[own] = NO_WINDOW if query.window is None else query.window.size
+        longest = query if longest is None or sizes[own[0]] == sizes.max() else longest
+        constant = len(own) == len(rows) and not any(isinstance(v, Varying) for v in given.values())
+    assert longest is not None
+    whole = rewrite(longest, without=options.without).query if constant else spread(longest)
+    return TemplateRules(path_of(whole), values_of(template, rows), sizes[rows])
+
+
+# ── one query for many rules ─────────────────────────────────────────────────
+
+
+def _shared(
+    candidates: list[_Candidate], columns: Columns, options: Options
+) -> tuple[list[Alone], list[_Candidate]]:
+    """Queries for the rules of a template that can share one; and what is left of the rules."""
+    shared: list[Alone] = []
+    left: list[_Candidate] = []
+    templates: dict[int, list[_Candidate]] = {}
+    for candidate in candidates:
+        templates.setdefault(id(candidate.unit), []).append(candidate)
+    for own in templates.values():
+        rows = np.sort(np.concatenate([candidate.rows for candidate in own]))
+        whole = replace(own[0], rows=rows)
+        try:
+            parts = list(_of_template(whole, columns, options))
+        except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is reported alone
+            parts = [whole]
+        shared += [part for part in parts if isinstance(part, Alone)]
+        left += [part for part in parts if isinstance(part, _Candidate)]
+    return shared, left
+
+
+def _of_template(
+    candidate: _Candidate, columns: Columns, options: Options
+) -> Iterator[Alone | _Candidate]:
+    template, query = candidate.unit.template, candidate.unit.template.query
+    if len(candidate.rows) == 1 or not template.parameters:
+        yield candidate
+        return
+
+    def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
+        given = {**options.params, **fixed, **varying(template, rows, fixed)}
+        return query.bind(columns, replace(options, params=given))
+
+    shapes = shaping(template)
+    some = template.values(int(candidate.rows[0]))
+    example = bound(candidate.rows, {name: some[name] for name in shapes})
+    windows = window_parameters(query.syntax) if window_is_filter(example) else []
+    same = {*agreed(example), *shapes}.difference(windows)
+    fixed = [name for name in template.parameters if name in same]
+    for rows, values in alike(template, candidate.rows, fixed):
+        if len(rows) == 1 or len(fixed) == len(template.parameters):
+            yield replace(candidate, rows=rows)
+            continue
+        sizes = np.zeros(len(template), np.int64)
+        longest = example
+        for own, lengths in alike(template, rows, windows):
+            one = bound(rows, {**values, **lengths})
+            sizes[own] = NO_WINDOW if one.window is None else one.window.size
+            longest = one if sizes[own[0]] == sizes.max() else longest
+        wide = widened(longest, values_of(template, rows), sizes[rows])
+        prepared = prepare(wide.query, options)
+        numbers, reason = candidate.unit.numbers[rows], candidate.reason
+        yield Alone(query, wide.query, prepared, numbers, reason, wide.residual, wide.tested)
+
+
+# ── alone ────────────────────────────────────────────────────────────────────
+
+
+def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> tuple[Alone, ...]:
+    """Each distinct query once, whatever it is called."""
+    found: dict[str, tuple[Alone, list[int]]] = {}
+    for candidate in candidates:
+        template = candidate.unit.template
+        query = template.query
+        for row in candidate.rows.tolist():
+            given = {**options.params, **template.values(row)}
+            chosen = replace(options, params=given)
+            with naming(template.names[row]):
+                bound = query.bind(columns, chosen)
+                prepared = prepare(bound, chosen)
+            one = Alone(query, bound, prepared, candidate.rows, candidate.reason)
+            whole = prepared.query
+            rest = (whole.outputs, whole.selection, whole.schema)
+            _, rules = found.setdefault(f"{query_text(whole)} {rest}", (one, []))
+            rules.append(int(candidate.unit.numbers[row]))
+    return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())
+
+
+@contextmanager
+def naming(rule: object) -> Iterator[None]:
+    """An error names the rule that can't be run; with a single query that is clear."""
+    try:
+        yield
+    except (UnsupportedError, PlanError) as error:
+        raise type(error)(f"{rule}: {error}") from None

@@ -1,0 +1,324 @@
+"""What the rules of a set share, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Call
+from cepheid.algebra.text import expression_text
+from cepheid.algebra.types import Type
+from cepheid.engine.arrays.columns import Column
+from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST
+from cepheid.engine.merged.dag import ROOT
+from cepheid.engine.merged.group import RuleGroup, values_of
+from cepheid.rules.compile.compiled_rules import Alone, CompiledRules, EngineRun
+from cepheid.rules.explain.shared_parts import commons, counts
+from cepheid.rules.placement.split import PlacedPass
+
+SHOWN = 5
+"""How many steps of a pass are shown, those that most rules share."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A step of several rules: what it takes, which step of theirs it is, and how many they are."""
+
+    step: int
+    takes: str
+    rules: int
+
+
+@dataclass(frozen=True)
+class RuleShare:
+    """Rules that have tasks of their own, and what a row of the events costs with them, all in all:
+    to be shipped counts as much as some conditions to be tried with."""
+
+    rules: int
+    load: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where a pass runs on Spark: what tells its tasks apart, how many there are at most for each
+    part of the rules, and how many run at once. `joined` are the keys of rules that could have had
+    passes of their own, `apart` is the load if all had, undivided."""
+
+    by: str
+    tasks: int
+    cores: int
+    parts: tuple[RuleShare, ...]
+    joined: tuple[str, ...]
+    apart: float
+
+
+@dataclass(frozen=True)
+class PassSummary:
+    """Rules that are evaluated together. `steps` are those of all rules, `nodes` what is left of
+    them when equal prefixes are one; `conditions` the same for what events have to satisfy.
+    `limits` are those for which a weaker one stands, until a match is complete."""
+
+    key: str | None
+    rules: int
+    steps: int
+    nodes: int
+    conditions: int
+    predicates: int
+    limits: int
+    shared: tuple[Shared, ...]
+    spread: Spread | None = None
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A query that is evaluated by itself, for how many rules, and why; and what of a match is
+    checked for each rule, where they aren't all alike."""
+
+    query: str
+    rules: int
+    reason: str
+    tested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Same:
+    """A part of several queries that is evaluated once: what it takes, and which queries."""
+
+    takes: str
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Queries that are evaluated as one. `operators` and `classes` are those of each query by
+    itself; `shared_operators` and `shared_classes` what is left of them when equal ones are one."""
+
+    queries: tuple[Apart, ...]
+    operators: int
+    shared_operators: int
+    classes: int
+    shared_classes: int
+    shared: tuple[Same, ...]
+
+
+@dataclass(frozen=True)
+class SetExplanation:
+    """How a set of rules is run: print it, or take it as data."""
+
+    passes: tuple[PassSummary, ...]
+    alone: tuple[Apart, ...]
+    joined: tuple[Joined, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        counts = {"passes": self.passes, "joined": self.joined, "alone": self.alone}
+        return f"SetExplanation({', '.join(f'{n}={len(v)}' for n, v in counts.items())})"
+
+
+def explained(
+    compiled: CompiledRules, placed: tuple[PlacedPass, ...] | None = None
+) -> SetExplanation:
+    """How the rules are run: in this process, or as they are placed on Spark."""
+    runs = compiled.runs
+    return SetExplanation(
+        tuple(map(_pass, compiled.groups)) if placed is None else tuple(map(_placed, placed)),
+        tuple(_apart(run.members[0]) for run in runs if len(run.members) == 1),
+        tuple(_joined(run) for run in runs if len(run.members) > 1),
+    )
+
+
+def _apart(one: Alone) -> Apart:
+    return Apart(one.query.name, len(one.rules), one.reason, one.tested)
+
+
+def _joined(run: EngineRun) -> Joined:
+    names = [one.query.name for one in run.members]
+    plan = run.prepared.plan
+    return Joined(
+        tuple(map(_apart, run.members)),
+        **asdict(counts(plan)),
+        shared=tuple(
+            Same(common.takes, tuple(names[n] for n in common.members)) for common in commons(plan)
+        ),
+    )
+
+
+def _placed(one: PlacedPass) -> PassSummary:
+    """All parts of a pass together."""
+    parts = [_pass(part) for part in one.parts]
+    shared = sorted((s for part in parts for s in part.shared), key=lambda s: -s.rules)
+    return PassSummary(
+        key=one.place.key,
+        rules=sum(part.rules for part in parts),
+        steps=sum(part.steps for part in parts),
+        nodes=sum(part.nodes for part in parts),
+        conditions=sum(part.conditions for part in parts),
+        predicates=sum(part.predicates for part in parts),
+        limits=sum(part.limits for part in parts),
+        shared=tuple(shared[:SHOWN]),
+        spread=_spread(one, parts),
+    )
+
+
+def _spread(one: PlacedPass, parts: list[PassSummary]) -> Spread:
+    joined = (place.key for place in one.apart if len(one.apart) > 1)
+    key = one.place.key
+    single = all(group.single for group in one.parts)
+    return Spread(
+        by="rows" if single else "slices of time" if key is None else f"`{key}`",
+        tasks=one.place.lanes,
+        cores=one.ground.cores,
+        parts=tuple(RuleShare(p.rules, n) for p, n in zip(parts, one.place.loads, strict=True)),
+        joined=tuple(key for key in joined if key is not None),
+        apart=sum(place.total for place in one.apart),
+    )
+
+
+def _pass(group: RuleGroup) -> PassSummary:
+    graph, branches = group.merged.graph, group.merged.branches
+    below = _rules_below(group)
+    chosen = [n for n in np.argsort(-below, kind="stable").tolist() if n != ROOT and below[n] > 1]
+    lengths = [(branch.rows.length, len(branch.path.steps)) for branch in branches]
+    negations = [
+        branch.rows.length * sum(len(step.forbidden) for step in branch.path.steps)
+        for branch in branches
+    ]
+    limits = [
+        branch.rows.length * sum(level is not None for level in levels)
+        for branch, levels in zip(branches, group.merged.levels, strict=True)
+    ]
+    steps = sum(rules * length for rules, length in lengths)
+    return PassSummary(
+        key=group.key,
+        rules=sum(rules for rules, _ in lengths),
+        steps=steps,
+        nodes=graph.nodes - 1,
+        conditions=steps + sum(negations),
+        predicates=len(group.merged.index.atoms) - 1,
+        limits=sum(limits),
+        shared=tuple(
+            Shared(int(graph.depth[n]) + 1, _takes(group, int(graph.predicate[n])), int(below[n]))
+            for n in chosen[:SHOWN]
+        ),
+    )
+
+
+def _rules_below(group: RuleGroup) -> NDArray[np.int64]:
+    """Of each node, how many rules go through it."""
+    graph = group.merged.graph
+    rules: list[set[int]] = [set() for _ in range(graph.nodes)]
+    for node in range(graph.nodes - 1, 0, -1):  # a node's number is above that of its parent
+        own = graph.rules.values[graph.rules.begins[node] : graph.rules.begins[node + 1]]
+        rules[node].update(own.tolist())
+        rules[graph.parent[node]] |= rules[node]
+    return np.array([len(own) for own in rules])
+
+
+def _takes(group: RuleGroup, predicate: int) -> str:
+    """The predicate in words."""
+    atoms = range(*group.merged.index.atoms[predicate : predicate + 2].tolist())
+    return " AND ".join(text for atom in atoms for text in _texts(group, atom)) or "every event"
+
+
+def _texts(group: RuleGroup, atom: int) -> Iterator[str]:
+    index = group.merged.index
+    column = group.merged.columns[index.columns[atom]]
+    name = expression_text(column.expression).removeprefix(".")
+    low, high = int(index.lows[atom]), int(index.highs[atom])
+    match column.expression:
+        case Call("is_null", (tested,)) if not high:
+            yield f"{expression_text(tested).removeprefix('.')} IS NOT NULL"
+        case _ if column.type is Type.BOOLEAN and low == high:
+            yield name if low else f"NOT ({name})"
+        case _ if low == high:
+            yield f"{name} = {_value(group, column, low)}"
+        case _:
+            if low == LOWEST and high == HIGHEST:
+                yield f"{name} IS NOT NULL"
+            if low != LOWEST:
+                yield f"{name} {_limit(group, column, low, '>', -1)}"
+            if high != HIGHEST:
+                yield f"{name} {_limit(group, column, high, '<', 1)}"
+
+
+def _limit(group: RuleGroup, column: Column, code: int, operator: str, beyond: int) -> str:
+    """Most likely, the shorter of two numbers that mean the same is the one that was written."""
+    last, first_out = (_value(group, column, c) for c in (code, code + beyond))
+    if column.type is Type.FLOAT and len(first_out) < len(last):
+        return f"{operator} {first_out}"
+    return f"{operator}= {last}"
+
+
+def _value(group: RuleGroup, column: Column, code: int) -> str:
+    (value,) = values_of(group, column, np.array([code]))
+    return repr(value)
+
+
+def _lines(explanation: SetExplanation) -> Iterator[str]:
+    for n, one in enumerate(explanation.passes, 1):
+        by = "no key" if one.key is None else f"key {one.key}"
+        yield f"pass {n}: {_count(one.rules, 'rule')}, {by}"
+        if one.spread is not None:
+            yield from _spread_lines(one.spread)
+        yield f"  steps       {one.steps:,} of the rules, {one.nodes:,} when equal ones are merged"
+        yield f"  conditions  {one.conditions:,} on events, {one.predicates:,} of them different"
+        if one.limits:
+            yield f"  limits      {one.limits:,} checked on complete matches, the loosest before"
+        for shared in one.shared:
+            yield f"  {_count(shared.rules, 'rule')} share step {shared.step}: {shared.takes}"
+    for joined in explanation.joined:
+        yield from _joined_lines(joined)
+    for apart in explanation.alone:
+        rules = _count(apart.rules, "rule")
+        if apart.tested:
+            yield f"1 query for {rules}: {apart.query}, since {apart.reason}"
+            yield f"  checked for each rule: {' AND '.join(apart.tested)}"
+        else:
+            yield f"alone: {apart.query} ({rules}), since {apart.reason}"
+
+
+def _joined_lines(joined: Joined) -> Iterator[str]:
+    names = _listed([one.query for one in joined.queries])
+    rules = _count(sum(one.rules for one in joined.queries), "rule")
+    yield f"{len(joined.queries)} queries as one, for {rules}: {names}"
+    yield f"  operators   {joined.operators} of the queries, {joined.shared_operators} as one"
+    yield f"  classes     {joined.classes} of the queries, {joined.shared_classes} as one"
+    for same in joined.shared[:SHOWN]:
+        all_ = len(same.queries) == len(joined.queries)
+        yield f"  {'all' if all_ else _listed(same.queries)} share {same.takes}"
+    for one in joined.queries:
+        if one.tested:
+            yield f"  checked for each rule of {one.query}: {' AND '.join(one.tested)}"
+
+
+def _spread_lines(spread: Spread) -> Iterator[str]:
+    tasks, cores = _count(spread.tasks, "task"), _count(spread.cores, "core")
+    load = sum(part.load for part in spread.parts)
+    yield f"  spread      by {spread.by}, {tasks} on {cores}; load {load:.1f}"
+    if spread.joined:
+        keys = ", ".join(f"`{key}`" for key in spread.joined)
+        yield f"  joined      those with the key {keys}; load apart {spread.apart:.1f}"
+    if len(spread.parts) > 1:
+        shown = [f"{_count(p.rules, 'rule')} with load {p.load:.1f}" for p in spread.parts[:SHOWN]]
+        more = len(spread.parts) - len(shown)
+        texts = [*shown, *([f"{more} more"] if more else [])]
+        yield f"  parts       {len(spread.parts)}: {', '.join(texts)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = names if len(names) <= SHOWN else names[: SHOWN - 1]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

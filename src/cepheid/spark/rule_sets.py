@@ -1,0 +1,284 @@
+"""Sets of rules over Spark DataFrames: a pass and a shuffle for each group of them.
+
+All rules of a group keep the events of different keys apart, so they share the partitions; those
+without a key share slices of time. Where the rules of a group are divided, a row goes, in the same
+shuffle, to each part of them that can take it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from operator import and_
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.algebra.expressions import Attribute, Call, Constant
+from cepheid.algebra.schemas import bind_streams
+from cepheid.algebra.types import Type
+from cepheid.engine.attribution.json_rows import MATCH, RULE
+from cepheid.engine.attribution.owners import Attribution, found_by_each
+from cepheid.engine.attribution.typed_rows import typed
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
+from cepheid.engine.merged.group import RuleGroup, matches, necessary
+from cepheid.options import Options
+from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
+from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
+from cepheid.spark.batch_sizes import gather
+from cepheid.spark.column_names import named, safe, types_of
+from cepheid.spark.entrance import entered
+from cepheid.spark.expressions import Translator, combine
+from cepheid.spark.salts import salts
+from cepheid.spark.schema import event_schema, spark_schema
+from cepheid.spark.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.ahead import hold_back
+from cepheid.spark.streaming.packed_rows import Mapped
+from cepheid.spark.streaming.time import with_watermark
+from cepheid.spark.worker import SECTION_COLUMN, Range, owned, sections
+
+GATHERED = 1 << 20
+"""Rows that go through the machines of a partition at once."""
+
+_PART = "__part"
+_MANY = 1 << 14  # cores, at most
+_ALWAYS: Range = (-(1 << 63), (1 << 63) - 1)
+
+Texts: TypeAlias = dict[str, tuple[str, ...]]
+Held: TypeAlias = dict[int, tuple[int, Range]]
+"""By the numbers of sections, the part that runs there, and the ends of the matches that it has."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The events, merged if there are several streams, as Spark and as Arrow see them."""
+
+    events: DataFrame
+    schema: pa.Schema
+
+    @property
+    def types(self) -> dict[str, t.DataType]:
+        return types_of(self.events)
+
+
+def read(data: Data, options: Options) -> Frame:
+    """The events; of a stream, with a watermark."""
+    data = entered(data)
+    adopt_session(frames_of(data)[0].sparkSession)
+    streaming = any(frame.isStreaming for frame in frames_of(data))
+    if not isinstance(data, Mapping):
+        if streaming:
+            events = with_watermark(hold_back(data, options), options.time)
+            return Frame(events, event_schema(data))
+        return Frame(data, event_schema(data))
+    schemas = {name: event_schema(frame) for name, frame in data.items()}
+    merged, _ = bind_streams(schemas, options)
+    if streaming:
+        return Frame(merge_streaming(data, merged, options), merged)
+    return Frame(merge_streams(data, merged), merged)
+
+
+def tasks(frame: Frame, options: Options) -> tuple[int, int]:
+    """How many run at once, and into how many partitions the session shuffles."""
+    conf = frame.events.sparkSession.conf
+    shuffled = options.partitions or int(conf.get("spark.sql.shuffle.partitions") or 200)
+    session: object = frame.events.sparkSession
+    # A Connect session is no instance of the classic class, and only tells by what it does: a range
+    # has as many partitions as tasks run at once.
+    if isinstance(session, SparkSession):
+        return session.sparkContext.defaultParallelism, shuffled
+    spread = frame.events.sparkSession.range(_MANY).select(F.spark_partition_id().alias("n"))
+    return spread.agg(F.max("n")).toArrow().column(0)[0].as_py() + 1, shuffled
+
+
+def span(frame: Frame, options: Options) -> Range | None:
+    """The first time and the last. This runs a job."""
+    rows = frame.events.filter(placed(options.time, None))
+    return span_of(rows, options.time, frame.types[options.time])
+
+
+def match_group(
+    frame: Frame,
+    parts: Sequence[RuleGroup],
+    rules: pa.Table,
+    schema: pa.Schema,
+    options: Options,
+    times: Range | None = None,
+) -> DataFrame:
+    """What the rules of a group find, which may be divided into parts; `schema` has the columns of
+    that. `times` are the first and the last, without which there are no slices."""
+    texts = _listed(parts)
+    rows, held = _arranged(frame, parts, texts, times, options)
+    jit = options.jit
+    # A task reads the parts that it runs, and no others.
+    packed = tuple(pickle.dumps(part) for part in parts)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = map(partial(_spelled, texts), gather(batches, GATHERED))
+        if held is None:
+            yield from matches(pickle.loads(packed[0]), rules, schema, rows, jit)
+            return
+        groups = lru_cache(maxsize=1)(lambda part: pickle.loads(packed[part]))
+        for section, pieces in sections(rows):
+            part, own = held[section]
+            read = map(partial(_chosen, groups(part).required), pieces)
+            yield from owned(matches(groups(part), rules, schema, read, jit), own)
+
+    return _mapped(rows, run, schema)
+
+
+def _listed(parts: Sequence[RuleGroup]) -> Texts:
+    """Columns that have to equal one of a few texts, and these: as their numbers, rows are shorter,
+    and sooner in Python."""
+    each = [dict(_texts(part)) for part in parts]
+    # What rows are shuffled and sorted by stays as it is.
+    kept = {part.key for part in parts} | set(parts[0].query.schema.order)
+    names = frozenset.intersection(*map(frozenset, each)) - kept
+    return {
+        name: tuple(dict.fromkeys(text for own in each for text in own[name]))
+        for name in sorted(names)
+    }
+
+
+def _texts(part: RuleGroup) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for condition in () if part.counts_all else necessary(part):
+        match condition:
+            case Call("in", (Attribute(name=name, type=Type.STRING), *options)):
+                yield name, tuple(str(o.value) for o in options if isinstance(o, Constant))
+            case _:
+                pass
+
+
+def _numbered(texts: Sequence[str], column: Column) -> Column:
+    """The place of the column's text among these, of which it is one."""
+    return (F.array_position(F.array(*map(F.lit, texts)), column) - 1).cast("short")
+
+
+def _spelled(texts: Texts, batch: pa.RecordBatch) -> pa.RecordBatch:
+    for name, values in texts.items():
+        place = batch.schema.get_field_index(name)
+        column = pa.DictionaryArray.from_arrays(batch.column(place), pa.array(values, pa.string()))
+        batch = batch.set_column(place, name, column)
+    return batch
+
+
+def _chosen(names: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(names)
+
+
+def as_found(
+    found: DataFrame, attributions: Sequence[Attribution], rules: pa.Table, schema: pa.Schema
+) -> DataFrame:
+    """The matches of a query, or of several that are joined, as those of the rules that they stand
+    for."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield found_by_each(rules, attributions, batch, schema)
+
+    return _mapped(found, run, schema)
+
+
+def typed_of(found: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
+    """The matches of a rule in those of all, as columns of their own types."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield typed(batch, schema)
+
+    own = found.filter(named(RULE) == rule).select(*map(named, (MATCH, MATCH_START, MATCH_END)))
+    return _mapped(own, run, schema)
+
+
+def _mapped(rows: DataFrame, run: Mapped, schema: pa.Schema) -> DataFrame:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
+        return rows.mapInArrow(run, spark_schema(schema))
+
+
+def union(frame: Frame, found: list[DataFrame], schema: pa.Schema) -> DataFrame:
+    if not found:
+        return frame.events.sparkSession.createDataFrame([], spark_schema(schema))
+    whole, *others = found
+    for other in others:
+        whole = whole.unionByName(other)
+    return whole
+
+
+def _arranged(
+    frame: Frame, parts: Sequence[RuleGroup], texts: Texts, times: Range | None, options: Options
+) -> tuple[DataFrame, Held | None]:
+    """The rows in partitions, each in order; by sections, where they are slices of time or parts of
+    the rules. Of `texts`, the rows have the numbers."""
+    schema, key = parts[0].query.schema, parts[0].key
+    order = [named(name) for name in schema.order]
+    rows = _relevant(frame, parts)
+    for name, values in texts.items():
+        rows = rows.withColumn(safe(name), _numbered(values, named(name)))
+    if key is None and not all(part.single for part in parts):
+        return _sliced(frame, rows, parts, times, options)
+    if key is not None:
+        rows = rows.filter(named(key).isNotNull())
+        by = [*key_columns(frame.types, schema, [key]), *([named(_PART)] if len(parts) > 1 else [])]
+        if options.partitions is None:
+            rows = rows.repartition(*by)
+        else:
+            rows = rows.repartition(options.partitions, *by)
+    if len(parts) == 1:
+        return rows.sortWithinPartitions(*order), None
+    rows = rows.withColumnRenamed(_PART, SECTION_COLUMN)
+    held = {n: (n, _ALWAYS) for n in range(len(parts))}
+    return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
+
+
+def _sliced(
+    frame: Frame, rows: DataFrame, parts: Sequence[RuleGroup], times: Range | None, options: Options
+) -> tuple[DataFrame, Held | None]:
+    """A section for each slice of time and each part of the rules."""
+    schema = parts[0].query.schema
+    order = [named(name) for name in schema.order]
+    _, shuffled = tasks(frame, options)
+    reach = max(part.merged.reach for part in parts)
+    cut = None if times is None else cut_between(times, reach, shuffled)
+    if cut is None or cut.count * len(parts) == 1:
+        return rows.repartition(1).sortWithinPartitions(*order), None
+    count = cut.count * len(parts)
+    partitions = max(shuffled, count)
+    numbers = salts(partitions)[:count]
+    rows = replace(cut, salts=tuple(range(cut.count))).rows(
+        rows, schema.time, frame.types[schema.time]
+    )
+    part = named(_PART) if len(parts) > 1 else F.lit(0)
+    place = part * cut.count + named(SECTION_COLUMN) + 1
+    section = F.element_at(F.array(*map(F.lit, numbers)), place)
+    rows = rows.withColumn(SECTION_COLUMN, section).drop(_PART)
+    rows = rows.repartition(partitions, named(SECTION_COLUMN))
+    held = {number: (n // cut.count, cut.range(n % cut.count)) for n, number in enumerate(numbers)}
+    return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
+
+
+def _relevant(frame: Frame, parts: Sequence[RuleGroup]) -> DataFrame:
+    """Without the columns that no rule reads, and without rows that none can take. Of several
+    parts, a row is there once for each that can take it."""
+    required = tuple(dict.fromkeys(name for part in parts for name in part.required))
+    rows = frame.events.select(*map(named, required))
+    rows = rows.filter(placed(parts[0].query.schema.time, None))
+    if len(parts) == 1:
+        return rows.filter(_taken(frame, parts[0]))
+    copies = (F.when(_taken(frame, part), F.lit(n)) for n, part in enumerate(parts))
+    return rows.withColumn(_PART, F.explode(F.array_compact(F.array(*copies))))
+
+
+def _taken(frame: Frame, part: RuleGroup) -> Column:
+    """What holds for every row that one of the rules can take."""
+    if part.counts_all:
+        return F.lit(True)
+    translated = map(Translator(frame.types).column, necessary(part))
+    conditions = [condition for condition in translated if condition is not None]
+    return combine(and_, conditions) if conditions else F.lit(True)
