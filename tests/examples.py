@@ -14,15 +14,21 @@ LONG = "CEPHEID_LONG"
 NUMBERS: dict[str, tuple[int, int]] = {
     "after match": (40, 150),
     "any query is bound": (40, 60),
+    "any text": (200, 400),
     "bounds": (40, 100),
     "canonical text": (120, 500),
+    "durations": (40, 150),
     "engine": (150, 600),
     "folds": (40, 200),
     "joined rules on streams": (8, 15),
     "language": (250, 850),
+    "laws": (15, 50),
+    "layouts": (50, 150),
     "lifted rules": (8, 25),
     "outlines": (60, 400),
+    "promptness": (40, 120),
     "propagation": (50, 120),
+    "queries that bind": (60, 200),
     "resumed": (40, 120),
     "rewrites": (30, 60),
     "rule sets": (40, 150),
@@ -31,16 +37,19 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "shared plans": (25, 50),
     "shared queries": (50, 200),
     "shedding": (30, 60),
+    "split texts": (200, 500),
     "stacks": (40, 100),
     "streams": (40, 120),
     "switched plans": (40, 125),
+    "timeouts": (40, 150),
+    "tiny buffers": (50, 120),
     "typed frames": (20, 40),
 }
 
 
-def examples(test: str) -> int:
+def examples(test: str, part: int = 1) -> int:
+    """The number of cases of a test; `part=3` gives a third, to tests beside the first one."""
     usual, long = NUMBERS[test]
     chosen = os.environ.get("CEPHEID_EXAMPLES")
-    if chosen is not None:
-        return max(1, int(chosen))
-    return long if LONG in os.environ else usual
+    number = int(chosen) if chosen is not None else long if LONG in os.environ else usual
+    return max(1, number // part)

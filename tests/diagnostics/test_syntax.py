@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cepheid.errors import QueryError
 from cepheid.language import parse
+from tests.examples import examples
 
 CASES = sorted((Path(__file__).parent / "syntax").glob("*.txt"))
 
@@ -53,7 +54,7 @@ _PIECES = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples("any text"))
 @given(st.lists(st.sampled_from(_PIECES), max_size=12), st.sampled_from(["", " "]), st.booleans())
 def test_no_text_is_answered_by_anything_but_a_query_or_its_error(
     pieces: list[str], between: str, started: bool

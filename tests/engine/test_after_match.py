@@ -30,8 +30,6 @@ from tests.properties.strategies import cases as random_cases
 from tests.properties.test_durations import lasting
 from tests.properties.test_engine import setups
 
-EXAMPLES = examples("after match")
-
 SETUPS = [
     Setup(),
     Setup("right-deep"),
@@ -106,7 +104,7 @@ def agrees(query: BoundQuery, events: tuple[Event, ...], found: list[Match]) -> 
 
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("after match"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -126,7 +124,7 @@ def test_keeps_what_the_oracle_keeps_in_its_order(data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=EXAMPLES // 3,
+    max_examples=examples("after match", part=3),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -146,7 +144,7 @@ def test_events_with_a_duration(data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=EXAMPLES // 3,
+    max_examples=examples("after match", part=3),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -15,6 +15,7 @@ from cepheid.algebra import bind
 from cepheid.algebra.types import Schema, Type
 from cepheid.language import parse
 from tests.engine import harness
+from tests.examples import examples
 from tests.oracle import Event, Match
 from tests.oracle import matches as oracle
 
@@ -61,21 +62,18 @@ def found(matches: Sequence[Match]) -> Found:
     )
 
 
-def law(examples: int = 25) -> Callable[[Any], Any]:
+def law(test: Callable[[Runner], None]) -> Any:
     """Holds for the engine and the oracle, on random streams."""
 
-    def decorate(test: Callable[[Runner], None]) -> Any:
-        @both
-        @settings(max_examples=examples, deadline=None)
-        @given(events=streams(), cuts=CUTS)
-        def run(runner: Any, events: tuple[Event, ...], cuts: list[int]) -> None:
-            test(runner(events, cuts))
+    @both
+    @settings(max_examples=examples("laws"))
+    @given(events=streams(), cuts=CUTS)
+    def run(runner: Any, events: tuple[Event, ...], cuts: list[int]) -> None:
+        test(runner(events, cuts))
 
-        run.__name__ = run.__qualname__ = test.__name__
-        run.__doc__ = test.__doc__
-        return run
-
-    return decorate
+    run.__name__ = run.__qualname__ = test.__name__
+    run.__doc__ = test.__doc__
+    return run
 
 
 # ── next ─────────────────────────────────────────────────────────────────────
@@ -89,25 +87,25 @@ NESTED = (
 )
 
 
-@law()
+@law
 def test_next_is_associative_without_predicates(run: Runner) -> None:
     flat = found(run(f"PATTERN {NESTED[0]}"))
     assert all(found(run(f"PATTERN {nested}")) == flat for nested in NESTED[1:])
 
 
-@law()
+@law
 def test_next_is_associative_over_one_type(run: Runner) -> None:
     flat = found(run("PATTERN A a -> A b -> A c"))
     assert found(run("PATTERN A a -> (A b -> A c)")) == flat
 
 
-@law()
+@law
 def test_next_is_associative_inside_a_key(run: Runner) -> None:
     flat = found(run("PATTERN A a -> B b -> C c WHERE [id]"))
     assert found(run("PATTERN A a -> (B b -> C c) WHERE [id]")) == flat
 
 
-@law()
+@law
 def test_strict_is_next_is_any(run: Runner) -> None:
     rest = "WHERE a.x <= b.x WITHIN 5"
     strict, first, every = (
@@ -116,7 +114,7 @@ def test_strict_is_next_is_any(run: Runner) -> None:
     assert strict <= first <= every
 
 
-@law()
+@law
 def test_using_says_what_a_sequence_means(run: Runner) -> None:
     for name, operator in (("SKIP TILL NEXT MATCH", "->"), ("STRICT CONTIGUITY", "=>")):
         plain = found(run(f"PATTERN A a ; B b ; C c WITHIN 8 USING {name}"))
@@ -124,7 +122,7 @@ def test_using_says_what_a_sequence_means(run: Runner) -> None:
         assert plain == found(run(written))
 
 
-@law()
+@law
 def test_next_to_either_is_the_first_of_them(run: Runner) -> None:
     """Each match of the disjunction is the first of its own branch, too."""
     either = found(run("PATTERN A a -> (B b | C c) WITHIN 8"))
@@ -137,7 +135,7 @@ def test_next_to_either_is_the_first_of_them(run: Runner) -> None:
 # ── closures ─────────────────────────────────────────────────────────────────
 
 
-@law()
+@law
 def test_maximal_groups_are_prefixes_are_runs_are_subsets(run: Runner) -> None:
     maximal, prefixes, runs, subsets = (
         found(run(f"PATTERN A a ; B+ b {mode} ; C c WITHIN 8"))
@@ -146,13 +144,13 @@ def test_maximal_groups_are_prefixes_are_runs_are_subsets(run: Runner) -> None:
     assert maximal <= prefixes <= runs <= subsets
 
 
-@law()
+@law
 def test_a_run_of_n_is_a_run(run: Runner) -> None:
     pairs = found(run("PATTERN A a ; B{2} b ; C c WITHIN 8"))
     assert pairs == found(run("PATTERN A a ; B{2,2} b RUNS ; C c WITHIN 8"))
 
 
-@law()
+@law
 def test_one_of_a_group_is_the_event(run: Runner) -> None:
     single = found(run("PATTERN A a -> B b ; C c WITHIN 8"))
     grouped = Counter(
@@ -166,7 +164,7 @@ def test_one_of_a_group_is_the_event(run: Runner) -> None:
     assert grouped == single
 
 
-@law()
+@law
 def test_everything_between_strict_neighbors_is_the_group(run: Runner) -> None:
     """`=>` on both sides leaves no position between them without an element."""
     strict = found(run("PATTERN A a => B+ b => C c WITHIN 8"))
@@ -176,20 +174,20 @@ def test_everything_between_strict_neighbors_is_the_group(run: Runner) -> None:
 # ── negation, exception, delay ───────────────────────────────────────────────
 
 
-@law()
+@law
 def test_an_exception_also_looks_at_the_ends(run: Runner) -> None:
     inclusive = found(run("PATTERN (A a ; B b) \\ C c WITHIN 8"))
     between = found(run("PATTERN A a ; !C c ; B b WITHIN 8"))
     assert inclusive <= between <= found(run("PATTERN A a ; B b WITHIN 8"))
 
 
-@law()
+@law
 def test_a_negation_never_makes_next_look_further(run: Runner) -> None:
     checked = found(run("PATTERN A a ; !C c -> B b WITHIN 8"))
     assert checked <= found(run("PATTERN A a -> B b WITHIN 8"))
 
 
-@law()
+@law
 def test_a_delay_moves_the_end(run: Runner) -> None:
     plain = found(run("PATTERN A a -> B b WITHIN 8"))
     moved = Counter({(b, start, end + 3): n for (b, start, end), n in plain.items()})
@@ -200,13 +198,13 @@ def test_a_delay_moves_the_end(run: Runner) -> None:
 # ── HAVING and AFTER MATCH ───────────────────────────────────────────────────
 
 
-@law()
+@law
 def test_having_only_removes(run: Runner) -> None:
     kept = found(run("PATTERN A a -> B b HAVING a.x < b.x WITHIN 8"))
     assert kept <= found(run("PATTERN A a -> B b WITHIN 8"))
 
 
-@law()
+@law
 def test_having_is_where_without_choices(run: Runner) -> None:
     where = found(run("PATTERN A a ; B b ; C c WHERE a.x < b.x AND b.x <> c.x WITHIN 8"))
     having = "PATTERN A a ; B b ; C c HAVING a.x < b.x AND b.x <> c.x WITHIN 8"
@@ -216,12 +214,12 @@ def test_having_is_where_without_choices(run: Runner) -> None:
 ALL = "PATTERN A a ; B+ b PREFIXES -> C c WITHIN 8"
 
 
-@law()
+@law
 def test_no_skip_keeps_all(run: Runner) -> None:
     assert found(run(f"{ALL} AFTER MATCH NO SKIP")) == found(run(ALL))
 
 
-@law()
+@law
 def test_to_next_event_keeps_one_for_each_first_event(run: Runner) -> None:
     every = run(ALL)
     kept = run(f"{ALL} AFTER MATCH SKIP TO NEXT EVENT")
@@ -231,7 +229,7 @@ def test_to_next_event_keeps_one_for_each_first_event(run: Runner) -> None:
     assert set(starts) == {m.bindings["a"] for m in every}
 
 
-@law()
+@law
 def test_past_last_event_keeps_matches_apart(run: Runner) -> None:
     every = run(ALL)
     kept = run(f"{ALL} AFTER MATCH SKIP PAST LAST EVENT")
@@ -241,7 +239,7 @@ def test_past_last_event_keeps_matches_apart(run: Runner) -> None:
     assert all(any(m.start <= k.end and k.start <= m.end for k in kept) for m in every)
 
 
-@law()
+@law
 def test_the_first_match_is_always_kept(run: Runner) -> None:
     every = run(ALL)
     for skip in ("TO FIRST b", "TO LAST b", "PAST LAST EVENT", "TO NEXT EVENT"):
@@ -252,7 +250,7 @@ def test_the_first_match_is_always_kept(run: Runner) -> None:
             assert min(m.end for m in kept) == min(m.end for m in every)
 
 
-@law()
+@law
 def test_skipping_goes_key_by_key(run: Runner) -> None:
     """A key's matches are those of the query about that key alone."""
     pattern = "PATTERN A a -> B b"

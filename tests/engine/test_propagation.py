@@ -30,12 +30,11 @@ from tests.oracle.match import matches
 from tests.properties.strategies import cases as random_cases
 from tests.properties.test_engine import setups, text, trees
 
-EXAMPLES = examples("propagation")
 MODES: tuple[Propagation, ...] = ("push", "lazy", "pull", "pass-down")
 ASKING: tuple[Propagation, ...] = ("pull", "pass-down")
 ROUNDS = (1, 3, 7, 4096)
 SETTINGS = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("propagation"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -150,7 +149,7 @@ def test_rare_triggers_agree_with_the_oracle(data: st.DataObject) -> None:
     check(*data.draw(asking(data.draw(st.sampled_from(SEQUENCES + NESTED)))))
 
 
-@settings(SETTINGS, max_examples=EXAMPLES // 3)
+@settings(SETTINGS, max_examples=examples("propagation", part=3))
 @given(st.data())
 def test_plans_that_ask_can_be_exchanged(data: st.DataObject) -> None:
     """What was not asked for before is made by the next plan, if it is asked for then."""

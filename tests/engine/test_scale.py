@@ -30,6 +30,7 @@ from cepheid.planner.trees.propagation import propagate
 from cepheid.query import Query
 from tests.corpus.reader import bound
 from tests.engine import harness
+from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.strategies import cases
 from tests.properties.test_engine import setups
@@ -531,7 +532,7 @@ def test_form_of_the_input_does_not_matter(form: str) -> None:
 
 
 @settings(
-    max_examples=120,
+    max_examples=examples("tiny buffers"),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

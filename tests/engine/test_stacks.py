@@ -32,8 +32,6 @@ from tests.oracle.match import matches
 from tests.properties.full_strategies import durations
 from tests.properties.strategies import COLUMNS, Queries, streams
 
-EXAMPLES = examples("stacks")
-
 SETUPS = [
     Setup(),
     Setup(cuts=(1,)),
@@ -162,7 +160,7 @@ COUNTS = st.integers(1, 6)
 
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("stacks"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -180,7 +178,7 @@ def test_random_chains(data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=EXAMPLES // 4,
+    max_examples=examples("stacks", part=4),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cepheid.explain.boxes import PAGE, Box, Item, Layout, arrange
+from tests.examples import examples
 
 APART, BETWEEN = 24, 40
 SIZES = st.integers(40, 260)
@@ -46,7 +47,7 @@ def bushy(leaves: int) -> Item:
     return Item(200, 70, (bushy(leaves // 2), bushy(leaves - leaves // 2)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples("layouts"))
 @given(ITEMS)
 def test_boxes_keep_apart_and_inside(item: Item) -> None:
     layout = arrange(item, APART, BETWEEN)
@@ -58,7 +59,7 @@ def test_boxes_keep_apart_and_inside(item: Item) -> None:
         assert box.y >= -0.01 and box.y + box.height <= layout.height + 0.01
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples("layouts"))
 @given(ITEMS)
 def test_inputs_stand_past_the_band_of_their_parent_and_in_order(item: Item) -> None:
     layout = arrange(item, APART, BETWEEN)

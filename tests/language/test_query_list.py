@@ -12,6 +12,7 @@ from cepheid.errors import QueryError
 from cepheid.language import Source, ast, parse_source, render
 from cepheid.language.query_list import split_at_lines, split_queries
 from cepheid.language.words import scan
+from tests.examples import examples
 from tests.language import strategies
 
 
@@ -19,7 +20,7 @@ def texts(whole: str) -> list[str]:
     return [piece.text for piece in split_queries(Source(whole))]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples("split texts", part=3))
 @given(st.lists(st.tuples(strategies.queries(), strategies.names()), min_size=1, max_size=4))
 def test_queries_written_one_after_another_are_read_back(
     written: list[tuple[ast.Query, str]],
@@ -75,7 +76,7 @@ PIECES = (
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples("split texts"))
 @given(st.lists(st.sampled_from([*PIECES, *(f"{piece} " for piece in PIECES)]), max_size=14))
 def test_texts_are_split_as_if_word_by_word(pieces: list[str]) -> None:
     whole = "".join(pieces)

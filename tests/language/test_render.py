@@ -14,7 +14,7 @@ from tests.examples import examples
 from tests.language import strategies
 
 
-@settings(max_examples=examples("canonical text"), deadline=None)
+@settings(max_examples=examples("canonical text"))
 @given(strategies.queries())
 def test_reading_the_canonical_text_gives_the_query_back(query: ast.Query) -> None:
     text = render(query)
@@ -25,7 +25,7 @@ def test_reading_the_canonical_text_gives_the_query_back(query: ast.Query) -> No
     assert render(again) == text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples("canonical text"))
 @given(strategies.queries())
 def test_every_span_holds_the_text_of_its_node(query: ast.Query) -> None:
     text = render(query)

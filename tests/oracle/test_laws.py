@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cepheid.algebra import bind
 from cepheid.algebra.types import Schema, Type
 from cepheid.language import parse
+from tests.examples import examples
 from tests.oracle import Event, Match, matches
 
 SCHEMA = Schema(
@@ -99,7 +100,7 @@ def test_next_is_associative_without_predicates(rows: list[tuple[str, int, int |
     assert left == bindings("PATTERN A a -> (B b -> C c)", events)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples("laws"))
 @given(ROWS)
 def test_prefixes_are_subsets_and_runs(rows: list[tuple[str, int, int | None]]) -> None:
     events = events_of(rows)

@@ -13,11 +13,9 @@ from tests.examples import examples
 from tests.oracle.match import matches, placed
 from tests.properties.full_strategies import full_cases
 
-EXAMPLES = examples("bounds")
-
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("bounds"),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from tests.corpus.reader import START, Case, bound
 from tests.engine.harness import multiset, run
+from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.full_strategies import durations
 from tests.properties.strategies import COLUMNS, cases
-from tests.properties.test_engine import EXAMPLES, setups
+from tests.properties.test_engine import setups
 
 
 @st.composite
@@ -24,7 +25,7 @@ def lasting(draw: st.DrawFn) -> Case:
 
 
 @settings(
-    max_examples=EXAMPLES // 4,
+    max_examples=examples("durations"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

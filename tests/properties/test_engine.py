@@ -17,8 +17,6 @@ from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.strategies import cases
 
-EXAMPLES = examples("engine")
-
 ENGINES: tuple[Literal["tree", "nfa", "auto"], ...] = ("tree", "tree", "nfa", "auto")
 
 COUNTS = st.integers(1, 6)
@@ -57,7 +55,7 @@ def setups(draw: st.DrawFn, case: Case) -> Setup:
 
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("engine"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

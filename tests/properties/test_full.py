@@ -15,8 +15,6 @@ from tests.examples import examples
 from tests.oracle.match import matches, outputs
 from tests.properties.full_strategies import PartedQueries, PartlyKeyedQueries, full_cases
 
-EXAMPLES = examples("language")
-
 COUNTS = st.integers(1, 6)
 
 
@@ -33,7 +31,7 @@ def setups(draw: st.DrawFn) -> Setup:
 
 
 full = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("language"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -55,25 +53,25 @@ def test_every_plan_agrees_with_the_oracle(case: Case, setup: Setup) -> None:
     check(case, setup)
 
 
-@settings(full, max_examples=EXAMPLES // 4)
+@settings(full, max_examples=examples("language", part=4))
 @given(full_cases(kind=PartedQueries), setups())
 def test_automata_below_joins(case: Case, setup: Setup) -> None:
     check(case, replace(setup, engine="mixed"))
 
 
-@settings(full, max_examples=EXAMPLES // 8)
+@settings(full, max_examples=examples("language", part=8))
 @given(full_cases(kind=PartlyKeyedQueries), setups())
 def test_keys_of_parts_that_are_often_null(case: Case, setup: Setup) -> None:
     check(case, replace(setup, engine="mixed"))
 
 
-@settings(full, max_examples=EXAMPLES // 4)
+@settings(full, max_examples=examples("language", part=4))
 @given(full_cases(lasting=True), setups())
 def test_events_with_a_duration(case: Case, setup: Setup) -> None:
     check(case, setup)
 
 
-@settings(full, max_examples=EXAMPLES // 4)
+@settings(full, max_examples=examples("language", part=4))
 @given(full_cases(returning=True), setups())
 def test_every_plan_returns_what_the_oracle_returns(case: Case, setup: Setup) -> None:
     query = bound(case)

@@ -3,8 +3,6 @@ also between simultaneous events, the matches are those of the events so far."""
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
@@ -15,16 +13,15 @@ from cepheid.errors import UnsupportedError
 from cepheid.plan.nodes import Automaton, Plan, waits, walk
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import INDEX, Setup, cut, indexed, match_of, multiset, plan_of, with_index
+from tests.examples import examples
 from tests.oracle.match import matches
 from tests.properties.full_strategies import PartedQueries, full_cases
 from tests.properties.test_resuming import TURNS, Resuming
 
-EXAMPLES = int(os.environ.get("CEPHEID_EXAMPLES", "80"))
-
 CUTS = st.lists(st.integers(1, 3), min_size=1, max_size=3)
 
 often = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("promptness"),
     deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,

@@ -34,13 +34,11 @@ from tests.properties.strategies import cases
 from tests.properties.test_engine import setups as tree_setups
 from tests.properties.test_full import setups as full_setups
 
-EXAMPLES = examples("resumed")
-
 TURNS = st.lists(st.sampled_from(("stay", "anew", "stale")), min_size=1, max_size=4)
 """After a batch: go on with the same engine, with a new one, or with the one before the last."""
 
 relaxed = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("resumed"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -137,13 +135,13 @@ def test_any_query(case: Case, setup: Setup, turns: list[str], beat: bool) -> No
     check(case, setup, turns, beat)
 
 
-@settings(relaxed, max_examples=EXAMPLES // 2)
+@settings(relaxed, max_examples=examples("resumed", part=2))
 @given(full_cases(lasting=True), full_setups(), TURNS, st.booleans())
 def test_events_with_a_duration(case: Case, setup: Setup, turns: list[str], beat: bool) -> None:
     check(case, setup, turns, beat)
 
 
-@settings(relaxed, max_examples=EXAMPLES // 2)
+@settings(relaxed, max_examples=examples("resumed", part=2))
 @given(st.data(), TURNS, st.booleans())
 def test_joins_and_stacks(data: st.DataObject, turns: list[str], beat: bool) -> None:
     case = data.draw(cases())

@@ -29,10 +29,8 @@ from tests.properties.test_full import setups as full_setups
 from tests.streaming.simulation import Weather, matches_of, run
 from tests.streaming.test_properties import ENGINES, WEATHER
 
-EXAMPLES = examples("shedding")
-
 relaxed = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("shedding"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -91,7 +89,7 @@ def test_any_query(case: Case, setup: Setup, limit: Limit) -> None:
     check(case, setup, limit)
 
 
-@settings(relaxed, max_examples=EXAMPLES // 2)
+@settings(relaxed, max_examples=examples("shedding", part=2))
 @given(full_cases(lasting=True), full_setups(), LIMITS)
 def test_events_with_a_duration(case: Case, setup: Setup, limit: Limit) -> None:
     check(case, setup, limit)
@@ -135,7 +133,7 @@ def test_streams(case: Case, weather: Weather, engine: str, limit: Limit) -> Non
     check_stream(case, weather, engine, limit)
 
 
-@settings(relaxed, max_examples=EXAMPLES // 2)
+@settings(relaxed, max_examples=examples("shedding", part=2))
 @given(full_cases(lasting=True), WEATHER, ENGINES, LIMITS)
 def test_streams_of_events_with_a_duration(
     case: Case, weather: Weather, engine: str, limit: Limit
@@ -143,7 +141,7 @@ def test_streams_of_events_with_a_duration(
     check_stream(case, weather, engine, limit)
 
 
-@settings(relaxed, max_examples=EXAMPLES // 2)
+@settings(relaxed, max_examples=examples("shedding", part=2))
 @given(cases(), WEATHER, ENGINES, LIMITS)
 def test_streams_of_joins_and_stacks(
     case: Case, weather: Weather, engine: str, limit: Limit

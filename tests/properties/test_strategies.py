@@ -9,6 +9,7 @@ from cepheid.algebra.query import Role
 from cepheid.planner.automata.segments import mixed
 from tests.corpus import bound
 from tests.corpus.reader import Case, table
+from tests.examples import examples
 from tests.oracle import matches
 from tests.properties.full_strategies import PartedQueries, full_cases
 from tests.properties.strategies import cases
@@ -22,7 +23,7 @@ SEARCH = settings(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples("queries that bind"))
 @given(cases())
 def test_queries_bind(case: Case) -> None:
     query = bound(case)

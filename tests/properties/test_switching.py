@@ -22,11 +22,9 @@ from tests.oracle.match import matches
 from tests.properties.strategies import cases
 from tests.properties.test_engine import setups
 
-EXAMPLES = examples("switched plans")
-
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("switched plans"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -54,7 +52,7 @@ class Restless(Adapter):
 
 
 @settings(
-    max_examples=EXAMPLES // 2,
+    max_examples=examples("switched plans", part=2),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import cepheid as cep
 from cepheid.algebra.types import Schema
 from tests.corpus.reader import START, Case, bound, table
+from tests.examples import examples
 from tests.oracle.match import outputs
 from tests.oracle.timeouts import timeouts
 from tests.properties.conditions import Conditions
@@ -21,7 +22,6 @@ from tests.properties.drawing import Kind
 from tests.properties.full_strategies import durations
 from tests.properties.patterns import Patterns
 from tests.properties.strategies import COLUMNS, streams
-from tests.properties.test_engine import EXAMPLES
 
 QUANTIFIERS = ("+", "+", "*", "?", "{1,2}", "{0,2}", "{1,}")
 MODES = ("", "", "", "", " PREFIXES", " SUBSETS", " RUNS", " STRICT")
@@ -105,7 +105,7 @@ def by_engine(case: Case) -> Counter[str]:
 
 
 @settings(
-    max_examples=EXAMPLES // 4,
+    max_examples=examples("timeouts"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -23,9 +23,8 @@ from tests.properties.strategies import cases as random_cases
 from tests.rewrites.harness import by_engine, by_oracle
 from tests.rewrites.strategies import cases_for
 
-EXAMPLES = examples("rewrites")
 RANDOM = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("rewrites"),
     deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,

@@ -25,8 +25,6 @@ from tests.oracle.match import matches, outputs
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
 
-EXAMPLES = examples("rule sets")
-
 
 def rule_set(drawn: Set) -> RuleSet:
     rules = RuleSet()
@@ -67,14 +65,18 @@ def found(rules: RuleSet, events: pa.Table, options: Options) -> dict[str, Count
     return result
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("rule sets"), suppress_health_check=list(HealthCheck), deadline=None
+)
 @given(sets())
 def test_every_rule_finds_what_it_finds_alone(drawn: Set) -> None:
     check(drawn)
 
 
 @pytest.mark.slow
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("rule sets"), suppress_health_check=list(HealthCheck), deadline=None
+)
 @given(sets())
 def test_room_for_instances_does_not_matter(drawn: Set) -> None:
     """The loops stop and go on wherever there might be too little."""

@@ -31,9 +31,9 @@ from tests.rules.overlapping import overlapping
 from tests.rules.strategies import Set
 from tests.rules.test_batch import expected, found, rule_set
 
-EXAMPLES = examples("shared plans")
-
-random = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+random = settings(
+    max_examples=examples("shared plans"), suppress_health_check=list(HealthCheck), deadline=None
+)
 SCHEMA = table(Schema(COLUMNS, time="ts", type="type"), ()).schema
 OPTIONS = Options("ts", type="type")
 
@@ -61,7 +61,7 @@ def test_every_rule_that_is_joined_finds_what_it_finds_alone(drawn: Set) -> None
         assert result[name] == expected(rule, schema, drawn.events), (name, rule.query.text)
 
 
-@settings(random, max_examples=EXAMPLES // 2)
+@settings(random, max_examples=examples("shared plans", part=2))
 @given(overlapping())
 def test_joined_rules_that_change_their_plan_after_every_round(drawn: Set) -> None:
     schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)

@@ -26,9 +26,9 @@ from tests.rules.strategies import Set
 from tests.rules.templates import templates
 from tests.rules.test_batch import expected, found, rule_set
 
-EXAMPLES = examples("shared queries")
-
-random = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+random = settings(
+    max_examples=examples("shared queries"), suppress_health_check=list(HealthCheck), deadline=None
+)
 SCHEMA = table(Schema(COLUMNS, time="ts", type="type"), ()).schema
 
 

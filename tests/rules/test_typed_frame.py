@@ -24,7 +24,7 @@ from tests.corpus.reader import table
 from tests.examples import examples
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
-from tests.rules.test_batch import EXAMPLES, rule_set
+from tests.rules.test_batch import rule_set
 
 
 def ticks(low: datetime, high: datetime) -> st.SearchStrategy[int]:
@@ -120,7 +120,11 @@ def test_values_of_all_types_come_back(drawn: pa.Table) -> None:
         assert rows(typed) == rows(expected), name
 
 
-@settings(max_examples=EXAMPLES // 3, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("rule sets", part=3),
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
 @given(sets())
 def test_every_rule_of_a_random_set(drawn: Set) -> None:
     schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)

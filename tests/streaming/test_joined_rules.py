@@ -13,9 +13,11 @@ from tests.rules.test_shared_plan import whatever_it_costs
 from tests.streaming.simulation import Weather
 from tests.streaming.test_rules import WEATHER, check
 
-EXAMPLES = examples("joined rules on streams")
-
-random = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+random = settings(
+    max_examples=examples("joined rules on streams"),
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
 
 
 @random

@@ -23,10 +23,8 @@ from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
 from tests.streaming.simulation import Weather, matches_of, run
 
-EXAMPLES = examples("streams")
-
 relaxed = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples("streams"),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -84,13 +82,13 @@ def test_any_query(case: Case, weather: Weather, engine: str) -> None:
     check(case, weather, engine)
 
 
-@settings(relaxed, max_examples=EXAMPLES // 3)
+@settings(relaxed, max_examples=examples("streams", part=3))
 @given(full_cases(lasting=True), WEATHER, ENGINES)
 def test_events_with_a_duration(case: Case, weather: Weather, engine: str) -> None:
     check(case, weather, engine)
 
 
-@settings(relaxed, max_examples=EXAMPLES // 3)
+@settings(relaxed, max_examples=examples("streams", part=3))
 @given(cases(), WEATHER, ENGINES)
 def test_joins_and_stacks(case: Case, weather: Weather, engine: str) -> None:
     check(case, weather, engine)

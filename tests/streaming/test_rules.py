@@ -45,7 +45,6 @@ from tests.rules.strategies import Set, sets
 from tests.rules.test_batch import expected, rule_set
 from tests.streaming.simulation import MemoryCells, Weather, same
 
-EXAMPLES = examples("rules on streams")
 LONGEST = 15
 """Windows that count events are shorter."""
 
@@ -249,13 +248,21 @@ def _names(templates: Sequence[Any], numbers: Any) -> list[str]:
     return [names[n] for n in numbers.tolist()]
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("rules on streams"),
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
 @given(sets(), WEATHER)
 def test_rules_that_stay(drawn: Set, weather: Weather) -> None:
     check(drawn, weather, [frozenset(drawn.templates)])
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("rules on streams"),
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
 @given(st.data(), sets(), WEATHER)
 def test_rules_that_come_and_go(data: st.DataObject, drawn: Set, weather: Weather) -> None:
     some = st.frozensets(st.sampled_from(sorted(drawn.templates)))

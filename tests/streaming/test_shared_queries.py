@@ -13,15 +13,20 @@ from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.run.portable import encoded
 from cepheid.streaming.rule_bucket import RulesVersion
 from tests.corpus.reader import table
+from tests.examples import examples
 from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set
 from tests.rules.templates import templates
 from tests.streaming.simulation import Weather
-from tests.streaming.test_rules import EXAMPLES, WEATHER, RulesCluster, check
+from tests.streaming.test_rules import WEATHER, RulesCluster, check
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=examples("rules on streams"),
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
 @given(templates(), WEATHER)
 def test_each_finds_what_it_finds_alone(drawn: Set, weather: Weather) -> None:
     try:
