@@ -1,12 +1,18 @@
-"""How many random cases each test draws, in one place.
+"""How much of what is alike a run tries, in one place.
 
-`make test` draws the first number, `make test-all` (`--slow`) the second. CEPHEID_EXAMPLES in the
-environment replaces both, to look for new cases: then they aren't the same in every run.
+Random cases: `make test` draws the first number, `make test-all` (`--slow`) the second.
+CEPHEID_EXAMPLES in the environment replaces both, to look for new cases: then they aren't the same
+in every run. Ways to run one case: `make test` takes some in turn, `make test-all` all of them.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
+from zlib import crc32
+
+Choice = TypeVar("Choice")
 
 LONG = "CEPHEID_LONG"
 """Set in the environment by `--slow`, before tests are collected."""
@@ -53,3 +59,12 @@ def examples(test: str, part: int = 1) -> int:
     chosen = os.environ.get("CEPHEID_EXAMPLES")
     number = int(chosen) if chosen is not None else long if LONG in os.environ else usual
     return max(1, number // part)
+
+
+def in_turn(choices: Sequence[Choice], case: str, count: int = 1) -> Sequence[Choice]:
+    """The ways in which to run a case: all of them in a long run, else some, which depend on the
+    name of the case alone. So every way is tried by some cases, and a new case moves no other."""
+    if LONG in os.environ or count >= len(choices):
+        return choices
+    first = crc32(case.encode())
+    return [choices[(first + n) % len(choices)] for n in range(count)]

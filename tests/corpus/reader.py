@@ -26,7 +26,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ from cepheid.algebra.types import STREAM_COLUMN, Schema, Type
 from cepheid.language import parse
 from cepheid.language.ast import Unit
 from cepheid.language.diagnostics import Source
-from tests.oracle.events import Binding, Event
+from tests.oracle.events import Binding, Event, Match
+from tests.oracle.match import matches
 
 TIME, KIND, START = "ts", "type", "begin"
 FIELD = re.compile(r"([a-z]+)(?:\s+|$)(.*)")
@@ -68,10 +69,19 @@ class Case:
     def __str__(self) -> str:
         return self.name
 
+    @cached_property
+    def bound(self) -> BoundQuery:
+        source = Source(self.query_text, self.name)
+        return bind(parse(self.query_text, self.name), self.schema, self.params, source)
+
+    @cached_property
+    def answer(self) -> list[Match]:
+        """The oracle's matches, found once however often the case is run."""
+        return matches(self.bound, self.events)
+
 
 def bound(case: Case) -> BoundQuery:
-    source = Source(case.query_text, case.name)
-    return bind(parse(case.query_text, case.name), case.schema, case.params, source)
+    return case.bound
 
 
 def files() -> list[Path]:

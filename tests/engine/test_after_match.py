@@ -23,24 +23,26 @@ from cepheid.planner import make_plan
 from cepheid.query import Query
 from tests.corpus.reader import Case, bound, case_of, cases
 from tests.engine.harness import Setup, Switching, indexed, multiset, plan_of, run, run_plan
-from tests.examples import examples
+from tests.examples import examples, in_turn
 from tests.oracle.events import Event, Match
 from tests.oracle.match import matches
 from tests.properties.strategies import cases as random_cases
 from tests.properties.test_durations import lasting
 from tests.properties.test_engine import setups
 
-SETUPS = [
+TREES = [
     Setup(),
     Setup("right-deep"),
     Setup(cuts=(1,)),
     Setup("right-deep", cuts=(2, 3), round_size=1),
     Setup(round_size=2, push=False, cuts=(5,)),
     Setup(jit=True),
+]
+AUTOMATA = [
     Setup(engine="automaton"),
     Setup(engine="automaton", cuts=(1,), round_size=1),
-    Setup(engine="nfa", cuts=(2, 3), round_size=2),
 ]
+CHOSEN = Setup(engine="nfa", cuts=(2, 3), round_size=2)
 
 
 def listed(query: BoundQuery, found: Iterable[Match]) -> list[Any]:
@@ -62,18 +64,19 @@ def case(pattern: str, events: str) -> Case:
 # ── the corpus, and random queries ──
 
 
-@pytest.mark.parametrize("setup", SETUPS, ids=str)
 @pytest.mark.parametrize(
     "known", [c for c in cases("after_match.txt") if "NO SKIP" not in c.query_text], ids=str
 )
-def test_corpus(known: Case, setup: Setup) -> None:
+def test_corpus(known: Case) -> None:
     query = bound(known)
-    if setup.engine == "tree" and ("PREFIXES" in known.query_text or "@" in known.query_text):
-        setup = replace(setup, engine="automaton")  # no tree runs it
-    found = run(query, known.events, setup)
-    agrees(query, known.events, found)
-    if not by_key(query):
-        assert [dict(m.bindings) for m in found] == [dict(m) for m in known.expected]
+    trees, automata = in_turn(TREES, known.name, count=2), in_turn(AUTOMATA, known.name)
+    for setup in (*trees, *automata, CHOSEN):
+        if setup.engine == "tree" and ("PREFIXES" in known.query_text or "@" in known.query_text):
+            setup = replace(setup, engine="automaton")  # no tree runs it
+        found = run(query, known.events, setup)
+        agrees(query, known.events, found)
+        if not by_key(query):
+            assert [dict(m.bindings) for m in found] == [dict(m) for m in known.expected], setup
 
 
 @st.composite

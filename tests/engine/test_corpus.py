@@ -4,14 +4,14 @@ of it, batch cuts, rounds."""
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 
 from tests.corpus.reader import Case, bound, cases
 from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
-from tests.oracle.match import matches
+from tests.examples import in_turn
 
 AUTOMATA = {
     "durations_next.txt",
@@ -43,10 +43,12 @@ TREES = [
     Setup("right-deep", cuts=(2, 3), round_size=1),
     Setup(round_size=2, push=False, cuts=(5,)),
 ]
-OTHERS = [
+AUTOMATON = [
     Setup(engine="automaton"),
     Setup(engine="automaton", cuts=(1,)),
     Setup(engine="automaton", cuts=(2, 3), round_size=1),
+]
+CHOSEN = [
     Setup(engine="nfa", cuts=(3,)),
     Setup(engine="mixed", cuts=(3,), round_size=2),
     Setup(engine="auto", cuts=(2, 3), round_size=1),
@@ -58,31 +60,23 @@ def by_tree(case: Case) -> bool:
     return case.name in TREE_CASES or not listed
 
 
-@cache
-def expected(name: str) -> Counter[tuple[Any, ...]]:
-    """The oracle's matches, once for all setups."""
-    (case,) = (c for c in cases() if c.name == name)
+def check(case: Case, setups: Sequence[Setup]) -> None:
     query = bound(case)
-    return multiset(query, matches(query, case.events))
+    expected = multiset(query, case.answer)
+    for setup in setups:
+        found = run(query, case.events, setup)
+        assert multiset(query, found) == expected, str(setup)
+        assert in_order_of_ends(query, found), str(setup)
 
 
-def check(case: Case, setup: Setup) -> None:
-    query = bound(case)
-    found = run(query, case.events, setup)
-    assert multiset(query, found) == expected(case.name)
-    assert in_order_of_ends(query, found)
-
-
-@pytest.mark.parametrize("setup", TREES, ids=str)
 @pytest.mark.parametrize("case", [c for c in cases() if by_tree(c)], ids=str)
-def test_trees(case: Case, setup: Setup) -> None:
-    check(case, setup)
+def test_trees(case: Case) -> None:
+    check(case, in_turn(TREES, case.name, count=2))
 
 
-@pytest.mark.parametrize("setup", OTHERS, ids=str)
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_automata_and_chosen_plans(case: Case, setup: Setup) -> None:
-    check(case, setup)
+def test_automata_and_chosen_plans(case: Case) -> None:
+    check(case, [*in_turn(AUTOMATON, case.name), *CHOSEN])
 
 
 @pytest.mark.parametrize("engine", ["automaton", "auto"])
