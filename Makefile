@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-all test-plain test-spark lint bench bench-stream bench-rules experiments clean
+.PHONY: help demo test test-all test-plain test-engine test-spark lint bench bench-stream bench-rules experiments clean
 
 help:
 	@echo "make demo    detect card fraud in 1 million events with Spark"
@@ -20,22 +20,27 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/python -m cepheid.cli.demo
 
-# Without arguments, the tests that wait for Spark run beside all others.
+# Without arguments, three parts run side by side: two of them compute, and one waits for Spark half
+# of the time. Their dots would mix, so all but one print when they are done.
+ENGINES := tests/engine tests/properties
 SPARKS := tests/spark tests/cli tests/benchmarks
+whole = @output=$$($(BIN)/python -m pytest $(1) 2>&1); status=$$?; echo "$$output"; exit $$status
 
 test: $(INSTALLED)
 ifeq ($(strip $(PYTEST)),)
-	$(MAKE) --jobs 2 test-plain test-spark
+	$(MAKE) --jobs 3 test-spark test-engine test-plain
 else
 	$(BIN)/python -m pytest $(PYTEST)
 endif
 
 test-plain: $(INSTALLED)
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(SPARKS))
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(SPARKS) $(ENGINES))
 
-# Its dots would mix with the others', so it prints when it is done.
+test-engine: $(INSTALLED)
+	$(call whole,$(ENGINES))
+
 test-spark: $(INSTALLED)
-	@output=$$($(BIN)/python -m pytest $(SPARKS) 2>&1); status=$$?; echo "$$output"; exit $$status
+	$(call whole,$(SPARKS))
 
 # What a release needs.
 test-all: $(INSTALLED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from tests.examples import LONG
@@ -30,7 +31,25 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--slow"):
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
+    slow = {item for item in items if item.get_closest_marker("slow")}
     if slow:
-        config.hook.pytest_deselected(items=slow)
+        config.hook.pytest_deselected(items=list(slow))
         items[:] = [item for item in items if item not in slow]
+
+
+SPARK_GAVE_UP = "worker failed to connect back"
+"""What Spark says if a Python process takes more than ten seconds to start, which can't be set."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """A test in which Spark gave up on a busy machine is run once more."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    texts = (text for r in reports for text in (r.longreprtext, r.capstdout, r.capstderr))
+    if any(r.failed for r in reports) and any(SPARK_GAVE_UP in text for text in texts):
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True

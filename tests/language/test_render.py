@@ -41,6 +41,7 @@ def test_every_span_holds_the_text_of_its_node(query: ast.Query) -> None:
             assert parse_expression(piece) == node
 
 
+@pytest.mark.slow
 def test_the_strategies_reach_every_node_type() -> None:
     seen: set[type] = set()
 

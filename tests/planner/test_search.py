@@ -87,7 +87,14 @@ def test_few_values_are_scanned_and_many_hashed() -> None:
         assert isinstance(root, Seq) and root.scan is scan
 
 
-@pytest.mark.parametrize(("kind", "n", "seed"), CASES)
+USUAL = 3
+"""Of each kind and length; all others are for the long run."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "seed"),
+    [pytest.param(*c, marks=() if c[-1] < USUAL else pytest.mark.slow) for c in CASES],
+)
 def test_finds_the_cheapest_of_all_trees(kind: str, n: int, seed: int) -> None:
     random = Random(f"{kind} {n} {seed}")
     draw = Draw(random, same=random.random() < 0.2)
@@ -107,6 +114,7 @@ def test_finds_the_cheapest_of_all_trees(kind: str, n: int, seed: int) -> None:
     assert planned.plan.alternatives == plans[chosen].alternatives
 
 
+@pytest.mark.slow
 def test_the_cases_are_worth_searching() -> None:
     """In most of them the worst tree costs at least a tenth more than the best."""
     spread = 0

@@ -23,6 +23,7 @@ SEARCH = settings(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples("queries that bind"))
 @given(cases())
 def test_queries_bind(case: Case) -> None:

@@ -93,6 +93,7 @@ def check(drawn: Set) -> None:
         assert result[name] == expected(rule, schema, drawn.events), (name, rule.params)
 
 
+@pytest.mark.slow
 def test_most_random_templates_are_merged() -> None:
     """Else the test above would not test what it is for."""
     counts: Counter[bool] = Counter()

@@ -79,6 +79,7 @@ def test_joined_rules_that_change_their_plan_after_every_round(drawn: Set) -> No
         assert result[name] == expected(rule, schema, drawn.events), (name, rule.query.text)
 
 
+@pytest.mark.slow
 def test_a_good_share_of_random_rules_are_joined() -> None:
     """Else the test above would not test what it is for."""
     counts: Counter[str] = Counter()

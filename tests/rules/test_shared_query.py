@@ -49,6 +49,7 @@ def test_every_rule_of_a_template_finds_what_it_finds_alone(drawn: Set) -> None:
         assert result[name] == expected(rule, schema, drawn.events), (name, rule.params)
 
 
+@pytest.mark.slow
 def test_a_good_share_of_random_rules_share_a_query() -> None:
     """Else the test above would not test what it is for."""
     counts: Counter[str] = Counter()

@@ -91,11 +91,16 @@ def rows(found: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in found.to_pylist())
 
 
-@pytest.mark.essential
 @pytest.mark.parametrize(
     "rules",
-    [KEYED | OTHER_KEY, UNKEYED, ROW, ALONE, SHARED, KEYED | UNKEYED | ROW | ALONE],
-    ids=["two keys", "no key", "one event", "alone", "one query", "all"],
+    [
+        pytest.param(KEYED | OTHER_KEY, id="two keys"),
+        pytest.param(UNKEYED, id="no key"),
+        pytest.param(ROW, id="one event"),
+        pytest.param(ALONE, id="alone"),
+        pytest.param(SHARED, id="one query"),
+        pytest.param(KEYED | UNKEYED | ROW | ALONE, id="all", marks=pytest.mark.essential),
+    ],
 )
 def test_a_frame_and_a_table_give_the_same(
     spark: SparkSession, events: pa.Table, rules: RuleSet
@@ -109,7 +114,7 @@ def test_a_frame_and_a_table_give_the_same(
 
 
 @pytest.mark.parametrize("placement", ["keys", "one", "split"])
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_matches_are_the_same_wherever_rules_are_placed(
     spark: SparkSession, events: pa.Table, placement: str, partitions: int
 ) -> None:
