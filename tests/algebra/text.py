@@ -32,8 +32,10 @@ def text(expr: Expr) -> str:
             return f"PREV({variable}.{name})"
         case PreviousOr(_, value, default, _):
             return f"({text(value)} or first {text(default)})"
-        case Aggregate(function, argument, variable, _):
-            return f"{function}({variable if argument is None else text(argument)})"
+        case Aggregate(function, argument, variable):
+            over = variable if argument is None else text(argument)
+            before, behind = "DISTINCT " * expr.distinct, f", {expr.offset}" * (expr.offset > 0)
+            return f"{function}({before}{over}{behind})"
         case Every(variable, condition, _):
             return f"every {variable}: {text(condition)}"
         case Some(variable, condition, _):

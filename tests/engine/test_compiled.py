@@ -96,6 +96,7 @@ AUTOMATA_NAMES = {
     "negation/composite, some of its events are bound",
     "next/HAVING kills without looking further",
     "numbers/a sum that is carried along",
+    "distinct/subsets: what was given back is new again",
     "previous/runs are tested inside, also with their first",
     "next/a check between the group and what closes it",
     "next/equal histories all qualify",

@@ -124,7 +124,7 @@ def aggregate(expr: Aggregate, scope: Scope) -> Any:
         found: list[Any] = [{c: scope.events[i].values.get(c) for c in columns} for i in at_hand]
     else:
         found = [evaluate(expr.argument, e) for e in elements]
-    return values.aggregate(expr.function, found)
+    return values.aggregate(expr.function, found, expr.distinct, expr.offset)
 
 
 def whole(expr: Whole, scope: Scope) -> Any:

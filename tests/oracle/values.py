@@ -379,17 +379,42 @@ def total(values: Sequence[Value]) -> Value:
     return result
 
 
-def aggregate(function: str, values: Sequence[Value]) -> Value:
+def different(values: Sequence[Value]) -> list[Value]:
+    """DISTINCT: repeated values are ignored; NULL is as good as any other here."""
+    found: list[Value] = []
+    for value in values:
+        if not any(
+            other is value
+            or (other is not None and value is not None and compare(other, value) == 0)
+            for other in found
+        ):
+            found.append(value)
+    return found
+
+
+def deviation(values: Sequence[Value]) -> Value:
+    """Spark's `stddev`, that of a sample: Welford's recursion, NULL of fewer than two."""
+    mean, squares = 0.0, 0.0
+    for n, value in enumerate(values, 1):
+        distance = value - mean
+        mean += distance / n
+        squares += distance * (distance - distance / n)
+    return math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else None
+
+
+def aggregate(function: str, values: Sequence[Value], distinct: bool = False, n: int = 0) -> Value:
     """ "NULLs ignored as in SQL (not by first, last, collect)"; "An empty group: `count` 0,
     `collect` an empty array, other aggregates NULL"."""
+    if distinct:
+        values = different(values)
     present = [v for v in values if v is not None]
     match function:
         case "collect":
             return list(values)
         case "first":
-            return values[0] if values else None
+            return values[n] if n < len(values) else None
         case "last":
-            return values[-1] if values else None
+            return values[-1 - n] if n < len(values) else None
         case "count":
             return len(present)
         case _ if not present:
@@ -398,6 +423,8 @@ def aggregate(function: str, values: Sequence[Value]) -> Value:
             return total(present)
         case "avg":
             return sum(present) / len(present)
+        case "stddev":
+            return deviation(present)
         case "min":
             return extreme(-1)(*present)
         case "max":

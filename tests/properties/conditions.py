@@ -100,6 +100,7 @@ class Conditions(Drawing):
             f"{{b}}.x {{op}} {function}({{b}}.x){extra}",
             f"{{b}}.x {{op}} PREV({{b}}.x, {default}){extra}",
             f"PREV({{b}}.x) {{op}} {{k}}{extra}",
+            f"{{b}}.x {{op}} {self.rarer_aggregate('{b}.x')}{extra}",
             b=group,
         )
 
@@ -107,8 +108,18 @@ class Conditions(Drawing):
         groups = self.of_kind(Kind.GROUP)
         if not groups:
             return None
-        function = self.choose("sum", "avg", "min", "max", "count", "first", "last")
-        return f"{function}({self.choose(*groups)}.x)"
+        read = f"{self.choose(*groups)}.x"
+        function = self.choose("sum", "avg", "min", "max", "count", "first", "last", "other")
+        return f"{function}({read})" if function != "other" else self.rarer_aggregate(read)
+
+    def rarer_aggregate(self, read: str) -> str:
+        return self.choose(
+            f"count(DISTINCT {read})",
+            f"sum(DISTINCT {read})",
+            f"FIRST({read}, 1)",
+            f"LAST({read}, 1)",
+            f"stddev({read})",
+        )
 
     def check(self) -> str:
         singles = self.of_kind(Kind.SINGLE)

@@ -32,6 +32,7 @@ from tests.spark.harness import (
 
 FILES = (
     "after_match.txt",
+    "distinct_automata.txt",
     "durations_next.txt",
     "exception.txt",
     "groups.txt",

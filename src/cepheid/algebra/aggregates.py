@@ -40,8 +40,9 @@ class Operand(Enum):
 
 
 class FoldStep(Enum):
-    """What the next value does to the total of those before it. All but the last three pass over
-    NULL."""
+    """What the next value does to the total of those before it. FIRST, LAST and APPEND take NULLs,
+    the others pass over them. Only SPREAD, whose total is the mean, needs more than a total and a
+    count: it doesn't merge parts."""
 
     COUNT = "the values are counted, and nothing else"
     ADD = "added; an integer sum that doesn't fit is NULL from there on"
@@ -50,14 +51,17 @@ class FoldStep(Enum):
     FIRST = "taken if there was none"
     LAST = "taken"
     APPEND = "put at the end of a list"
+    SPREAD = "the mean moves, and so does the sum of squared distances from it"
 
 
 class FoldResult(Enum):
-    """What an aggregate returns. Without values, TOTAL and MEAN are NULL."""
+    """What an aggregate returns. Without values, TOTAL and MEAN are NULL, and with fewer than two,
+    DEVIATION is."""
 
     COUNT = "count"
     TOTAL = "total"
     MEAN = "total / count"
+    DEVIATION = "the sample standard deviation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,16 @@ class AggregateFunction:
     def chooses(self) -> bool:
         """Whether it returns one of the values, as it is."""
         return self.step in (FoldStep.LEAST, FoldStep.GREATEST, FoldStep.FIRST, FoldStep.LAST)
+
+    @property
+    def extreme(self) -> bool:
+        """Whether it is the same of different values as of all."""
+        return self.step in (FoldStep.LEAST, FoldStep.GREATEST)
+
+    @property
+    def placed(self) -> bool:
+        """Whether it returns the value at a place of the group."""
+        return self.step in (FoldStep.FIRST, FoldStep.LAST)
 
     @property
     def lists(self) -> bool:
@@ -116,6 +130,14 @@ AGGREGATES = _table(
     AggregateFunction("min", "the smallest value", Operand.ORDERED, FoldStep.LEAST, scalar="least"),
     AggregateFunction(
         "max", "the largest value", Operand.ORDERED, FoldStep.GREATEST, scalar="greatest"
+    ),
+    AggregateFunction(
+        "stddev",
+        "the sample standard deviation, as a double; NULL of fewer than two values",
+        Operand.NUMBER,
+        FoldStep.SPREAD,
+        FoldResult.DEVIATION,
+        Type.FLOAT,
     ),
     AggregateFunction(
         "first", "the value of the first event", Operand.ANY, FoldStep.FIRST, events=True

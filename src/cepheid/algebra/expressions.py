@@ -66,17 +66,20 @@ class PreviousOr:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`sum avg min max count first last collect` over a group.
+    """`sum avg min max count stddev first last collect` over a group.
 
     The argument reads the element at hand: a value of it, or in `collect(b)`, `first(b)` and
     `last(b)` all of it; only `count(b)` has none. Inside a running condition it is over the
-    elements taken before.
+    elements taken before. `distinct`: of equal values only the first counts. `offset`: `first` and
+    `last` are so many elements further in.
     """
 
     function: str
     argument: Expr | None
     variable: str
     type: Type
+    distinct: bool = False
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ def expression_text(expr: Expr) -> str:
             return f"{expr.function}({expr.variable})"
         case Aggregate(argument=argument):
             assert argument is not None
-            return f"{expr.function}({expression_text(argument)})"
+            before = "DISTINCT " if expr.distinct else ""
+            behind = f", {expr.offset}" if expr.offset else ""
+            return f"{expr.function}({before}{expression_text(argument)}{behind})"
         case Every():
             return f"every {expr.variable}: {expression_text(expr.condition)}"
         case Some():

@@ -179,7 +179,7 @@ class View:
         else:
             inner = type_.value_type if AGGREGATES[expr.function].lists else type_
             values = typed(evaluate(argument, self._elements(expr.variable), len(elements)), inner)
-        return reduced(AGGREGATES[expr.function], offsets, values)
+        return _reduced(expr, offsets, values)
 
     def _elements(self, variable: str) -> Read:
         """Reads the elements of a group. The variables of a closure over a pattern go through its
@@ -225,7 +225,7 @@ class View:
             return pa.array(np.diff(offsets))
         values = evaluate(expr.argument, self._elements(expr.variable), len(elements))
         function = AGGREGATES[expr.function]
-        found = reduced(function, offsets, values)
+        found = _reduced(expr, offsets, values)
         return found if function.step in (FoldStep.FIRST, FoldStep.LAST) else found.cast(target)
 
     def _span(self, expr: TimeSpan) -> pa.Array:
@@ -238,6 +238,11 @@ class View:
                 earliest = np.minimum(earliest, start[rows])
                 latest = np.maximum(latest, time[rows])
         return pa.array(latest - earliest)
+
+
+def _reduced(expr: Aggregate, offsets: Ints, values: pa.Array) -> pa.Array:
+    function = AGGREGATES[expr.function]
+    return reduced(function, offsets, values, distinct=expr.distinct, offset=expr.offset)
 
 
 def typed(array: pa.Array, type_: pa.DataType) -> pa.Array:

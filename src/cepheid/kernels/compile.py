@@ -156,10 +156,53 @@ def checked_product(x, y):
 """
 
 
+# DISTINCT. `is_new` says whether the n-th value is like none of those before, by a hash table that
+# nothing needs to clear: `table` has numbers of values, and `places` where in the table each value
+# is, or -1. An entry counts if its value is before the n-th, and is in that place. So a group that
+# gets shorter, or begins anew, drops what it has. Values are compared by their bits.
+_DISTINCT = """
+@jit
+def is_new(table, places, values, n, value):
+    values[u(n)] = value
+    keys = values.view(np.int64)
+    key = keys[u(n)]
+    size = table.shape[0]
+    at = ((((key * np.int64(-7046029254386353131)) >> 32) & 0xFFFFFFFF) * size) >> 32
+    while True:
+        other = table[u(at)]
+        if other < 0 or other >= n or places[u(other)] != at:
+            break
+        if keys[u(other)] == key:
+            return False
+        at += 1
+        if at == size:
+            at = 0
+    table[u(at)] = n
+    places[u(n)] = at
+    return True
+"""
+# The same of any values.
+_DISTINCT_PLAIN = """
+def is_new(table, places, values, n, value):
+    values[n] = value
+    size = len(table)
+    at = (0 if value != value else hash(value)) % size
+    while 0 <= table[at] < n and places[table[at]] == at:
+        other = values[table[at]]
+        if other == value or (other != other and value != value):
+            return False
+        at = (at + 1) % size
+    table[at] = n
+    places[n] = at
+    return True
+"""
+
+
 def _text(source: str, jit: bool) -> str:
     """The whole module."""
     checked = (_WRAPPING if jit else _UNBOUNDED) if "checked_" in source else ""
-    return (_COMPILED if jit else _PLAIN) + _SEARCH + checked + source
+    distinct = (_DISTINCT if jit else _DISTINCT_PLAIN) if "is_new(" in source else ""
+    return (_COMPILED if jit else _PLAIN) + _SEARCH + checked + distinct + source
 
 
 @lru_cache(maxsize=1)

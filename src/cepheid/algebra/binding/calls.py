@@ -42,10 +42,10 @@ _CALENDAR = (Type.TIMESTAMP, Type.DATE)
 
 def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
     name = SYNONYMS.get(node.name, node.name)
-    if node.distinct:
-        return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span)
     if name in AGGREGATES:
         return aggregate(low, AGGREGATES[name], node)
+    if node.distinct:
+        return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span)
     match name:
         case "prev":
             return previous(low, node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cepheid.algebra.aggregates import AggregateFunction, FoldResult, Operand
@@ -10,11 +11,13 @@ from cepheid.algebra.binding.resolution import WRONG
 from cepheid.algebra.expressions import (
     Aggregate,
     Attribute,
+    Constant,
     Every,
     Expr,
     Previous,
     PreviousOr,
     Some,
+    Varying,
     Whole,
     transform,
     variables,
@@ -34,10 +37,43 @@ def arity(low: ExpressionBinder, node: ast.Call, wanted: str) -> Expr:
 
 
 def aggregate(low: ExpressionBinder, function: AggregateFunction, node: ast.Call) -> Expr:
-    if len(node.arguments) != 1:
+    if len(node.arguments) != 1 and not (function.placed and len(node.arguments) == 2):
         hint = f"did you mean `{function.scalar}`?" if function.scalar else ""
-        message = f"`{node.name}` takes 1 argument, not {len(node.arguments)}"
+        wanted = "1 or 2 arguments" if function.placed else "1 argument"
+        message = f"`{node.name}` takes {wanted}, not {len(node.arguments)}"
         return low.wrong("CEP209", message, node.span, hint)
+    if node.distinct and function.placed:
+        message = f"`{node.name}` doesn't take DISTINCT"
+        return low.wrong("CEP209", message, node.span, "it returns one value: leave DISTINCT out")
+    offset = 0 if len(node.arguments) == 1 else _offset(low, node.arguments[1], node.name)
+    found = _over_group(low, function, node)
+    if offset is None or not isinstance(found, Aggregate):
+        return WRONG
+    if not node.distinct or function.extreme:
+        return replace(found, offset=offset)
+    if found.argument is None or found.argument.type is Type.OTHER:
+        message = f"`{node.name}(DISTINCT …)` needs a value that can be compared"
+        hint = f"name an attribute, as in `{node.name}(DISTINCT {found.variable}.x)`"
+        return low.wrong("CEP213", message, node.span, hint)
+    return replace(found, distinct=True)
+
+
+def _offset(low: ExpressionBinder, node: ast.Expression, name: str) -> int | None:
+    """How many elements further in: a number that is known before any event."""
+    expr = low.lower(node)
+    match expr:
+        case Constant(value=int() as count, type=Type.INTEGER) if (
+            not isinstance(expr, Varying) and count >= 0
+        ):
+            return count
+        case _:
+            message = f"`{low.text(node)}` must be a number of elements, 0 or more"
+            hint = f"as in `{name.upper()}(b.x, 1)`"
+            low.wrong("CEP213", message, node.span, hint)
+            return None
+
+
+def _over_group(low: ExpressionBinder, function: AggregateFunction, node: ast.Call) -> Expr:
     argument = node.arguments[0]
     if isinstance(argument, ast.Star):
         return _aggregate_star(low, function, node, argument)

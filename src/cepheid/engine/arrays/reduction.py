@@ -18,8 +18,19 @@ from cepheid.engine.arrays.integers import may_overflow, sums
 Offsets = NDArray[np.int64]
 
 
-def reduced(aggregate: AggregateFunction, offsets: Offsets, values: pa.Array) -> pa.Array:
-    """The aggregate of each group."""
+def reduced(
+    aggregate: AggregateFunction,
+    offsets: Offsets,
+    values: pa.Array,
+    *,
+    distinct: bool = False,
+    offset: int = 0,
+) -> pa.Array:
+    """The aggregate of each group; `distinct`: of equal values only the first counts; `offset`:
+    FIRST and LAST are so many elements further in."""
+    if distinct:
+        kept = _first_ones(offsets, values)
+        return reduced(aggregate, np.searchsorted(kept, offsets), values.take(pa.array(kept)))
     match aggregate.step:
         case FoldStep.COUNT:
             return pc.fill_null(_by_group("count", offsets, values), 0)
@@ -34,19 +45,52 @@ def reduced(aggregate: AggregateFunction, offsets: Offsets, values: pa.Array) ->
         case FoldStep.GREATEST:
             return _extreme("max", offsets, values)
         case FoldStep.FIRST:
-            return _taken(offsets[:-1], offsets, values)
+            return _taken(offsets[:-1] + offset, offsets, values)
         case FoldStep.LAST:
-            return _taken(offsets[1:] - 1, offsets, values)
+            return _taken(offsets[1:] - 1 - offset, offsets, values)
         case FoldStep.APPEND:
             return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+        case FoldStep.SPREAD:
+            return _deviations(offsets, values)
         case _:
             assert_never(aggregate.step)
 
 
 def _taken(at: Offsets, offsets: Offsets, values: pa.Array) -> pa.Array:
-    """The value at a place of each group; NULL of an empty one."""
-    some = offsets[1:] > offsets[:-1]
+    """The value at a place; NULL if that is outside of its group."""
+    some = (offsets[:-1] <= at) & (at < offsets[1:])
     return values.take(pa.array(np.where(some, at, 0), mask=~some))
+
+
+def _first_ones(offsets: Offsets, values: pa.Array) -> Offsets:
+    """The places of the first of equal values, in each group. -0.0 is 0.0, and every NaN the same,
+    as in Spark."""
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0.0, values.type))
+        values = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), values)
+    codes = pc.dictionary_encode(values, null_encoding="encode")
+    groups = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    keys = groups * (len(codes.dictionary) + 1) + codes.indices.to_numpy(zero_copy_only=False)
+    return np.sort(np.unique(keys, return_index=True)[1])
+
+
+def _deviations(offsets: Offsets, values: pa.Array) -> pa.Array:
+    """The sample standard deviation, by Welford's update as in kernels: the n-th values of all
+    groups together."""
+    known = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
+    starts = np.searchsorted(known, offsets)
+    numbers = values.to_numpy(zero_copy_only=False)[known].astype(np.float64)
+    sizes = np.diff(starts)
+    mean, squares = np.zeros(len(sizes)), np.zeros(len(sizes))
+    for n in range(int(sizes.max(initial=0))):
+        groups = np.flatnonzero(sizes > n)
+        with np.errstate(invalid="ignore", over="ignore"):
+            distance = numbers[starts[groups] + n] - mean[groups]
+            step = distance / (n + 1)
+            mean[groups] += step
+            squares[groups] += distance * (distance - step)
+    deviations = np.sqrt(squares / np.maximum(sizes - 1, 1))
+    return pa.array(deviations, mask=sizes < 2)
 
 
 def _by_group(function: str, offsets: Offsets, values: pa.Array) -> pa.Array:

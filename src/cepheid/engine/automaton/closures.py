@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.aggregates import AGGREGATES
-from cepheid.algebra.expressions import Aggregate, Expr, bare_variables, variables
+from cepheid.algebra.expressions import Aggregate, bare_variables, variables
 from cepheid.algebra.expressions import walk as walk_expression
 from cepheid.algebra.patterns import (
     Closure,
@@ -89,7 +89,7 @@ def event_group(
     )
 
 
-def _aggregates(c: Compilation, variable: str) -> Iterator[tuple[str, Expr]]:
+def _aggregates(c: Compilation, variable: str) -> Iterator[Aggregate]:
     """The aggregates over a group of events that conditions read, each once."""
     until = (p.until for p in walk(c.node.pattern) if isinstance(p, Closure))
     conditions = [
@@ -97,7 +97,7 @@ def _aggregates(c: Compilation, variable: str) -> Iterator[tuple[str, Expr]]:
         *c.node.checks,
         *(u for u in until if u is not None),
     ]
-    found: dict[tuple[str, Expr], None] = {}
+    found: dict[Aggregate, None] = {}
     for expr in (e for condition in conditions for e in walk_expression(condition)):
         match expr:
             case Aggregate(function, argument, v) if (
@@ -107,8 +107,8 @@ def _aggregates(c: Compilation, variable: str) -> Iterator[tuple[str, Expr]]:
                 and variables(argument) == {variable}
             ):
                 text = argument.type in (Type.STRING, Type.BINARY, Type.BOOLEAN)
-                if not text and bare_variables(argument) == {variable}:
-                    found[function, argument] = None
+                if (expr.distinct or not text) and bare_variables(argument) == {variable}:
+                    found[expr] = None
             case _:
                 pass
     yield from found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cepheid.algebra.expressions import Expr
+from cepheid.algebra.expressions import Aggregate, Expr
 from cepheid.algebra.patterns import Closure, Leaf
 from cepheid.engine.automaton.points import End, Path, Point
 
@@ -53,7 +53,7 @@ class EventGroup:
     touch: End | None
     until: Expr | None
     criteria: tuple[Criterion, ...]
-    aggregates: tuple[tuple[str, Expr], ...]
+    aggregates: tuple[Aggregate, ...]
 
     @property
     def variable(self) -> str:

@@ -162,7 +162,7 @@ def _taking(pattern: Pattern, group: EventGroup | RoundChain) -> Lines:
     if group.until is not None:
         yield f"until {condition_text(group.until)}"
     if group.aggregates:
-        carried = (f"{name}({expression_text(over)})" for name, over in group.aggregates)
+        carried = map(expression_text, group.aggregates)
         yield f"carries {', '.join(carried)}"
 
 

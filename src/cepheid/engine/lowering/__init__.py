@@ -7,7 +7,13 @@ once, before the inner loop.
 """
 
 from cepheid.engine.lowering.expressions import KernelLowering
-from cepheid.engine.lowering.folds import FoldPart, accumulate, finalized
+from cepheid.engine.lowering.folds import (
+    FoldPart,
+    Seen,
+    accumulate,
+    accumulate_distinct,
+    finalized,
+)
 from cepheid.engine.lowering.terms import Event, GroupPlace, Inputs, NotLowered, Place, Term
 
 __all__ = [
@@ -18,7 +24,9 @@ __all__ = [
     "KernelLowering",
     "NotLowered",
     "Place",
+    "Seen",
     "Term",
     "accumulate",
+    "accumulate_distinct",
     "finalized",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import assert_never
 
-from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction, FoldStep
+from cepheid.algebra.aggregates import AGGREGATES, FoldStep
 from cepheid.algebra.expressions import (
     Aggregate,
     Attribute,
@@ -24,9 +24,16 @@ from cepheid.algebra.expressions import (
 )
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import START, TIME, Column, Hash, Stored, as_column
-from cepheid.engine.lowering.folds import FoldPart, accumulate, finalized
+from cepheid.engine.lowering.folds import (
+    FoldPart,
+    Seen,
+    accumulate,
+    accumulate_distinct,
+    finalized,
+)
 from cepheid.engine.lowering.operators import operate
 from cepheid.engine.lowering.terms import (
+    DOUBLES,
     Event,
     GroupPlace,
     Inputs,
@@ -46,6 +53,7 @@ class KernelLowering:
         self.inputs = inputs
         self.scope = scope
         self.code = Code(prefix=prefix)
+        self.carried: Mapping[Aggregate, FoldPart] = {}  # of the elements taken before
         self.outer: list[str] = []
         self._outer_cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
         self._cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
@@ -202,7 +210,8 @@ class KernelLowering:
         group = self.scope.get(f"{expr.variable}…")
         if not isinstance(group, GroupPlace):
             raise NotLowered(expr)
-        return self._element(group, "-1", Attribute(expr.variable, expr.name, expr.type))
+        argument = Attribute(expr.variable, expr.name, expr.type)
+        return self._element(group, argument, 0, FoldStep.LAST)
 
     def _previous_or(self, expr: PreviousOr) -> Term:
         group = self.scope.get(f"{expr.variable}…")
@@ -221,11 +230,13 @@ class KernelLowering:
             raise NotLowered(variable)
         return place
 
-    def _element(self, group: GroupPlace, which: str, argument: Expr) -> Term:
-        """The argument at the first ("0") or last ("-1") element; NULL if there is none."""
-        value, valid = self.let(zero(argument.type)), self.let("False")
-        at = f"{group.start}" if which == "0" else f"{group.start} + {group.count} - 1"
-        with self.block(f"if {group.count} > 0:"):
+    def _element(self, group: GroupPlace, argument: Expr, offset: int, step: FoldStep) -> Term:
+        """The argument at an element, counted from the first or the last; NULL if there is none."""
+        value, valid = self.let(zero(argument.type, self.inputs.objects)), self.let("False")
+        at = f"{group.start} + {offset}"
+        if step is FoldStep.LAST:
+            at = f"{group.start} + {group.count} - {offset + 1}"
+        with self.block(f"if {group.count} > {offset}:"):
             row = self.let(f"{group.array}[{at}] - base")
             with self._bound(argument, row):
                 term = self.term(argument)
@@ -267,23 +278,40 @@ class KernelLowering:
         if argument is None:
             return Term(f"({group.count})")
         match function.step:
-            case FoldStep.FIRST:
-                return self._element(group, "0", argument)
-            case FoldStep.LAST:
-                return self._element(group, "-1", argument)
-            case _ if function.folds:
-                return self._fold(function, expr.variable, argument)
-            case _:
+            case FoldStep.FIRST | FoldStep.LAST:
+                return self._element(group, argument, expr.offset, function.step)
+            case FoldStep.APPEND:
                 raise NotLowered(expr)
+            case _:
+                return self._fold(expr, argument)
 
-    def _fold(self, function: AggregateFunction, variable: str, argument: Expr) -> Term:
+    def _fold(self, expr: Aggregate, argument: Expr) -> Term:
         """An aggregate, by a loop over its group."""
-        text = argument.type in (Type.STRING, Type.BINARY)
+        function, type_ = AGGREGATES[expr.function], argument.type
+        if expr in self.carried:
+            return finalized(function, self.carried[expr])
+        text = type_ in (Type.STRING, Type.BINARY)
         if text and function.chooses and not self.inputs.objects:
             raise NotLowered(function)
-        part = FoldPart(self.let(zero(argument.type, self.inputs.objects)), self.let("0"))
-        with self._elements(variable):
-            accumulate(self, function, part, self.term(argument), argument.type)
+        squares = self.let("0.0") if function.step is FoldStep.SPREAD else None
+        total = self.let(zero(type_, self.inputs.objects))
+        part = FoldPart(total, self.let("0"), squares)
+        if not expr.distinct:
+            with self._elements(expr.variable):
+                accumulate(self, function, part, self.term(argument), type_)
+            return finalized(function, part)
+        size = self._group(expr.variable).count
+        kind = "object" if text and self.inputs.objects else "np.int64"
+        seen = Seen(
+            self.let(f"np.empty(2 * {size} + 2, np.int64)"),
+            self.let(f"np.empty({size} + 1, np.int64)"),
+            self.let(f"np.empty({size} + 1, {'np.float64' if type_ in DOUBLES else kind})"),
+        )
+        number = self.let("0")
+        with self._elements(expr.variable):
+            value = self.term(argument)
+            accumulate_distinct(self, function, part, value, type_, seen, number)
+            self.line(f"{number} += 1")
         return finalized(function, part)
 
     def _span(self, expr: TimeSpan) -> Term:

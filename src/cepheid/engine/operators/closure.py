@@ -12,6 +12,7 @@ from cepheid import kernels
 from cepheid.algebra.expressions import Expr, holds_first
 from cepheid.engine.lowering import Event, GroupPlace, Inputs, KernelLowering, Place
 from cepheid.engine.operators.base import Context, Operator
+from cepheid.engine.operators.carried import CarriedAggregates, carry
 from cepheid.engine.operators.negation import edges
 from cepheid.engine.operators.search import Passing, as_predicates, places
 from cepheid.engine.rows.buffers import Buffer, Pool
@@ -31,6 +32,7 @@ class Grouping(Passing):
         self.slots[variable] = self.width - 2
         self.pool = self.groups[variable] = Pool()
         self.variable = variable
+        self.carried = CarriedAggregates()
 
     def conditions(
         self,
@@ -47,6 +49,8 @@ class Grouping(Passing):
             f"{self.variable}…": taken,
         }
         test = KernelLowering(inputs, {**scope, **candidate}, "u")
+        self.carried = carry(inputs, running, self.variable)
+        test.carried = self.carried.parts
         later = [condition for condition in running if holds_first(condition)]
         if later:
             holds = test.let("True")
@@ -115,6 +119,9 @@ class KseqOperator(Grouping):
             running_depth=running.depth,
             checks=checks.inner,
             checks_depth=checks.depth,
+            opening=self.carried.opening,
+            reset=self.carried.reset,
+            pushing=self.carried.pushing,
             leading=node.gap.open_before,
             trailing=node.gap.open_after,
             lasting=self.context.store.lasting,
@@ -165,6 +172,9 @@ class RunOperator(Grouping):
             running_depth=running.depth,
             checks=checks.inner,
             checks_depth=checks.depth,
+            opening=self.carried.opening,
+            reset=self.carried.reset,
+            pushing=self.carried.pushing,
             leading=True,
             trailing=False,
             run=True,

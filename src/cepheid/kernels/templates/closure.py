@@ -30,7 +30,9 @@ class ClosureParts:
     """The parts of a KSEQ kernel that depend on the quantifier and its conditions.
 
     `running` lines end inside the `if`s of the running conditions (`running_depth` levels);
-    `checks` likewise, for the complete group. `leading` and `trailing` move the record's edges.
+    `checks` likewise, for the complete group. `opening`, `reset` and `pushing` are of aggregates
+    that are carried along: at the start, before each group, and for each element. `leading` and
+    `trailing` move the record's edges.
     `lasting`: events have a duration, so that any element may be the one that starts first.
     """
 
@@ -47,6 +49,9 @@ class ClosureParts:
     checks_depth: int
     leading: bool
     trailing: bool
+    opening: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
+    pushing: tuple[str, ...] = ()
     run: bool = False
     lasting: bool = False
 
@@ -64,6 +69,7 @@ def kseq(pieces: Pieces, slots: list[int], group: ClosureParts) -> str:
     code.line(f"pool_base = state[{KernelState.POOL_BASE}]")
     code.line("resumed = i")
     unpack(code, pieces)
+    code.add(group.opening)
     with code.block("while o < o_end:"):
         skip(code, pieces)
         code.add(pieces.outer)
@@ -132,6 +138,7 @@ def _build_runs(
     code.line("fresh = 1")
     with code.block(f"while at + {exact} <= count:"):
         code.line("m = 0")
+        code.add(group.reset)
         with code.block(f"for f in range(at, at + {exact}):"):
             _take(code, group)
         with code.block(f"if m == {exact}:"):
@@ -143,6 +150,7 @@ def _build(code: Code, pieces: Pieces, slots: list[int], group: ClosureParts) ->
     """The maximal group."""
     code.line("at = 0")
     code.line("m = 0")
+    code.add(group.reset)
     with code.block("for f in range(count):"):
         _take(code, group)
         if group.optional:
@@ -156,6 +164,7 @@ def _build(code: Code, pieces: Pieces, slots: list[int], group: ClosureParts) ->
 def _take(code: Code, group: ClosureParts) -> None:
     code.add(group.running)
     with code.deeper(group.running_depth):
+        code.add(group.pushing)
         code.line("taken[m] = found[u(f)]")
         code.line("m += 1")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cepheid.algebra.aggregates import AGGREGATES
+from cepheid.algebra.types import Type
 from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.source.places import (
@@ -16,7 +17,14 @@ from cepheid.engine.automaton.source.places import (
     event_extent,
 )
 from cepheid.engine.automaton.source.writer import SourceWriter
-from cepheid.engine.lowering import Event, FoldPart, GroupPlace, accumulate
+from cepheid.engine.lowering import (
+    Event,
+    FoldPart,
+    GroupPlace,
+    Seen,
+    accumulate,
+    accumulate_distinct,
+)
 from cepheid.engine.lowering.terms import DOUBLES
 from cepheid.language.ast import Optional
 
@@ -25,10 +33,20 @@ def take(w: SourceWriter, group: EventGroup, limits: Limits, touch: str | None) 
     """Begin a group: its array, and those of the aggregates that go along."""
     rows = w.scratch("g")
     count = w.code.let("m", "0")
-    for function, argument in group.aggregates:
-        totals = w.sum_scratch() if argument.type in DOUBLES else w.scratch("f")
-        fold = Fold(totals, w.scratch("n"))
-        w.folds[rows, function, argument] = fold
+    for aggregate in group.aggregates:
+        assert aggregate.argument is not None
+        type_ = aggregate.argument.type
+        if w.inputs.objects and type_ in (Type.STRING, Type.BINARY):
+            continue  # arrays hold numbers
+
+        def values(prefix: str, double: bool = type_ in DOUBLES) -> str:
+            return w.sum_scratch() if double else w.scratch(prefix)
+
+        seen = None
+        if aggregate.distinct:
+            seen = Seen(w.table_scratch(), w.scratch("p"), values("v"))
+        fold = Fold(values("f"), w.scratch("n"), seen)
+        w.folds[rows, aggregate] = fold
         w.code.line(f"{fold.totals}[0] = 0")
         w.code.line(f"{fold.counts}[0] = 0")
     return GroupInProgress(group, limits, touch, rows, count)
@@ -39,12 +57,17 @@ def push(w: SourceWriter, taken: GroupInProgress, hand: Env) -> None:
     place = hand.scope[taken.group.variable]
     assert isinstance(place, Event)
     low = w.lowering(hand)
-    for (rows, function, argument), fold in w.folds.items():
-        if rows != taken.rows:
+    for (rows, aggregate), fold in w.folds.items():
+        function, argument = AGGREGATES[aggregate.function], aggregate.argument
+        if rows != taken.rows or argument is None:
             continue
         total = low.let(f"{fold.totals}[u({taken.count})]")
         part = FoldPart(total, low.let(f"{fold.counts}[u({taken.count})]"))
-        accumulate(low, AGGREGATES[function], part, low.term(argument), argument.type)
+        value, type_ = low.term(argument), argument.type
+        if fold.seen is None:
+            accumulate(low, function, part, value, type_)
+        else:
+            accumulate_distinct(low, function, part, value, type_, fold.seen, taken.count)
         low.line(f"{fold.totals}[u({taken.count} + 1)] = {part.total}")
         low.line(f"{fold.counts}[u({taken.count} + 1)] = {part.count}")
     for text in low.inner:

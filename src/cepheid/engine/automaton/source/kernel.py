@@ -114,7 +114,12 @@ def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
     w.code.level = 2
     _write(w, program.instructions, Env(), lambda env: None)
     classes, pools = range(len(program.classes)), range(len(w.pools))
-    head = [f"{name} = scratch[{n}]" for n, name in enumerate(w.scratches)]
+    head = [
+        f"{name} = scratch[{n}:{n + 3}].reshape(-1)"
+        if name in w.tables
+        else f"{name} = scratch[{n}]"
+        for n, name in enumerate(w.scratches)
+    ]
     head += [f"{name} = sums[{n}]" for n, name in enumerate(w.sums)]
     head += inputs.unpack(0)
     head += [f"rows{n}, at{n}, from{n}, to{n} = lists[{n}]" for n in classes]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from cepheid.algebra.expressions import Expr
 from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.points import Path
-from cepheid.engine.lowering import Event, GroupPlace, Place
+from cepheid.engine.lowering import Event, GroupPlace, Place, Seen
 
 BEFORE_ALL, AFTER_ALL = "-FAR", "FAR"
 
@@ -94,10 +94,12 @@ class Limits:
 @dataclass(frozen=True)
 class Fold:
     """An aggregate that is carried along while a group is built (Cayuga's α: initialize,
-    accumulate, finalize): `totals[n]` and `counts[n]` are of its first n elements."""
+    accumulate, finalize): `totals[n]` and `counts[n]` are of its first n elements. `seen` are the
+    values of one that is DISTINCT."""
 
     totals: str
     counts: str
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True)

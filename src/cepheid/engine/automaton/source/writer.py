@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import assert_never
 
-from cepheid.algebra.aggregates import AggregateFunction
-from cepheid.algebra.expressions import Expr, MatchDuration
+from cepheid.algebra.aggregates import AGGREGATES
+from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration
 from cepheid.algebra.patterns import (
     Closure,
     Conjunction,
@@ -46,8 +46,8 @@ Then = Callable[[Env], None]
 Within = Callable[[Env, Then], None]
 """Write a search, and what comes at its end."""
 
-Folds = dict[tuple[str, str, Expr], Fold]
-"""By the array that holds the group, the function, and what it is over."""
+Folds = dict[tuple[str, Aggregate], Fold]
+"""By the array that holds the group."""
 
 
 class SourceWriter:
@@ -62,6 +62,7 @@ class SourceWriter:
         self.folds: Folds = {}
         self.scratches: list[str] = []
         self.sums: list[str] = []
+        self.tables: list[str] = []
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -77,6 +78,13 @@ class SourceWriter:
         """The same for numbers with a fraction."""
         self.sums.append(self.code.name("f"))
         return self.sums[-1]
+
+    def table_scratch(self) -> str:
+        """An array of whole numbers for three times as many."""
+        name = self.scratch("s")
+        self.scratches += [f"{name}_{n}" for n in (1, 2)]
+        self.tables.append(name)
+        return name
 
     # ── positions ──
 
@@ -220,14 +228,14 @@ class Reading(KernelLowering):
             return Term(self.duration)
         return super().term(expr)
 
-    def _fold(self, function: AggregateFunction, variable: str, argument: Expr) -> Term:
-        group = self._group(variable)
-        fold = self.folds.get((group.array, function.name, argument))
+    def _fold(self, expr: Aggregate, argument: Expr) -> Term:
+        group = self._group(expr.variable)
+        fold = self.folds.get((group.array, expr))
         if fold is None or group.start != "0":
-            return super()._fold(function, variable, argument)
+            return super()._fold(expr, argument)
         count = self.let(f"{fold.counts}[u({group.count})]")
         total = self.let(f"{fold.totals}[u({group.count})]")
-        return finalized(function, FoldPart(total, count))
+        return finalized(AGGREGATES[expr.function], FoldPart(total, count))
 
     @contextmanager
     def _elements(self, variable: str) -> Iterator[None]:
