@@ -45,6 +45,10 @@ AUTOMATA = [
 CHOSEN = Setup(engine="nfa", cuts=(2, 3), round_size=2)
 
 
+BY_AUTOMATA = ("PREFIXES", "@", "->", "=>")
+"""What no tree runs."""
+
+
 def listed(query: BoundQuery, found: Iterable[Match]) -> list[Any]:
     """Matches in their order, comparable."""
     return [multiset(query, [match]) for match in found]
@@ -65,13 +69,15 @@ def case(pattern: str, events: str) -> Case:
 
 
 @pytest.mark.parametrize(
-    "known", [c for c in cases("after_match.txt") if "NO SKIP" not in c.query_text], ids=str
+    "known",
+    [c for c in cases("after_match.txt") + cases("limit.txt") if "NO SKIP" not in c.query_text],
+    ids=str,
 )
 def test_corpus(known: Case) -> None:
     query = bound(known)
     trees, automata = in_turn(TREES, known.name, count=2), in_turn(AUTOMATA, known.name)
     for setup in (*trees, *automata, CHOSEN):
-        if setup.engine == "tree" and ("PREFIXES" in known.query_text or "@" in known.query_text):
+        if setup.engine == "tree" and any(part in known.query_text for part in BY_AUTOMATA):
             setup = replace(setup, engine="automaton")  # no tree runs it
         found = run(query, known.events, setup)
         agrees(query, known.events, found)
@@ -81,12 +87,15 @@ def test_corpus(known: Case) -> None:
 
 @st.composite
 def skipping(draw: st.DrawFn, query: BoundQuery) -> BoundQuery:
-    """The query with an AFTER MATCH clause."""
-    skip = draw(st.sampled_from([s for s in Skip if s is not Skip.NONE]))
+    """The query with an AFTER MATCH clause, with LIMIT, or with both."""
+    per_key = bool(query.key) and (by_key(query) or draw(st.booleans()))
+    most = draw(st.none() | st.integers(1, 4))
+    skip = draw(st.sampled_from([s for s in Skip if s is not Skip.NONE or most is not None]))
     targeted = skip in (Skip.TO_FIRST, Skip.TO_LAST)
     variable = draw(st.sampled_from(positive(query.pattern))) if targeted else None
     pause = draw(st.integers(1, 12)) if skip is Skip.FOR else 0
-    return replace(query, selection=Selection(skip, variable, pause))
+    per_key = per_key and most is not None
+    return replace(query, selection=Selection(skip, variable, pause, most, per_key))
 
 
 def in_stream_order(case: Case) -> Case:

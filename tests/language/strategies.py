@@ -181,6 +181,7 @@ def queries() -> st.SearchStrategy[ast.Query]:
         using=st.none() | st.sampled_from(ast.Strategy),
         after_match=st.none() | skips,
         returns=st.just(()) | _some(items),
+        limit=st.none() | st.builds(ast.MatchLimit, counts, st.booleans()),
     )
 
 

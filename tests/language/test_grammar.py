@@ -35,6 +35,7 @@ from cepheid.language.ast import (
     Like,
     Literal,
     Logical,
+    MatchLimit,
     Mode,
     Name,
     Negation,
@@ -338,6 +339,18 @@ AFTER = [
 @pytest.mark.parametrize(("text", "after"), AFTER)
 def test_after_match(text: str, after: AfterMatch) -> None:
     assert parse(f"PATTERN A AFTER MATCH {text} RETURN *").after_match == after
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("LIMIT 3", MatchLimit(EventCount(3))),
+        ("limit :n per key", MatchLimit(EventCount(Parameter("n")), per_key=True)),
+    ],
+)
+def test_limit(text: str, limit: MatchLimit) -> None:
+    assert parse(f"PATTERN A {text}").limit == limit
+    assert parse(f"PATTERN A RETURN A.limit {text}").limit == limit
 
 
 def test_return() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from cepheid.algebra.expressions import variables as variables_of
@@ -25,17 +26,22 @@ from .state import Edge, State, events_of, node_at
 def matches(query: BoundQuery, events: Sequence[Event]) -> list[Match]:
     """All matches, in the order in which AFTER MATCH considers them.
 
-    Rows without a time, or that start after their end, are rejected. Keys are kept apart.
+    Rows without a time, or that start after their end, are rejected. Keys are kept apart. LIMIT
+    "keeps the first n matches in this order, over all, or for each key".
     """
     timed = [e for e in events if placed(query, e)]
+    most = None if query.selection is None else query.selection.most
+    per_key = query.selection is not None and query.selection.per_key
     found: list[tuple[Any, Match]] = []
     for search in searches(query, timed):
         considered = sorted(
             ((order(search, s), s) for s in complete_matches(search)), key=lambda o: o[0]
         )
-        for state in skip(search, [s for _, s in considered]):
+        kept = skip(search, [s for _, s in considered])
+        for state in islice(kept, most if per_key else None):
             found.append((order(search, state), as_match(search, state)))
-    return [m for _, m in sorted(found, key=lambda f: f[0])]
+    ordered = [m for _, m in sorted(found, key=lambda f: f[0])]
+    return ordered if per_key else ordered[:most]
 
 
 def placed(query: BoundQuery, event: Event) -> bool:

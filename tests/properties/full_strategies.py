@@ -33,7 +33,7 @@ class FullQueries(FullPatterns):
             lines.append(f"WHERE {' AND '.join(dict.fromkeys(drawn))}")
         if self.chance(15):
             lines.append(f"HAVING {self.having()}")
-        lines += self.window(lines[0]) + self.using() + self.skipping()
+        lines += self.window(lines[0]) + self.using() + self.skipping() + self.limit()
         if returning:
             lines.append(f"RETURN {self.returned()}")
         return "\n".join(lines)
@@ -70,6 +70,9 @@ class FullQueries(FullPatterns):
         ]
         columns.append(self.choose("duration()", *columns))
         return ", ".join(f"{column} AS c{n}" for n, column in enumerate(columns))
+
+    def limit(self) -> list[str]:
+        return [f"LIMIT {self.choose(1, 2, 3)}{self.choose('', ' PER KEY')}"] * self.chance(10)
 
     def skipping(self) -> list[str]:
         if not self.chance(15):

@@ -87,6 +87,8 @@ class Choosing(Queries):
         if self.chance(30):
             ways = ("TO NEXT EVENT", "PAST LAST EVENT", "FOR 5")
             lines.append(f"AFTER MATCH SKIP {self.choose(*ways)}")
+        if self.chance(20):
+            lines.append(f"LIMIT {self.choose(1, 2)}")
         return "\n".join(lines)
 
 

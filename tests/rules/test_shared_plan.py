@@ -84,7 +84,7 @@ def test_a_good_share_of_random_rules_are_joined() -> None:
     """Else the test above would not test what it is for."""
     counts: Counter[str] = Counter()
 
-    @settings(random, max_examples=60, database=None, derandomize=True)
+    @settings(random, max_examples=90, database=None, derandomize=True)
     @given(overlapping())
     def count(drawn: Set) -> None:
         try:

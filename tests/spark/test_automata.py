@@ -36,16 +36,18 @@ FILES = (
     "durations_next.txt",
     "exception.txt",
     "groups.txt",
+    "limit.txt",
     "modes.txt",
     "next.txt",
     "papers_automata.txt",
     "previous_automata.txt",
     "strict.txt",
 )
-USUAL = ("after_match.txt", "modes.txt", "next.txt", "strict.txt")
+USUAL = ("after_match.txt", "limit.txt", "modes.txt", "next.txt", "strict.txt")
 """Those of every run; the others are for the long one."""
 INPUT_ORDER = {
     "after match/simultaneous matches by input order",
+    "limit/simultaneous matches by input order",
 }
 """Cases that a cluster may answer otherwise: it doesn't keep the input order."""
 
@@ -215,6 +217,9 @@ KEY = "WHERE connects all variables by the key, so matches never cross keys"
         ),
         ("A ; B WHERE [id] WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT", "key id", KEY),
         ("A a WHERE [id] AFTER MATCH SKIP TO NEXT EVENT", "key id", KEY),
+        ("A ; B WHERE [id] WITHIN 5 LIMIT 2 PER KEY", "key id", KEY),
+        ("A ; B WHERE [id] WITHIN 5 LIMIT 2", "single", "LIMIT counts all matches"),
+        ("A a LIMIT 2", "single", "LIMIT counts all matches"),
         (
             "A a => !B b WITHIN 5",
             "single",
@@ -251,6 +256,9 @@ def test_how_the_work_is_cut(spark: SparkSession, query: str, layout: str, reaso
         ("A -> B WHERE [id]", "slices", "in time: there is no window"),
         ("A ; B WITHIN 5 AFTER MATCH SKIP PAST LAST EVENT", "slices", "in time: AFTER MATCH"),
         ("A => !B WITHIN 5", "slices", "in time: a strict negation"),
+        ("A ; B WHERE [id] WITHIN 5 LIMIT 2", "key", "LIMIT counts all matches"),
+        ("A ; B WHERE [id] WITHIN 5 LIMIT 2", "slices", "LIMIT counts all matches"),
+        ("A ; B WHERE [id] WITHIN 5 LIMIT 2", "partial", "LIMIT needs PER KEY"),
     ],
 )
 def test_what_would_change_the_matches_is_refused(

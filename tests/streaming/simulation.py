@@ -104,9 +104,10 @@ class Cluster:
 
     def parts(self, table: pa.Table) -> dict[Any, pa.Table]:
         """The rows of each bucket: by key, if there is one of one name; each key by itself where
-        its events are counted."""
+        its events are counted. Where LIMIT counts all matches there is one."""
         names = [set(part.values()) for part in self.plan.key]
-        if not names or any(len(n) > 1 for n in names):
+        whole = self.plan.selection is not None and self.plan.selection.counts_all
+        if whole or not names or any(len(n) > 1 for n in names):
             return {0: table} if table.num_rows else {}
         found: dict[Any, list[int]] = {}
         for index, row in enumerate(table.to_pylist()):

@@ -104,12 +104,22 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which matches are kept, where that depends on others: AFTER MATCH. `variable` is what SKIP
-    TO FIRST and LAST skip to, `pause` the ticks of SKIP FOR."""
+    """Which matches are kept, where that depends on others: AFTER MATCH, and then LIMIT.
 
-    skip: Skip
+    `variable` is what SKIP TO FIRST and LAST skip to, `pause` the ticks of SKIP FOR. LIMIT keeps
+    the first `most` matches: of each key (`per_key`), or of all.
+    """
+
+    skip: Skip = Skip.NONE
     variable: str | None = None
     pause: int = 0
+    most: int | None = None
+    per_key: bool = False
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether matches of all keys are counted together."""
+        return self.most is not None and not self.per_key
 
 
 @dataclass(frozen=True, slots=True)

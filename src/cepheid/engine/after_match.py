@@ -1,4 +1,5 @@
-"""AFTER MATCH: the order in which matches are considered, and what the kept ones rule out.
+"""AFTER MATCH and LIMIT: the order in which matches are considered, and what is remembered of the
+kept ones.
 
 Every mode is one rule over numbers. A match *leads* somewhere, and one that is kept sets a bound
 *until* which the later ones of its key are dropped:
@@ -200,8 +201,8 @@ class Reader:
             case Skip.FOR:
                 lead = self._ends(rows, offsets)
                 until = lead + self._pause
-            case Skip.NONE:
-                raise AssertionError("there is nothing to choose")
+            case Skip.NONE:  # there is a LIMIT
+                lead, until = last, last
             case _:
                 assert_never(self._skip)
         return Considered(last, first, keys, lead, until, offsets, rows, positions)
@@ -283,26 +284,31 @@ class Freeing:
     TO NEXT EVENT those that have had their match. (The other modes may let an earlier start in
     again.)"""
 
-    def __init__(self, plan: Plan, root: Operator, memory: Memory) -> None:
+    def __init__(self, plan: Plan, root: Operator) -> None:
         assert plan.selection is not None
         self._root = root
-        self._memory = memory
         self._by_row = plan.selection.skip is Skip.TO_NEXT_EVENT
         self._plan = plan
 
-    def free(self) -> None:
-        store = self._root.context.store
-        if not len(self._memory) or (self._by_row and not self._root.begins_with_start):
+    def free(self, memory: Memory) -> None:
+        if not len(memory) or (self._by_row and not self._root.begins_with_start):
             return
-        for entry, variable, rows in self._root.starts():
-            columns = [_column(self._plan, part[variable]) for part in self._plan.key]
-            keys = [as_integers(store.values[column][rows]) for column in columns]
+        for entry, rows, keys in keyed_starts(self._plan, self._root):
             lead = self._root.positions()[0][rows]
             if self._by_row:
-                lead = rows + store.base
-                keys.append(lead)
-            table = np.column_stack(keys) if keys else np.zeros((len(rows), 0), np.int64)
-            self._root.free(entry, rows[lead < self._memory.bounds(table)])
+                lead = rows + self._root.context.store.base
+                keys = np.column_stack((keys, lead))
+            self._root.free(entry, rows[lead < memory.bounds(keys)])
+
+
+def keyed_starts(plan: Plan, root: Operator) -> Iterator[tuple[int, Ints, Ints]]:
+    """The ways in which a match can start: for each its number, the rows that are alive, and their
+    keys."""
+    store = root.context.store
+    for entry, variable, rows in root.starts():
+        columns = [_column(plan, part[variable]) for part in plan.key]
+        keys = [as_integers(store.values[column][rows]) for column in columns]
+        yield entry, rows, np.column_stack(keys) if keys else np.zeros((len(rows), 0), np.int64)
 
 
 def key_columns(plan: Plan) -> Iterator[Column]:
@@ -322,7 +328,7 @@ def moves_ends(plan: Plan) -> bool:
 def textual(plan: Plan, keys: Ints) -> Iterator[int]:
     """The parts of keys that are codes of strings."""
     types = plan.schema.columns
-    for n, part in enumerate(plan.key if len(keys) else ()):
+    for n, part in enumerate(plan.key[: keys.shape[1]] if len(keys) else ()):
         if types[next(iter(part.values()))] in (Type.STRING, Type.BINARY):
             yield n
 
@@ -335,10 +341,11 @@ def _column(plan: Plan, name: str) -> Column:
 
 
 class Memory:
-    """The bounds that kept matches have set, by key."""
+    """What is remembered of kept matches, a number by key: the bound that they have set, or, with
+    the kernel COUNT, how many there were."""
 
-    def __init__(self, jit: bool) -> None:
-        self._kernel: Callable[..., Any] = load(SKIP, jit)
+    def __init__(self, jit: bool, kernel: str = SKIP) -> None:
+        self._kernel: Callable[..., Any] = load(kernel, jit)
         self._lookup: Callable[..., Any] = load(BOUNDS, jit)
         self._limit = FORGET_AT
         self._allocate(0, 0)
@@ -358,11 +365,15 @@ class Memory:
     def choose(self, matches: Considered) -> Ints:
         """Which of these are kept, in the order in which they are considered."""
         order = considered_order(matches)
-        keys, lead, until = matches.keys[order], matches.lead[order], matches.until[order]
-        if self._count + len(order) > self._room:
-            room = max(2 * self._room, self._count + len(order))
+        kept = self.admit(matches.keys[order], matches.lead[order], matches.until[order])
+        return order[kept]
+
+    def admit(self, keys: Ints, lead: Ints, until: Ints) -> Mask:
+        """Which of these, in the order in which they are considered, are kept."""
+        if self._count + len(keys) > self._room:
+            room = max(2 * self._room, self._count + len(keys))
             self._rebuild(np.arange(self._count), room, keys.shape[1])
-        return order[self._apply(_hashed(keys), keys, lead, until)]
+        return self._apply(_hashed(keys), keys, lead, until)
 
     def _apply(self, hashed: Ints, keys: Ints, lead: Ints, until: Ints) -> Mask:
         kept = np.zeros(len(lead), np.bool_)
@@ -400,12 +411,12 @@ class Memory:
             self._lookup(hashed, keys, memory, found)
         return found
 
-    def preview(self, matches: Considered) -> Ints:
-        """Which of these would be kept if no others came; nothing is remembered."""
-        trial = copy(self)
-        trial._table, trial._hashes = self._table.copy(), self._hashes.copy()
-        trial._keys, trial._bounds = self._keys.copy(), self._bounds.copy()
-        return trial.choose(matches)
+    def copy(self) -> Memory:
+        """Another one that remembers the same."""
+        other = copy(self)
+        other._table, other._hashes = self._table.copy(), self._hashes.copy()
+        other._keys, other._bounds = self._keys.copy(), self._bounds.copy()
+        return other
 
     def forget(self, floor: int) -> None:
         """Nothing will lead before the floor any more: bounds up to there rule out nothing."""

@@ -22,6 +22,7 @@ from cepheid.engine.counts import Counts
 from cepheid.engine.limits import HeldWindow, no_floors, within
 from cepheid.engine.match_schema import output_schema, returned_columns
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator
+from cepheid.engine.quota import parts
 from cepheid.engine.rows.classes import classify
 from cepheid.engine.rows.clock import Ticker, unplaced
 from cepheid.engine.rows.store import EventStore
@@ -119,7 +120,10 @@ class Engine:
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Match the next batch of events, which is not earlier than those before."""
-        yield from self._counted(self._push(batch))
+        for part in parts(self.plan, batch):
+            if self.done:
+                return
+            yield from self._counted(self._push(part))
 
     def _push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         batch = self._with_times(without_dictionary_nulls(batch))
@@ -224,6 +228,11 @@ class Engine:
         self.tree.forget_groups(context.eat - context.window)
 
     @property
+    def done(self) -> bool:
+        """Whether LIMIT lets no further match out: nothing more needs to be read."""
+        return self.tree.sink.done
+
+    @property
     def store(self) -> EventStore:
         """The events that are held."""
         return self.context.store
@@ -241,7 +250,8 @@ class Engine:
     @property
     def waits(self) -> bool:
         """Whether there may be matches that time alone brings."""
-        return self.tree.sink.holds or (self.tree.waits and self.context.store.n > 0)
+        waiting = self.tree.sink.holds or (self.tree.waits and self.context.store.n > 0)
+        return waiting and not self.done
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Time passes to infinity: what waited for it is released."""
@@ -250,7 +260,7 @@ class Engine:
     def _finish(self) -> Iterator[pa.RecordBatch]:
         self.context.frontier = FOREVER
         self.context.horizon = Horizon(FOREVER, FOREVER)
-        if self.tree.waits and self.context.store.n:
+        if self.tree.waits and self.context.store.n and not self.done:
             yield from self.tree.assemble()
         yield from self.tree.flush()
 
@@ -287,6 +297,7 @@ class Engine:
         classes = tuple(self.leaves)
         found = classify(batch, classes, plan.variables, plan.schema.type, plan.key, self.unseen)
         self.unseen -= found.types
+        found = self.tree.sink.narrowed(found)
         ticks = self._ticker.read(batch, found.rows)
         self._reached = ticks.reached
         loaded = LoadedRows(found.batch, ticks, found.masks)

@@ -1,4 +1,6 @@
-"""Where matches leave the engine: chosen by AFTER MATCH, projected, in the order of their ends."""
+"""Where matches leave the engine: chosen by AFTER MATCH and LIMIT, projected, in the order of their
+ends.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from cepheid.engine.after_match import (
     Freeing,
     Memory,
     Reader,
+    considered_order,
     key_columns,
     moves_ends,
     textual,
@@ -23,6 +26,8 @@ from cepheid.engine.after_match import (
 from cepheid.engine.arrays.columns import Column
 from cepheid.engine.operators.base import FOREVER, Operator
 from cepheid.engine.projection import Projection
+from cepheid.engine.quota import Quota
+from cepheid.engine.rows.classes import Classified
 from cepheid.engine.rows.order import key_by_key
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
@@ -65,6 +70,15 @@ class Sink(ABC):
     def holds(self) -> bool:
         """Whether there are matches that only time can decide on."""
         return False
+
+    @property
+    def done(self) -> bool:
+        """Whether no match will be let out any more."""
+        return False
+
+    def narrowed(self, found: Classified) -> Classified:
+        """Those of the events that may still be in a match that is let out."""
+        return found
 
     @abstractmethod
     def inherit(self, other: Sink) -> None:
@@ -145,11 +159,13 @@ class Emitting(Sink):
 
 @dataclass(frozen=True)
 class SkipState:
-    """What AFTER MATCH remembers: bounds by key, and the matches that are not decided on."""
+    """What AFTER MATCH remembers: bounds by key, and the matches that are not decided on. What
+    LIMIT remembers, if there is one: how many matches of each key were kept."""
 
     keys: Ints
     bounds: Ints
     held: tuple[HeldMatches, ...]
+    counted: tuple[Ints, Ints] | None = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +190,9 @@ class Choosing(Sink):
         self._by_row = skip is Skip.TO_NEXT_EVENT
         self._by_time = skip is Skip.FOR
         # Of those that end together only the first can be kept, by key or by first event.
-        self._single = ordered and skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT, Skip.FOR)
+        single = ordered and skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT, Skip.FOR)
+        self._skips = skip is not Skip.NONE
+        self._shrinks = single or not self._skips
         self._plan = plan
         self._roots = roots
         self._ordered = ordered
@@ -184,15 +202,19 @@ class Choosing(Sink):
         self._context = roots[0].context
         self._memory = Memory(self._context.jit)
         self._held: list[HeldMatches] = []
+        self._quota: Quota | None = None
+        if plan.selection.most is not None:
+            self._quota = Quota(plan, plan.selection.most, self._context.jit)
         self._freeing: Freeing | None = None
         if skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT):
-            self._freeing = Freeing(plan, roots[0], self._memory)
+            self._freeing = Freeing(plan, roots[0])
 
     def columns(self) -> Iterable[Column]:
         return key_columns(self._plan)
 
     def codes(self) -> Iterable[Ints]:
-        for keys in (self._memory.keys(), *(held.matches.keys for held in self._held)):
+        counted = [] if self._quota is None else [self._quota.memory.keys()]
+        for keys in (self._memory.keys(), *counted, *(held.matches.keys for held in self._held)):
             yield from (keys[:, part] for part in textual(self._plan, keys))
 
     @property
@@ -203,16 +225,29 @@ class Choosing(Sink):
     def holds(self) -> bool:
         return bool(self._held)
 
+    @property
+    def done(self) -> bool:
+        return self._quota is not None and self._quota.done
+
+    def narrowed(self, found: Classified) -> Classified:
+        if self._quota is None:
+            return found
+        rows = self._quota.open_rows(found.batch, self._context.store.interner)
+        return found if rows is None else found.only(rows)
+
     def inherit(self, other: Sink) -> None:
         assert isinstance(other, Choosing)
-        self._memory, self._held = other._memory, other._held
+        self._memory, self._held, self._quota = other._memory, other._held, other._quota
 
     def save(self) -> SkipState:
-        return SkipState(*self._memory.above(self._floor()), tuple(self._held))
+        counted = None if self._quota is None else self._quota.counted()
+        return SkipState(*self._memory.above(self._floor()), tuple(self._held), counted)
 
     def resume(self, choice: SkipState) -> None:
         self._memory.replace(choice.keys, choice.bounds)
         self._held = list(choice.held)
+        if self._quota is not None and choice.counted is not None:
+            self._quota.memory.replace(*choice.counted)
 
     def fuse(self, capacity: int) -> None:
         return
@@ -228,7 +263,9 @@ class Choosing(Sink):
         yield from self._decide(min(undecided, self._known()))
         self._memory.forget(self._floor())
         if self._freeing is not None:
-            self._freeing.free()
+            self._freeing.free(self._memory)
+        if self._quota is not None:
+            self._quota.free(self._roots[0])
 
     def _known(self) -> int:
         """The position before which all events are known."""
@@ -264,7 +301,7 @@ class Choosing(Sink):
         fresh = [(i, self._readers[i].read()) for i, root in enumerate(self._roots) if root.out.n]
         parts = [*(held.matches for held in self._held), *(matches for _, matches in fresh)]
         count = sum(len(part) for part in parts)
-        shrinks = self._single and count > SHRINK_AT
+        shrinks = self._shrinks and count > SHRINK_AT
         if not shrinks and not any((part.last < until).any() for part in parts):
             self._held += [HeldMatches(matches, self._project(index)) for index, matches in fresh]
             return
@@ -273,9 +310,11 @@ class Choosing(Sink):
             np.flatnonzero(matches.last < until),
             np.flatnonzero(matches.last >= until),
         )
-        kept = decided[self._memory.choose(matches.take(decided))]
-        if shrinks:
-            waiting = waiting[self._memory.preview(matches.take(waiting))]
+        kept = decided[_chosen(matches.take(decided), self._memory, self._skips, self._quota)]
+        if shrinks:  # to what would be kept if no others came
+            trial = None if self._quota is None else self._quota.copy()
+            left = _chosen(matches.take(waiting), self._memory.copy(), self._skips, trial)
+            waiting = waiting[left]
         table, rows = self._table(fresh, count, np.concatenate((kept, waiting)))
         self._held = [
             HeldMatches(matches.take(waiting), batch) for batch in _rows(table, rows[len(kept) :])
@@ -309,6 +348,12 @@ class Choosing(Sink):
         batch = self._projections[index].batch()
         out.drop(out.n)
         return batch
+
+
+def _chosen(matches: Considered, memory: Memory, skips: bool, quota: Quota | None) -> Ints:
+    """Which of the matches are kept, in the order in which they are considered."""
+    order = memory.choose(matches) if skips else considered_order(matches)
+    return order if quota is None else order[quota.admit(matches.keys[order])]
 
 
 def _rows(table: pa.Table, rows: Ints) -> Iterator[pa.RecordBatch]:

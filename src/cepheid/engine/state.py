@@ -106,6 +106,7 @@ def codes(plan: Plan, choice: SkipState | None, floors: Floors) -> set[int]:
     parts = [floors.keys]
     if choice is not None:
         parts += [choice.keys, *(held.matches.keys for held in choice.held)]
+        parts += [] if choice.counted is None else [choice.counted[0]]
     return {code for keys in parts for n in textual(plan, keys) for code in keys[:, n].tolist()}
 
 
@@ -115,7 +116,10 @@ def recoded(plan: Plan, choice: SkipState, known: Mapping[int, int]) -> SkipStat
         replace(h, matches=replace(h.matches, keys=_recoded(plan, h.matches.keys, known)))
         for h in choice.held
     )
-    return SkipState(_recoded(plan, choice.keys, known), choice.bounds, tuple(held))
+    counted = choice.counted
+    if counted is not None:
+        counted = (_recoded(plan, counted[0], known), counted[1])
+    return SkipState(_recoded(plan, choice.keys, known), choice.bounds, tuple(held), counted)
 
 
 def recoded_floors(plan: Plan, floors: Floors, known: Mapping[int, int]) -> Floors:

@@ -101,6 +101,8 @@ def _matches(
     for batch in batches:
         yield from engine.push(batch)
         seen(batch.num_rows)
+        if engine.done:  # nothing more is read
+            break
     yield from engine.finish()
     notices.tell()
 

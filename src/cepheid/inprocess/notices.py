@@ -94,7 +94,7 @@ class Notices:
 
     def _tell_types(self) -> None:
         unseen = self._engine.unseen - set(self._plan.schema.streams or ())
-        if not unseen:
+        if not unseen or self._engine.done:  # it may not have been read
             return
         present = self._types if self._present is None else set(self._present())
         every = dict.fromkeys(t for v in self._plan.variables.values() for t in v.types)

@@ -15,7 +15,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Role
 from cepheid.engine.arrays.columns import decoded
 from cepheid.engine.rows.classes import classify
 from cepheid.engine.rows.clock import times
-from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator
+from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator, Skip
 from cepheid.plan.nodes import Plan
 from cepheid.plan.reads import leaves
 
@@ -32,7 +32,7 @@ def dependent(query: BoundQuery) -> str | None:
     with those before them, the order of the input decides.
     """
     if query.selection is not None:
-        return "AFTER MATCH"
+        return "LIMIT" if query.selection.skip is Skip.NONE else "AFTER MATCH"
     if query.window is not None and query.window.clock is Clock.EVENTS:
         return "a window of EVENTS"
     for part in walk(query.pattern):

@@ -437,6 +437,15 @@ class AfterMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class MatchLimit:
+    """`LIMIT n [PER KEY]`."""
+
+    most: EventCount
+    per_key: bool = False
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class ReturnItem:
     expression: Expression
     alias: str | None = None
@@ -454,4 +463,5 @@ class Query:
     using: Strategy | None = None
     after_match: AfterMatch | None = None
     returns: tuple[ReturnItem, ...] = ()
+    limit: MatchLimit | None = None
     span: Span = _span()

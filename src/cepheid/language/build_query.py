@@ -24,6 +24,7 @@ from cepheid.language.ast import (
     EventCount,
     Exactly,
     Expression,
+    MatchLimit,
     Mode,
     Negation,
     Optional,
@@ -88,6 +89,7 @@ def build_query(tree: Node) -> Query:
         using=_STRATEGIES[child(given["using"]).data] if "using" in given else None,
         after_match=_after_match(given["after_match"]) if "after_match" in given else None,
         returns=tuple(map(_return_item, trees(given["return"]))) if "return" in given else (),
+        limit=_limit(given["limit"]) if "limit" in given else None,
         span=span_of(tree),
     )
 
@@ -111,13 +113,22 @@ def _clauses(clauses: list[Node]) -> dict[str, Node]:
 def _window(tree: Node) -> Duration | EventCount:
     if tree.data == "duration":
         return positive(build_duration(tree), "window")
+    return _count(tree, "CEP110", "a window of events")
+
+
+def _count(tree: Node, code: str, what: str) -> EventCount:
     number = tokens(tree)[0]
     if number.type == "PARAMETER":
         return EventCount(parameter(number), span_of(tree))
     amount = build_number(number)
     if not isinstance(amount, int) or amount < 1:
-        raise Mistake("CEP110", "a window of events is a whole number, at least 1", span_of(number))
+        raise Mistake(code, f"{what} is a whole number, at least 1", span_of(number))
     return EventCount(amount, span_of(tree))
+
+
+def _limit(tree: Node) -> MatchLimit:
+    most = _count(tree, "CEP120", "a LIMIT")
+    return MatchLimit(most, bool(trees(tree)), span_of(tree))
 
 
 def _after_match(tree: Node) -> AfterMatch:

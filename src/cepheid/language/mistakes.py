@@ -11,6 +11,7 @@ may be the one before, taken for an alias), the unit that doesn't exist.
     CEP105 bracket never closed  CEP111 impossible quantifier   CEP117 too many words
     CEP106 bracket never opened  CEP112 clause given twice      CEP118 too many events
     CEP119 AS or FROM in a function that has none
+    CEP120 impossible LIMIT
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from cepheid.language.ast import Between, Exactly, Optional, Quantifier
 
-CLAUSES = ("FROM", "WHERE", "HAVING", "WITHIN", "USING", "AFTER", "RETURN")
+CLAUSES = ("FROM", "WHERE", "HAVING", "WITHIN", "USING", "AFTER", "RETURN", "LIMIT")
 
 RESERVED = frozenset(
     {

@@ -83,6 +83,9 @@ def _clauses(query: Query) -> Iterator[str]:
         yield f"AFTER MATCH {_after_match(query.after_match)}"
     if query.returns:
         yield f"RETURN {', '.join(map(_return_item, query.returns))}"
+    if query.limit is not None:
+        per_key = " PER KEY" if query.limit.per_key else ""
+        yield f"LIMIT {_amount(query.limit.most.count)}{per_key}"
 
 
 def _after_match(after: AfterMatch) -> str:

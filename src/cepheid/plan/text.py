@@ -62,8 +62,11 @@ def settings(plan: Plan) -> list[tuple[str, str]]:
         events = plan.window.clock is Clock.EVENTS
         size = f"{plan.window.size} events" if events else span_text(plan.window.size, ticks)
         found.append(("window", size))
-    if plan.selection is not None:
-        found.append(("after match", _after_match(plan.selection, plan.schema)))
+    selection = plan.selection
+    if selection is not None and selection.skip is not Skip.NONE:
+        found.append(("after match", _after_match(selection, plan.schema)))
+    if selection is not None and selection.most is not None:
+        found.append(("first matches", f"{selection.most}{' per key' * selection.per_key}"))
     return found
 
 

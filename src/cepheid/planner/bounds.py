@@ -64,11 +64,18 @@ def uncut(query: BoundQuery) -> str | None:
         return "there is no window"
     if query.window.clock is Clock.EVENTS:
         return "the window counts events of the whole stream"
+    if counts_all(query):
+        return "LIMIT counts all matches"
     if skips(query):
         return "AFTER MATCH chooses among all matches, and no key partitions them"
     if _looks_ahead(query.pattern):
         return "a strict negation depends on the next event, however late it is"
     return None
+
+
+def counts_all(query: BoundQuery) -> bool:
+    """Whether the matches of all keys must be counted in one place."""
+    return query.selection is not None and query.selection.counts_all
 
 
 def skips(query: BoundQuery) -> bool:

@@ -9,9 +9,10 @@
     Single        one partition
 
 AFTER MATCH chooses among the matches of a key, or else of the whole stream, so it needs them
-together. An automaton without a key isn't partitioned by an equality of some variables: what it
-takes first must not depend on which rows are there. Where `=>` looks at the whole stream although
-there is a key (its attribute is called differently), rows must stay together, too.
+together; LIMIT without PER KEY counts all of them. An automaton without a key isn't partitioned by
+an equality of some variables: what it takes first must not depend on which rows are there. Where
+`=>` looks at the whole stream although there is a key (its attribute is called differently), rows
+must stay together, too.
 
 A hot key is one partition's work; `slices` can be forced instead.
 """
@@ -29,7 +30,7 @@ from cepheid.errors import PlanError
 from cepheid.options import Options
 from cepheid.plan.nodes import STREAM, Filter, LeafNode, Node, Plan, has_automaton
 from cepheid.plan.reads import leaves
-from cepheid.planner.bounds import skips, uncut
+from cepheid.planner.bounds import counts_all, skips, uncut
 from cepheid.spark.expressions import Translator
 
 Place = tuple[str, str]
@@ -126,10 +127,12 @@ def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translat
         case "auto":
             if _one_event(plan, query):
                 return Rows()
-            if keyed is not None:
+            if keyed is not None and not counts_all(query):
                 return keyed
             return Single() if uncut(query) else Slices()
         case "key":
+            if counts_all(query):
+                raise PlanError(f"partitioning='key' can't partition this query: {uncut(query)}")
             if keyed is None and _whole_stream(plan):
                 raise PlanError(f"partitioning='key' can't partition this query: {WHOLE_STREAM}")
             if keyed is None:
@@ -144,7 +147,8 @@ def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translat
                 raise PlanError(
                     "partitioning='partial' needs an equality in WHERE between two variables that "
                     "every match has, such as a.id = b.id, and a pattern without disjunctions; "
-                    "what automata run (such as `->`) and AFTER MATCH need a key"
+                    "what automata run (such as `->`) and AFTER MATCH need a key, and LIMIT needs "
+                    "PER KEY"
                 )
             return partial
         case "slices":
@@ -206,7 +210,7 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> ByPar
     classes = leaves(plan)
     if len(plan.alternatives) > 1 or len(classes) > MOST_CLASSES or _whole_stream(plan):
         return None
-    if not plan.key and (skips(query) or has_automaton(plan)):
+    if counts_all(query) or (not plan.key and (skips(query) or has_automaton(plan))):
         return None
     if plan.key:
         found = {v: c for v, c in plan.key[0].items() if _hashable(plan, c, translator)}

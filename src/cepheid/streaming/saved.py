@@ -1,7 +1,8 @@
 """The header of a bucket: all that is saved of it besides rows.
 
 It is small, and written with every batch: JSON for numbers and names, Arrow for what has rows (the
-bounds of AFTER MATCH and the matches that it holds back). A random token identifies a version.
+bounds of AFTER MATCH, the counts of LIMIT and the matches that are held back). A random token
+identifies a version.
 """
 
 from __future__ import annotations
@@ -141,6 +142,8 @@ def _parts(state: EngineState) -> dict[str, pa.Table]:
     choice = state.choice
     if choice is not None:
         found["bounds"] = _bounds_table(choice.keys, choice.bounds)
+    if choice is not None and choice.counted is not None:
+        found["counted"] = _bounds_table(*choice.counted)
     if choice is not None and choice.held:
         matches = together([held.matches for held in choice.held])
         found["considered"] = _considered_table(matches)
@@ -164,7 +167,10 @@ def _engine(meta: Mapping[str, Any], parts: Mapping[str, pa.Table]) -> EngineSta
         if "held" in parts:
             (batch,) = parts["held"].combine_chunks().to_batches()
             held = (HeldMatches(_considered(parts["considered"]), batch),)
-        choice = SkipState(_keys(table), _column(table, "bound"), held)
+        counted = None
+        if "counted" in parts:
+            counted = _keys(parts["counted"]), _column(parts["counted"], "bound")
+        choice = SkipState(_keys(table), _column(table, "bound"), held, counted)
     floors = parts.get("floors", pa.table({"bound": pa.array([], pa.int64())}))
     return EngineState(
         base=meta["base"],

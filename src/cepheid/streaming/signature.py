@@ -22,7 +22,8 @@ def signature(prepared: Prepared) -> Signature:
     for, and what an automaton holds back, are a part of the state."""
     plan, query = prepared.plan, prepared.query
     found = dict(map(_clause, query_text(query).splitlines()))
-    found |= {name: text for name, text in settings(plan) if name == "after match"}
+    chosen = ("after match", "first matches")
+    found |= {name: text for name, text in settings(plan) if name in chosen}
     found |= _columns(plan)
     for leaf in leaves(plan):
         filters = " AND ".join(expression_text(f) for f in leaf.filters)

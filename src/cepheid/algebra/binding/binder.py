@@ -19,7 +19,7 @@ from cepheid.algebra.binding.scope import Scope, declare, listed, restrict
 from cepheid.algebra.binding.shape import Shape, normalize
 from cepheid.algebra.expressions import TRUE, Expr, conjuncts
 from cepheid.algebra.kinds import check_readable
-from cepheid.algebra.query import BoundQuery, Conjunct, KeyPart, Selection
+from cepheid.algebra.query import BoundQuery, Clock, Conjunct, KeyPart, Selection, Window
 from cepheid.algebra.structure import Structure, structure
 from cepheid.algebra.types import Schema, Type
 from cepheid.algebra.values import integer_time
@@ -55,7 +55,7 @@ def bind(
     windows.check_delays(bound, window, query, lowering)
     if not shapeless:
         binder.check_window(bound, pattern)
-    selection = binder.selection()
+    selection = binder.selection(key, window)
     returned = outputs(query, replace(lowering, clause=Clause.RETURN))
     findings.check()
     read = required(schema, bound, where, having, key, returned)
@@ -189,17 +189,34 @@ class _Binder:
             message = f"a pattern with {reason} needs a window"
             self.findings.add("CEP401", message, self.query.pattern.span, hint)
 
-    def selection(self) -> Selection | None:
-        """AFTER MATCH, unless it keeps all matches."""
-        after = self.query.after_match
-        if after is None or after.skip is ast.Skip.NONE:
-            return None
-        if after.duration is not None:
-            pause = windows.pause(after.duration, self.lowering)
-            return Selection(after.skip, pause=pause)
-        if after.variable is not None:
-            self._check_target(after, after.variable)
-        return Selection(after.skip, after.variable)
+    def selection(self, key: tuple[KeyPart, ...], window: Window | None) -> Selection | None:
+        """AFTER MATCH and LIMIT, unless all matches are kept."""
+        after, limit = self.query.after_match, self.query.limit
+        chosen = Selection()
+        if after is not None and after.duration is not None:
+            chosen = Selection(after.skip, pause=windows.pause(after.duration, self.lowering))
+        elif after is not None:
+            if after.variable is not None:
+                self._check_target(after, after.variable)
+            chosen = Selection(after.skip, after.variable)
+        if limit is not None:
+            self._check_limit(limit, key, window)
+            most = windows.most(limit.most, self.lowering)
+            chosen = replace(chosen, most=most, per_key=limit.per_key)
+        return None if chosen == Selection() else chosen
+
+    def _check_limit(
+        self, limit: ast.MatchLimit, key: tuple[KeyPart, ...], window: Window | None
+    ) -> None:
+        if limit.per_key and not key:
+            message = "PER KEY needs a key: WHERE connects no attribute of every variable"
+            hint = "write `[user]` in WHERE for a key `user`, or leave PER KEY out"
+            self.findings.add("CEP333", message, limit.span, hint)
+        counted = window is not None and window.clock is Clock.EVENTS
+        if counted and key and not limit.per_key:
+            message = "a window of EVENTS is counted key by key, and this LIMIT over all keys"
+            hint = "write LIMIT … PER KEY, or give the window as a duration"
+            self.findings.add("CEP334", message, limit.span, hint)
 
     def _check_target(self, after: ast.AfterMatch, variable: str) -> None:
         found = self.scope.lookup(variable, after.span, self.findings)

@@ -114,6 +114,14 @@ def _count(within: ast.EventCount, lowering: ExpressionBinder) -> Fraction | Non
     return count
 
 
+def most(count: ast.EventCount, lowering: ExpressionBinder) -> int:
+    """How many matches LIMIT keeps."""
+    size = lowering.amount(count)
+    if isinstance(size, Fraction) and (size < 1 or size.denominator != 1):
+        lowering.findings.add("CEP120", "a LIMIT is a whole number, at least 1", count.span)
+    return min(round(size), TOO_LONG) if isinstance(size, Fraction) else 1
+
+
 CLOSURE_AT_EDGE = "a closure at its edge"
 
 

@@ -36,6 +36,11 @@ class Classified:
     masks: list[Mask]
     types: frozenset[str] = frozenset()
 
+    def only(self, chosen: Mask) -> Classified:
+        """Those of the rows that are chosen."""
+        masks = [mask[chosen] for mask in self.masks]
+        return Classified(self.rows[chosen], self.batch.filter(pa.array(chosen)), masks, self.types)
+
 
 def classify(
     batch: pa.RecordBatch,

@@ -1,4 +1,4 @@
-"""AFTER MATCH: which matches are kept.
+"""AFTER MATCH and LIMIT: which matches are kept.
 
 `memory` is a hash table with open addressing: entries of keys by hash, -1 for none, and of each
 entry its hash, its key and its bound.
@@ -49,6 +49,32 @@ def kernel(hashes, keys, leads, untils, memory, count, kept):
 """Keep a match if it leads at or after the bound of its key, which then becomes `until`; matches
 come in the order in which they are considered. There must be room for an entry per match. Return
 how many entries there are."""
+
+COUNT = (
+    _FIND
+    + """
+
+@jit
+def kernel(hashes, keys, starts, mosts, memory, count, kept):
+    table, known_hashes, known_keys, bounds = memory
+    for i in range(hashes.shape[0]):
+        at, entry = find(memory, hashes[u(i)], keys, i)
+        if entry < 0:
+            entry = count
+            count += 1
+            table[u(at)] = entry
+            known_hashes[u(entry)] = hashes[u(i)]
+            for p in range(keys.shape[1]):
+                known_keys[u(entry), u(p)] = keys[u(i), u(p)]
+            bounds[u(entry)] = starts[u(i)]
+        kept[u(i)] = bounds[u(entry)] < mosts[u(i)]
+        if kept[u(i)]:
+            bounds[u(entry)] += 1
+    return count
+"""
+)
+"""Keep a match if fewer than `most` of its key were kept before. The bound of a key is how many
+were; it begins at `start`."""
 
 BOUNDS = (
     _FIND

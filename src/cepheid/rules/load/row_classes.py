@@ -36,7 +36,8 @@ class QueryPart:
 def parts(query: ast.Query) -> Iterator[QueryPart]:
     """The parts of a query that have parameters."""
     conditions = [c for clause in (query.where, query.having) for c in _conjuncts(clause)]
-    for part in (query.pattern, *conditions, query.within, *query.returns):
+    clauses = (query.pattern, query.within, query.after_match, query.limit)
+    for part in (*clauses, *conditions, *query.returns):
         names = parameters(part)
         if part is not None and names:
             yield QueryPart(part.span, tuple(names))

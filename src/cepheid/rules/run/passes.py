@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from cepheid.algebra.query import BoundQuery, Clock, Kind
 from cepheid.errors import CepheidError, PlanError, UnsupportedError
 from cepheid.options import Options
+from cepheid.planner.bounds import counts_all
 from cepheid.rules.compile.compiled_rules import Columns
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.template import Template
@@ -54,6 +55,8 @@ def _checked(template: Template, columns: Columns, options: Options) -> Needs:
     query = _example(template, columns, options)
     template.query.require_bounds(query, options)
     keys = frozenset(part.uniform for part in query.key if part.uniform is not None)
+    if counts_all(query):
+        keys = frozenset()  # one pass must have all events
     if query.window is not None and query.window.clock is Clock.EVENTS and query.key:
         raise UnsupportedError(
             f"`{template.name}` counts the events of each key, which rules over a stream can't: "
