@@ -20,6 +20,7 @@ AUTOMATA = {
     "groups.txt",
     "keys_of_parts.txt",
     "modes.txt",
+    "negation_for.txt",
     "next.txt",
     "papers_automata.txt",
     "previous_automata.txt",

@@ -134,7 +134,7 @@ def _larger_patterns(inner: st.SearchStrategy[ast.Pattern]) -> st.SearchStrategy
         _sequences(inner),
         st.builds(ast.Conjunction, items),
         st.builds(ast.Disjunction, items),
-        st.builds(ast.Negation, inner),
+        st.builds(ast.Negation, inner, st.none() | durations(1)),
         st.builds(ast.Unless, inner, inner),
         st.builds(ast.Delay, inner, durations()),
         st.builds(

@@ -11,6 +11,9 @@ from typing import Any
 Position = tuple[int, tuple[Any, ...]]
 """A time, then the rank of the tie-break value. Equal positions are simultaneous."""
 
+UNTIED: tuple[Any, ...] = (-1,)
+"""The rank where there is no tie-break value."""
+
 Binding = int | tuple[int, ...] | None
 """Index of an event; a group (also of an optional event): a tuple of them; absent: None."""
 
@@ -40,6 +43,11 @@ class Match:
     rounds: Mapping[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
+def instant(time: int) -> Position:
+    """Just before the events of this time: it has been reached."""
+    return (time, ())
+
+
 def rank(value: Any) -> tuple[Any, ...]:
     """Sorts as Spark does, NULL first and NaN last."""
     if value is None:
@@ -62,11 +70,11 @@ class Stream:
 
     def position(self, event: Event) -> Position:
         """ "its time, then its tie-break value if the caller names a tie-break column"."""
-        return (event.time, () if self._tie is None else rank(event.values[self._tie]))
+        return (event.time, UNTIED if self._tie is None else rank(event.values[self._tie]))
 
     def begin(self, event: Event) -> Position:
         """The position of its start."""
-        return self.position(event) if event.start is None else (event.start, ())
+        return self.position(event) if event.start is None else (event.start, UNTIED)
 
     def order(self, event: Event) -> tuple[Any, ...]:
         """An event stands where it ends; simultaneous ones by start, then in input order."""

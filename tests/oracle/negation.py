@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -19,7 +20,7 @@ from cepheid.language.ast import SequenceOperator
 
 from .closures import Limits
 from .conditions import Search
-from .events import Position
+from .events import Position, instant
 from .patterns import members, occurrences
 from .state import Path, State, span_of
 
@@ -41,6 +42,8 @@ def negated(
             return False
         case Negation():
             return occurs(search, pattern, path, state, limits)
+        case Absence():
+            return occurs(search, pattern, path, state, in_time(search, pattern, limits))
         case Sequence():
             return any(
                 negated_item(search, pattern, n, path, state, limits)
@@ -71,7 +74,7 @@ def negated_item(
     limits: Limits,
 ) -> bool:
     item = sequence.items[n]
-    spans = [span_of(p, (*path, m), state) for m, p in enumerate(sequence.items)]
+    spans = [span_of(p, (*path, m), state, absences=False) for m, p in enumerate(sequence.items)]
     before = [s.end for s in spans[:n] if s is not None]
     after = [s.start for s in spans[n + 1 :] if s is not None]
     strict = n > 0 and sequence.operators[n - 1] is SequenceOperator.STRICT
@@ -110,7 +113,23 @@ def narrowed(limits: Limits, lower: Position | None, upper: Position | None) -> 
     )
 
 
-def occurs(search: Search, negation: Negation, path: Path, state: State, limits: Limits) -> bool:
+def in_time(search: Search, absence: Absence, limits: Limits) -> Limits:
+    """ "in the time d after the end of the nearest bound part before it (both ends exclusive),
+    whatever the window"; "Leading: none in the time d before the start of the next bound part"."""
+    if limits.lower is not None:
+        return Limits(limits.lower, instant(limits.lower[0] + absence.duration))
+    assert limits.upper is not None, "binding refuses it with nothing on either side"
+    return Limits(
+        None,
+        limits.upper,
+        lambda i: (search.begin(i)[0], search.events[i].time),
+        limits.upper[0] - absence.duration,
+    )
+
+
+def occurs(
+    search: Search, negation: Negation | Absence, path: Path, state: State, limits: Limits
+) -> bool:
     """ "no such event strictly after the end of the nearest bound part before it and strictly
     before the start of the nearest bound part after it"; "Events bound in the match are never the
     forbidden ones"."""

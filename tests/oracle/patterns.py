@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -21,8 +22,8 @@ from cepheid.algebra.patterns import (
 
 from . import sequences
 from .conditions import Search, negation_of
-from .events import Position
-from .state import Path, Span, State, events_of, span_of
+from .events import Position, instant
+from .state import Path, Span, State, end_before, events_of, span_of
 
 
 def parts(
@@ -48,6 +49,8 @@ def parts(
             yield from parts(search, pattern.item, (*path, 0), state, after)
         case Negation():
             yield state
+        case Absence():
+            yield absence(search, pattern, path, state)
         case _:
             assert_never(pattern)
 
@@ -63,6 +66,19 @@ def leaf(
             bound = search.extend(state, {pattern.variable: event.index}, {path: here})
             if bound is not None:
                 yield bound
+
+
+def absence(search: Search, pattern: Absence, path: Path, state: State) -> State:
+    """ "no such event in the time d after the end of the nearest bound part before it ...; what
+    stands right of it starts at or after that end + d". It begins nothing: its end alone counts."""
+    left = end_before(search.query.pattern, path, state)
+    if left is None:
+        return state  # "Leading: none in the time d before the start of the next bound part."
+    span = Span(NEVER, instant(left[0] + pattern.duration), NEVER)
+    return replace(state, spans={**state.spans, path: span})
+
+
+NEVER = instant(1 << 62)
 
 
 def conjunction(

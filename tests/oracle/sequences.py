@@ -13,7 +13,7 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import Any
 
-from cepheid.algebra.patterns import Closure, Negation, Pattern, Sequence, positive
+from cepheid.algebra.patterns import Absence, Closure, Negation, Pattern, Sequence, positive
 from cepheid.language.ast import Exactly, Mode, Optional, SequenceOperator
 
 from . import patterns
@@ -63,11 +63,32 @@ def sequence(
         for choice in resolve(search, block, Anchors(state, None, left, after, None)):
             if choice.fits:
                 yield choice.state
+    elif isinstance(rest[0].pattern, Absence):
+        for choice in resolve(search, block, Anchors(state, None, left, after, None)):
+            if choice.fits:
+                yield from waited(search, rest, choice.state, after, choice.end)
     else:
         for bound in anchored(search, block, rest[0], state, after, left):
             end = span_of(rest[0].pattern, rest[0].path, bound)
             assert end is not None
-            yield from sequence(search, rest[1:], bound, after, end.end)
+            # Time that passes beside it may be over later than it ends.
+            behind = end.end if left is None else max(left, end.end)
+            yield from sequence(search, rest[1:], bound, after, behind)
+
+
+def waited(
+    search: Search,
+    items: list[Item],
+    state: State,
+    after: Position | None,
+    left: Position | None,
+) -> Iterator[State]:
+    """ "two of them side by side both count from the same end": what is right of them comes after
+    the latest."""
+    (bound,) = patterns.parts(search, items[0].pattern, items[0].path, state, after)
+    span = span_of(items[0].pattern, items[0].path, bound)
+    ends = [end for end in (left, None if span is None else span.end) if end is not None]
+    yield from sequence(search, items[1:], bound, after, max(ends, default=None))
 
 
 def anchored(
@@ -106,8 +127,13 @@ def anchored(
 
 def touches(search: Search, end: Position | None, right: Span) -> bool:
     """ "q is at the next position after p's end at which the stream has an event ...; of a
-    composite q, its first member is". Both are only asked of a q that starts after p's end."""
-    return end is None or search.stream.next_position(end) == right.first
+    composite q, its first member is". Both are only asked of a q that starts after p's end. A q
+    without events touches everything."""
+    return (
+        end is None
+        or right.first == patterns.NEVER
+        or search.stream.next_position(end) == right.first
+    )
 
 
 @dataclass(frozen=True)

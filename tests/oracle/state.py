@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -87,28 +88,45 @@ def around(spans: list[Span]) -> Span | None:
     return Span(min(s.start for s in spans), max(s.end for s in spans), min(s.first for s in spans))
 
 
-def span_of(pattern: Pattern, path: Path, state: State) -> Span | None:
-    """Where the part lies; None if it binds nothing (a negation, an empty group)."""
+def span_of(pattern: Pattern, path: Path, state: State, absences: bool = True) -> Span | None:
+    """Where the part lies; None if it binds nothing (a negation, an empty group). `absences`:
+    negations with a time of their own have an end, too."""
     match pattern:
         case Leaf() | Closure():
             return state.spans.get(path)
+        case Absence():
+            return state.spans.get(path) if absences else None
         case Negation():
             return None
         case Sequence() | Conjunction():
-            spans = [span_of(item, (*path, n), state) for n, item in enumerate(pattern.items)]
+            spans = [
+                span_of(item, (*path, n), state, absences) for n, item in enumerate(pattern.items)
+            ]
             return around([s for s in spans if s is not None])
         case Disjunction():
             branch = state.choices[path]
-            return span_of(pattern.items[branch], (*path, branch), state)
+            return span_of(pattern.items[branch], (*path, branch), state, absences)
         case Unless():
-            return span_of(pattern.item, (*path, 0), state)
+            return span_of(pattern.item, (*path, 0), state, absences)
         case Delay():
             # "P, with its end moved later by the duration (its tie-break stays)"
-            inner = span_of(pattern.item, (*path, 0), state)
+            inner = span_of(pattern.item, (*path, 0), state, absences)
             if inner is None:
                 return None
             time, tie = inner.end
             return Span(inner.start, (time + pattern.duration, tie), inner.first)
+
+
+def end_before(pattern: Pattern, path: Path, state: State) -> Position | None:
+    """ "the end of the nearest bound part before it", in any enclosing sequence."""
+    found: Position | None = None
+    for depth, n in enumerate(path):
+        around_it = node_at(pattern, path[:depth])
+        if isinstance(around_it, Sequence):
+            for m, item in enumerate(around_it.items[:n]):
+                span = span_of(item, (*path[:depth], m), state, absences=False)
+                found = found if span is None else span.end
+    return found
 
 
 def node_at(pattern: Pattern, path: Path) -> Pattern:
@@ -118,7 +136,7 @@ def node_at(pattern: Pattern, path: Path) -> Pattern:
                 pattern = pattern.items[n]
             case Unless():
                 pattern = pattern.exception if n else pattern.item
-            case Negation() | Closure() | Delay():
+            case Negation() | Absence() | Closure() | Delay():
                 pattern = pattern.item
             case Leaf():
                 raise ValueError(f"nothing at {path}")

@@ -23,10 +23,13 @@ MODES = ("", "PREFIXES", "PREFIXES", "SUBSETS", "RUNS")
 
 
 class FullPatterns(Patterns, FullConditions):
-    """`outer`: the edges of a part are edges of the match, where a closure may stand."""
+    """`outer`: the edges of a part are edges of the match, where a closure may stand. `timed`: how
+    likely in percent a negation has a time of its own; `forbids`: how often there is one."""
 
     operators: tuple[str, ...] = (";",)
     repeats = 55
+    timed = 25
+    forbids = 2
 
     def operator(self) -> str:
         return self.choose(*self.operators)
@@ -78,7 +81,7 @@ class FullPatterns(Patterns, FullConditions):
         kind = self.choose(
             *["event"] * 6,
             *["closure"] * (6 if closures else 0),
-            *["negation"] * (2 if negation is None and most >= 2 else 0),
+            *["negation"] * (self.forbids if negation is None and most >= 2 else 0),
             *["nested"] * (3 if most >= 2 else 0),
         )
         match kind:
@@ -118,6 +121,8 @@ class FullPatterns(Patterns, FullConditions):
     def disjunction(self, most: int, negation: int | None = None) -> str:
         room = min(most, self.left)
         first = self.parenthesized(room - 1, negation)
+        if negation is None and self.left and self.chance(self.timed // 2):
+            return f"{first} | {self.forbidden(1)} FOR {self.lasting()}"
         return f"{first} | {self.parenthesized(max(1, room - 2), negation)}"
 
     def parenthesized(self, most: int, negation: int | None) -> str:
@@ -139,6 +144,13 @@ class FullPatterns(Patterns, FullConditions):
         return f"({pattern}) @ {self.choose(1, 2, 3, 5)}"
 
     def negation(self, most: int) -> str:
+        text = self.forbidden(most)
+        return f"{text} FOR {self.lasting()}" if self.chance(self.timed) else text
+
+    def lasting(self) -> int:
+        return self.choose(2, 3, 1, 5, 4, 8)
+
+    def forbidden(self, most: int) -> str:
         number = self.negations
         self.negations += 1
         if most >= 2 and self.chance(35):

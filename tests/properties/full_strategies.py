@@ -39,7 +39,7 @@ class FullQueries(FullPatterns):
         return "\n".join(lines)
 
     def window(self, pattern: str) -> list[str]:
-        needed = ";" in pattern or "&" in pattern
+        needed = (";" in pattern or "&" in pattern) and not ("FOR" in pattern and self.chance(50))
         kind = self.choose("time", "time", "time", "events", "time" if needed else "none")
         if kind == "events":
             return [f"WITHIN {self.choose(9, 7, 12, 5, 14)} EVENTS"]
@@ -82,6 +82,17 @@ class FullQueries(FullPatterns):
         ways += [f"TO {end} {self.choose(*bound)}" for end in ("FIRST", "LAST")]
         ways.append(f"FOR {self.choose(5, 2, 9, 20)}")
         return [f"AFTER MATCH SKIP {self.choose(*ways)}"]
+
+
+class TimedQueries(FullQueries):
+    """Negations with a time of their own, wherever they may stand."""
+
+    timed = 85
+    forbids = 6
+
+    def window(self, pattern: str) -> list[str]:
+        size = self.choose(12, 8, 16, 6, 10, 20, 4)
+        return [] if self.chance(35) else [f"WITHIN {size}"]
 
 
 class PartedQueries(FullQueries):

@@ -13,7 +13,12 @@ from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
 from tests.examples import examples
 from tests.oracle.match import matches, outputs
-from tests.properties.full_strategies import PartedQueries, PartlyKeyedQueries, full_cases
+from tests.properties.full_strategies import (
+    PartedQueries,
+    PartlyKeyedQueries,
+    TimedQueries,
+    full_cases,
+)
 
 COUNTS = st.integers(1, 6)
 
@@ -63,6 +68,18 @@ def test_automata_below_joins(case: Case, setup: Setup) -> None:
 @given(full_cases(kind=PartlyKeyedQueries), setups())
 def test_keys_of_parts_that_are_often_null(case: Case, setup: Setup) -> None:
     check(case, replace(setup, engine="mixed"))
+
+
+@settings(full, max_examples=examples("language", part=4))
+@given(full_cases(kind=TimedQueries), setups())
+def test_negations_with_a_time_of_their_own(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@settings(full, max_examples=examples("language", part=8))
+@given(full_cases(kind=TimedQueries, lasting=True), setups())
+def test_negations_with_a_time_among_events_that_last(case: Case, setup: Setup) -> None:
+    check(case, setup)
 
 
 @settings(full, max_examples=examples("language", part=4))

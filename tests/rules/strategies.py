@@ -53,8 +53,12 @@ class Paths:
             if self.choose(*[False] * 2, True):
                 name = f"n{len(negated)}"
                 negated.append((name, before))
-                pattern += [";", f"!{self.leaf(name)}"]
+                pattern += [";", f"!{self.leaf(name)}{self.lasting()}"]
             pattern += [self.choose(";", ";", ";", ";", "=>", "->"), self.leaf(own)]
+        if self.choose(*[False] * 5, True):
+            name = f"n{len(negated)}"
+            negated.append((name, bound[-1]))
+            pattern += [";", f"!{self.leaf(name)} FOR {self.choose('3', ':w')} units"]
         conditions = [self.alone(v) for v in bound for _ in range(self.choose(0, 1, 1, 2))]
         conditions += [self.alone(n) for n, _ in negated for _ in range(self.choose(0, 1, 1))]
         conditions += [self.link(n, before) for n, before in negated if self.choose(False, True)]
@@ -72,6 +76,9 @@ class Paths:
         returned = [f"{v}.row AS {v}" for v in bound]
         lines.append(f"RETURN {', '.join([*returned, *self.choose([], [], [':p AS p'])])}")
         return "\n".join(lines)
+
+    def lasting(self) -> str:
+        return str(self.choose(*[""] * 5, " FOR 2 units", " FOR :w units"))
 
     def leaf(self, name: str) -> str:
         return f"{self.choose(*TYPES)} {name}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cepheid.algebra.patterns import Absence, walk
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.rows.order import key_by_key
 from cepheid.planner import Prepared
@@ -180,7 +181,8 @@ def run(
     window = 1 if query.window is None else query.window.size
     if query.window is not None and query.window.clock is Clock.EVENTS and data.num_rows:
         cluster.batch(_fillers(query, data, window))
-    cluster.finish(window)
+    lapses = sum(p.duration for p in walk(query.pattern) if isinstance(p, Absence))
+    cluster.finish(window + lapses)
     return cluster
 
 

@@ -57,6 +57,19 @@ class Negation:
 
 
 @dataclass(frozen=True, slots=True)
+class Absence:
+    """A negation with a time of its own, `!P FOR d`; `index` is numbered with the negations.
+
+    It binds no event, but it has an end: the duration after the end of the nearest bound part
+    before it, just before the events of that instant. Where nothing is bound before it, it looks
+    back from the start of the part after it, and is a check like any negation."""
+
+    item: Pattern
+    index: int
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
 class Closure:
     item: Pattern
     quantifier: Quantifier
@@ -80,7 +93,9 @@ class Delay:
     duration: int
 
 
-Pattern = Leaf | Sequence | Conjunction | Disjunction | Negation | Closure | Unless | Delay
+Pattern = (
+    Leaf | Sequence | Conjunction | Disjunction | Negation | Absence | Closure | Unless | Delay
+)
 
 
 def items(pattern: Pattern) -> tuple[Pattern, ...]:
@@ -89,7 +104,7 @@ def items(pattern: Pattern) -> tuple[Pattern, ...]:
             return ()
         case Sequence() | Conjunction() | Disjunction():
             return pattern.items
-        case Negation() | Closure() | Delay():
+        case Negation() | Absence() | Closure() | Delay():
             return (pattern.item,)
         case Unless():
             return (pattern.item, pattern.exception)
@@ -104,6 +119,31 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
         yield from walk(item)
 
 
+def moves_end(pattern: Pattern) -> bool:
+    """Whether some part may end later than its last event: a delay, or a negation with a time of
+    its own that no event is sure to follow in its sequence."""
+    match pattern:
+        case Delay() | Absence():
+            return True
+        case Negation():
+            return False
+        case Sequence():
+            return any(
+                moves_end(item)
+                for n, item in enumerate(pattern.items)
+                if not (
+                    isinstance(item, Absence)
+                    and any(isinstance(later, _CERTAIN) for later in pattern.items[n + 1 :])
+                )
+            )
+        case _:
+            return any(moves_end(item) for item in items(pattern))
+
+
+_CERTAIN = (Leaf, Conjunction, Unless)
+"""Parts that have an event in every match."""
+
+
 def leaves(pattern: Pattern) -> tuple[str, ...]:
     """Variables in the order of the pattern, negated ones too."""
     return tuple(p.variable for p in walk(pattern) if isinstance(p, Leaf))
@@ -112,7 +152,7 @@ def leaves(pattern: Pattern) -> tuple[str, ...]:
 def positive(pattern: Pattern) -> tuple[str, ...]:
     """Variables in the order of the pattern that a match binds: no negated ones."""
     match pattern:
-        case Negation():
+        case Negation() | Absence():
             return ()
         case Unless():
             return positive(pattern.item)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Disjunction,
     Leaf,
@@ -56,9 +57,9 @@ def structure(pattern: Pattern) -> Structure:
                 for variable in leaves(item):
                     closure[variable] = number
                 visit(item.item, end)
-            case Negation() | Unless():
+            case Negation() | Absence() | Unless():
                 # What is forbidden is so in each round anew: it binds no group of the closure.
-                forbidden = item.item if isinstance(item, Negation) else item.exception
+                forbidden = item.exception if isinstance(item, Unless) else item.item
                 for variable in leaves(forbidden):
                     closure.pop(variable, None)
                 for part in items(item):
@@ -81,6 +82,7 @@ def structure(pattern: Pattern) -> Structure:
 
 
 def _right_neighbor(sequence: Sequence, index: int, order: Mapping[str, int], end: int) -> int:
+    """Up to a negation with a time of its own: what follows comes after that time."""
     for item in sequence.items[index + 1 :]:
         if not isinstance(item, Negation):
             return max(order[v] for v in leaves(item))

@@ -22,6 +22,7 @@ from cepheid.algebra.expressions import (
     transform,
 )
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -196,6 +197,8 @@ def _tight_text(pattern: Pattern, variables: Mapping[str, Variable]) -> tuple[Ti
             return t.UNLESS, f"{left} \\ {_pattern(exception, variables, t.NEGATION)}"
         case Negation(item):
             return t.NEGATION, f"!{_pattern(item, variables, t.NEGATION)}"
+        case Absence(item, _, duration):
+            return t.NEGATION, f"!{_pattern(item, variables, t.POSTFIX)} FOR {duration}"
         case Delay(item, duration):
             return t.POSTFIX, f"{_pattern(item, variables, t.POSTFIX)} @ {duration}"
         case Closure():

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.patterns import Delay, walk
+from cepheid.algebra.patterns import moves_end
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column, as_integers, hashes
 from cepheid.engine.operators.base import FOREVER, Operator
@@ -319,10 +319,9 @@ def key_columns(plan: Plan) -> Iterator[Column]:
 
 
 def moves_ends(plan: Plan) -> bool:
-    """Whether delays move the ends of matches: positions are times then, in the automaton's
-    records and here."""
-    patterns = (root.pattern for root in plan.alternatives if isinstance(root, Automaton))
-    return any(isinstance(part, Delay) for pattern in patterns for part in walk(pattern))
+    """Whether the ends of matches are moved: positions are times then, in the automaton's records
+    and here."""
+    return any(moves_end(r.pattern) for r in plan.alternatives if isinstance(r, Automaton))
 
 
 def textual(plan: Plan, keys: Ints) -> Iterator[int]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -234,7 +235,7 @@ def _leads(pattern: Pattern) -> bool:
     match pattern:
         case Leaf():
             return False
-        case Negation() | Closure():
+        case Negation() | Absence() | Closure():
             return True
         case SequencePattern():
             return _leads(pattern.items[0])

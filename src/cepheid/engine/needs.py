@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.patterns import Delay
-from cepheid.algebra.patterns import walk as walk_pattern
+from cepheid.algebra.patterns import moves_end
 from cepheid.algebra.query import Clock
 from cepheid.engine.operators.base import FOREVER
 from cepheid.language.ast import Exactly
@@ -59,15 +58,10 @@ def in_time(plan: Plan) -> bool:
 
 
 def tie(plan: Plan) -> Attribute | None:
-    """The tie-break column, where its values and not only their order count: delays move ends."""
+    """The tie-break column, where its values and not only their order count: ends are moved."""
     tie = plan.schema.tie
     nodes = (node for root in plan.alternatives for node in walk(root))
-    moved = any(
-        isinstance(pattern, Delay)
-        for node in nodes
-        if isinstance(node, Automaton)
-        for pattern in walk_pattern(node.pattern)
-    )
+    moved = any(moves_end(node.pattern) for node in nodes if isinstance(node, Automaton))
     return Attribute("", tie, plan.schema.columns[tie]) if tie is not None and moved else None
 
 

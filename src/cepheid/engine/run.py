@@ -370,7 +370,7 @@ class Engine:
         # a window from its end.
         if self._at_once or self.tree.looks_ahead:
             return
-        horizon = context.window * (3 if self.tree.waits else 1)
+        horizon = context.window * (3 if self.tree.waits else 1) + self.tree.back
         context.eat = max(context.eat, self._passed() - horizon)
         self.tree.trim()
 

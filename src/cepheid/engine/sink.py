@@ -24,7 +24,7 @@ from cepheid.engine.after_match import (
     together,
 )
 from cepheid.engine.arrays.columns import Column
-from cepheid.engine.operators.base import FOREVER, Operator
+from cepheid.engine.operators.base import FOREVER, Horizon, Operator
 from cepheid.engine.projection import Projection
 from cepheid.engine.quota import Quota
 from cepheid.engine.rows.classes import Classified
@@ -269,8 +269,7 @@ class Choosing(Sink):
 
     def _known(self) -> int:
         """The position before which all events are known."""
-        horizon = self._context.horizon
-        return horizon.time if self._moved else horizon.position
+        return self._roots[0].place(self._context.horizon)
 
     def _floor(self) -> int:
         """Nothing leads before this any more: neither what is held, nor what can still be made of
@@ -282,7 +281,9 @@ class Choosing(Sink):
             floor = self._earliest()
         elif store.lasting or self._moved:
             # An event that ends later may have started at any time in the window.
-            floor = context.eat if self._plan.window is not None and context.in_time else -FOREVER
+            bounded = self._plan.window is not None and context.in_time
+            eat = Horizon(context.eat, context.eat)
+            floor = self._roots[0].place(eat) if bounded else -FOREVER
         else:
             floor = int(store.position[0]) if store.n else self._known()
         return min([floor, *(int(held.matches.lead.min()) for held in self._held)])

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.engine.after_match import moves_ends
 from cepheid.engine.limits import looks_back
 from cepheid.engine.lowering import Inputs, NotLowered
 from cepheid.engine.node_operators import build_operators
@@ -91,7 +90,6 @@ class OperatorTree:
         self._meters = {id(o): Meter() for o in self.operators}
         self._finals = None if self.waits or plan.eager else _finals(leaves, plan.alternatives)
         self._back = looks_back(plan)
-        self._moved = moves_ends(plan)
         sheds = plan.limit is not None and plan.limit.policy == "drop-oldest"
         self._judges = sheds and (self._back or context.store.lasting)
 
@@ -131,8 +129,7 @@ class OperatorTree:
         began before the floor, though its events ended after it, and one whose window, counted from
         the end, reaches behind it."""
         records, n = root.out.records, root.out.n
-        place = floor.time if self._moved else floor.position
-        sure = records.first[:n] > place
+        sure = records.first[:n] > root.place(floor)
         if self._back and floor.clock is not None:
             sure &= records.end[:n] - self.context.window >= floor.clock
         if not sure.all():
@@ -164,6 +161,11 @@ class OperatorTree:
         """How many events matches may still need, altogether and of one key, and which, if an
         automaton alone knows."""
         return self.roots[0].held() if len(self.roots) == 1 else None
+
+    @property
+    def back(self) -> int:
+        """How long before the first event of a match others may matter, whatever the window."""
+        return max(root.back for root in self.roots)
 
     @property
     def looks_ahead(self) -> bool:

@@ -164,7 +164,10 @@ class Disjunction:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
+    """`!B b`; with a time of its own, `!B b FOR 10 minutes`."""
+
     item: Pattern
+    duration: Duration | None = None
     span: Span = _span()
 
 

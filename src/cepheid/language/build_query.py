@@ -166,7 +166,10 @@ def build_pattern(tree: Node) -> Pattern:
         case "disjunction" | "or_function":
             return _many(tree, Disjunction)
         case "negation" | "not_function":
-            return Negation(build_pattern(child(tree)), span)
+            return Negation(build_pattern(child(tree)), None, span)
+        case "absence":
+            absent, time = trees(tree)
+            return Negation(build_pattern(absent), build_duration(time), span)
         case "unless":
             item, exception = _patterns(tree)
             return Unless(item, exception, span)

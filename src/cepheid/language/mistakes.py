@@ -149,9 +149,12 @@ def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistak
     if here is None or not before:
         return None
     last = before[-1]
-    if here.text == "-" and (last.keyword == "WITHIN" or last.text == "@"):
-        what = "delay" if last.text == "@" else "window"
+    if here.text == "-" and (last.keyword in ("WITHIN", "FOR") or last.text == "@"):
+        what = {"@": "delay", "FOR": "time after FOR"}.get(last.keyword or last.text, "window")
         return Mistake("CEP110", f"a {what} can't be negative", here.span, "leave out the `-`")
+    if here.keyword == "EVENTS" and [word.keyword for word in before[-2:-1]] == ["FOR"]:
+        hint = "write a duration, as in `!B b FOR 10 minutes`"
+        return Mistake("CEP110", "FOR takes a time, no number of events", here.span, hint)
     if last.kind == "number" and here.kind == "word" and "UNIT" in accepted:
         near = nearest(here.text, [*UNIT_WORDS, "events"])
         keyword = nearest(here.text, accepted & RESERVED)
@@ -227,6 +230,8 @@ def _unexpected(
         hint = foreign or _CLAUSES_OF_SQL[here.keyword]
     elif here.kind in ("word", "quoted") and [w.text for w in before[-2:-1]] == ["["]:
         hint = f"write a comma between two names: `[{before[-1].text}, {here.text}]`"
+    elif here.keyword == "FOR" and in_pattern:
+        hint = "FOR gives a negation its time, as in `!B b FOR 10 minutes`"
     elif here.keyword == "INTO":
         hint = "INTO stands first, before PATTERN"
     elif here.text == ";" and here == words[-1]:
@@ -265,7 +270,7 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("_EQUALS", "`=`", frozenset()),
     ("PARAMETER", "a parameter", frozenset()),
 )
-_SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "AT", "EVENTS", "TILDE"})
+_SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "FOR", "AT", "EVENTS", "TILDE"})
 
 
 def _expected(accepted: set[str]) -> str:

@@ -15,7 +15,7 @@ RESERVED = frozenset(
     {
         *CLAUSES,
         *("INTO", "PATTERN", "SEQ", "ANY", "AND", "OR", "NOT", "UNLESS"),
-        *("PREFIXES", "SUBSETS", "RUNS", "STRICT", "UNTIL"),
+        *("PREFIXES", "SUBSETS", "RUNS", "STRICT", "UNTIL", "FOR"),
         *("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "CONTAINS"),
         *("IS", "NULL", "TRUE", "FALSE", "OCCURS"),
         *("CASE", "WHEN", "THEN", "ELSE", "END", "AS", "DISTINCT"),

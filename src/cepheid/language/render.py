@@ -143,8 +143,10 @@ def _pattern_text(pattern: Pattern) -> tuple[Tightness, str]:
             return t.CONJUNCTION, " & ".join(_pattern(i, t.UNLESS) for i in items)
         case Unless(item, exception):
             return t.UNLESS, f"{_pattern(item, t.UNLESS)} \\ {_pattern(exception, t.NEGATION)}"
-        case Negation(item):
-            return t.NEGATION, f"!{_pattern(item, t.NEGATION)}"
+        case Negation(item, duration):
+            if duration is None:
+                return t.NEGATION, f"!{_pattern(item, t.NEGATION)}"
+            return t.NEGATION, f"!{_pattern(item, t.POSTFIX)} FOR {_duration(duration)}"
         case Delay(item, duration):
             return t.POSTFIX, f"{_pattern(item, t.POSTFIX)} @ {_duration(duration)}"
         case Closure():

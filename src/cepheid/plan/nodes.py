@@ -13,7 +13,8 @@ from enum import Enum
 from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr
-from cepheid.algebra.patterns import Pattern, positive
+from cepheid.algebra.patterns import Absence, Pattern, positive
+from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import Conjunct, Output, Renamed, Selection, Variable, Window
 from cepheid.algebra.types import Schema
 from cepheid.language.ast import Quantifier
@@ -291,6 +292,15 @@ def bound(node: Node) -> tuple[str, ...]:
 def has_automaton(plan: Plan) -> bool:
     """Whether an automaton runs the query, or a part of it."""
     return any(isinstance(node, Automaton) for root in plan.alternatives for node in walk(root))
+
+
+def lookback(plan: Plan) -> int:
+    """How long before the first event of a match its negations with a time of their own may look,
+    at most: whatever the window."""
+    nodes = (node for root in plan.alternatives for node in walk(root))
+    patterns = (node.pattern for node in nodes if isinstance(node, Automaton))
+    parts = (part for pattern in patterns for part in walk_pattern(pattern))
+    return max((part.duration for part in parts if isinstance(part, Absence)), default=0)
 
 
 def waits(node: Node) -> bool:

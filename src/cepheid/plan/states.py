@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Leaf,
     Negation,
@@ -60,7 +61,7 @@ class State:
         return f"{self.name}: {'; '.join([*told, last])}"
 
 
-_Unless = tuple[Negation, SequenceOperator]
+_Unless = tuple[Negation | Absence, SequenceOperator]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,10 @@ class _Telling:
         told += [self._without(*negation, "between") for negation in step.unless]
         return ", ".join(told)
 
-    def _without(self, negation: Negation, operator: SequenceOperator, where: str) -> str:
-        if operator is SequenceOperator.STRICT:
+    def _without(self, negation: Negation | Absence, operator: SequenceOperator, where: str) -> str:
+        if isinstance(negation, Absence):
+            where = f"for {negation.duration}"
+        elif operator is SequenceOperator.STRICT:
             where = "as the next event"
         conditions = [
             condition_text(c.expression)
@@ -172,7 +175,7 @@ def _steps(pattern: Pattern) -> tuple[list[_Step], tuple[_Unless, ...]]:
     waiting: list[_Unless] = []
     for n, item in enumerate(pattern.items):
         operator = pattern.operators[n - 1] if steps else SequenceOperator.ANY
-        if isinstance(item, Negation):
+        if isinstance(item, Negation | Absence):
             waiting.append((item, operator))
             continue
         steps.append(_Step(item, operator, tuple(waiting)))

@@ -16,6 +16,7 @@ from typing import assert_never
 from cepheid.algebra.absence import applies, without_absent
 from cepheid.algebra.expressions import Expr, variables
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -67,7 +68,7 @@ def count_alternatives(query: BoundQuery) -> int:
 
 def _count(pattern: Pattern) -> int:
     match pattern:
-        case Leaf() | Negation():
+        case Leaf() | Negation() | Absence():
             return 1
         case Disjunction():
             return sum(_count(item) for item in pattern.items)
@@ -105,7 +106,7 @@ def _restrict(
 def _expand(pattern: Pattern) -> list[Pattern]:
     """All choices. A negated disjunction is not a choice: each of its branches is forbidden."""
     match pattern:
-        case Leaf() | Negation():
+        case Leaf() | Negation() | Absence():
             return [pattern]
         case Disjunction():
             return [choice for item in pattern.items for choice in _expand(item)]

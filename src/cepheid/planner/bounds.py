@@ -8,6 +8,7 @@ window from its ends, apart from the exceptions below, so that a runtime may cut
 from __future__ import annotations
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -17,6 +18,7 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    moves_end,
     walk,
 )
 from cepheid.algebra.query import BoundQuery, Clock
@@ -30,20 +32,22 @@ from cepheid.options import Limit
 def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source: Source) -> None:
     """Refuse a query that could hold ever more of data that may never end.
 
-    Only what stands in a sequence waits for events to come; a match of one event doesn't. What
-    else needs no window (`=>` on its own is mostly broken soon) depends on the data, so there must
-    be a window or a limit. `written` is the place of the pattern in the text.
+    Only what stands in a sequence waits for events to come; a match of one event doesn't, and
+    `!P FOR d` after it waits for time alone. What else needs no window (`=>` on its own is mostly
+    broken soon) depends on the data, so there must be a window or a limit. `written` is the place
+    of the pattern in the text.
     """
-    delayed = any(isinstance(part, Delay) for part in walk(query.pattern))
-    if query.schema.tie is not None and delayed:
+    if query.schema.tie is not None and moves_end(query.pattern):
+        delayed = any(isinstance(part, Delay) for part in walk(query.pattern))
+        what, one = ("delays", "the delay") if delayed else ("times after FOR", "FOR")
         message = (
-            "with a tie-break column delays are decided at the end of the data, which may never "
+            f"with a tie-break column {what} are decided at the end of the data, which may never "
             "come"
         )
-        hint = "leave the delay or the tie-break column out"
+        hint = f"leave {one} or the tie-break column out"
         raise QueryError([Diagnostic("CEP407", message, written, source, hint)])
     declared = limit is not None and (limit.per_key is not None or limit.total is not None)
-    waiting = any(isinstance(part, Sequence) for part in walk(query.pattern))
+    waiting = any(isinstance(part, Sequence) and _awaits(part) for part in walk(query.pattern))
     if query.window is not None or declared or not waiting:
         return
     plain = integer_time(query.schema) and query.schema.unit is None
@@ -53,12 +57,19 @@ def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source
     raise QueryError([Diagnostic("CEP407", message, written, source, hint)])
 
 
+def _awaits(sequence: Sequence) -> bool:
+    """Whether events to come may continue what has begun."""
+    binding = [i for i in sequence.items if not isinstance(i, Negation | Absence)]
+    return len(binding) > 1 or not all(isinstance(item, Leaf) for item in binding)
+
+
 def uncut(query: BoundQuery) -> str | None:
     """Why the data of the query can't be cut in time, so that each match is found from the rows
     less than a window before its end and less than a window after its start; None if it can.
 
     What `->`, `=>` and closures choose lies between start and end of the match, what negations and
     groups at an edge look at is bounded by the window, and an end that `@` has moved counts for it.
+    A negation FOR a time before the match looks back as far from its start (`lookback`).
     """
     if query.window is None:
         return "there is no window"
@@ -104,7 +115,7 @@ def _binds(pattern: Pattern) -> bool:
     match pattern:
         case Leaf():
             return True
-        case Negation():
+        case Negation() | Absence():
             return False
         case Sequence() | Conjunction():
             return any(_binds(item) for item in pattern.items)

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -68,7 +69,7 @@ def flat(pattern: Pattern) -> Pattern:
                 nested = item.items if same and isinstance(item, Conjunction | Disjunction) else ()
                 items.extend(nested or (item,))
             return replace(pattern, items=tuple(items))
-        case Negation() | Closure() | Delay():
+        case Negation() | Absence() | Closure() | Delay():
             return replace(pattern, item=flat(pattern.item))
         case Unless():
             return replace(pattern, item=flat(pattern.item), exception=flat(pattern.exception))
@@ -94,7 +95,7 @@ def _sequence(pattern: Sequence) -> Sequence:
 def _joins(inner: Sequence, before: SequenceOperator | None) -> bool:
     if before is None:
         return True
-    if isinstance(inner.items[0], Negation):
+    if isinstance(inner.items[0], Negation | Absence):
         return {before, *inner.operators} == {SequenceOperator.ANY}
     return before is not SequenceOperator.NEXT
 

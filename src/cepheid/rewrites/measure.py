@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -48,7 +49,7 @@ def _operators(pattern: Pattern) -> tuple[int, int]:
             return len(pattern.items) - 1, 2
         case Conjunction():
             return len(pattern.items) - 1, 3
-        case Negation() | Closure() | Unless() | Delay():
+        case Negation() | Absence() | Closure() | Unless() | Delay():
             return 1, 2
         case _:
             assert_never(pattern)

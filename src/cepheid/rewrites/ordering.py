@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -95,7 +96,7 @@ def rate(pattern: Pattern, query: BoundQuery, statistics: Statistics) -> float |
         case Disjunction():
             sums = [rate(i, query, statistics) for i in pattern.items]
             return None if None in sums else sum(r for r in sums if r is not None)
-        case Closure() | Unless() | Delay() | Negation():
+        case Closure() | Unless() | Delay() | Negation() | Absence():
             return rate(pattern.item, query, statistics)
         case _:
             assert_never(pattern)

@@ -19,6 +19,7 @@ from cepheid.algebra.expressions import (
     transform,
 )
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -68,7 +69,7 @@ def with_items(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Patter
             return pattern
         case Sequence() | Conjunction() | Disjunction():
             return replace(pattern, items=tuple(map(change, pattern.items)))
-        case Negation() | Closure() | Delay():
+        case Negation() | Absence() | Closure() | Delay():
             return replace(pattern, item=change(pattern.item))
         case Unless():
             item, exception = change(pattern.item), change(pattern.exception)
@@ -121,6 +122,10 @@ def surviving(pattern: Pattern, dead: Pattern) -> Pattern | None:
                 return None
             exception = surviving(pattern.exception, dead)
             return whole if exception is None else Unless(whole, exception, pattern.index)
+        case Absence():
+            # Its time passes although nothing can be forbidden in it.
+            inside = surviving(pattern.item, dead)
+            return pattern if inside is None else replace(pattern, item=inside)
         case Negation() | Delay():
             inner = surviving(pattern.item, dead)
             return None if inner is None else replace(pattern, item=inner)

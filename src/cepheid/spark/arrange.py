@@ -19,7 +19,7 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.rows.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.rows.clock import CLOCK_COLUMN, check_times
-from cepheid.plan.nodes import LeafNode, Plan, waits
+from cepheid.plan.nodes import LeafNode, Plan, lookback, waits
 from cepheid.plan.reads import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
 from cepheid.spark.class_filters import Class, left_columns, mask, relevant
@@ -387,7 +387,8 @@ def _cut(source: EventSource, rows: DataFrame) -> TimeSlices | None:
     plan, time = source.plan, source.plan.schema.time
     assert plan.window is not None
     waiting = any(waits(root) for root in plan.alternatives)
-    return cut_of(rows, time, source.types[time], plan.window.size, source.shuffled, waiting)
+    reach = plan.window.size + lookback(plan)
+    return cut_of(rows, time, source.types[time], reach, source.shuffled, waiting)
 
 
 def cut_of(

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from cepheid.algebra import patterns
 from cepheid.algebra.binding import windows
+from cepheid.algebra.binding.absences import check_absences
 from cepheid.algebra.binding.conjuncts import Classifier, check_until, true_where_absent
 from cepheid.algebra.binding.expression_binder import ExpressionBinder
 from cepheid.algebra.binding.findings import Findings
@@ -41,6 +42,7 @@ def bind(
     left_out = streams.keys() - (schema.streams or {}).keys()
     pattern = normalize(query.pattern, query.using)
     Shape(findings).check(pattern)
+    check_absences(pattern, findings)
     shapeless = len(findings) > 0
     scope = declare(pattern, schema, findings, left_out)
     # Conditions inside the pattern (UNTIL) need the pattern's structure, which doesn't need them.
@@ -95,7 +97,10 @@ def _build(
                 return patterns.Disjunction(tuple(map(build, item.items)))
             case ast.Negation():
                 index = next(indexes)
-                return patterns.Negation(build(item.item), index)
+                if item.duration is None:
+                    return patterns.Negation(build(item.item), index)
+                lasts = 1 if until is None else windows.absence(item.duration, until)
+                return patterns.Absence(build(item.item), index, lasts)
             case ast.Closure():
                 inner = build(item.item)
                 stop = None

@@ -131,9 +131,12 @@ class Shape:
         self._add("CEP301", message, span, "add an event that must occur, as in `A a ; !B b`")
 
     def _branch(self, branch: ast.Pattern, *, outer: bool, negated: bool) -> None:
-        if isinstance(branch, ast.Negation):
+        if isinstance(branch, ast.Negation) and branch.duration is not None:
+            self._negation(branch, negated=negated)
+        elif isinstance(branch, ast.Negation):
             message = "a branch of `|` can't be a negation: each branch is a separate pattern"
-            self._add("CEP302", message, branch.span, "put the negation beside an event of it")
+            hint = "put it beside an event of the branch, or give it a time: `!B b FOR 10 s`"
+            self._add("CEP302", message, branch.span, hint)
             self._negation(branch, negated=negated)
         else:
             self._pattern(branch, outer=outer, negated=negated)
@@ -267,7 +270,7 @@ class Shape:
             match item:
                 case ast.Negation():
                     self._negation(item, negated=negated)
-                    if operator is SequenceOperator.STRICT:
+                    if operator is SequenceOperator.STRICT and item.duration is None:
                         self._strict_negation(item)
                 case ast.Closure():
                     self._closure(item, negated=negated)

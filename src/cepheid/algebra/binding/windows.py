@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
+from itertools import pairwise
 from typing import assert_never
 
 from cepheid.algebra.binding.expression_binder import ExpressionBinder
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -65,16 +68,33 @@ def pause(duration: ast.Duration, lowering: ExpressionBinder) -> int:
     return 0 if size is None else window_size(size)
 
 
+def absence(duration: ast.Duration, lowering: ExpressionBinder) -> int:
+    """How long `!P FOR d` lasts."""
+    size = _size(duration, lowering)
+    if size is None:
+        return 1
+    if size <= 0:
+        message = "a negation FOR no time forbids nothing: the time must be longer than 0"
+        lowering.findings.add("CEP405", message, duration.span, "give it a positive length")
+    elif size.denominator != 1:
+        message = "the time after FOR is a whole number of ticks of the time column"
+        lowering.findings.add("CEP405", message, duration.span)
+    return max(1, round(size))
+
+
 def check_delays(
     pattern: Pattern, window: Window | None, query: ast.Query, lowering: ExpressionBinder
 ) -> None:
-    """Delays inside each other add up, and the window looks as far again from where they end."""
+    """Delays inside each other add up, and so do the times after FOR, and the window looks as far
+    again from where they end."""
     counted = window is not None and window.clock is Clock.EVENTS
-    if counted and query.within is not None and any(isinstance(p, Delay) for p in walk(pattern)):
-        message = "a delay is in time: no number of events says when it has passed"
+    moving = next((p for p in walk(pattern) if isinstance(p, Delay | Absence)), None)
+    if counted and query.within is not None and moving is not None:
+        what = "a delay" if isinstance(moving, Delay) else "the time after FOR"
+        message = f"{what} is in time: no number of events says when it has passed"
         hint = "give the window as a duration, as in WITHIN 10 minutes"
         lowering.findings.add("CEP408", message, query.within.span, hint)
-    single = max((p.duration for p in walk(pattern) if isinstance(p, Delay)), default=0)
+    single = max((p.duration for p in walk(pattern) if isinstance(p, Delay | Absence)), default=0)
     together = _longest_delay(pattern)
     clocked = window is not None and window.clock is Clock.TIME
     size = window.size if window is not None and clocked else 0
@@ -89,7 +109,8 @@ def check_delays(
 
 def _longest_delay(pattern: Pattern) -> int:
     own = pattern.duration if isinstance(pattern, Delay) else 0
-    return own + max((_longest_delay(item) for item in items(pattern)), default=0)
+    absent = sum(item.duration for item in items(pattern) if isinstance(item, Absence))
+    return own + absent + max((_longest_delay(item) for item in items(pattern)), default=0)
 
 
 def _size(duration: ast.Duration, lowering: ExpressionBinder) -> Fraction | None:
@@ -126,13 +147,32 @@ CLOSURE_AT_EDGE = "a closure at its edge"
 
 
 def needs_window(pattern: Pattern) -> str | None:
-    """Why the pattern needs a window, in words; None if it doesn't."""
-    for part in walk(pattern):
-        if isinstance(part, Sequence) and ast.SequenceOperator.ANY in part.operators:
+    """Why the pattern needs a window, in words; None if it doesn't. A negation with a time of its
+    own needs none, nor does the `;` beside it, nor what it forbids."""
+    for part in _outside_absences(pattern):
+        if isinstance(part, Sequence) and _unbounded_any(part):
             return "`;`"
         if isinstance(part, Conjunction):
             return "`&`"
     return _open_edge(pattern)
+
+
+def _outside_absences(pattern: Pattern) -> Iterator[Pattern]:
+    yield pattern
+    if not isinstance(pattern, Absence):
+        for item in items(pattern):
+            yield from _outside_absences(item)
+
+
+def _unbounded_any(sequence: Sequence) -> bool:
+    return any(
+        operator is ast.SequenceOperator.ANY
+        and not isinstance(left, Absence)
+        and not isinstance(right, Absence)
+        for operator, (left, right) in zip(
+            sequence.operators, pairwise(sequence.items), strict=True
+        )
+    )
 
 
 def _open_edge(pattern: Pattern) -> str | None:
@@ -143,7 +183,10 @@ def _open_edge(pattern: Pattern) -> str | None:
         case Closure():
             return CLOSURE_AT_EDGE
         case Sequence(parts, _):
-            return _open_edge(parts[0]) or _open_edge(parts[-1])
+            edges = [part for part in parts if not isinstance(part, Absence)]
+            return next(
+                (edge for part in (*edges[:1], *edges[-1:]) if (edge := _open_edge(part))), None
+            )
         case Disjunction(branches):
             return next((edge for branch in branches if (edge := _open_edge(branch))), None)
         case Unless(item) | Delay(item):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -20,10 +21,10 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    moves_end,
     positive,
-    walk,
 )
-from cepheid.engine.automaton.forbidden import unless
+from cepheid.engine.automaton.forbidden import unless, wait
 from cepheid.engine.automaton.instructions import Distinct, Fork, Instructions, Pick, Search, Start
 from cepheid.engine.automaton.knowledge import Compilation, Known, Then, hold
 from cepheid.engine.automaton.matches import complete
@@ -49,9 +50,10 @@ def compile_pattern(node: Automaton, *, windowed: bool, in_time: bool, lasting: 
         windowed,
         in_time,
         lasting,
-        any(isinstance(p, Delay) for p in walk(node.pattern)),
+        moves_end(node.pattern),
         c.waits,
         c.looks_back,
+        c.back,
         c.prompt,
     )
 
@@ -74,6 +76,8 @@ def bind(
             return bind(c, pattern.item, (*path, 0), known, after, then)
         case Negation():
             return then(known)
+        case Absence():
+            return wait(c, pattern, path, known, then)
         case _:
             assert_never(pattern)
 

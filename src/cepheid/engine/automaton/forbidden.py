@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -15,6 +16,7 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    items,
     positive,
     walk,
 )
@@ -33,6 +35,7 @@ from cepheid.engine.automaton.instructions import (
     RoundGroup,
     Search,
     Uninterrupted,
+    Wait,
 )
 from cepheid.engine.automaton.knowledge import (
     STRICT,
@@ -92,6 +95,29 @@ def _looking(known: Known, index: int, bounded: bool) -> Known:
 # ── negations ──
 
 
+def wait(c: Compilation, pattern: Absence, path: Path, known: Known, then: Then) -> Instructions:
+    """`!P FOR d`: what comes behind it comes after its time, which counts from the nearest bound
+    part before it. With nothing before it there is only something to check."""
+    before: tuple[Path, ...] = ()
+    beside: tuple[Path, ...] = ()
+    around: Pattern = c.node.pattern
+    for depth, n in enumerate(path):
+        for m, item in enumerate(items(around)[:n] if isinstance(around, Sequence) else ()):
+            own = (*path[:depth], m)
+            certain = binds(item, own, known, absences=False)
+            if isinstance(item, Absence) and own in known.parts:
+                beside = (*beside, own)
+            elif certain:
+                before, beside = (own,), ()
+            elif certain is not None:
+                before = (*before, own)
+        around = items(around)[n]
+    if not before:
+        return then(known)
+    bound = replace(known, parts={**known.parts, path: True})
+    return (Wait(path, before, pattern.duration, beside), *then(bound))
+
+
 def checks(
     c: Compilation, pattern: Pattern, path: Path, known: Known, between: Neighbors
 ) -> tuple[Check, ...]:
@@ -100,7 +126,7 @@ def checks(
     match pattern:
         case Leaf():
             return ()
-        case Negation():
+        case Negation() | Absence():
             return (_occurs(c, pattern, path, known, between),)
         case Sequence():
             found = (
@@ -130,7 +156,7 @@ def _negated_item(
     item, own = sequence.items[n], (*path, n)
     if not negating(item):
         return ()
-    bound = [binds(p, (*path, m), known) for m, p in enumerate(sequence.items)]
+    bound = [binds(p, (*path, m), known, False) for m, p in enumerate(sequence.items)]
     parts: list[_Part] = [((*path, m), certain) for m, certain in enumerate(bound)]
     strict = n > 0 and sequence.operators[n - 1] is STRICT
     inside = _narrowed(between, parts[:n], parts[n + 1 :])
@@ -164,12 +190,18 @@ def _narrowed(between: Neighbors, before: list[_Part], after: list[_Part]) -> Ne
 
 
 def _occurs(
-    c: Compilation, negation: Negation, path: Path, known: Known, between: Neighbors
+    c: Compilation, negation: Negation | Absence, path: Path, known: Known, between: Neighbors
 ) -> Forbid:
     inner = (*path, 0)
-    c.looks_back = c.looks_back or between.opened
-    looking = _looking(known, negation.index, bounded=bool(between.after))
-    if not between.before and between.opened and isinstance(negation.item, Leaf):
+    opened, bounded, duration = between.opened, bool(between.after), None
+    if isinstance(negation, Absence):
+        opened, bounded, duration = not between.before, True, negation.duration
+        c.back = max(c.back, duration if opened else 0)
+        c.looks_back = c.looks_back or (opened and c.lasting)
+    else:
+        c.looks_back = c.looks_back or opened
+    looking = _looking(known, negation.index, bounded)
+    if not between.before and opened and isinstance(negation.item, Leaf):
         # The window's edge bounds the search, not only its results.
         v = negation.item.variable
         held, _ = hold(c, looking.bind(v, inner))
@@ -180,7 +212,7 @@ def _occurs(
     else:
         after = Origin() if between.before else None
         search = c.bind(negation.item, inner, looking, after, lambda bound: ())
-    return Forbid(path, between, positive(negation.item), search)
+    return Forbid(path, between, positive(negation.item), search, duration)
 
 
 # ── in the rounds of a closure ──
@@ -213,7 +245,7 @@ def _round(pattern: Pattern, path: Path, known: Known, closure: Path, then: Then
             bound = known.bind(v, path)
             bound = replace(bound, hand=bound.hand | {v}, timed=known.timed)
             return (RoundEvent(closure, v, path), *then(bound))
-        case Negation():
+        case Negation() | Absence():
             return then(known)
         case Sequence() | Conjunction():
             return _round_items(pattern.items, 0, path, known, closure, then)
@@ -259,7 +291,7 @@ def _round_items(
 def negating(pattern: Pattern) -> bool:
     """Whether there is a negation to be checked in the pattern."""
     match pattern:
-        case Negation():
+        case Negation() | Absence():
             return True
         case Leaf():
             return False

@@ -90,6 +90,17 @@ class Empty:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Let time pass: `duration` from the end of the last of the parts `before` that binds
+    something. What comes behind it comes after that, and after the waits `beside` it."""
+
+    path: Path
+    before: tuple[Path, ...]
+    duration: int
+    beside: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Gather:
     """Bind the maximal group between two neighbors, if it has at least so many elements."""
 
@@ -298,12 +309,14 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class Forbid:
-    """No match of the pattern lies between the neighbors."""
+    """No match of the pattern lies between the neighbors; if it has a time of its own, in that
+    `duration` after the one before, or, if there is none, before the one after."""
 
     path: Path
     between: Neighbors
     variables: tuple[str, ...]
     search: Instructions
+    duration: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +399,7 @@ Gate = (
     Hold
     | Distinct
     | Touch
+    | Wait
     | Fit
     | FirstRun
     | Grow

@@ -21,6 +21,7 @@ from cepheid.algebra.expressions import (
     variables,
 )
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -152,6 +153,7 @@ class Compilation:
         self.disjunctions = tuple(_disjunctions(node.pattern, ()))
         self.starts: list[str] = []
         self.looks_back = False
+        self.back = 0
         self.waits = False
         self._bind = bind
 
@@ -288,21 +290,24 @@ def depends(c: Compilation, closure: Closure, others: frozenset[str]) -> bool:
 # ── parts ──
 
 
-def binds(pattern: Pattern, path: Path, known: Known) -> bool | None:
-    """Whether the part always binds something; None if it doesn't at all."""
+def binds(pattern: Pattern, path: Path, known: Known, absences: bool = True) -> bool | None:
+    """Whether the part always binds something; None if it doesn't at all. `absences`: a negation
+    with a time of its own counts: it has an end."""
     match pattern:
         case Leaf() | Closure():
             return known.parts.get(path)
+        case Absence():
+            return known.parts.get(path) if absences else None
         case Negation():
             return None
         case patterns.Sequence() | Conjunction():
-            found = [binds(i, (*path, n), known) for n, i in enumerate(pattern.items)]
+            found = [binds(i, (*path, n), known, absences) for n, i in enumerate(pattern.items)]
             return True if True in found else False if False in found else None
         case Disjunction():
             branch = known.choices[path]
-            return binds(pattern.items[branch], (*path, branch), known)
+            return binds(pattern.items[branch], (*path, branch), known, absences)
         case Unless() | Delay():
-            return binds(pattern.item, (*path, 0), known)
+            return binds(pattern.item, (*path, 0), known, absences)
         case _:
             assert_never(pattern)
 
@@ -333,7 +338,7 @@ def grouped(pattern: Pattern, inside: bool = False) -> frozenset[str]:
     match pattern:
         case Leaf():
             return frozenset((pattern.variable,)) if inside else frozenset()
-        case Negation():
+        case Negation() | Absence():
             return grouped(pattern.item)
         case Unless():
             return grouped(pattern.item, inside) | grouped(pattern.exception)
@@ -347,7 +352,7 @@ def _negations(pattern: Pattern, index: int | None = None) -> dict[str, int | No
     match pattern:
         case Leaf():
             return {pattern.variable: index}
-        case Negation():
+        case Negation() | Absence():
             return _negations(pattern.item, pattern.index)
         case Unless():
             return _negations(pattern.item, index) | _negations(pattern.exception, pattern.index)

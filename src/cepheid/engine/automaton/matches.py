@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -105,12 +106,14 @@ def _checked(c: Compilation, known: Known, waits: bool) -> Instructions:
 def _open_after(pattern: Pattern, path: Path, known: Known, after: bool) -> bool:
     """Whether some negation may have nothing bound after it. `after`: the pattern has."""
     match pattern:
-        case Leaf():
+        case Leaf() | Absence():
             return False
         case Negation():
             return not after
         case Sequence():
-            certain = [binds(p, (*path, n), known) is True for n, p in enumerate(pattern.items)]
+            certain = [
+                binds(p, (*path, n), known, False) is True for n, p in enumerate(pattern.items)
+            ]
             for n, item in enumerate(pattern.items):
                 strict = n > 0 and pattern.operators[n - 1] is STRICT and any(certain[:n])
                 if isinstance(item, Negation) and strict:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.patterns import Delay, Disjunction, positive, walk
+from cepheid.algebra.patterns import Absence, Disjunction, moves_end, positive, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column
 from cepheid.engine.automaton.compiler import compile_pattern
@@ -90,7 +90,9 @@ class AutomatonOperator(Operator):
         self._paying = False
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
-        self._delayed = any(isinstance(p, Delay) for p in walk(node.pattern))
+        self._delayed = moves_end(node.pattern)
+        # How long the negations last that have a time of their own.
+        self._lapses = sum(p.duration for p in walk(node.pattern) if isinstance(p, Absence))
         self._known = Horizon(-FOREVER, -FOREVER)
         self._matched = 0  # absolute number of the first row that has not been matched
         self._frontier = self._reached = -FOREVER
@@ -166,7 +168,7 @@ class AutomatonOperator(Operator):
         context, store, state = self.context, self.context.store, self.state
         compiled = self.compiled()
         begin, position = self.positions()
-        horizon = self._place(context.horizon)
+        horizon = self.place(context.horizon)
         known = self._visible(position, horizon)
         classes: list[Ints] = []
         for leaf in self.inputs:
@@ -181,9 +183,10 @@ class AutomatonOperator(Operator):
         state[AutomatonState.WINDOW] = self.window
         state[AutomatonState.FRONTIER] = self._frontier = self._clock(position, horizon)
         state[AutomatonState.HORIZON] = horizon
-        state[AutomatonState.KNOWN] = self._place(self._known)
+        state[AutomatonState.KNOWN] = self.place(self._known)
         state[AutomatonState.REACHED] = self._reached
         state[AutomatonState.SCALE] = self._unit()
+        state[AutomatonState.ORIGIN] = self._origin()
         state[AutomatonState.SEEN] = self._matched - store.base
         state[AutomatonState.KEYS] = keys
         scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
@@ -267,6 +270,8 @@ class AutomatonOperator(Operator):
         need: Callable[..., Any] = load(NEED, context.jit)
         for entry, n in enumerate(self._starts):
             floor(*round_.lists[n].arrays, self._alive[entry], floors)
+        if self.back:
+            floors = self._moved_back(floors, round_)
         needed = np.zeros(store.n, np.bool_)
         most = 0
         for n, listed in enumerate(round_.lists):
@@ -278,6 +283,18 @@ class AutomatonOperator(Operator):
         needed[np.searchsorted(position, round_.horizon) :] = True
         self.needed = None if back else needed
         self._held = (int(needed.sum()), most), needed
+
+    def _moved_back(self, floors: Ints, round_: Round) -> Ints:
+        """What a start looks back at is needed, too, and so is what starts to come may look at."""
+        store, position = self.context.store, round_.rows[1]
+        if store.n == 0:
+            return floors
+        reached = min(self.context.horizon.time, int(store.time[-1]))
+        rows = np.minimum(np.searchsorted(position, floors), store.n - 1)
+        times = np.minimum(np.where(floors < FOREVER, store.start[rows], reached), reached)
+        places = np.searchsorted(store.time, times - self.back, "right")
+        moved: Ints = np.where(places < store.n, position[np.minimum(places, store.n - 1)], FOREVER)
+        return moved
 
     def _earliest(self, round_: Round) -> int:
         """Where the first start lies of which a match may still come."""
@@ -300,6 +317,10 @@ class AutomatonOperator(Operator):
             rows = leaf.out.records.slots[0, : leaf.out.visible] - base
             rows = rows[(rows >= 0) & (rows < self._alive.shape[1])]
             yield entry, self.node.leaves[n].variable, rows[self._alive[entry, rows] != 0]
+
+    @property
+    def back(self) -> int:
+        return self.program.back
 
     @property
     def begins_with_start(self) -> bool:
@@ -333,18 +354,39 @@ class AutomatonOperator(Operator):
     def positions(self) -> tuple[Ints, Ints]:
         """Where events start and end. Where ends are moved in time, positions must be such that
         they can be moved: times, refined by the rank of the tie-break (of all there is: these
-        positions can't be compared with those of another round)."""
+        positions can't be compared with those of another round). Where a time can be over, there is
+        a position for that before those of its events."""
         store, tie = self.context.store, self.context.tie
         if not self._delayed:
             return store.begin, store.position
         if tie is None or store.n == 0:
-            return store.start, store.time
+            return self._instants()
         unit, rank = self._ranks(tie)
-        origin = int(store.time[0])
-        if (int(store.time[-1]) - origin) * unit >= FOREVER:
+        origin = self._origin()
+        if (int(store.time[-1]) - origin + self._lapses) * unit >= FOREVER:
             raise DataError("times lie too far apart to be delayed and ordered by a tie-break")
         moved = (store.time - origin) * unit + rank
         return moved, moved
+
+    def _instants(self) -> tuple[Ints, Ints]:
+        store = self.context.store
+        if not self._lapses:
+            return store.start, store.time
+        if (
+            store.n
+            and 2 * (max(-int(store.start.min()), int(store.time[-1])) + self._lapses) >= FOREVER
+        ):
+            raise DataError("times lie too far away to be compared with the end of a time (FOR)")
+        end = 2 * store.time + 1
+        return (end if store.start is store.time else 2 * store.start + 1), end
+
+    def _origin(self) -> int:
+        store = self.context.store
+        return int(store.time[0]) if self._tied and store.n else 0
+
+    @property
+    def _tied(self) -> bool:
+        return self._delayed and self.context.tie is not None
 
     def _ranks(self, tie: Attribute) -> tuple[int, Ints]:
         """How many ranks there are, and that of each row; NULL comes first."""
@@ -356,15 +398,20 @@ class AutomatonOperator(Operator):
         known, ranks = np.unique(values if valid is None else values[valid], return_inverse=True)
         rank = np.zeros(store.n, np.int64)
         rank[slice(None) if valid is None else valid] = ranks + 1
-        return len(known) + 1, rank
+        below = 1 if self._lapses else 0
+        return len(known) + 1 + below, rank + below
 
     def _unit(self) -> int:
         """What a tick of time is in positions, where ends are moved."""
-        tied = self._delayed and self.context.tie is not None and self.context.store.n
-        return self._ranks(self.context.tie)[0] if tied and self.context.tie else 1
+        if self._tied and self.context.tie and self.context.store.n:
+            return self._ranks(self.context.tie)[0]
+        return 2 if self._lapses else 1
 
-    def _place(self, horizon: Horizon) -> int:
-        return horizon.time if self._delayed else horizon.position
+    def place(self, horizon: Horizon) -> int:
+        if not self._delayed:
+            return horizon.position
+        endless = abs(horizon.time) >= FOREVER
+        return horizon.time if endless or not self._lapses or self._tied else 2 * horizon.time + 1
 
     # ── as an operator ──
 
@@ -372,7 +419,7 @@ class AutomatonOperator(Operator):
         """All that could be made before the horizon has been made. Every start counts as alive:
         one that isn't finds nothing new and is freed again."""
         context = self.context
-        horizon = self._place(context.horizon)
+        horizon = self.place(context.horizon)
         self._known = context.horizon
         self._matched = self._visible(self.positions()[1], horizon)
         self._reached = self._frontier = self._clock(self.positions()[1], horizon)

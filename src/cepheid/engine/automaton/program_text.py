@@ -7,6 +7,7 @@ or belongs to its own search. What holds of itself (a check of nothing) is left 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.patterns import Pattern, leaves, positive
@@ -58,6 +59,7 @@ from cepheid.engine.automaton.instructions import (
     Unbroken,
     Unforbidden,
     Uninterrupted,
+    Wait,
 )
 from cepheid.engine.automaton.points import (
     Begin,
@@ -227,6 +229,9 @@ def _gate(pattern: Pattern, step: Gate) -> Lines:
             yield f"if {', '.join(others)} bind other events than {', '.join(some)}"
         case Touch(parts=parts):
             yield f"if {' and '.join(_touching(pattern, part) for part in parts)}"
+        case Wait(before=before, duration=duration):
+            since = " or ".join(_name(pattern, part) for part in reversed(before))
+            yield f"let {duration} pass after {since}"
         case Fit(most=most):
             yield f"if {' and '.join(f'{_name(pattern, p)} has at most {n}' for p, n in most)}"
         case FirstRun(path=path):
@@ -308,8 +313,12 @@ def _interruption(pattern: Pattern, exception: Interruption) -> Lines:
 def _checks(pattern: Pattern, checks: tuple[Check, ...]) -> Lines:
     for check in checks:
         match check:
-            case Forbid(path=path, between=between, search=search):
-                yield f"unless {_name(pattern, path)} occurs{_between(pattern, between)}:"
+            case Forbid(path=path, between=between, search=search, duration=duration):
+                where = _between(pattern, between)
+                if duration is not None:
+                    side = replace(between, after=()) if between.before else between
+                    where = f" for {duration}{_between(pattern, side)}"
+                yield f"unless {_name(pattern, path)} occurs{where}:"
                 yield from _inside(listing(pattern, search))
             case ForbidNext(path=path, between=between, search=search, otherwise=otherwise):
                 near = " or ".join(_name(pattern, part) for part in reversed(between.before))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from cepheid.algebra.patterns import (
     Closure,
-    Delay,
     Disjunction,
     Leaf,
     Pattern,
     Sequence,
+    moves_end,
     positive,
-    walk,
 )
 from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.forbidden import next_negations
@@ -27,8 +26,12 @@ def is_prompt(pattern: Pattern, lasting: bool) -> bool:
     where the end of the match is moved, where composites that end there have to be compared, where
     a group is known only when its window has passed, and where events last.
     """
-    moved = any(isinstance(p, Delay) for p in walk(pattern))
-    return not lasting and not moved and not next_negations(pattern) and _ends_with_events(pattern)
+    return (
+        not lasting
+        and not moves_end(pattern)
+        and not next_negations(pattern)
+        and _ends_with_events(pattern)
+    )
 
 
 def _ends_with_events(pattern: Pattern) -> bool:

@@ -10,7 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 
-from cepheid.algebra.patterns import Closure, Leaf, Negation, Sequence, leaves, positive
+from cepheid.algebra.patterns import (
+    Absence,
+    Closure,
+    Leaf,
+    Negation,
+    Sequence,
+    leaves,
+    positive,
+)
 from cepheid.engine.automaton.closures import (
     Block,
     Bound,
@@ -100,16 +108,16 @@ def _sequence(
     rest = items[len(closures) :]
     block = make_block(closures, left, after)
     if not rest:
-
-        def settle(bound: Known) -> Instructions:
-            return _settled(c, block, None, bound, {}, lambda k, fits: (*_fit(fits), *then(k)))
-
-        return choose(c, block, block.free, known, None, frozenset(), settle)
+        return _unanchored(c, block, known, then)
     right = rest[0]
 
     def go_on(bound: Known) -> Instructions:
         return _sequence(c, rest[1:], bound, after, _place(right, bound), then)
 
+    if isinstance(right.pattern, Absence):
+        return _unanchored(
+            c, block, known, lambda k: c.bind(right.pattern, right.path, k, after, go_on)
+        )
     names = frozenset(leaves(right.pattern))
     if any(depends(c, block.items[n].closure, names) for n in block.free):
         return _right_first(c, block, right, names, known, go_on)
@@ -122,6 +130,15 @@ def _sequence(
         frozenset(),
         lambda bound: _right(c, block, right, names, bound, go_on),
     )
+
+
+def _unanchored(c: Compilation, block: Block, known: Known, then: Then) -> Instructions:
+    """Bind a block that nothing right of it bounds."""
+
+    def settle(bound: Known) -> Instructions:
+        return _settled(c, block, None, bound, {}, lambda k, fits: (*_fit(fits), *then(k)))
+
+    return choose(c, block, block.free, known, None, frozenset(), settle)
 
 
 def _place(item: Bound, known: Known) -> Path | None:

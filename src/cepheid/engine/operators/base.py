@@ -262,6 +262,15 @@ class Operator(ABC):
 
     # ── where matches are looked for from their starts ──
 
+    def place(self, horizon: Horizon) -> int:
+        """Where the horizon lies among the positions of the records."""
+        return horizon.position
+
+    @property
+    def back(self) -> int:
+        """How long before the first event of a match others may matter, whatever the window."""
+        return 0
+
     @property
     def looks_ahead(self) -> bool:
         """Whether events may be needed although their window has passed."""

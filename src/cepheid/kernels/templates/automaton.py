@@ -26,7 +26,8 @@ class AutomatonState:
     KEYS = 12  # how many keys there are
     SCALE = 13  # what a unit of time is in positions, if ends are moved
     SEEN = 14  # the first row that wasn't there in the round before
-    POOLS = 15  # from here on: elements written to each pool, then the absolute number of element 0
+    ORIGIN = 15  # the time from which positions count, if ends are moved
+    POOLS = 16  # from here on: elements written to each pool, then the absolute number of element 0
 
 
 SORT = """
@@ -128,6 +129,18 @@ def first_later(clock, rows, low, high, x):
 
 
 @jit
+def last_before(time, pos, x):
+    low, high = 0, time.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if time[u(middle)] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return pos[u(low - 1)] if low > 0 else -FAR
+
+
+@jit
 def following(at, low, high, x):
     i = first_after(at, low, high, x)
     return at[u(i)] if i < high else -FAR
@@ -201,6 +214,7 @@ def kernel(lists, base_columns, alive, scratch, sums, cols, params, out, pools, 
     seen = state[{AutomatonState.SEEN}]
     room = state[{AutomatonState.ROOM}]
     scale = state[{AutomatonState.SCALE}]
+    origin = state[{AutomatonState.ORIGIN}]
     k = state[{AutomatonState.COUNT}]
     more = 0
     out_start = out.start

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from cepheid.algebra.patterns import Closure, Delay, Leaf, Negation, Pattern, Sequence, Unless, walk
+from cepheid.algebra.patterns import (
+    Absence,
+    Closure,
+    Delay,
+    Leaf,
+    Negation,
+    Pattern,
+    Sequence,
+    Unless,
+    walk,
+)
 from cepheid.language.ast import Mode, SequenceOperator
 
 
@@ -22,6 +32,8 @@ def beyond_trees(part: Pattern) -> str | None:
             return "the exception `\\` (UNLESS)"
         case Delay():
             return "the delay `@`"
+        case Absence():
+            return "a negation with a time of its own (FOR)"
         case Closure(until=until) if until is not None:
             return "UNTIL"
         case Closure(strict=True):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -29,7 +30,7 @@ from cepheid.planner.alternatives import Alternative
 from cepheid.planner.automata.automaton_needs import beyond_trees, needs_automaton
 from cepheid.planner.automata.automaton_plans import segment
 
-_ALONE = (Disjunction, Unless, Delay)
+_ALONE = (Disjunction, Unless, Delay, Absence)
 """What makes a part's matches more than their events: a choice, or another end."""
 
 

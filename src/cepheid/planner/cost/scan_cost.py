@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from cepheid.algebra.expressions import variables
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -146,7 +147,7 @@ class _Run:
                     self.item(part, SequenceOperator.ANY)
             case Disjunction():
                 self._branches(pattern, operator)
-            case Negation():
+            case Negation() | Absence():
                 self._forbidden(pattern.item)
             case Unless():
                 self.item(pattern.item, operator)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -53,7 +54,7 @@ def core(pattern: Pattern) -> tuple[str, ...]:
             return ()
         case Sequence() | Conjunction():
             return tuple(v for item in pattern.items for v in core(item))
-        case Disjunction() | Unless() | Delay():
+        case Disjunction() | Unless() | Delay() | Absence():
             raise AssertionError(f"no tree plan for {type(pattern).__name__}")
         case _:
             assert_never(pattern)

@@ -44,6 +44,7 @@ from cepheid.algebra.expressions import (
     walk,
 )
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -147,7 +148,7 @@ def _open(pattern: Pattern) -> bool:
     match pattern:
         case Leaf():
             return False
-        case Negation() | Closure():
+        case Negation() | Absence() | Closure():
             return True
         case Sequence(items):
             return _open(items[0]) or _open(items[-1])

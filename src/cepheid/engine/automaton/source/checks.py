@@ -20,7 +20,7 @@ from cepheid.engine.automaton.instructions import (
 )
 from cepheid.engine.automaton.points import Beside, Neighbors, Path
 from cepheid.engine.automaton.source.groups import group_extent
-from cepheid.engine.automaton.source.places import Env, Extent, Limits
+from cepheid.engine.automaton.source.places import AFTER_ALL, Env, Extent, Limits
 from cepheid.engine.automaton.source.writer import SourceWriter, Then
 from cepheid.engine.lowering import Event, GroupPlace
 
@@ -124,9 +124,21 @@ def _limits(w: SourceWriter, between: Neighbors, env: Env) -> Limits:
     return Limits(lower, upper, earliest, latest)
 
 
+def _in_time(w: SourceWriter, check: Forbid, duration: int, limits: Limits, env: Env) -> Limits:
+    """Of a negation with a time of its own, whatever the window."""
+    if check.path in env.lapses:
+        return Limits(limits.lower, f"({env.lapses[check.path]} + 1)")
+    start = AFTER_ALL
+    for part in check.between.after:
+        extent = _neighbor(w, part, env)
+        own = extent.clock_start
+        start = own if extent.some is None else f"({own} if {extent.some} else {start})"
+    return Limits(None, limits.upper, f"({start} - {duration})")
+
+
 def _neighbor(w: SourceWriter, part: Path | Beside, env: Env) -> Extent:
     if not isinstance(part, Beside):
-        return w.certain_extent(part, env)
+        return w.certain_extent(part, env, absences=False)
     rounds, turn = env.rounds[part.closure], env.turns[part.closure]
     at = f"({rounds.first} + {turn})"
     if part.after:
@@ -137,6 +149,8 @@ def _neighbor(w: SourceWriter, part: Path | Beside, env: Env) -> Extent:
 def _write_forbid(w: SourceWriter, check: Forbid, env: Env, write: Write) -> None:
     code, hit = w.code, env.hit
     limits = _limits(w, check.between, env)
+    if check.duration is not None:
+        limits = _in_time(w, check, check.duration, limits, env)
     lower = None if limits.lower is None else code.let("a", limits.lower)
     upper = None if limits.upper is None else code.let("a", limits.upper)
     earliest = None if limits.earliest is None else code.let("a", limits.earliest)

@@ -13,11 +13,12 @@ from cepheid.engine.automaton.instructions import (
     Touch,
     Touching,
     Unforbidden,
+    Wait,
 )
 from cepheid.engine.automaton.source.checks import Write, write_checks, write_interruption
 from cepheid.engine.automaton.source.choices import gather, gather_before
 from cepheid.engine.automaton.source.groups import take, with_taken
-from cepheid.engine.automaton.source.places import Env, Extent, Limits
+from cepheid.engine.automaton.source.places import AFTER_ALL, BEFORE_ALL, Env, Extent, Limits
 from cepheid.engine.automaton.source.rounds import with_rounds, write_chain
 from cepheid.engine.automaton.source.writer import SourceWriter, Then, Within
 from cepheid.engine.lowering import Event, GroupPlace
@@ -36,6 +37,38 @@ def _touches(w: SourceWriter, part: Touching, env: Env) -> str:
     if part.anchor:
         return f"({end} == -FAR or {touches})"
     return touches if own.some is None else f"(not ({own.some}) or {touches})"
+
+
+# ── time that passes ──
+
+
+def write_wait(w: SourceWriter, step: Wait, env: Env, then: Then) -> None:
+    """Go on if the time is over inside the window; where it isn't over by now, what comes behind
+    finds that out."""
+    code = w.code
+    since = BEFORE_ALL
+    for path in step.before:
+        part = w.certain_extent(path, env, absences=False)
+        since = (
+            part.time_end if part.some is None else f"({part.time_end} if {part.some} else {since})"
+        )
+    time = code.let("a", f"{since} + {step.duration}")
+    own = end = code.let("a", w.instant(time))
+    beside = [w.certain_extent(path, env) for path in step.beside]
+    if beside:
+        time = code.let("a", f"max({', '.join([time, *(e.time_end for e in beside)])})")
+        end = code.let("a", f"max({', '.join([own, *(e.end for e in beside)])})")
+    # It begins nothing, so it is in the way of no part's start.
+    far = AFTER_ALL
+    extent = Extent(far, end, far, time, far, time, far)
+    waited = replace(
+        env,
+        extents={**env.extents, step.path: extent},
+        lapses={**env.lapses, step.path: own},
+    )
+    inside = w.program.windowed and env.low is not None
+    with code.block(f"if {time} - {env.low} < window:" if inside else "if True:"):
+        then(waited)
 
 
 # ── closures at the edges ──

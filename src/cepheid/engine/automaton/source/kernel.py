@@ -51,6 +51,7 @@ from cepheid.engine.automaton.instructions import (
     Unbroken,
     Unforbidden,
     Uninterrupted,
+    Wait,
 )
 from cepheid.engine.automaton.program import Program
 from cepheid.engine.automaton.source.checks import (
@@ -74,6 +75,7 @@ from cepheid.engine.automaton.source.completion import (
     write_passed,
     write_touch,
     write_unforbidden,
+    write_wait,
 )
 from cepheid.engine.automaton.source.groups import with_taken
 from cepheid.engine.automaton.source.histories import (
@@ -201,6 +203,8 @@ def _write_gate(w: SourceWriter, step: Gate, env: Env, then: Then) -> None:
             write_distinct(w, step, env, then)
         case Touch():
             write_touch(w, step, env, then)
+        case Wait():
+            write_wait(w, step, env, then)
         case Fit(most=most):
             tests = [f"{env.counts[path]} <= {high}" for path, high in most]
             with w.code.block(f"if {' and '.join(tests)}:"):

@@ -184,6 +184,9 @@ class Env:
     counts: Mapping[Path, str] = field(default_factory=dict)
     growing: Mapping[Path, Growth] = field(default_factory=dict)
     runs: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    # Of negations with a time of their own: a position that lies behind those of the events in it,
+    # or is the last of them.
+    lapses: Mapping[Path, str] = field(default_factory=dict)
     # Of anchors: the position at hand, and the first for which all holds.
     anchors: Mapping[Path, tuple[str, str | None]] = field(default_factory=dict)
     composites: Mapping[Path, Composite] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import assert_never
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Conjunction,
     Delay,
@@ -93,32 +94,47 @@ class SourceWriter:
         n = self.classes[STREAM]
         return f"following(at{n}, lo{n}, hi{n}, {position})"
 
-    def extent(self, path: Path, env: Env) -> Extent | None:
-        """Where a part lies; None if it binds nothing (a negation, an empty group)."""
-        return self._extent(part_at(self.program.pattern, path), path, env)
+    def instant(self, time: str) -> str:
+        """The position just before the events of this time."""
+        if self.program.delayed:
+            return f"({time} - origin) * scale"
+        return f"{time} - 1" if self.program.lasting else f"last_before(time, pos, {time})"
 
-    def certain_extent(self, path: Path, env: Env) -> Extent:
-        extent = self.extent(path, env)
+    def extent(self, path: Path, env: Env, absences: bool = True) -> Extent | None:
+        """Where a part lies; None if it binds nothing (a negation, an empty group). `absences`:
+        the time of a negation that has one is a part, too."""
+        return self._extent(part_at(self.program.pattern, path), path, env, absences)
+
+    def certain_extent(self, path: Path, env: Env, absences: bool = True) -> Extent:
+        extent = self.extent(path, env, absences)
         assert extent is not None, "the part binds something"
         return extent
 
-    def _extent(self, pattern: Pattern, path: Path, env: Env) -> Extent | None:
+    def _extent(
+        self, pattern: Pattern, path: Path, env: Env, absences: bool = True
+    ) -> Extent | None:
         match pattern:
             case Leaf() | Closure():
                 return env.extents.get(path)
+            case Absence():
+                return env.extents.get(path) if absences else None
             case Negation():
                 return None
             case SequencePattern() | Conjunction():
-                found = (self._extent(i, (*path, n), env) for n, i in enumerate(pattern.items))
-                ordered = isinstance(pattern, SequencePattern) and not self.program.delayed
+                found = (
+                    self._extent(i, (*path, n), env, absences) for n, i in enumerate(pattern.items)
+                )
+                ordered = isinstance(pattern, SequencePattern) and not (
+                    self.program.delayed or any(isinstance(i, Absence) for i in pattern.items)
+                )
                 return around([e for e in found if e is not None], ordered)
             case Disjunction():
                 branch = env.choices[path]
-                return self._extent(pattern.items[branch], (*path, branch), env)
+                return self._extent(pattern.items[branch], (*path, branch), env, absences)
             case Unless():
-                return self._extent(pattern.item, (*path, 0), env)
+                return self._extent(pattern.item, (*path, 0), env, absences)
             case Delay():
-                inner = self._extent(pattern.item, (*path, 0), env)
+                inner = self._extent(pattern.item, (*path, 0), env, absences)
                 return None if inner is None else self._delayed(inner, pattern.duration)
             case _:
                 assert_never(pattern)
