@@ -62,8 +62,8 @@ def test_options_are_called_as_in_python() -> None:
     """And take the same values."""
     parameters = {p.name for p in get_command(app).commands["run"].params}
     assert parameters & {option.name for option in fields(Options)} == {
-        "time", "type", "tie", "unit", "engine", "plan", "negation", "propagation", "stats",
-        "limit", "buckets", "future", "idle", "heartbeat",
+        "time", "type", "tie", "start", "unit", "engine", "plan", "negation", "propagation",
+        "stats", "limit", "buckets", "future", "idle", "heartbeat",
     }  # fmt: skip
     assert tuple(EngineName) == get_args(EngineChoice)
     assert tuple(NegationMode) == get_args(NegationChoice)

@@ -475,3 +475,38 @@ def test_spark_prints_a_sample_of_several_streams(tmp_path: Path) -> None:
     found = [line[:3] for line in lines if "merger" in line]
     assert sorted(found) == [["8", "a", "merger"], ["9", "a", "merger"]]
     assert ["events", "6"] in lines and ["matches", "2"] in lines
+
+
+@pytest.mark.parametrize("name", ["stays.csv", "stays.parquet"])
+def test_events_that_last_have_a_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The first B begins before A has ended. Of the last two, one has no start, and one starts
+    after its end."""
+    rows = [
+        ("A", "2026-01-31T12:00:00Z", "2026-01-31T12:10:00Z"),
+        ("B", "2026-01-31T12:05:00Z", "2026-01-31T12:20:00Z"),
+        ("B", "2026-01-31T12:15:00Z", "2026-01-31T12:30:00Z"),
+        ("B", None, "2026-01-31T12:40:00Z"),
+        ("B", "2026-01-31T12:55:00Z", "2026-01-31T12:50:00Z"),
+    ]
+    stays, found, lost = tmp_path / name, tmp_path / "found.jsonl", tmp_path / "lost.jsonl"
+    columns = ("type", "begin", "ts")
+    if stays.suffix == ".csv":
+        with stays.open("w", newline="") as file:
+            csv.writer(file).writerows([columns, *rows])
+    else:
+        kinds = [row[0] for row in rows]
+        moments = [
+            pa.array([c and datetime.fromisoformat(c) for c in column], pa.timestamp("us", "UTC"))
+            for column in ([row[1] for row in rows], [row[2] for row in rows])
+        ]
+        pq.write_table(pa.table(dict(zip(columns, [kinds, *moments], strict=True))), stays)
+    query = "PATTERN A a ; B b WITHIN 1 hour RETURN minute(b.ts) AS ended"
+    given = ["-i", stays, "--time", "ts", "--type", "type", "--start", "begin"]
+    assert run("run", "-q", query, *given, "-o", found, "--rejected", lost) == 0
+    assert [json.loads(line)["ended"] for line in found.read_text().splitlines()] == [30]
+    reasons = [json.loads(line)["reason"] for line in lost.read_text().splitlines()]
+    assert reasons == ["`begin` is empty", "`begin` is after `ts`"]
+    assert run("run", "-q", query, *given, "--tie", "type") == 2
+    assert "--start and --tie exclude each other" in capsys.readouterr().err

@@ -115,6 +115,14 @@ TieColumn = Annotated[
     str | None,
     typer.Option("--tie", metavar="COLUMN", help="The column that orders events of one time."),
 ]
+StartColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--start", metavar="COLUMN",
+        help="The column of the time at which an event starts, if events have a duration; --time "
+        "is then when they end.",
+    ),
+]  # fmt: skip
 Unit = Annotated[
     TimeUnit | None,
     typer.Option(help="The unit of an integer time, to allow WITHIN 10 seconds."),

@@ -10,14 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from cepheid.algebra.schemas import assumed
-from cepheid.cli.arguments import (
-    EngineName,
-    InputSource,
-    NegationMode,
-    Propagation,
-    TimeUnit,
-    parse_parameters,
-)
+from cepheid.cli.arguments import InputSource, parse_inputs, parse_parameters
+from cepheid.cli.option_groups import AssumedEventOptions, EventOptions, FileOptions, PlanOptions
 from cepheid.engine.rows.event_types import types_in
 from cepheid.errors import DataError, OptionError
 from cepheid.files.declared import parse_columns, quoted
@@ -31,28 +25,38 @@ from cepheid.statistics import Statistics
 
 
 def make_options(
-    time: str,
-    type: str | None,
-    tie: str | None,
-    unit: TimeUnit | None,
-    param: Sequence[str] | None,
-    plan: str = Options.plan,
-    negation: NegationMode | None = None,
-    propagation: Propagation | None = None,
-    stats: Path | None = None,
-    engine: EngineName | None = None,
+    events: EventOptions | AssumedEventOptions, plan: PlanOptions | None = None
 ) -> Options:
+    if events.start is not None and events.tie is not None:
+        raise OptionError(
+            "--start and --tie exclude each other: a tie is between events of one time"
+        )
+    plan = plan or PlanOptions()
     return Options(
-        time=time,
-        type=type,
-        tie=tie,
-        unit=None if unit is None else unit.value,
-        params=parse_parameters(param or ()),
-        engine=Options.engine if engine is None else engine.value,
-        plan=plan,
-        negation=Options.negation if negation is None else negation.value,
-        propagation=Options.propagation if propagation is None else propagation.value,
-        stats=None if stats is None else read_statistics(stats),
+        time=events.time,
+        type=events.type,
+        tie=events.tie,
+        start=events.start,
+        unit=None if events.unit is None else events.unit.value,
+        params=parse_parameters(events.param or ()),
+        engine=Options.engine if plan.engine is None else plan.engine.value,
+        plan=plan.plan,
+        negation=Options.negation if plan.negation is None else plan.negation.value,
+        propagation=Options.propagation if plan.propagation is None else plan.propagation.value,
+        stats=None if plan.stats is None else read_statistics(plan.stats),
+    )
+
+
+def input_sources(
+    events: EventOptions | AssumedEventOptions, files: FileOptions
+) -> tuple[InputSource, ...]:
+    return parse_inputs(
+        events.input or (),
+        files.input_format,
+        files.schema,
+        files.time_format,
+        files.encoding,
+        files.bad_rows,
     )
 
 
@@ -64,7 +68,7 @@ def read_statistics(path: Path) -> Statistics:
         raise OptionError(f"--stats {path}: {error}") from None
 
 
-def input_options(source: InputSource, time: str) -> InputOptions:
+def input_options(source: InputSource, time: str, start: str | None = None) -> InputOptions:
     """What the user says of the files of an input."""
     return InputOptions(
         time,
@@ -72,6 +76,7 @@ def input_options(source: InputSource, time: str) -> InputOptions:
         None if source.time_format is None else TimeFormat.of(source.time_format),
         source.encoding,
         source.bad_rows,
+        start,
     )
 
 
@@ -123,7 +128,7 @@ def open_inputs(
     """The files, before anything but samples of them is read."""
     files = {
         source.name or "": EventFiles(
-            source.path, source.format, input_options(source, options.time)
+            source.path, source.format, input_options(source, options.time, options.start)
         )
         for source in sources
     }

@@ -24,13 +24,15 @@ from cepheid.files.time_format import TimeFormat
 @dataclass(frozen=True, slots=True)
 class InputOptions:
     """What the user says of the files: the column of the event time, columns that he declares, how
-    times are written, the encoding, and what becomes of bad rows."""
+    times are written, the encoding, what becomes of bad rows, and the column of the time at which
+    an event starts."""
 
     time: str
     declared: pa.Schema = field(default_factory=lambda: pa.schema([]))
     time_format: TimeFormat | None = None
     encoding: str = UTF_8
     bad_rows: BadRows = BadRows.REJECT
+    start: str | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -78,21 +80,24 @@ def columns_of(path: str, sampled: Sampled, given: InputOptions) -> InputColumns
     can't be one."""
     types = {column.name: column.type for column in sampled.columns}
     types |= {column.name: column.type for column in given.declared}
-    if given.time in types:
-        types[given.time] = _time_type(path, types[given.time], sampled, given)
+    for name in (given.time, given.start):
+        if name is not None and name in types:
+            types[name] = _time_type(path, name, types[name], sampled, given)
     schema = pa.schema(list(types.items()))
     return InputColumns(schema, sampled.columns, sampled.header, sampled.multiline)
 
 
-def _time_type(path: str, type_: pa.DataType, sampled: Sampled, given: InputOptions) -> pa.DataType:
-    if given.time_format is not None or given.time in given.declared.names:
+def _time_type(
+    path: str, name: str, type_: pa.DataType, sampled: Sampled, given: InputOptions
+) -> pa.DataType:
+    if given.time_format is not None or name in given.declared.names:
         return MOMENT if given.time_format is not None or is_text(type_) else type_
     if not is_text(type_):
         return type_
-    examples = next(c.examples for c in sampled.columns if c.name == given.time)
+    examples = next(c.examples for c in sampled.columns if c.name == name)
     shown = f", such as {examples[0]!r}" if examples else ""
     raise DataError(
-        f"{path}: the time column `{given.time}` is text{shown}. A time is written as in ISO "
+        f"{path}: the time column `{name}` is text{shown}. A time is written as in ISO "
         "8601, 2026-01-31T12:00:00Z, or --time-format says how: '%d.%m.%Y %H:%M:%S'"
     )
 
@@ -109,6 +114,7 @@ def row_format(
         given.encoding,
         given.bad_rows,
         known.multiline,
+        given.start,
     )
 
 

@@ -35,7 +35,7 @@ _SHOWN = 60
 class RowFormat:
     """How lines become rows: the format of the files, the columns wanted, the one of the event
     time, and what the user has said of times, letters and bad rows. `multiline`: a cell of CSV may
-    go over several lines."""
+    go over several lines. `start` is the column of the time at which an event starts."""
 
     format: Format
     columns: pa.Schema
@@ -44,6 +44,11 @@ class RowFormat:
     encoding: str = UTF_8
     bad_rows: BadRows = BadRows.REJECT
     multiline: bool = False
+    start: str | None = None
+
+    def format_of(self, name: str) -> TimeFormat | None:
+        """How the cells of a column are written, if the user has said it."""
+        return self.time_format if name in (self.time, self.start) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +103,9 @@ def typed(
                 fault = RowFault(f"its file has no column `{column.name}`")
                 faults |= {row: fault for row in range(length) if row not in faults}
             continue
-        converted = convert(
-            cells, column.type, form.time_format if column.name == form.time else None
-        )
+        converted = convert(cells, column.type, form.format_of(column.name))
         arrays.append(converted.values)
-        if converted.misfits is None or (nulled and column.name != form.time):
+        if converted.misfits is None or (nulled and column.name not in (form.time, form.start)):
             continue
         for row in np.flatnonzero(converted.misfits).tolist():
             reason = misfit(column, str(cells[row]))
@@ -120,7 +123,7 @@ def settled(form: RowFormat, table: pa.Table) -> pa.Table | None:
             continue
         array = table[column.name]
         if array.type != column.type:
-            given = form.time_format if column.name == form.time else None
+            given = form.format_of(column.name)
             converted = [convert(chunk, column.type, given) for chunk in array.chunks]
             if any(c.misfits is not None for c in converted):
                 return None
@@ -134,12 +137,19 @@ def settled(form: RowFormat, table: pa.Table) -> pa.Table | None:
 def without_time(
     form: RowFormat, table: pa.Table, faults: dict[int, RowFault]
 ) -> dict[int, RowFault]:
-    """Also the faults of the rows that have no time."""
-    if form.time not in table.column_names or not table[form.time].null_count:
-        return faults
-    empty = RowFault(f"`{form.time}` is empty", bad=False)
-    missing = pc.is_null(table[form.time]).to_numpy()
-    return {row: empty for row in np.flatnonzero(missing).tolist()} | faults
+    """Also the faults of the rows that have no time or no start, or start after their end."""
+    names = [n for n in (form.time, form.start) if n is not None and n in table.column_names]
+    missing: dict[int, RowFault] = {}
+    if len(names) == 2 and len({table[name].type for name in names}) == 1:
+        late = pc.fill_null(pc.greater(table[names[1]], table[names[0]]), False).to_numpy()
+        fault = RowFault(f"`{names[1]}` is after `{names[0]}`", bad=False)
+        missing = {row: fault for row in np.flatnonzero(late).tolist()}
+    for name in names:
+        if table[name].null_count:
+            empty = RowFault(f"`{name}` is empty", bad=False)
+            rows = np.flatnonzero(pc.is_null(table[name]).to_numpy()).tolist()
+            missing = {row: empty for row in rows} | missing
+    return missing | faults
 
 
 def misfit(column: pa.Field, cell: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,8 +65,17 @@ def read_parquet_rejected(rows: DataFrame, form: RowFormat) -> DataFrame:
     columns = [_column(rows, field) for field in form.columns]
     noted = rows.select(*columns, _file(), line.alias(_LINE))
     if not _has_texts(rows, form):
-        noted = noted.filter(quoted(form.time).isNull())
+        noted = noted.filter(unplaced(form.time, form.start, form.columns.names))
     return noted.mapInArrow(ConvertedRejected(form), spark_schema(REJECTED))
+
+
+def unplaced(time: str, start: str | None, columns: Container[str]) -> Column:
+    """Rows without a time or a start, and those that start after their end. If `start` isn't among
+    the columns, events have no duration."""
+    end = quoted(time)
+    if start is None or start not in columns:
+        return end.isNull()
+    return end.isNull() | quoted(start).isNull() | (quoted(start) > end)
 
 
 def _file() -> Column:

@@ -32,7 +32,7 @@ from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
-from cepheid.spark.column_names import quoted
+from cepheid.spark.parquet_files import unplaced
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.text_values import for_text
 
@@ -83,7 +83,8 @@ def run_in_session(
     first = [] if target.output else matches.sort("match_end", "match_start").head(target.limit)
     events, rejected = 0, 0
     for frame in frames.values():
-        row = frame.select(F.count("*"), F.count_if(quoted(options.time).isNull())).first()
+        lost_here = unplaced(options.time, options.start, frame.columns)
+        row = frame.select(F.count("*"), F.count_if(lost_here)).first()
         assert row is not None
         events, rejected = events + row[0], rejected + row[1]
     rows = [row.asDict(recursive=True) for row in first]

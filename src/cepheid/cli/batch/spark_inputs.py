@@ -73,21 +73,21 @@ def open_spark_inputs(
     """The inputs by the names of their streams."""
     queries = list(queries)
     fitting = fitting_types(queries, options)
-    inputs = {s.name or "": _opened(spark, s, options.time, fitting) for s in sources}
+    inputs = {s.name or "": _opened(spark, s, options, fitting) for s in sources}
     warn_of_texts(queries, [one.columns for one in inputs.values()])
     return inputs
 
 
 def _opened(
-    spark: SparkSession, source: InputSource, time: str, fitting: dict[str, pa.DataType]
+    spark: SparkSession, source: InputSource, options: Options, fitting: dict[str, pa.DataType]
 ) -> SparkInput:
-    given, format = input_options(source, time), source.format
+    given, format = input_options(source, options.time, options.start), source.format
     local = is_local(source.path)
     files = existing_files(source.path) if local else []
     if format is Format.PARQUET:
         reader = spark.read.option("recursiveFileLookup", is_deep(source.path))
         rows = parquet_rows(reader, spark_path(source.path))
-        read = (InferredColumn(f.name, read_as(f, time)) for f in arrow_schema(rows.schema))
+        read = (InferredColumn(f.name, read_as(f, given.time)) for f in arrow_schema(rows.schema))
         columns = columns_of(source.path, Sampled(tuple(read)), given)
     else:
         # The files one by one, so that they are those of a local run; folders tell no columns.

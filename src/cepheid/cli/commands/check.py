@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cepheid.cli import arguments
+from cepheid.cli.option_groups import AssumedEventOptions, FileOptions, flat
 from cepheid.cli.output.failure import USED_WRONGLY, message
 from cepheid.errors import CepheidError, UnsupportedError
-from cepheid.files.bad_rows import UTF_8, BadRows
 
 if TYPE_CHECKING:
     from cepheid.options import Options
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from cepheid.rules.load.files import LoadedFiles
 
 
+@flat
 def check(
+    events: AssumedEventOptions,
+    read_as: FileOptions,
     queries: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -32,17 +35,6 @@ def check(
         ),
     ] = None,
     query: arguments.QueryText = None,
-    input: arguments.OptionalInputs = None,
-    time: arguments.AssumedTime = "ts",
-    type: arguments.TypeColumn = None,
-    tie: arguments.TieColumn = None,
-    unit: arguments.Unit = None,
-    param: arguments.Parameters = None,
-    input_format: arguments.InputFormat = None,
-    schema: arguments.Schemas = None,
-    bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
-    time_format: arguments.TimeFormatText = None,
-    encoding: arguments.Encoding = UTF_8,
 ) -> None:
     """Check queries without running them: syntax, names, types, window.
 
@@ -60,14 +52,12 @@ def check(
 
         cepheid check rules/ --input cards.parquet --time ts
     """
-    from cepheid.cli.inputs import make_options
+    from cepheid.cli.inputs import input_sources, make_options
     from cepheid.cli.queries import alone, read_query
     from cepheid.rules.load.files import read
 
-    options = make_options(time, type, tie, unit, param)
-    sources = arguments.parse_inputs(
-        input or (), input_format, schema, time_format, encoding, bad_rows
-    )
+    options = make_options(events)
+    sources = input_sources(events, read_as)
 
     def check_file(path: Path) -> bool:
         loaded = read(path, options.params)

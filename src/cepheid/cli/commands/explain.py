@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from cepheid.cli import arguments
-from cepheid.files.bad_rows import UTF_8, BadRows
+from cepheid.cli.option_groups import AssumedEventOptions, FileOptions, PlanOptions, flat
 from cepheid.files.formats import STANDARD
 from cepheid.files.guard import guard_of
-from cepheid.options import Options
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from cepheid.explain import Explanation
+    from cepheid.options import Options
     from cepheid.query import Query
     from cepheid.rules import RuleSet
 
@@ -34,20 +34,13 @@ class Form(StrEnum):
 _SUFFIXES = {".txt": Form.TEXT, ".json": Form.JSON, ".svg": Form.SVG, ".html": Form.HTML}
 
 
+@flat
 def explain(
+    events: AssumedEventOptions,
+    read: FileOptions,
+    forced: PlanOptions,
     file: arguments.QueryOrRules = None,
     query: arguments.QueryText = None,
-    input: arguments.OptionalInputs = None,
-    time: arguments.AssumedTime = "ts",
-    type: arguments.TypeColumn = None,
-    tie: arguments.TieColumn = None,
-    unit: arguments.Unit = None,
-    param: arguments.Parameters = None,
-    engine: arguments.EngineKind = None,
-    plan: arguments.PlanShape = Options.plan,
-    negation: arguments.NegationPlace = None,
-    propagation: arguments.PropagationKind = None,
-    stats: arguments.StatisticsFile = None,
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Run it over --input, and show what happened.")
     ] = False,
@@ -57,11 +50,6 @@ def explain(
     ] = None,
     output: arguments.TextOutput = Path(STANDARD),
     overwrite: arguments.Overwrite = False,
-    input_format: arguments.InputFormat = None,
-    schema: arguments.Schemas = None,
-    bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
-    time_format: arguments.TimeFormatText = None,
-    encoding: arguments.Encoding = UTF_8,
 ) -> None:
     """Show how a query is run and why: rewrites, plan, estimates, the plans that lost.
 
@@ -85,23 +73,22 @@ def explain(
         cepheid explain rules/ --input cards.parquet --time ts --type kind
     """
     form = _form(format, output)
-    if analyze and not input:
+    if analyze and not events.input:
         raise typer.BadParameter(
             "--analyze runs the query and needs events: --input events.parquet"
         )
-    from cepheid.cli.inputs import make_options
+    from cepheid.cli.inputs import input_sources, make_options
     from cepheid.cli.queries import files_read, read_queries, refuse_unknown
     from cepheid.files.output import write_text
     from cepheid.rules import RuleSet
 
-    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats, engine)
+    options = make_options(events, forced)
     paths = [] if file is None else [file]
     wanted = read_queries(paths, query, options.params)
     refuse_unknown(options.params, wanted)
-    sources = arguments.parse_inputs(
-        input or (), input_format, schema, time_format, encoding, bad_rows
-    )
-    guard = guard_of([*(s.path for s in sources), *files_read(paths, wanted), stats], overwrite)
+    sources = input_sources(events, read)
+    inputs = [*(source.path for source in sources), *files_read(paths, wanted), forced.stats]
+    guard = guard_of(inputs, overwrite)
     guard.check_file(output, "--output")
     if isinstance(wanted, RuleSet):
         _refuse_for_rules(analyze, form, sources)

@@ -6,16 +6,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
 from cepheid.cli import arguments
+from cepheid.cli.option_groups import (
+    EventOptions,
+    FileOptions,
+    OutputOptions,
+    PlanOptions,
+    StreamOptions,
+    flat,
+)
 from cepheid.cli.output.show import console, rejected_text, sample, shown
 from cepheid.cli.target import Result, Target, file_target, folder_target
 from cepheid.extras import require
-from cepheid.files.bad_rows import UTF_8, BadRows
-from cepheid.files.formats import STANDARD, Format, is_local, output_format
+from cepheid.files.formats import STANDARD, is_local, output_format
 from cepheid.files.guard import guard_of
 from cepheid.options import Limit, Options
 
@@ -29,51 +36,15 @@ class RuntimeName(StrEnum):
     SPARK = "spark"
 
 
+@flat
 def run(
-    input: arguments.Inputs,
-    time: arguments.TimeColumn,
+    events: EventOptions,
+    read: FileOptions,
+    forced: PlanOptions,
+    results: OutputOptions,
+    endless: StreamOptions,
     queries: arguments.QueryFiles = None,
     query: arguments.QueryText = None,
-    type: arguments.TypeColumn = None,
-    tie: arguments.TieColumn = None,
-    unit: arguments.Unit = None,
-    param: arguments.Parameters = None,
-    engine: arguments.EngineKind = None,
-    plan: arguments.PlanShape = Options.plan,
-    negation: arguments.NegationPlace = None,
-    propagation: arguments.PropagationKind = None,
-    stats: arguments.StatisticsFile = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Where to write the matches: a file, - for standard output, or a folder (Spark, "
-            "several queries).",
-        ),
-    ] = None,
-    format: Annotated[
-        Format | None,
-        typer.Option(
-            help="By default it follows from the name of --output: Parquet without an ending, CSV "
-            "on standard output."
-        ),
-    ] = None,
-    overwrite: arguments.Overwrite = False,
-    rejected: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Where to write rejected rows, with their file and the reason; they are always "
-            "counted. For a stream the default is CHECKPOINT/rejected.",
-        ),
-    ] = None,
-    input_format: arguments.InputFormat = None,
-    schema: arguments.Schemas = None,
-    bad_rows: arguments.BadRowsChoice = BadRows.REJECT,
-    time_format: arguments.TimeFormatText = None,
-    encoding: arguments.Encoding = UTF_8,
     runtime: Annotated[
         RuntimeName | None,
         typer.Option(help="By default local; spark if --master is given."),
@@ -81,9 +52,6 @@ def run(
     master: Annotated[
         str | None, typer.Option(help="Spark's master.", show_default="local[*]")
     ] = None,
-    show: Annotated[
-        int, typer.Option(min=0, help="How many matches to print if there is no --output.")
-    ] = 20,
     stream: Annotated[
         bool,
         typer.Option(
@@ -92,32 +60,6 @@ def run(
             rich_help_panel="Streams",
         ),
     ] = False,
-    checkpoint: arguments.Checkpoint = None,
-    trigger: arguments.Trigger = None,
-    watermark: arguments.WatermarkDelay = None,
-    future: arguments.Future = None,
-    idle: arguments.Idle = None,
-    heartbeat: arguments.Heartbeat = None,
-    buckets: arguments.Buckets = None,
-    max_files: arguments.MaxFiles = None,
-    limit: arguments.StateLimit = None,
-    shed: arguments.Shed = None,
-    timeouts: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where to write expired partial matches, with what was missing.",
-            rich_help_panel="Streams",
-        ),
-    ] = None,
-    no_watch: Annotated[
-        bool | None,
-        typer.Option(
-            "--no-watch",
-            help="Keep the rules as they are at the start; ignore changes of their files.",
-            rich_help_panel="Streams",
-        ),
-    ] = None,
 ) -> None:
     """Find the matches of a query, or of a set of rules, in files of events.
 
@@ -172,117 +114,110 @@ def run(
         cepheid run rules/ --stream --input cards/ --time ts
             --output found/ --checkpoint state/ --trigger '10 seconds'
     """
-    streaming = {
-        "--checkpoint": checkpoint,
-        "--trigger": trigger,
-        "--watermark": watermark,
-        "--future": future,
-        "--idle": idle,
-        "--heartbeat": heartbeat,
-        "--buckets": buckets,
-        "--max-files": max_files,
-        "--limit": limit,
-        "--shed": shed,
-        "--timeouts": timeouts,
-        "--no-watch": no_watch,
-    }
     files = queries or []
     on_spark = stream or runtime is RuntimeName.SPARK or (runtime is None and master is not None)
-    if not stream and (given := [name for name, value in streaming.items() if value is not None]):
-        raise typer.BadParameter(f"{given[0]} is for --stream")
+    if not stream and endless.given:
+        raise typer.BadParameter(f"{endless.given[0]} is for --stream")
     if stream:
-        _check_stream(output, checkpoint, overwrite, runtime, files, shed and limit is None)
+        _check_stream(results, endless, runtime, files)
     elif master is not None and not on_spark:
         raise typer.BadParameter("--master is for --runtime spark")
     elif len(files) > 1 and on_spark:
         raise typer.BadParameter("this command runs several queries in process, not on Spark")
-    if on_spark and arguments.reads_standard_input(input):
+    if on_spark and arguments.reads_standard_input(events.input):
         raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
     if on_spark:
         require("spark")
     # Imported when needed, so that --help comes at once.
-    from cepheid.cli.inputs import make_options
-    from cepheid.cli.queries import (
-        WatchedRules,
-        files_read,
-        read_queries,
-        read_stream,
-        refuse_unknown,
-    )
-    from cepheid.query import Query
+    from cepheid.cli.inputs import input_sources, make_options
+    from cepheid.cli.queries import files_read, read_queries, refuse_unknown
 
-    sources = arguments.parse_inputs(input, input_format, schema, time_format, encoding, bad_rows)
-    options = make_options(time, type, tie, unit, param, plan, negation, propagation, stats, engine)
-    if output is not None and checkpoint is not None:
-        from cepheid.cli.stream.run_stream import StreamTarget, run_stream
-
-        endless = StreamTarget(
-            Path(output),
-            output_format(Path(output), format),
-            checkpoint,
-            checkpoint / "rejected" if rejected is None else Path(rejected),
-            timeouts,
-            trigger,
-            watermark,
-            future,
-            idle,
-            heartbeat,
-            max_files,
-            files,
-        )
-        only = files[0] if files else None
-        running = read_stream(only, query, options.params, endless.versions, not no_watch)
-        if isinstance(running, WatchedRules) and timeouts is not None:
-            raise typer.BadParameter("--timeouts is for a single query: rules have none")
-        if no_watch and not isinstance(running, WatchedRules):
-            raise typer.BadParameter("--no-watch is for a set of rules")
-        if isinstance(running, Query):
-            refuse_unknown(options.params, (running,))
-        policy: Literal["fail", "drop-oldest"] = "drop-oldest" if shed else "fail"
-        limited = None if limit is None else Limit(total=limit, policy=policy)
-        options = replace(options, buckets=buckets, limit=limited)
-        text, code = run_stream(running, sources, options, endless, master or "local[*]")
-        typer.echo(text)
-        raise typer.Exit(code)
+    sources = input_sources(events, read)
+    options = make_options(events, forced)
+    if stream:
+        _run_stream(files, query, sources, options, results, endless, master or "local[*]")
     wanted = read_queries(files, query, options.params)
     refuse_unknown(options.params, wanted)
-    guard = guard_of([*(s.path for s in sources), *files_read(files, wanted), stats], overwrite)
+    inputs = [*(source.path for source in sources), *files_read(files, wanted), forced.stats]
+    guard = guard_of(inputs, results.overwrite)
+    output, format, rejected, show = results.output, results.format, results.rejected, results.show
     if on_spark:
         target = folder_target(output, format, rejected, show, guard)
-        results = _run_on_spark(wanted, sources, options, target, master or "local[*]")
+        by_name = _run_on_spark(wanted, sources, options, target, master or "local[*]")
     else:
         target = file_target(output, format, rejected, show, guard, several=len(files) > 1)
-        results = _run_here(wanted, sources, options, target)
-    _print(results, target)
-    if not next(iter(results.values())).figures.events:
+        by_name = _run_here(wanted, sources, options, target)
+    _print(by_name, target)
+    if not next(iter(by_name.values())).figures.events:
         paths = ", ".join(source.path for source in sources)
         typer.echo(f"{paths} has no events: there is nothing to match", err=True)
 
 
 def _check_stream(
-    output: str | None,
-    checkpoint: Path | None,
-    overwrite: bool,
-    runtime: RuntimeName | None,
-    files: list[Path],
-    unlimited: bool | None,
+    results: OutputOptions, endless: StreamOptions, runtime: RuntimeName | None, files: list[Path]
 ) -> None:
+    output, checkpoint = results.output, endless.checkpoint
     if output is None or checkpoint is None:
         missing = "--output" if output is None else "--checkpoint"
         raise typer.BadParameter(f"--stream needs {missing}, a folder to write to")
     if not is_local(output) or output == STANDARD:
         raise typer.BadParameter("--stream writes to a folder on this machine: --output found/")
-    if overwrite:
+    if results.overwrite:
         raise typer.BadParameter(
             "--overwrite isn't for --stream, which adds to its output; remove --output and "
             "--checkpoint to begin again"
         )
-    if unlimited:
+    if endless.shed and endless.limit is None:
         raise typer.BadParameter("--shed needs --limit")
     if runtime is RuntimeName.LOCAL or len(files) > 1:
         local = runtime is RuntimeName.LOCAL
         reason = "is for Spark" if local else "runs one query, or a folder of rules"
         raise typer.BadParameter(f"--stream {reason}")
+
+
+def _run_stream(
+    files: list[Path],
+    query: str | None,
+    sources: tuple[arguments.InputSource, ...],
+    options: Options,
+    results: OutputOptions,
+    endless: StreamOptions,
+    master: str,
+) -> NoReturn:
+    from cepheid.cli.queries import WatchedRules, read_stream, refuse_unknown
+    from cepheid.cli.stream.run_stream import StreamTarget, run_stream
+    from cepheid.query import Query
+
+    output, checkpoint, rejected = results.output, endless.checkpoint, results.rejected
+    assert output is not None and checkpoint is not None  # _check_stream sees to that
+    target = StreamTarget(
+        Path(output),
+        output_format(Path(output), results.format),
+        checkpoint,
+        checkpoint / "rejected" if rejected is None else Path(rejected),
+        endless.timeouts,
+        endless.trigger,
+        endless.watermark,
+        endless.future,
+        endless.idle,
+        endless.heartbeat,
+        endless.max_files,
+        files,
+    )
+    only = files[0] if files else None
+    running = read_stream(only, query, options.params, target.versions, not endless.no_watch)
+    if isinstance(running, WatchedRules) and endless.timeouts is not None:
+        raise typer.BadParameter("--timeouts is for a single query: rules have none")
+    if endless.no_watch and not isinstance(running, WatchedRules):
+        raise typer.BadParameter("--no-watch is for a set of rules")
+    if isinstance(running, Query):
+        refuse_unknown(options.params, (running,))
+    policy: Literal["fail", "drop-oldest"] = "drop-oldest" if endless.shed else "fail"
+    limited = None if endless.limit is None else Limit(total=endless.limit, policy=policy)
+    options = replace(options, buckets=endless.buckets, limit=limited)
+    text, code = run_stream(running, sources, options, target, master)
+    typer.echo(text)
+    raise typer.Exit(code)
 
 
 def _run_on_spark(

@@ -13,6 +13,7 @@ _NAMES = {
     "time": "--time",
     "type": "--type",
     "tie": "--tie",
+    "start": "--start",
     "unit": "--unit",
     "params": "--param",
     "engine": "--engine",

@@ -105,7 +105,8 @@ def open_folders(
         before = known.get(name)
         format = source.chosen or (Format(before["format"]) if before else source.format)
         evidence = _evidence(spark, replace(source, chosen=format), options.time, before)
-        columns = _columns(source, format, evidence, input_options(source, options.time))
+        given = input_options(source, options.time, options.start)
+        columns = _columns(source, format, evidence, given)
         columns = columns.with_schema(with_types(columns.schema, fitting))
         found[name] = format, columns, evidence
     warn_of_texts(queries, [columns for _, columns, _ in found.values()])
@@ -113,7 +114,7 @@ def open_folders(
     read = _columns_read(query, schemas, options)
     folders, notes = list[Folder](), dict[str, Any]()
     for source in sources:
-        name, given = source.name or "", input_options(source, options.time)
+        name, given = source.name or "", input_options(source, options.time, options.start)
         format, columns, evidence = found[name]
         stored = None if evidence.stored is None else _stored(evidence.stored, given)
         form = row_format(format, columns, _wanted(columns, given, read), given)
