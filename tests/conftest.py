@@ -8,14 +8,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
-from tests.examples import LONG
-
-# The random cases of an ordinary run are the same every time, so that a red run means a change;
-# a longer run (CEPHEID_EXAMPLES=20000) looks for new ones.
-# On a busy machine a case may take any time, and to draw one, too.
-settings.register_profile("searching", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("reproducible", settings.get_profile("searching"), derandomize=True)
-settings.load_profile("searching" if "CEPHEID_EXAMPLES" in os.environ else "reproducible")
+from tests.examples import LONG, examples
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,6 +19,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--slow"):
         os.environ[LONG] = "1"
+    # The random cases of an ordinary run are the same every time, so that a red run means a change;
+    # a longer run (CEPHEID_EXAMPLES=20000) looks for new ones. On a busy machine a case may take
+    # any time, and to draw one, too.
+    settings.register_profile(
+        "ours",
+        max_examples=examples("others"),
+        derandomize="CEPHEID_EXAMPLES" not in os.environ,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("ours")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

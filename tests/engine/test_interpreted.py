@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
+from tests.examples import in_turn
 
 EVENTS = pa.table(
     {
@@ -19,12 +20,12 @@ EVENTS = pa.table(
 
 def pairs(condition: str, pattern: str = "A a ; B b") -> list[tuple[int, int]]:
     query = f"PATTERN {pattern} WHERE {condition} WITHIN 9 RETURN a.ts AS a, b.ts AS b"
-    found = {
-        jit: cep.match(EVENTS, query, time="ts", type="type", jit=jit).select(["a", "b"])
-        for jit in (False, True)
-    }
-    assert found[False] == found[True]
-    return sorted(tuple(row.values()) for row in found[True].to_pylist())
+    first, *others = (
+        cep.match(EVENTS, query, time="ts", type="type", jit=jit).select(["a", "b"])
+        for jit in in_turn((False, True), condition)
+    )
+    assert all(other == first for other in others)
+    return sorted(tuple(row.values()) for row in first.to_pylist())
 
 
 @pytest.mark.parametrize(
