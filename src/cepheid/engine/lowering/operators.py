@@ -54,6 +54,16 @@ def operate(low: KernelLowering, expr: Call, terms: list[Term]) -> Term:
             return _checked(low, "-", "0", values[0], valid)
         case "neg":
             return Term(f"(-{values[0]})", valid)
+        case "greatest" | "least":
+            return _extreme(low, expr.operator, terms, expr.type)
+        case _:
+            return _function(low, expr, values, valid)
+
+
+def _function(low: KernelLowering, expr: Call, values: list[str], valid: str | None) -> Term:
+    """A function of numbers; others are called as Python, where objects are allowed."""
+    operand = expr.arguments[0].type
+    match expr.operator:
         case "abs" if expr.type not in DOUBLES:
             opposite = _checked(low, "-", "0", values[0], None)
             size = f"({opposite.value} if {values[0]} < 0 else {values[0]})"
@@ -82,8 +92,6 @@ def operate(low: KernelLowering, expr: Call, terms: list[Term]) -> Term:
             return _defined(low, f"math.{expr.operator}({values[0]})", fits, valid, "0")
         case "ceil" | "floor":
             return Term(values[0], valid)
-        case "greatest" | "least":
-            return _extreme(low, expr.operator, terms, expr.type)
         case _ if low.inputs.objects:
             function = low.inputs.param(expr)
             tested = low.let(f"{function}({', '.join(values)}) if {valid or 'True'} else None")
