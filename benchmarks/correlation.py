@@ -1,7 +1,7 @@
 """`python -m benchmarks.correlation [--quick]`: do the estimates rank plans as the clock does?
 
 Over the plans and settings of ZStream's figures 8 to 13: Spearman's correlation of the estimated
-and the measured cost per event. At least 0.9 is asked for; a run that finds less ends with exit
+and the measured cost per event. At least 0.9 is required; a run that finds less ends with exit
 code 1.
 """
 

@@ -91,7 +91,7 @@ def leaves(block: Operator) -> int:
 
 
 class Queries:
-    """The queries of a workload as work to be placed, each prepared once, when it is asked for."""
+    """The queries of a workload as work to be placed, each prepared once, on first use."""
 
     def __init__(self, workload: Workload, seed: int) -> None:
         self._drawn = drawn(workload, seed)

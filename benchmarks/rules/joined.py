@@ -32,7 +32,7 @@ BEGINNINGS = {
     "spree": ("login a ; purchase+ g ; purchase b", "g.amount < 50 AND b.amount > 100"),
     "tried": ("pin_change a ; decline+ g ; purchase b", "b.amount > 60"),
 }
-"""By name, patterns with events a and b, and what is asked of them."""
+"""By name, patterns with events a and b, and the conditions on them."""
 
 ENDS = {
     "more": ("purchase z", "z.amount > b.amount"),

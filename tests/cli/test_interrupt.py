@@ -21,7 +21,7 @@ ALL_PAIRS = ("-q", "PATTERN a ; b WITHIN 1000000 RETURN a.id AS a, b.id AS b", "
 
 
 def interrupted(folder: Path, *arguments: str, when: Callable[[], object]) -> tuple[int, str]:
-    """The exit code and what was told of a command that gets Ctrl-C, as all of its processes do,
+    """The exit code and what was printed by a command that gets Ctrl-C, as all of its processes do,
     once something has happened."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cepheid.cli", *arguments],

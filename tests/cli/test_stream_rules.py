@@ -97,10 +97,10 @@ def test_a_file_may_be_a_query_or_rules(place: Path) -> None:
     assert isinstance(read_stream(file, None, {}, place / "versions", watched=True), WatchedRules)
 
 
-# ── what is told ─────────────────────────────────────────────────────────────
+# ── what is printed ─────────────────────────────────────────────────────────────
 
 
-def test_a_change_is_told_in_a_line() -> None:
+def test_a_change_is_printed_in_a_line() -> None:
     names = tuple("abcde")
     told = change_text(Change("00000007", names, ("f",), ("g", "h"), ()), LATER)
     assert told == (

@@ -1,4 +1,4 @@
-"""What is told on the command line names its options."""
+"""Messages on the command line name its options."""
 
 from __future__ import annotations
 

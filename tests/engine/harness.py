@@ -39,8 +39,8 @@ class Setup:
     """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round.
 
     `engine`: joins (`tree`, with a shape), one automaton for the whole pattern (`automaton`),
-    automata for parts of it below joins (`mixed`; if nothing can be parted, one for all), or what
-    the planner makes of the rewritten query if automata are forced (`nfa`) or not (`auto`).
+    automata for parts of it below joins (`mixed`; if nothing can be separated, one for all), or
+    what the planner makes of the rewritten query if automata are forced (`nfa`) or not (`auto`).
     """
 
     shape: str = "left-deep"
@@ -81,12 +81,12 @@ def plan_of(query: BoundQuery, setup: Setup) -> Plan:
 
 def mixed_plan(query: BoundQuery, setup: Setup) -> Plan | None:
     """Automata below joins, where the pattern has parts that can be evaluated by themselves."""
-    parted = mixed(query)
-    if parted is None:
+    separated = mixed(query)
+    if separated is None:
         return None
     negations = (p.index for p in walk(query.pattern) if isinstance(p, Negation))
     top = frozenset() if setup.push else frozenset(negations)
-    return assemble(query, (parted,), (Choice(setup.shape, top),))
+    return assemble(query, (separated,), (Choice(setup.shape, top),))
 
 
 class Switching:

@@ -151,7 +151,7 @@ def test_rare_triggers_agree_with_the_oracle(data: st.DataObject) -> None:
 @settings(SETTINGS, max_examples=examples("propagation", part=3))
 @given(st.data())
 def test_plans_that_ask_can_be_exchanged(data: st.DataObject) -> None:
-    """What was not asked for before is made by the next plan, if it is asked for then."""
+    """The next plan makes what had no demand before, if it has one then."""
     query = data.draw(st.sampled_from(SEQUENCES))
     case, setup = data.draw(asking(query))
     others = [

@@ -55,7 +55,7 @@ def stacks(
     strategy: Equivalence = Equivalence.PARTITION,
     scan_window: bool = True,
 ) -> Stacks:
-    """The stacks of a chain, parted by its key."""
+    """The stacks of a chain, partitioned by its key."""
     parts = Parts(query, alternatives(query)[0], frozenset())
     names, columns = positive(query.pattern), query.schema.columns
     return Stacks(

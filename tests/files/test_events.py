@@ -216,7 +216,7 @@ def test_how_csv_is_written(
 def test_a_carriage_return_ends_a_line(
     block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pyarrow and Spark take it for one, so each half of such a row is told."""
+    """pyarrow and Spark take it for one, so each half of such a row is reported."""
     monkeypatch.setattr(line_blocks, "_BYTES", block)
     rows = read(write(tmp_path, "e.csv", "t,x,y\r\n1,2,3\r\n2,3\r,4\r\n3,4,5\r\n4,a,6\r\n5,6,7"))
     assert rows.table["t"].to_pylist() == [1, 3, 5]

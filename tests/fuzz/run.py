@@ -20,7 +20,7 @@ _HANGS = 60.0
 """Seconds without an answer after which a process is taken to hang."""
 
 _TOLD = 300.0
-"""Seconds after which it is told how far it has come."""
+"""Seconds between two reports of progress."""
 
 _ADDRESSES = 6 << 30
 """Bytes of addresses that a process may use; beyond that comes a MemoryError."""

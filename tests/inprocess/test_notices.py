@@ -55,7 +55,7 @@ class TestTypes:
 
     def test_one_that_may_be_missing(self) -> None:
         """What is negated, or one of several, may not occur for once: if matches are found all the
-        same, only what looks misspelled is told."""
+        same, only what looks misspelled is reported."""
         assert told(EVENTS, "PATTERN LOGIN a ; !REFUND r ; BUY b WITHIN 9 RETURN a.ts") == []
         assert told(EVENTS, "PATTERN ANY(LOGIN, REFUND) a RETURN a.ts") == []
         wrong = "PATTERN LOGIN a ; !LOGOUTT r ; BUY b WITHIN 9 RETURN a.ts"

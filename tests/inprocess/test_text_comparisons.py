@@ -1,4 +1,4 @@
-"""Texts that look like numbers: comparing them is told, wherever that can be seen."""
+"""Texts that look like numbers: comparing them gives a warning, wherever that can be seen."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def stacks(text: str, statistics: Statistics | None = None) -> Stacks:
     return found
 
 
-def parted(text: str) -> str | None:
+def mixed_plan_text(text: str) -> str | None:
     """The left-deep tree over the automata of a pattern's parts."""
     query = bind(text)
     alternative = mixed(query)
@@ -185,8 +185,8 @@ def test_an_arrow_is_evaluated_by_itself() -> None:
         │       ├── B b
         │       └── C c
         └── D d"""
-    assert parted(text) == dedent(expected)
-    assert parted(text.replace("B b -> C c", "(B b -> C c)")) == dedent(expected)
+    assert mixed_plan_text(text) == dedent(expected)
+    assert mixed_plan_text(text.replace("B b -> C c", "(B b -> C c)")) == dedent(expected)
 
 
 def test_negations_and_closures_between_parts_belong_to_the_tree() -> None:
@@ -194,7 +194,7 @@ def test_negations_and_closures_between_parts_belong_to_the_tree() -> None:
         "PATTERN A a -> B b ; !N n ; C c ; G+ g ; D d -> E e WHERE n.x > b.x AND g.x > c.x "
         "AND d.x > c.x HAVING count(g) > 1 WITHIN 10"
     )
-    assert parted(text) == dedent("""\
+    assert mixed_plan_text(text) == dedent("""\
         FILTER  count(g) > 1
         └── KSEQ g+ [c, d e]  g.x > c.x
             ├── SEQ  d.x > c.x
@@ -212,7 +212,7 @@ def test_negations_and_closures_between_parts_belong_to_the_tree() -> None:
 
 
 def test_a_closure_that_chooses_takes_its_neighbors_along() -> None:
-    assert parted("PATTERN A a ; B b ; C+ c SUBSETS ; D d ; E e WITHIN 10") == dedent("""\
+    assert mixed_plan_text("PATTERN A a ; B b ; C+ c SUBSETS ; D d ; E e WITHIN 10") == dedent("""\
         SEQ
         ├── SEQ
         │   ├── A a
@@ -224,7 +224,7 @@ def test_a_closure_that_chooses_takes_its_neighbors_along() -> None:
 
 
 def test_members_of_a_conjunction_can_be_parts() -> None:
-    assert parted("PATTERN A a & (B b => C c) WITHIN 10") == dedent("""\
+    assert mixed_plan_text("PATTERN A a & (B b => C c) WITHIN 10") == dedent("""\
         CONJ
         ├── A a
         └── AUTOMATON  B b => C c

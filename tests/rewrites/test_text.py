@@ -20,7 +20,7 @@ COLUMNS = {
 SCHEMA = Schema(COLUMNS, time="ts", type="type")
 
 TEXTS = {
-    "the key is told, and what else holds": (
+    "the key is shown, and what else holds": (
         "PATTERN A a ; B b WHERE a.user = b.user AND a.x < b.x WITHIN 90 seconds",
         "PATTERN A a ; B b\nWHERE [user] AND a.x < b.x\nWITHIN 90 seconds",
     ),

@@ -214,7 +214,7 @@ def test_without_data_attributes_are_what_they_are_compared_with() -> None:
     rules = cep.RuleSet.from_template("t", query, rows)
     assert rules.check() == ()
     wrong = cep.RuleSet.from_template("t", query, {**rows, "w": ["5", "6"]})
-    assert len(wrong.check()) == 2  # each value is told
+    assert len(wrong.check()) == 2  # each value is reported
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """Drivers and workers that are killed, and state that is damaged: no match is lost, none comes
-twice, and what can't be gone on with fails loudly."""
+twice, and what can't be resumed fails loudly."""
 
 from __future__ import annotations
 

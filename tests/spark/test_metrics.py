@@ -152,7 +152,7 @@ def test_reports_of_others_and_of_nothing_are_passed_over() -> None:
 
 
 def test_a_stream_is_served(spark: SparkSession, tmp_path: Path) -> None:
-    """Two of three events pair; all of it is told under the name of the query."""
+    """Two of three events pair; all of it is reported under the name of the query."""
     events = pa.table({"ts": [1, 2, 3], "kind": ["A", "B", "C"], "id": [7, 7, 7]})
     course = Course(
         "pairs",

@@ -272,7 +272,7 @@ def test_an_event_ahead_of_the_clock_moves_no_watermark(
 
 @pytest.mark.classic
 def test_keys_that_see_no_other_event(spark: SparkSession, tmp_path: Path) -> None:
-    """Of 200 keys, half never get their second event; they are told of when time has passed, also
+    """Of 200 keys, half never get their second event; they are reported when time has passed, also
     by events that no variable takes."""
     random = np.random.default_rng(5)
     first = random.permutation(200)

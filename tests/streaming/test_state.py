@@ -217,7 +217,7 @@ def test_changes_that_are_safe(text: str, named: dict[str, Any], delayed: bool) 
 
 
 FILTERED = "PATTERN A a ; B b WHERE [id] AND b.x > 2.5 WITHIN 10 RETURN a.y"
-"""Only events that come are asked for `x`: of those that are held the engine doesn't know it."""
+"""`x` is checked only on events that arrive: the engine doesn't hold it for the others."""
 
 
 @pytest.mark.parametrize("delayed", [False, True])

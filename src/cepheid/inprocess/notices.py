@@ -23,8 +23,8 @@ SAMPLE = 1000
 
 
 class Notices:
-    """Looks at the batches on their way to the engine. `present` gives the types that there are,
-    if all events can be asked for them."""
+    """Looks at the batches on their way to the engine. `present` gives the types of the events,
+    if all of them can be read."""
 
     def __init__(
         self,

@@ -56,9 +56,9 @@ class State:
 
     def __str__(self) -> str:
         edges = [("rebind", self.rebind), ("filter", self.filter)]
-        told = [f"{kind} {text}" for kind, text in edges if text is not None]
+        phrases = [f"{kind} {text}" for kind, text in edges if text is not None]
         last = f"forward {self.forward}" if self.binds is not None else self.forward
-        return f"{self.name}: {'; '.join([*told, last])}"
+        return f"{self.name}: {'; '.join([*phrases, last])}"
 
 
 _Unless = tuple[Negation | Absence, SequenceOperator]
@@ -112,10 +112,10 @@ class _Telling:
     def _forward(self, step: _Step) -> str:
         optional = isinstance(step.item, Closure) and _least(step.item) == 0
         text = f"{_HOW[step.operator]} {self._short(step.item)}"
-        told = [text + (" or none" if optional else "")]
-        told += self._where(step.item)
-        told += [self._without(*negation, "between") for negation in step.unless]
-        return ", ".join(told)
+        phrases = [text + (" or none" if optional else "")]
+        phrases += self._where(step.item)
+        phrases += [self._without(*negation, "between") for negation in step.unless]
+        return ", ".join(phrases)
 
     def _without(self, negation: Negation | Absence, operator: SequenceOperator, where: str) -> str:
         if isinstance(negation, Absence):
@@ -127,8 +127,8 @@ class _Telling:
             for c in self.node.where
             if c.negation == negation.index and c.role is Role.NEGATION
         ]
-        told = f" with {' AND '.join(conditions)}" if conditions else ""
-        return f"no {pattern_text(negation.item, self.variables)} {where}{told}"
+        phrases = f" with {' AND '.join(conditions)}" if conditions else ""
+        return f"no {pattern_text(negation.item, self.variables)} {where}{phrases}"
 
     def _where(self, item: Pattern) -> list[str]:
         """Conjuncts that are looked at when the item is bound: it has the last variable that they
@@ -148,23 +148,23 @@ class _Telling:
         if not isinstance(item, Closure):
             return None
         inner = pattern_text(item.item, self.variables)
-        told = [_TAKEN[item.mode].format(inner) + (" without a break" if item.strict else "")]
+        phrases = [_TAKEN[item.mode].format(inner) + (" without a break" if item.strict else "")]
         own = set(leaves(item))
         chosen = (Role.FILTER, Role.RUNNING)
-        told += [
+        phrases += [
             condition_text(c.expression)
             for c in self.node.where
             if c.role in chosen and c.target in own
         ]
         if item.until is not None:
-            told.append(f"until {condition_text(item.until)}")
-        return ", ".join(told)
+            phrases.append(f"until {condition_text(item.until)}")
+        return ", ".join(phrases)
 
     def _match(self, trailing: tuple[_Unless, ...]) -> str:
-        told = [condition_text(c.expression) for c in self.node.where if c.role is Role.MATCH]
-        told += [self._without(*negation, "after it") for negation in trailing]
-        told += [f"HAVING {condition_text(check)}" for check in self.node.checks]
-        return f"match if {', '.join(told)}" if told else "match"
+        phrases = [condition_text(c.expression) for c in self.node.where if c.role is Role.MATCH]
+        phrases += [self._without(*negation, "after it") for negation in trailing]
+        phrases += [f"HAVING {condition_text(check)}" for check in self.node.checks]
+        return f"match if {', '.join(phrases)}" if phrases else "match"
 
 
 def _steps(pattern: Pattern) -> tuple[list[_Step], tuple[_Unless, ...]]:

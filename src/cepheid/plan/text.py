@@ -90,8 +90,8 @@ def node_lines(node: Node, variables: Mapping[str, Variable]) -> list[str]:
     ]
     name, conditions = label(node, variables)
     first = f"{name}  {', '.join(conditions)}" if conditions else name
-    told = states(node, variables) if isinstance(node, Automaton) else ()
-    return [first, *(f"│ {state}" for state in told), *_branches(inputs)]
+    state_lines = states(node, variables) if isinstance(node, Automaton) else ()
+    return [first, *(f"│ {state}" for state in state_lines), *_branches(inputs)]
 
 
 def inputs_of(node: Node) -> tuple[tuple[Node, bool], ...]:

@@ -132,9 +132,9 @@ def _with_automata(
     """One automaton for all, and where parts can have one of their own, trees over those. Their
     results aren't pulled: an automaton decides by itself what it makes."""
     found = [_automaton(query, statistics)]
-    parted = mixed(query) if mix else None
-    if parted is not None:
-        searching = _Search(query, statistics, negation, "lazy", "tree", (parted,))
+    mixed_alternative = mixed(query) if mix else None
+    if mixed_alternative is not None:
+        searching = _Search(query, statistics, negation, "lazy", "tree", (mixed_alternative,))
         found += [
             (replace(candidate, name=f"automata in trees: {candidate.name}"), plan)
             for candidate, plan in searching.candidates(None)

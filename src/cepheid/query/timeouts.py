@@ -178,7 +178,7 @@ def expired(query: BoundQuery, length: int) -> BoundQuery:
         having=(),
         selection=None,
         into=None,
-        outputs=(*_told(query, reached, items[length]), *returned),
+        outputs=(*_progress_columns(query, reached, items[length]), *returned),
     )
     where = tuple(
         classify(_of_one(c.expression, after), partial)
@@ -189,24 +189,24 @@ def expired(query: BoundQuery, length: int) -> BoundQuery:
     return replace(partial, where=where, required=columns)
 
 
-def _told(
+def _progress_columns(
     query: BoundQuery, reached: tuple[str, ...], missing: patterns.Pattern
 ) -> tuple[Output, ...]:
     """How far it got."""
     assert isinstance(query.pattern, patterns.Sequence)
-    told = (
+    columns = (
         Output(STEP, Constant(len(reached), Type.INTEGER)),
         Output(STEPS, Constant(len(query.pattern.items), Type.INTEGER)),
         Output(REACHED, Constant(", ".join(reached), Type.STRING)),
         Output(MISSING, Constant(pattern_text(missing, query.variables), Type.STRING)),
     )
-    taken = {o.name for o in told} & {o.name for o in query.outputs}
+    taken = {o.name for o in columns} & {o.name for o in query.outputs}
     if taken:
         raise UnsupportedError(
             f"RETURN has a column called `{min(taken)}`, as timeouts have: give it another name "
             "with AS"
         )
-    return told
+    return columns
 
 
 # ── conditions ───────────────────────────────────────────────────────────────

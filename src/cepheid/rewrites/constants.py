@@ -34,9 +34,9 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
         for target in _equal_to(source, query, known):
             if target.type is not source.type:
                 continue
-            told = _about(conjunct.expression, source, target)
-            if not _implied(told, query):
-                return replace(query, where=(*query.where, classify(told, query)))
+            copied = _about(conjunct.expression, source, target)
+            if not _implied(copied, query):
+                return replace(query, where=(*query.where, classify(copied, query)))
     return None
 
 
@@ -55,9 +55,11 @@ def spread(query: BoundQuery) -> BoundQuery:
         if variable.kind is not Kind.SINGLE or variable.negation is not None:
             continue
         for target in _equal_to(source, query, known):
-            told = classify(_about(conjunct.expression, source, target), query)
-            if target.type is source.type and told.expression not in [c.expression for c in where]:
-                where.append(told)
+            copied = classify(_about(conjunct.expression, source, target), query)
+            if target.type is source.type and copied.expression not in [
+                c.expression for c in where
+            ]:
+                where.append(copied)
     return replace(query, where=tuple(where))
 
 

@@ -173,14 +173,14 @@ def _conjuncts(where: tuple[Conjunct, ...], cut: Cut) -> tuple[Conjunct, ...] | 
     mine: set[Conjunct] = set()
     theirs: set[Conjunct] = set()
     for conjunct in where:
-        told = _renamed(conjunct, cut.names)
+        renamed_condition = _renamed(conjunct, cut.names)
         on_common, of_rest = _sides(frozenset(conjunct.variables), cut)
-        if on_common and not of_rest and told != conjunct:
-            theirs.add(told)
+        if on_common and not of_rest and renamed_condition != conjunct:
+            theirs.add(renamed_condition)
             continue
         if on_common and not of_rest:
             mine.add(conjunct)
-        kept.append(told)
+        kept.append(renamed_condition)
     return tuple(kept) if mine == theirs else None
 
 
@@ -189,14 +189,14 @@ def _having(having: tuple[Expr, ...], cut: Cut) -> tuple[Expr, ...] | None:
     mine: set[Expr] = set()
     theirs: set[Expr] = set()
     for condition in having:
-        told = renamed(condition, cut.names)
+        renamed_condition = renamed(condition, cut.names)
         on_common, of_rest = _sides(variables(condition), cut)
-        if on_common and not of_rest and told != condition:
-            theirs.add(told)
+        if on_common and not of_rest and renamed_condition != condition:
+            theirs.add(renamed_condition)
             continue
         if on_common and not of_rest:
             mine.add(condition)
-        kept.append(told)
+        kept.append(renamed_condition)
     return tuple(kept) if mine == theirs else None
 
 
@@ -216,10 +216,10 @@ def _names(known: tuple[Renamed, ...], cut: Cut) -> tuple[Renamed, ...]:
     entries = {(r.name, r.variable, r.within) for r in known}
     inside = [frozenset(positive(rest)) for rest in cut.rests]
     for gone, kept in cut.names.items():
-        told = {e for e in entries if e[0] in (gone, kept)}
-        if not any(e[0] == gone for e in told):
+        pair = {e for e in entries if e[0] in (gone, kept)}
+        if not any(e[0] == gone for e in pair):
             entries.add((gone, gone, inside[1]))
-        if not any(e[0] == kept for e in told):
+        if not any(e[0] == kept for e in pair):
             entries.add((kept, kept, inside[0]))
         entries = {
             (name, kept if variable == gone else variable, _telling(within, gone, kept))

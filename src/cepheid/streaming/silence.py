@@ -1,8 +1,8 @@
 """Time that passes while nothing comes.
 
 A watermark follows the events, so when they stop, it stops. With a heartbeat, the time of a bucket
-follows the clock after a silence of a given length. The clock is told by rows of a source of its
-own, which a batch that is done again reads again, so that it decides the same.
+follows the clock after a silence of a given length. Rows of a source of their own carry the
+clock. A batch that is repeated reads the same rows again, so it decides the same.
 """
 
 from __future__ import annotations

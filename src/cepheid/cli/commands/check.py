@@ -68,14 +68,14 @@ def check(
 
     if query is not None or not queries:
         only = queries[0] if queries else None
-        right = _told("query", lambda: _check_query(read_query(only, query), sources, options))
+        right = _reported("query", lambda: _check_query(read_query(only, query), sources, options))
     else:
-        right = all([_told(str(path), partial(check_file, path)) for path in queries])
+        right = all([_reported(str(path), partial(check_file, path)) for path in queries])
     if not right:
         raise typer.Exit(USED_WRONGLY)
 
 
-def _told(name: str, check: Callable[[], bool]) -> bool:
+def _reported(name: str, check: Callable[[], bool]) -> bool:
     """Whether it is right; if not, what is wrong is printed."""
     try:
         return check()

@@ -151,8 +151,8 @@ def _run_alone(
 
 def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
     batches = many(totals.batches, "batch", "es")
-    told = f"{'stopped' if stopped else 'done'} after {batches}: {totals.counts()}"
-    lines = [wrapped(told, PLAIN_WIDTH)]
+    summary = f"{'stopped' if stopped else 'done'} after {batches}: {totals.counts()}"
+    lines = [wrapped(summary, PLAIN_WIDTH)]
     lines += [f"matches in {target.output} ({target.format.value})"]
     if target.timeouts is not None:
         lines += [f"timeouts in {target.timeouts} ({target.format.value})"]

@@ -119,7 +119,7 @@ def open_folders(
         stored = None if evidence.stored is None else _stored(evidence.stored, given)
         form = row_format(format, columns, _wanted(columns, given, read), given)
         folder = Folder(name, source.path, form, columns.header, stored)
-        for line in told(folder, evidence, given):
+        for line in column_notes(folder, evidence, given):
             print(line, file=sys.stderr, flush=True)
         folders.append(folder)
         notes[name] = _kept(folder, columns)
@@ -147,7 +147,7 @@ def refuse_other_inputs(
             )
 
 
-def told(folder: Folder, evidence: Evidence, given: InputOptions) -> Iterator[str]:
+def column_notes(folder: Folder, evidence: Evidence, given: InputOptions) -> Iterator[str]:
     """What a user should know of columns that weren't declared, at the first start."""
     decided = [f for f in folder.form.columns if f.name not in given.declared.names]
     if not evidence.files or not decided:

@@ -52,10 +52,10 @@ def change_text(change: Change, wrong: str) -> str:
         parts += ["\n\n".join(finding.render() for finding in change.findings), wrong]
     if change.version is not None:
         kinds = {"added": change.added, "removed": change.removed, "changed": change.changed}
-        told = [
+        changes = [
             f"{len(names):,} {kind} ({_listed(names)})" for kind, names in kinds.items() if names
         ]
-        parts.append(f"rules version {change.version}: {', '.join(told) or 'no rule changed'}")
+        parts.append(f"rules version {change.version}: {', '.join(changes) or 'no rule changed'}")
     return "\n".join(parts)
 
 

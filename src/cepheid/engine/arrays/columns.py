@@ -104,7 +104,7 @@ class Interner:
 
     def __init__(self) -> None:
         self._codes: dict[str | bytes, int] = {}
-        self._strings: dict[int, str | bytes] | None = None  # the other way, where it is asked for
+        self._strings: dict[int, str | bytes] | None = None  # the reverse, made on first use
         self._next = 0
 
     def __len__(self) -> int:

@@ -44,6 +44,6 @@ class Program:
     def __str__(self) -> str:
         """One instruction in a line; a line that is indented belongs to the one above it."""
         facts = {"waits": self.waits, "looks back": self.looks_back, "delayed": self.delayed}
-        told = [name for name, holds in facts.items() if holds]
-        head = [f"({', '.join(told)})"] if told else []
+        traits = [name for name, holds in facts.items() if holds]
+        head = [f"({', '.join(traits)})"] if traits else []
         return "\n".join([*head, *listing(self.pattern, self.instructions)])

@@ -126,10 +126,10 @@ def _range(pattern: Pattern, lower: Point | None, upper: Point | None, word: str
 
 
 def _sweep(pattern: Pattern, sweep: Sweep, word: str = "after") -> str:
-    told = [_range(pattern, sweep.lower, sweep.upper, word)]
-    told += [" in the window"] if sweep.inside else []
-    told += [" in any order"] if sweep.unordered else []
-    return "".join(told) + ("; may wait" if sweep.awaits else "")
+    phrases = [_range(pattern, sweep.lower, sweep.upper, word)]
+    phrases += [" in the window"] if sweep.inside else []
+    phrases += [" in any order"] if sweep.unordered else []
+    return "".join(phrases) + ("; may wait" if sweep.awaits else "")
 
 
 def _group(pattern: Pattern, group: EventGroup | RoundChain) -> str:
@@ -251,9 +251,9 @@ def _gate(pattern: Pattern, step: Gate) -> Lines:
         case Passed():
             yield "if the window has passed; else wait"
         case Decide(waits=waits, strict=strict):
-            told = ["its window has passed"] if waits else []
-            told += ["the next position is known"] if strict else []
-            yield f"if {' and '.join(told or ['it is known'])} now, and wasn't before"
+            phrases = ["its window has passed"] if waits else []
+            phrases += ["the next position is known"] if strict else []
+            yield f"if {' and '.join(phrases or ['it is known'])} now, and wasn't before"
         case Unforbidden(exceptions=exceptions, checks=checks):
             for exception in exceptions:
                 yield from _interruption(pattern, exception)
@@ -335,9 +335,9 @@ def _checks(pattern: Pattern, checks: tuple[Check, ...]) -> Lines:
 
 
 def _between(pattern: Pattern, between: Neighbors) -> str:
-    told = [
+    phrases = [
         f" {word} {' or '.join(_name(pattern, part) for part in reversed(parts))}"
         for word, parts in (("after", between.before), ("before", between.after))
         if parts
     ]
-    return "".join(told) or " in the window"
+    return "".join(phrases) or " in the window"

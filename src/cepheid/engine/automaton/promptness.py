@@ -22,7 +22,7 @@ def is_prompt(pattern: Pattern, lasting: bool) -> bool:
     """Whether all matches are. They end with a single event, or with a group that is a choice, and
     everything else lies before it: what comes at its position later can only make further matches.
 
-    Not so where something is asked of that position (`P => !Q`, an exception around the pattern),
+    Not so where something is checked at that position (`P => !Q`, an exception around the pattern),
     where the end of the match is moved, where composites that end there have to be compared, where
     a group is known only when its window has passed, and where events last.
     """

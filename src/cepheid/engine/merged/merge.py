@@ -58,8 +58,8 @@ class Merged:
 
 
 Taken: TypeAlias = list[tuple[Boxes, Level | None, list[Boxes]]]
-"""Of each step, the events that it takes, what is asked of them later, and those that are forbidden
-before it."""
+"""Of each step, the events that it takes, what is checked on them later, and those that are
+forbidden before it."""
 
 
 def merge(branches: Sequence[TemplateRules]) -> tuple[Merged | None, dict[int, str]]:

@@ -89,7 +89,7 @@ class Searching(Operator):
         yield from self.deferred()
 
     def deferred(self) -> Iterable[Operator]:
-        """The outer input, if its records may have to wait until they are asked for. One that is
+        """The outer input, if its records may have to wait for a demand. One that is
         itself asked makes no others."""
         if self.demand is not None and self.outer.demand is None:
             yield self.outer

@@ -76,8 +76,8 @@ def check_times(column: str, first: int, last: int) -> None:
 
 def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> pa.Array | None:
     """Which rows no query can place: those without a time or a start, and those that start after
-    their end. None if there can't be any. A float can't be a time, but may be asked for before it
-    is made an integer: then NaN is none."""
+    their end. None if there can't be any. A float can't be a time, but may be
+    checked before it becomes an integer: NaN is no time then."""
     ends = rows.column(time)
     if start is None:
         if ends.null_count or pa.types.is_floating(ends.type):

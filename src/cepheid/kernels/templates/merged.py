@@ -145,7 +145,7 @@ class Advance(NamedTuple):
     ender_list: Any
     ender_links: Any
     ender_probe: Any
-    # What is compared with bound events, what instances are found by, what is asked for.
+    # What is compared with bound events, what instances are found by, what they look for.
     link_sets: Any
     links: Any
     keys: Any

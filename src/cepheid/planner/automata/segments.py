@@ -39,20 +39,20 @@ def mixed(query: BoundQuery) -> Alternative | None:
     pattern = query.pattern
     if any(isinstance(p, _ALONE) for p in walk(pattern)):
         return None
-    parted = _cut(pattern) if isinstance(pattern, Sequence) else pattern
-    if not isinstance(parted, Sequence | Conjunction):
+    divided = _cut(pattern) if isinstance(pattern, Sequence) else pattern
+    if not isinstance(divided, Sequence | Conjunction):
         return None
-    segments = [item for item in parted.items if needs_automaton(item)]
+    segments = [item for item in divided.items if needs_automaton(item)]
     if not segments or not all(_is_flat(s) for s in segments):
         return None
-    if isinstance(parted, Conjunction) and not _apart(query, parted, segments):
+    if isinstance(divided, Conjunction) and not _apart(query, divided, segments):
         return None
     shares = _Shares(query, tuple(segments))
     if not all(shares.allows(conjunct) for conjunct in query.where):
         return None
     made = tuple((s, segment(query, s, shares.inside(s))) for s in segments)
     rest = tuple(c for c in query.where if shares.home(c) is None)
-    return Alternative(parted, rest, query.having, made)
+    return Alternative(divided, rest, query.having, made)
 
 
 def _cut(sequence: Sequence) -> Sequence | None:

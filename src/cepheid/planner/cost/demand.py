@@ -65,7 +65,7 @@ def demanded(
 
 
 def _scaled(node: Node, found: Estimate, share: float, added: float) -> Estimate:
-    if isinstance(node, LeafNode):  # events come whether they are asked for or not
+    if isinstance(node, LeafNode):  # events arrive with or without demand
         return found
     return Estimate(found.rows * share, found.tried * share, (found.cost + added) * share)
 

@@ -32,7 +32,7 @@ class Weights:
     back       an instance is looked at in a stack, on the way back from the last class
     start      an event is laid out for an automaton, which tries to start with it
     look       an automaton looks at an event that might be the next
-    demand     under pull, a record is compared with what is asked for
+    demand     under pull, a record is compared with the demand
     pass_down  q of the thesis' appendix A: passing down pays if `f >= q * d * λ`
     """
 

@@ -94,8 +94,8 @@ def run(
 ) -> Iterator[pa.RecordBatch]:
     """The matches of the rules in a table of events."""
     with warnings.catch_warnings():
-        for told in (".*have no time", ".*than a microsecond", "no event is of type"):
-            warnings.filterwarnings("ignore", message=told)  # said once, for all rules
+        for message in (".*have no time", ".*than a microsecond", "no event is of type"):
+            warnings.filterwarnings("ignore", message=message)  # said once, for all rules
         for group in compiled.groups:
             rows = sorted_by(table.select(group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)

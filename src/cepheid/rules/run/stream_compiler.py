@@ -216,8 +216,8 @@ def _left(attribution: Attribution, numbers: Ints) -> Attribution:
 def _require_members(compiled: CompiledRules, key: str | None) -> None:
     """Queries that run by themselves keep the events of different keys apart as a whole."""
     for one in compiled.alone:
-        parted = is_single(one.bound) or key in uniform_key(one.prepared.plan)
-        if key is not None and not parted:
+        partitioned = is_single(one.bound) or key in uniform_key(one.prepared.plan)
+        if key is not None and not partitioned:
             raise PlanError(f"`{one.query.name}` can't be partitioned by `{key}`")
 
 

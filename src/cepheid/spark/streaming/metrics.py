@@ -95,10 +95,10 @@ class Metrics(StreamingQueryListener):
         with self._lock:
             found = {name: dict(course.figures()) for name, course in self._courses.items()}
         lines: list[str] = []
-        for name, kind, told in _families():
+        for name, kind, help_text in _families():
             samples = [(query, own[name]) for query, own in found.items() if name in own]
             if samples:
-                lines += [f"# HELP cepheid_{name} {told}", f"# TYPE cepheid_{name} {kind}"]
+                lines += [f"# HELP cepheid_{name} {help_text}", f"# TYPE cepheid_{name} {kind}"]
                 lines += [f'cepheid_{name}{{query="{_escaped(q)}"}} {v}' for q, v in samples]
         return "".join(f"{line}\n" for line in lines)
 
@@ -142,10 +142,10 @@ class Metrics(StreamingQueryListener):
 
 
 def _families() -> Iterator[tuple[str, str, str]]:
-    for name, told in _COUNTERS.items():
-        yield f"{name}_total", "counter", told
-    for name, told in _GAUGES.items():
-        yield name, "gauge", told
+    for name, help_text in _COUNTERS.items():
+        yield f"{name}_total", "counter", help_text
+    for name, help_text in _GAUGES.items():
+        yield name, "gauge", help_text
 
 
 def _escaped(text: str) -> str:

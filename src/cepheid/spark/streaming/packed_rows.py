@@ -41,14 +41,14 @@ TIME, COUNT = "time", "count"
 Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def packing(bucket: pa.DataType, time: str, told: Sequence[int] = ()) -> Mapped:
+def packing(bucket: pa.DataType, time: str, clock_buckets: Sequence[int] = ()) -> Mapped:
     """One row for each bucket that has rows, for every so many rows.
 
     The first bucket always has one: in its header stands what query the state belongs to, and how
     many buckets there are. If those have changed, others may look like new ones. It also gets the
     rows without a bucket: those that are rejected, as they are, and how many there are of each
-    time of the others, for some bucket to count those that are late. The buckets that are `told`
-    have one, too, if there are rows of any.
+    time of the others, for some bucket to count those that are late. The `clock_buckets` have one,
+    too, if there are rows of any.
     """
     schema = pa.schema({BUCKET: bucket, DATA: pa.binary()})
     first = FIRST if pa.types.is_integer(bucket) else FIRST_KEY
@@ -57,7 +57,7 @@ def packing(bucket: pa.DataType, time: str, told: Sequence[int] = ()) -> Mapped:
         for batch in gather(batches, ROWS):
             inside, outside = divided(batch)
             parts = dict(_by_bucket(inside))
-            for own in [first, *told] if first == FIRST else told:
+            for own in [first, *clock_buckets] if first == FIRST else clock_buckets:
                 empty = batch.slice(0, 0).drop_columns([BUCKET_COLUMN, *_outside(batch)])
                 parts.setdefault(own, empty)
             cells = [(place, arrow_bytes(part)) for place, part in parts.items()]

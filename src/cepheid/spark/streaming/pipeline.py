@@ -129,10 +129,10 @@ def _stateful(
     time = source.plan.schema.time
     arriving = event_schema(rows.drop(BUCKET_COLUMN, REASON_COLUMN))
     heartbeat = heartbeat_of(options, watermark)
-    told = () if heartbeat is None else bucket_numbers(layout, count)
-    whole = rows.mapInArrow(packing(kind, time, told), packed)
+    clock_buckets = () if heartbeat is None else bucket_numbers(layout, count)
+    whole = rows.mapInArrow(packing(kind, time, clock_buckets), packed)
     if heartbeat is not None:
-        whole = with_clock(whole, told)
+        whole = with_clock(whole, clock_buckets)
     found = whole.groupBy(BUCKET).transformWithStateInPandas(
         Processor(BucketWork(job, arriving, watermark, run, letters, heartbeat)),
         outputStructType=RESULT,

@@ -123,11 +123,11 @@ def _found(
     arriving = event_schema(rows.drop(REASON_COLUMN))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        told = () if heartbeat is None else _numbers(own)
-        pack = packing(pa.int32(), schema.time, told)
+        clock_buckets = () if heartbeat is None else _numbers(own)
+        pack = packing(pa.int32(), schema.time, clock_buckets)
         packed = rows.select("*", bucket).mapInArrow(pack, _PACKED)
         if heartbeat is not None:
-            packed = with_clock(packed, told)
+            packed = with_clock(packed, clock_buckets)
         packed = packed.withColumn(VERSION, F.lit(None).cast("string"))
         if versions is not None:
             every = _everywhere(versions, own)
