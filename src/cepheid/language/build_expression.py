@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 from lark import Token
@@ -96,6 +97,10 @@ def build_expression(tree: Node) -> Expression:
         case "call":
             function = name_of(tokens(tree)[0]).lower()
             return Call(function, _expressions(tree), has(tree, "DISTINCT"), span)
+        case "call_over":
+            return _call_over(tree)
+        case "interval":
+            return _interval(tree)
         case "cast":
             return _cast(tree)
         case "extract":
@@ -177,6 +182,25 @@ def _cast(tree: Node) -> Cast:
     if name_of(function).lower() not in ("cast", "try_cast"):
         raise Mistake("CEP119", "`AS` names a type only in CAST", span_of(type_))
     return Cast(build_expression(child(tree)), name_of(type_).lower(), span_of(tree))
+
+
+def _call_over(tree: Node) -> Call:
+    """`FINAL sum(A.x)` is `final(sum(A.x))`: a function that only MATCH_RECOGNIZE has."""
+    extent_word, function = tokens(tree)[:2]
+    arguments = _expressions(tree)
+    inner = Call(name_of(function).lower(), arguments, has(tree, "DISTINCT"), span_of(tree))
+    return Call(extent_word.lower(), (inner,), span=span_of(tree))
+
+
+def _interval(tree: Node) -> Duration:
+    """`INTERVAL '5' MINUTES` is `5 minutes`."""
+    _, amount, unit = tokens(tree)
+    text = unquoted(amount.value) if amount.type == "STRING" else amount.value
+    if not re.fullmatch(r"\d{1,18}(\.\d{1,18})?", text.strip()):
+        raise Mistake("CEP115", "an interval needs a number", span_of(amount), "as in `'5'`")
+    number = Decimal(text.strip())
+    whole = int(number) if number == number.to_integral_value() else number
+    return Duration(whole, UNIT_WORDS[unit.lower()], span_of(tree))
 
 
 def _extract(tree: Node) -> Call:

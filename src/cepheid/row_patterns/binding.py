@@ -1,0 +1,452 @@
+"""A `Recognition` bound to the columns of a table: names are checked, expressions have types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cepheid.algebra.aggregates import AGGREGATES, Operand
+from cepheid.algebra.coercion import cast, described
+from cepheid.algebra.expressions import Attribute, Constant, Expr
+from cepheid.algebra.findings import Findings, did_you_mean
+from cepheid.algebra.lowering import Lowering
+from cepheid.algebra.resolution import WRONG, Clause
+from cepheid.algebra.scope import Scope, listed
+from cepheid.algebra.structure import Structure
+from cepheid.algebra.types import Schema, Type
+from cepheid.language import ast
+from cepheid.language.diagnostics import Source
+from cepheid.row_patterns.leaves import (
+    CLASSIFIER,
+    Labels,
+    Leaf,
+    MatchNumber,
+    Navigation,
+    RowAggregate,
+    RowExpression,
+    leaf_attribute,
+)
+from cepheid.row_patterns.program import Program, TooLong, compile_pattern
+from cepheid.row_patterns.syntax import (
+    AfterRow,
+    Exclusion,
+    Measure,
+    Recognition,
+    Rows,
+    SkipTo,
+    SortKey,
+    labels_of,
+)
+
+_NAVIGATIONS = ("first", "last", "prev", "next")
+_AGGREGATES = {
+    **{name: name for name in ("count", "sum", "avg", "min", "max")},
+    **{"mean": "avg", "collect": "collect", "collect_list": "collect", "array_agg": "collect"},
+}
+_MOST_LABELS = 63
+_NO_STRUCTURE = Structure({}, {}, {}, {})
+
+
+@dataclass(frozen=True)
+class BoundMeasure:
+    name: str
+    value: RowExpression
+
+
+@dataclass(frozen=True)
+class BoundRecognition:
+    """`conditions` are those of the labels that have one. `window` is that of WITHIN, in the units
+    of the first ORDER BY column. `subsets` are sets of labels by name."""
+
+    program: Program
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    measures: tuple[BoundMeasure, ...]
+    conditions: Mapping[str, RowExpression]
+    rows: Rows
+    skip: SkipTo
+    skip_labels: frozenset[str]
+    window: int | None
+    schema: Schema
+    excludes: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a match gives besides its measures."""
+        return self.partition if self.rows is Rows.ONE else tuple(self.schema.columns)
+
+
+def bind(recognition: Recognition, columns: Mapping[str, Type], source: Source) -> BoundRecognition:
+    """Raises a `QueryError` with everything that is wrong."""
+    findings = Findings(source)
+    time = recognition.order[0].column if recognition.order else ""
+    resolved = {name.lower(): name for name in columns}
+    schema = Schema(columns, resolved.get(time.lower(), time))
+    binder = _Binder(recognition, schema, findings)
+    bound = binder.bound()
+    findings.check()
+    return bound
+
+
+class _Binder:
+    def __init__(self, recognition: Recognition, schema: Schema, findings: Findings) -> None:
+        self.recognition = recognition
+        self.schema = schema
+        self.findings = findings
+        self.labels = tuple(dict.fromkeys(label.name for label in labels_of(recognition.pattern)))
+        self.sets = {name: frozenset((name,)) for name in self.labels}
+        for subset in recognition.subsets:
+            self._subset(subset.name, subset.labels, subset.span)
+
+    def _subset(self, name: str, labels: tuple[str, ...], span: ast.Span) -> None:
+        if name in self.sets:
+            message = f"`{name}` is a label of the pattern" if name in self.labels else ""
+            message = message or f"SUBSET defines `{name}` twice"
+            self.findings.add("CEP612", message, span, "give the subset another name")
+            return
+        for label in labels:
+            if label not in self.labels:
+                self._no_label(label, span)
+        self.sets[name] = frozenset(labels)
+
+    def _no_label(self, name: str, span: ast.Span) -> None:
+        hint = did_you_mean(name, self.sets, f"labels are {listed(self.sets)}")
+        self.findings.add("CEP611", f"the pattern has no label `{name}`", span, hint)
+
+    def bound(self) -> BoundRecognition:
+        recognition = self.recognition
+        if len(self.labels) > _MOST_LABELS:
+            message = f"this pattern has more than {_MOST_LABELS} labels"
+            self.findings.add("CEP614", message, recognition.span)
+        rows, skip = recognition.rows, recognition.after
+        return BoundRecognition(
+            program=self._program(),
+            partition=tuple(self._column(name, span) for name, span in recognition.partition),
+            order=tuple(
+                SortKey(self._column(k.column, k.span), k.descending, k.nulls_first)
+                for k in recognition.order
+            ),
+            measures=tuple(map(self._measure, recognition.measures)),
+            conditions=self._conditions(),
+            rows=rows,
+            skip=skip.skip,
+            skip_labels=self._skip_labels(skip),
+            window=self._window(),
+            schema=self.schema,
+            excludes=_excludes(recognition),
+        )
+
+    def _program(self) -> Program:
+        try:
+            return compile_pattern(self.recognition.pattern)
+        except TooLong:
+            message = "this pattern has too many steps when its quantifiers are written out"
+            hint = "use `*`, `+` or smaller numbers"
+            self.findings.add("CEP615", message, self.recognition.span, hint)
+            return Program((), ())
+
+    def _column(self, name: str, span: ast.Span) -> str:
+        column = self.schema.resolve(name)
+        if column is None:
+            hint = did_you_mean(
+                name, self.schema.columns, f"columns are {listed(self.schema.columns)}"
+            )
+            self.findings.add("CEP204", f"there is no column `{name}`", span, hint)
+        return column or name
+
+    def _measure(self, measure: Measure) -> BoundMeasure:
+        return BoundMeasure(measure.name, self._expression(measure.expression, None))
+
+    def _conditions(self) -> dict[str, RowExpression]:
+        conditions: dict[str, RowExpression] = {}
+        for definition in self.recognition.definitions:
+            if definition.label not in self.labels:
+                self._no_label(definition.label, definition.span)
+            elif definition.label in conditions:
+                message = f"DEFINE has a condition for `{definition.label}` already"
+                self.findings.add("CEP612", message, definition.span)
+            else:
+                value = self._expression(definition.condition, definition.label)
+                conditions[definition.label] = value
+        return conditions
+
+    def _expression(self, node: ast.Expression, defines: str | None) -> RowExpression:
+        lowering = RowLowering(
+            Scope(self.schema, {}, frozenset()),
+            _NO_STRUCTURE,
+            {},
+            self.findings,
+            Clause.RETURN if defines is None else Clause.WHERE,
+            sets=self.sets,
+            final=defines is None and self.recognition.rows is Rows.ONE,
+            defines=defines,
+        )
+        expr = lowering.lower(node) if defines is None else lowering.condition(node)
+        return RowExpression(expr, tuple(lowering.leaves))
+
+    def _skip_labels(self, after: AfterRow) -> frozenset[str]:
+        if after.label is None:
+            return frozenset()
+        if after.label not in self.sets:
+            self._no_label(after.label, after.span)
+            return frozenset()
+        return self.sets[after.label]
+
+    def _window(self) -> int | None:
+        within = self.recognition.within
+        if within is None:
+            return None
+        keys = self.recognition.order
+        if not keys or keys[0].descending:
+            message = "WITHIN needs ORDER BY with an ascending time"
+            self.findings.add("CEP616", message, within.span, "order by the time of the rows first")
+            return None
+        if self.schema.columns.get(self.schema.time) not in (Type.TIMESTAMP, Type.INTEGER):
+            message = f"WITHIN measures `{keys[0].column}`, which is not a timestamp"
+            self.findings.add("CEP616", message, within.span)
+            return None
+        lowering = RowLowering(
+            Scope(self.schema, {}, frozenset()), _NO_STRUCTURE, {}, self.findings, Clause.WHERE
+        )
+        size = lowering.duration(within)
+        return int(size.value) if isinstance(size, Constant) and size.value is not None else None
+
+
+def _excludes(recognition: Recognition) -> bool:
+    waiting: list[object] = [recognition.pattern]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Exclusion):
+            return True
+        waiting.extend(getattr(item, "items", ()))
+        if hasattr(item, "item"):
+            waiting.append(item.item)
+    return False
+
+
+@dataclass
+class _Frame:
+    """The labels that the argument of a navigation or an aggregate reads."""
+
+    what: str
+    read: set[Labels] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class RowLowering(Lowering):
+    """Lowers the expressions of MEASURES and of DEFINE (`defines`: of which label)."""
+
+    sets: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    final: bool = False
+    defines: str | None = None
+    leaves: list[Leaf] = field(default_factory=list)
+    _frames: list[_Frame] = field(default_factory=list)
+
+    def lower(self, node: ast.Expression) -> Expr:
+        match node:
+            case ast.Name(name):
+                return self._read(name, None, node.span)
+            case ast.Attribute(variable, name):
+                labels = self._labels(variable, node.span)
+                return WRONG if labels is None else self._read(name, labels, node.span)
+            case ast.Call(name) if name in _NAVIGATIONS:
+                return self._navigation(node)
+            case ast.Call(name) if name in _AGGREGATES:
+                return self._aggregate(node)
+            case ast.Call("running" | "final"):
+                return self._extent(node)
+            case ast.Call("classifier"):
+                return self._classifier(node)
+            case ast.Call("match_number"):
+                if self._frames:
+                    return self._nested(node)
+                return self._leaf(MatchNumber())
+            case ast.KeyTest() | ast.OccursWithin():
+                message = f"`{self.text(node)}` is not SQL"
+                return self.wrong("CEP103", message, node.span)
+            case _:
+                return super().lower(node)
+
+    # ── columns ──
+
+    def _labels(self, name: str, span: ast.Span) -> frozenset[str] | None:
+        found = self.sets.get(name) or self.sets.get(name.upper())
+        if found is None:
+            hint = did_you_mean(name.upper(), self.sets, f"labels are {listed(self.sets)}")
+            self.findings.add("CEP611", f"the pattern has no label `{name}`", span, hint)
+        return found
+
+    def _read(self, name: str, labels: Labels, span: ast.Span) -> Expr:
+        column = self.schema.resolve(name)
+        if column is None:
+            if labels is None and name.upper() in self.sets:
+                hint = f"name a column: `{name}.x`"
+                return self.wrong("CEP205", f"`{name}` is a label, not a value", span, hint)
+            known = f"columns are {listed(self.schema.columns)}"
+            hint = did_you_mean(name, self.schema.columns, known)
+            return self.wrong("CEP204", f"there is no column `{name}`", span, hint)
+        return self._value(Attribute("", column, self.schema.columns[column]), labels)
+
+    def _value(self, attribute: Attribute, labels: Labels) -> Expr:
+        """A value of the row in the argument of a function; else of the last row so far."""
+        if self._frames:
+            self._frames[-1].read.add(labels)
+            return attribute
+        return self._leaf(Navigation(attribute, labels, final=self.final))
+
+    def _leaf(self, leaf: Leaf) -> Expr:
+        if leaf not in self.leaves:
+            self.leaves.append(leaf)
+        return leaf_attribute(self.leaves.index(leaf), leaf)
+
+    def _classifier(self, node: ast.Call) -> Expr:
+        labels: Labels = None
+        match node.arguments:
+            case ():
+                pass
+            case (ast.Name(name),):
+                labels = self._labels(name, node.span)
+                if labels is None:
+                    return WRONG
+            case _:
+                return self.wrong("CEP209", "`CLASSIFIER` takes a label or nothing", node.span)
+        if self.defines is not None:
+            message = "DEFINE can't read CLASSIFIER()"
+            hint = "a condition belongs to one label, so its own label is known"
+            return self.wrong("CEP617", message, node.span, hint)
+        return self._value(CLASSIFIER, labels)
+
+    # ── functions over the rows of a match ──
+
+    def _extent(self, node: ast.Call) -> Expr:
+        (inner,) = node.arguments
+        assert isinstance(inner, ast.Call)
+        word = node.name.upper()
+        if inner.name not in (*_NAVIGATIONS, *_AGGREGATES) or inner.name in ("prev", "next"):
+            message = f"{word} goes with FIRST, LAST and aggregates, not with `{inner.name}`"
+            return self.wrong("CEP618", message, node.span)
+        if node.name == "final" and self.defines is not None:
+            message = "FINAL can't stand in DEFINE: the match isn't complete there"
+            return self.wrong("CEP618", message, node.span)
+        final = node.name == "final" or self.final
+        if inner.name in _NAVIGATIONS:
+            return self._navigation(inner, final)
+        return self._aggregate(inner, final)
+
+    def _nested(self, node: ast.Call) -> Expr:
+        outer = self._frames[-1].what.upper()
+        message = f"`{node.name}` can't stand inside of {outer}"
+        return self.wrong("CEP613", message, node.span)
+
+    @contextmanager
+    def _frame(self, node: ast.Call) -> Iterator[_Frame]:
+        frame = _Frame(node.name)
+        self._frames.append(frame)
+        yield frame
+        self._frames.pop()
+
+    def _argument(self, node: ast.Call) -> tuple[Expr, Labels] | None:
+        """The argument, and the labels of the rows that it is read from."""
+        known = len(self.findings)
+        with self._frame(node) as frame:
+            argument = self.lower(node.arguments[0])
+        if len(self.findings) > known:
+            return None
+        if len(frame.read) > 1:
+            message = f"`{node.name}` reads rows of one label, not of several"
+            self.wrong("CEP619", message, node.span, "use a SUBSET for both")
+            return None
+        if not frame.read:
+            message = f"`{node.name}` needs a column, but `{self.text(node.arguments[0])}` has none"
+            self.wrong("CEP619", message, node.span)
+            return None
+        return argument, next(iter(frame.read))
+
+    def _offset(self, node: ast.Call, default: int) -> int | None:
+        if len(node.arguments) == 1:
+            return default
+        match node.arguments[1:]:
+            case (ast.Literal(int() as number),) if not isinstance(number, bool):
+                return number
+            case _:
+                message = f"`{node.name}` takes a value and a number that isn't negative"
+                self.wrong("CEP209", message, node.span)
+                return None
+
+    def _navigation(self, node: ast.Call, final: bool | None = None) -> Expr:
+        if self._frames:
+            return self._nested(node)
+        if not 1 <= len(node.arguments) <= 2:
+            return self.wrong("CEP209", f"`{node.name}` takes a value and a number", node.span)
+        if node.name in ("prev", "next"):
+            return self._physical(node)
+        offset = self._offset(node, 0)
+        read = self._argument(node)
+        if offset is None or read is None:
+            return WRONG
+        ends = self.final if final is None else final
+        return self._leaf(Navigation(*read, node.name == "last", offset, 0, ends))
+
+    def _physical(self, node: ast.Call) -> Expr:
+        """PREV and NEXT: rows of the partition before or after the one that is read."""
+        steps = self._offset(node, 1)
+        if steps is None:
+            return WRONG
+        shift = -steps if node.name == "prev" else steps
+        inner = _inner_navigation(node.arguments[0])
+        if inner is None:
+            read = self._argument(node)
+            if read is None:
+                return WRONG
+            return self._leaf(Navigation(*read, shift=shift, final=self.final))
+        final = self.final
+        if inner.name in ("running", "final"):
+            final = final or inner.name == "final"
+            (marked,) = inner.arguments
+            assert isinstance(marked, ast.Call)
+            inner = marked
+        offset, read = self._offset(inner, 0), self._argument(inner)
+        if offset is None or read is None:
+            return WRONG
+        return self._leaf(Navigation(*read, inner.name == "last", offset, shift, final))
+
+    def _aggregate(self, node: ast.Call, final: bool | None = None) -> Expr:
+        if self._frames:
+            return self._nested(node)
+        function = AGGREGATES[_AGGREGATES[node.name]]
+        if len(node.arguments) != 1:
+            return self.wrong("CEP209", f"`{node.name}` takes 1 argument", node.span)
+        ends = self.final if final is None else final
+        match node.arguments[0]:
+            case ast.Star(None) if function.name == "count":
+                return self._leaf(RowAggregate("count", None, None, Type.INTEGER, final=ends))
+            case ast.Star(str() as label) if function.name == "count":
+                labels = self._labels(label, node.span)
+                return self._leaf(RowAggregate("count", None, labels, Type.INTEGER, final=ends))
+            case ast.Star():
+                return self.wrong("CEP213", f"`{node.name}` needs a column", node.span)
+        read = self._argument(node)
+        if read is None:
+            return WRONG
+        argument, labels = read
+        if not function.operand.accepts(argument.type):
+            message = f"`{node.name}` needs {function.operand.value}, but "
+            message += f"`{self.text(node.arguments[0])}` is {described(argument)}"
+            return self.wrong("CEP210", message, node.span)
+        computes = argument.type is Type.DECIMAL and function.operand is not Operand.ANY
+        if computes or function.operand is Operand.NUMBER:
+            argument = cast(argument, Type.FLOAT)
+        type_ = function.type or argument.type
+        return self._leaf(RowAggregate(function.name, argument, labels, type_, node.distinct, ends))
+
+
+def _inner_navigation(node: ast.Expression) -> ast.Call | None:
+    """FIRST or LAST inside of PREV or NEXT, perhaps with RUNNING or FINAL."""
+    match node:
+        case ast.Call("first" | "last"):
+            return node
+        case ast.Call("running" | "final", (ast.Call("first" | "last"),)):
+            return node
+        case _:
+            return None
