@@ -38,6 +38,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "queries that bind": (60, 200),
     "resumed": (30, 120),
     "rewrites": (30, 60),
+    "row patterns": (2000, 20000),
     "rule sets": (30, 150),
     "rule sets on Spark": (15, 60),
     "rules on streams": (15, 60),

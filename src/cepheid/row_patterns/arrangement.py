@@ -126,7 +126,8 @@ def ordered_integers(column: pa.Array) -> Rows:
 
 def _filled(column: pa.Array) -> Rows:
     whole = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-    return whole.astype(np.int64, copy=False)
+    filled: Rows = whole.astype(np.int64, copy=False)
+    return filled
 
 
 def _ranks(column: pa.Array) -> Rows:
@@ -136,7 +137,8 @@ def _ranks(column: pa.Array) -> Rows:
     ranks[order] = np.arange(len(order))
     ranks[-1] = 0
     indices = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
-    return ranks[indices]
+    found: Rows = ranks[indices]
+    return found
 
 
 def _is_sorted(keys: Sequence[Rows], codes: Rows | None, rows: Rows | None) -> bool:

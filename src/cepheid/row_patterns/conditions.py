@@ -95,12 +95,13 @@ def path_checks(
     if not dependent:
         return Checks()
     writer = _CheckWriter(labels, rows, [absorbed(c) for c in dependent.values()])
+    updates = writer.updates()  # this gives registers to what the tests read
     tests = [
         line
         for number, condition in zip(dependent, writer.conditions, strict=True)
         for line in writer.test(number, condition)
     ]
-    lines = ["if ok:", *(INDENT + line for line in [*writer.updates(), *tests])]
+    lines = ["if ok:", *(INDENT + line for line in [*updates, *tests])]
     return Checks(
         labels=frozenset(dependent),
         unpack="".join(f"{INDENT}{line}\n" for line in writer.inputs.unpack(0)),
@@ -135,9 +136,7 @@ def absorbed(condition: RowExpression) -> RowExpression:
             tuple(leaf.argument if isinstance(a, Attribute) else a for a in expr.arguments),
             expr.type,
         )
-        moved = Navigation(
-            argument, leaf.labels, leaf.last, leaf.offset, leaf.shift, leaf.final
-        )
+        moved = Navigation(argument, leaf.labels, leaf.last, leaf.offset, leaf.shift, leaf.final)
         if moved not in leaves:
             leaves.append(moved)
         return leaf_attribute(leaves.index(moved), moved)
@@ -209,8 +208,7 @@ class _CheckWriter:
         for constant in self.inputs.params:
             assert isinstance(constant, Constant)
             value = constant.value
-            text = isinstance(value, str | bytes)
-            values.append(self.texts.rank(value) if text else value)
+            values.append(self.texts.rank(value) if isinstance(value, str | bytes) else value)
         return values
 
     # ── what is kept after each row ──
@@ -229,7 +227,7 @@ class _CheckWriter:
         for condition in self.conditions:
             for leaf in condition.leaves:
                 match leaf:
-                    case Navigation() if leaf.labels is not None or leaf.offset:
+                    case Navigation() if leaf.labels is not None:
                         self._update_place(low, leaf)
                     case RowAggregate(argument=None, labels=labels) if labels is not None:
                         self._update_count(low, labels)
