@@ -10,7 +10,7 @@ import pytest
 
 from cepheid.errors import DataError
 from cepheid.language.diagnostics import Source
-from cepheid.row_patterns.binding import bind
+from cepheid.row_patterns.bound import bind
 from cepheid.row_patterns.clause import parse_recognition
 from cepheid.row_patterns.recognize import column_types, recognize
 from tests.examples import examples

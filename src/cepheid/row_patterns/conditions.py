@@ -21,7 +21,7 @@ from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, transform
 from cepheid.algebra.types import Type
 from cepheid.engine.columns import Column, Hash, Interner, Stored, kernel_values
-from cepheid.engine.lowering import FoldPart, Inputs, Lowering, NotLowered, Term, accumulate
+from cepheid.engine.lowering import FoldPart, Inputs, KernelLowering, NotLowered, Term, accumulate
 from cepheid.engine.lowering.folds import finalized
 from cepheid.engine.lowering.terms import DOUBLES, zero
 from cepheid.engine.vector import evaluate
@@ -237,7 +237,7 @@ class _CheckWriter:
                         pass
         return low.code.lines
 
-    def _update_place(self, low: Lowering, leaf: Navigation) -> None:
+    def _update_place(self, low: KernelLowering, leaf: Navigation) -> None:
         """The last or first row so far with one of the labels, plus 1; 0 if there is none."""
         key = ("place", leaf.labels, leaf.last)
         if key in self.registers.sources:
@@ -251,7 +251,7 @@ class _CheckWriter:
             new = f"(row + 1 if {self.member(leaf.labels)} else 0)"
             low.line(f"{place}[depth + 1] = {before} if {before} > 0 else {new}")
 
-    def _update_count(self, low: Lowering, labels: Labels) -> None:
+    def _update_count(self, low: KernelLowering, labels: Labels) -> None:
         key = ("count", labels)
         if key in self.registers.sources:
             return
@@ -289,7 +289,7 @@ class _CheckWriter:
         return low.code.lines
 
 
-class _PathLowering(Lowering):
+class _PathLowering(KernelLowering):
     """Reads leaves: from registers, and from columns at the rows that registers name."""
 
     def __init__(self, writer: _CheckWriter, leaves: tuple[Leaf, ...], prefix: str) -> None:

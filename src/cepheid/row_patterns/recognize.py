@@ -15,7 +15,7 @@ from cepheid.engine.lowering import NotLowered
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.row_patterns.arranged import ArrangedRows
 from cepheid.row_patterns.arrangement import arrange
-from cepheid.row_patterns.binding import BoundRecognition
+from cepheid.row_patterns.bound import BoundRecognition
 from cepheid.row_patterns.conditions import path_checks, row_bits
 from cepheid.row_patterns.machine import Machine, MatchedRows, Status, Stuck
 from cepheid.row_patterns.measures import MatchTable, OutputRows, measured

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from cepheid.algebra.aggregates import AGGREGATES, Operand
 from cepheid.algebra.coercion import cast, described
-from cepheid.algebra.expressions import Attribute, Constant, Expr
+from cepheid.algebra.expression_binder import ExpressionBinder
+from cepheid.algebra.expressions import Attribute, Constant, Expr, walk
 from cepheid.algebra.findings import Findings, did_you_mean
-from cepheid.algebra.lowering import Lowering
 from cepheid.algebra.resolution import WRONG, Clause
 from cepheid.algebra.scope import Scope, listed
 from cepheid.algebra.structure import Structure
@@ -70,6 +70,17 @@ class BoundRecognition:
     window: int | None
     schema: Schema
     excludes: bool = False
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of the table that are read at all."""
+        values = [*(m.value for m in self.measures), *self.conditions.values()]
+        leaves = [leaf for value in values for leaf in value.leaves]
+        arguments = [leaf.argument for leaf in leaves if not isinstance(leaf, MatchNumber)]
+        nodes = [node for argument in arguments if argument for node in walk(argument)]
+        read = [n.name for n in nodes if isinstance(n, Attribute) and n != CLASSIFIER]
+        keys = [key.column for key in self.order]
+        return tuple(dict.fromkeys((*self.columns, *self.partition, *keys, *read)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -172,7 +183,7 @@ class _Binder:
         return conditions
 
     def _expression(self, node: ast.Expression, defines: str | None) -> RowExpression:
-        lowering = RowLowering(
+        lowering = RowBinder(
             Scope(self.schema, {}, frozenset()),
             _NO_STRUCTURE,
             {},
@@ -206,7 +217,7 @@ class _Binder:
             message = f"WITHIN measures `{keys[0].column}`, which is not a timestamp"
             self.findings.add("CEP616", message, within.span)
             return None
-        lowering = RowLowering(
+        lowering = RowBinder(
             Scope(self.schema, {}, frozenset()), _NO_STRUCTURE, {}, self.findings, Clause.WHERE
         )
         size = lowering.duration(within)
@@ -234,7 +245,7 @@ class _Frame:
 
 
 @dataclass(frozen=True)
-class RowLowering(Lowering):
+class RowBinder(ExpressionBinder):
     """Lowers the expressions of MEASURES and of DEFINE (`defines`: of which label)."""
 
     sets: Mapping[str, frozenset[str]] = field(default_factory=dict)

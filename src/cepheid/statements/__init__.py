@@ -1,0 +1,1 @@
+"""SQL statements with row pattern recognition: everything else is left to Spark or DuckDB."""

@@ -1,0 +1,172 @@
+"""Statements over frames in this process: DuckDB runs what isn't MATCH_RECOGNIZE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.kinds import check_readable, reasons
+from cepheid.errors import DataError
+from cepheid.extras import require
+from cepheid.inprocess.frames import as_table, like, to_arrow
+from cepheid.language.diagnostics import Source
+from cepheid.row_patterns.bound import bind
+from cepheid.row_patterns.recognize import column_types, recognize
+from cepheid.row_patterns.syntax import Recognition
+from cepheid.statements.statement import Recognizing, Statement, Token
+
+
+@dataclass(frozen=True)
+class InProcessTables:
+    """The tables of the call, by name. Results have names that no table has."""
+
+    given: Mapping[str, Any]
+    statement: Statement
+
+    @cached_property
+    def _results(self) -> dict[str, pa.Table]:
+        return {}
+
+    @cached_property
+    def _connection(self) -> Any:
+        require("sql")
+        import duckdb
+
+        connection = duckdb.connect()
+        connection.execute("SET python_enable_replacements = false")
+        for name, frame in self.given.items():
+            connection.register(name, as_table(to_arrow(frame)))
+        return connection
+
+    def select(self, table: str, tables_before: list[str]) -> Any:
+        name = table.strip().strip("`").strip('"')
+        if name in self.given and not tables_before:
+            return self.given[name]
+        if table.isidentifier() and not tables_before:
+            hint = did_you_mean(name, self.given, f"tables are {', '.join(self.given)}")
+            raise DataError(f"there is no table `{name}`; {hint}")
+        before = f"WITH {', '.join(tables_before)} " if tables_before else ""
+        return self._query(f"{before}SELECT * FROM {table}")
+
+    def recognize(self, recognition: Recognition, source: Source, frame: Any) -> pa.Table:
+        events = to_arrow(frame)
+        bound = bind(recognition, column_types(events.schema), source)
+        check_readable(reasons(events.schema), bound.reads)
+        table = as_table(events).select(bound.reads)
+        return recognize(bound, table)
+
+    def register(self, frame: Any) -> str:
+        name = f"__cepheid_{len(self._results)}"
+        self._results[name] = frame if isinstance(frame, pa.Table) else as_table(to_arrow(frame))
+        return name
+
+    def run(self, statement: str) -> Any:
+        simple = _simple_columns(self.statement)
+        if simple is not None and len(self._results) == 1:
+            (result,) = self._results.values()
+            table = _chosen(result, simple)
+        else:
+            table = self._query(statement)
+        first = next(iter(self.given.values()))
+        return like(first, table.schema, iter(table.to_batches()))
+
+    def _query(self, text: str) -> pa.Table:
+        connection = self._connection
+        for name, table in self._results.items():
+            connection.register(name, table)
+        import duckdb
+
+        try:
+            found = connection.sql(text)
+        except duckdb.Error as error:
+            raise DataError(f"DuckDB: {error}") from None
+        if found is None:
+            raise DataError("the statement returns nothing: it must be a SELECT")
+        return found.to_arrow_table()
+
+
+# ── statements that need no DuckDB ───────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class SimpleColumn:
+    """`name [AS alias]`; the name may be `*`."""
+
+    name: str
+    alias: str
+
+
+def _simple_columns(statement: Statement) -> list[SimpleColumn] | None:
+    """The columns of `SELECT columns FROM table MATCH_RECOGNIZE ( … ) [alias]`; None if the
+    statement is another."""
+    tokens = list(statement.tokens)
+    if tokens and tokens[-1].text == ";":
+        tokens.pop()
+    clauses = statement.clauses
+    if len(clauses) != 1 or not isinstance(clauses[0], Recognizing) or not tokens:
+        return None
+    (clause,) = clauses
+    before = [t for t in tokens if t.span.end <= clause.span.start]
+    after = [t for t in tokens if t.span.start >= clause.span.end]
+    if after and after[0].word == "AS":
+        after = after[1:]
+    if len(after) > 1 or (after and not after[0].is_name) or len(before) < 3:
+        return None
+    select, *chosen, source = before
+    if select.word != "SELECT" or source.word != "FROM":
+        return None
+    return _items(chosen)
+
+
+def _items(tokens: list[Token]) -> list[SimpleColumn] | None:
+    items: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.text == ",":
+            items.append([])
+        else:
+            items[-1].append(token)
+    columns = [_item(item) for item in items]
+    known = [c for c in columns if c is not None]
+    return known if len(known) == len(columns) else None
+
+
+def _item(tokens: list[Token]) -> SimpleColumn | None:
+    if len(tokens) >= 3 and tokens[0].is_name and tokens[1].text == ".":
+        tokens = tokens[2:]
+    match [t.word if t.kind == "word" else t.text for t in tokens]:
+        case ["*"]:
+            return SimpleColumn("*", "*")
+        case [_] if tokens[0].is_name:
+            return SimpleColumn(_plain(tokens[0]), _plain(tokens[0]))
+        case [_, "AS", _] if tokens[0].is_name and tokens[2].is_name:
+            return SimpleColumn(_plain(tokens[0]), _plain(tokens[2]))
+        case _:
+            return None
+
+
+def _plain(token: Token) -> str:
+    return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
+
+
+def _chosen(table: pa.Table, columns: list[SimpleColumn]) -> pa.Table:
+    arrays: list[pa.ChunkedArray] = []
+    names: list[str] = []
+    folded = {name.lower(): name for name in table.column_names}
+    for column in columns:
+        if column.name == "*":
+            arrays += table.columns
+            names += table.column_names
+            continue
+        name = column.name if column.name in table.column_names else folded.get(column.name.lower())
+        if name is None:
+            hint = did_you_mean(column.name, table.column_names, "")
+            known = hint or f"columns are {', '.join(table.column_names)}"
+            raise DataError(f"the result has no column `{column.name}`; {known}")
+        arrays.append(table.column(name))
+        names.append(column.alias)
+    return pa.table(arrays, names=names)
