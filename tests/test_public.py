@@ -62,6 +62,7 @@ def test_exports() -> None:
         "match",
         "reached",
         "rejected",
+        "sql",
         "status",
         "timeouts",
         "wait",

@@ -4,50 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
-
-from pyspark.sql import DataFrame, SparkSession
 
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.syntax import Recognition
 from cepheid.spark.names import in_quotes
 from cepheid.spark.row_patterns import recognize
-from cepheid.spark.session import adopt_session
+from cepheid.spark.views import session_of, view_of
 from cepheid.statements.statement import Statement
 
 
 class SparkTables:
-    """Tables and views of a session, and DataFrames by name. Spark looks views up when a statement
-    runs, so they stay; no two have one name, and none replaces a view of the user's."""
+    """Tables and views of a session, and DataFrames by name, which replace no view of the
+    user's."""
 
-    def __init__(self, given: Mapping[str, DataFrame], spark: Any = None) -> None:
-        frame = next(iter(given.values()), None)
-        self.spark: Any = spark or (
-            frame.sparkSession if frame is not None else SparkSession.active()
-        )
-        adopt_session(self.spark)
+    def __init__(self, given: Mapping[str, Any], spark: Any = None) -> None:
+        self.spark = session_of(given.values(), spark)
         self.given = [
-            f"{in_quotes(name)} AS (SELECT * FROM {self.register(table)})"
+            f"{in_quotes(name)} AS (SELECT * FROM {view_of(table)})"
             for name, table in given.items()
         ]
 
-    def select(self, table: str, tables_before: list[str]) -> DataFrame:
+    def select(self, table: str, tables_before: list[str]) -> Any:
         return self._query(f"SELECT * FROM {table}", tables_before)
 
-    def recognize(self, recognition: Recognition, source: Source, frame: DataFrame) -> DataFrame:
+    def recognize(self, recognition: Recognition, source: Source, frame: Any) -> Any:
         return recognize(recognition, source, frame)
 
-    def register(self, frame: DataFrame) -> str:
-        name = f"cepheid_{uuid4().hex}"
-        frame.createOrReplaceTempView(name)
-        return name
+    def register(self, frame: Any) -> str:
+        return view_of(frame)
 
-    def run(self, statement: str) -> DataFrame:
+    def run(self, statement: str) -> Any:
         return self._query(statement, [])
 
-    def _query(self, text: str, tables: list[str]) -> DataFrame:
-        found: DataFrame = self.spark.sql(with_tables(text, [*self.given, *tables]))
-        return found
+    def _query(self, text: str, tables: list[str]) -> Any:
+        return self.spark.sql(with_tables(text, [*self.given, *tables]))
 
 
 def with_tables(text: str, tables: list[str]) -> str:
