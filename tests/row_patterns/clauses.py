@@ -57,6 +57,9 @@ def draw_operand(random: Random, labels: list[str], own: str | None) -> str:
 
 def draw_condition(random: Random, labels: list[str], own: str) -> str:
     def simple() -> str:
+        if random.random() < 0.15:  # of texts
+            other = random.choice([f"LAST({random.choice(labels)}.s)", "'b'", "PREV(s)"])
+            return f"{own}.s {random.choice(_OPERATORS)} {other}"
         if random.random() < 0.6:  # of the row and its neighbors
             other = random.choice([str(random.randrange(4)), f"PREV({own}.x)", f"NEXT({own}.y)"])
             return f"{own}.{random.choice('xy')} {random.choice(_OPERATORS)} {other}"
@@ -107,7 +110,7 @@ def draw_clause(random: Random) -> str:
 
 
 def draw_rows(random: Random) -> list[dict[str, object]]:
-    """Rows of two partitions, not in order; `n` has NULLs."""
+    """Rows of two partitions, not in order; `n` and `s` have NULLs."""
     rows: list[dict[str, object]] = []
     for key in "pq"[: random.choice([1, 2])]:
         times = random.sample(range(20), random.randrange(8))
@@ -118,6 +121,7 @@ def draw_rows(random: Random) -> list[dict[str, object]]:
                 "x": random.randrange(4),
                 "y": random.randrange(4),
                 "n": random.choice([None, 0, 1, 2]),
+                "s": random.choice(["a", "b", "ä", None]),
             }
             for time in times
         ]

@@ -35,10 +35,11 @@ def arrange(table: pa.Table, partition: Sequence[str], order: Sequence[SortKey])
     codes = _partition_codes([_whole(table, name) for name in partition], length)
     keys = [key for item in order for key in _sort_keys(_whole(table, item.column), item)]
     rows = None if codes is None else _by_partition(codes)
-    if not _is_sorted(keys, codes, rows):
+    begins = _begins(codes, rows, length)
+    if not _is_sorted(keys, rows, begins):
         given: list[Rows] = [*reversed(keys), *([] if codes is None else [codes])]
         rows = np.lexsort(given).astype(np.int64, copy=False)
-    return Arrangement(rows, _begins(codes, rows, length))
+    return Arrangement(rows, begins)
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:
@@ -141,17 +142,16 @@ def _ranks(column: pa.Array) -> Rows:
     return found
 
 
-def _is_sorted(keys: Sequence[Rows], codes: Rows | None, rows: Rows | None) -> bool:
+def _is_sorted(keys: Sequence[Rows], rows: Rows | None, begins: Rows) -> bool:
     """Whether the rows of every partition are in order as they are."""
-    if not keys:
-        return True
-    arranged = list(keys) if rows is None else [key[rows] for key in keys]
-    undecided = np.ones(max(0, len(arranged[0]) - 1), np.bool_)
-    if codes is not None and rows is not None:
-        own = codes[rows]
-        undecided = own[1:] == own[:-1]
-    for key in arranged:
-        if (undecided & (key[1:] < key[:-1])).any():
+    undecided: NDArray[np.bool_] | None = None
+    for key in keys:
+        arranged = key if rows is None else key[rows]
+        before, after = arranged[:-1], arranged[1:]
+        falls = after < before
+        falls[begins[1:-1] - 1] = False
+        if (falls if undecided is None else falls & undecided).any():
             return False
-        undecided &= key[1:] == key[:-1]
+        equal = after == before
+        undecided = equal if undecided is None else undecided & equal
     return True

@@ -154,7 +154,8 @@ class _Binder:
         except TooLong:
             message = "this pattern has too many steps when its quantifiers are written out"
             hint = "use `*`, `+` or smaller numbers"
-            self.findings.add("CEP615", message, self.recognition.span, hint)
+            spans = [label.span for label in labels_of(self.recognition.pattern)]
+            self.findings.add("CEP615", message, spans[0].to(spans[-1]), hint)
             return Program((), ())
 
     def _column(self, name: str, span: ast.Span) -> str:
@@ -445,7 +446,8 @@ class RowBinder(ExpressionBinder):
             message = f"`{node.name}` needs {function.operand.value}, but "
             message += f"`{self.text(node.arguments[0])}` is {described(argument)}"
             return self.wrong("CEP210", message, node.span)
-        computes = argument.type is Type.DECIMAL and function.operand is not Operand.ANY
+        decimal = argument.type is Type.DECIMAL and not function.chooses
+        computes = decimal and function.operand is not Operand.ANY
         if computes or function.operand is Operand.NUMBER:
             argument = cast(argument, Type.FLOAT)
         type_ = function.type or argument.type

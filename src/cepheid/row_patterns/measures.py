@@ -49,7 +49,7 @@ class MatchTable:
     numbers: Numbers
     offsets: Numbers
     rows: Numbers
-    labels: Numbers
+    labels: NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,15 @@ class _Reader:
     def selected(self, labels: Labels) -> _Selected:
         if labels not in self._selected:
             rows = self.matches.labels
-            chosen = np.ones(len(rows), np.bool_)
-            if labels is not None:
-                numbers = [n for n, name in enumerate(self.matches.names) if name in labels]
-                chosen = np.isin(rows, numbers)
-            before = np.concatenate(([0], np.cumsum(chosen)))
-            self._selected[labels] = _Selected(np.flatnonzero(chosen), before)
+            if labels is None:
+                every = np.arange(len(rows) + 1)
+                self._selected[labels] = _Selected(every[:-1], every)
+            else:
+                member = np.array([name in labels for name in self.matches.names])
+                chosen = member[rows]
+                before = np.zeros(len(rows) + 1, np.int64)
+                np.cumsum(chosen, out=before[1:])
+                self._selected[labels] = _Selected(np.flatnonzero(chosen), before)
         return self._selected[labels]
 
     def _range(self, leaf: Navigation | RowAggregate) -> tuple[Numbers, Numbers]:

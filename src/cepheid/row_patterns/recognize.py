@@ -17,7 +17,7 @@ from cepheid.row_patterns.arranged import ArrangedRows
 from cepheid.row_patterns.arrangement import arrange
 from cepheid.row_patterns.bound import BoundRecognition
 from cepheid.row_patterns.conditions import path_checks, row_bits
-from cepheid.row_patterns.machine import Machine, MatchedRows, Status, Stuck
+from cepheid.row_patterns.machine import BUDGET, Machine, MatchedRows, Status, Stuck
 from cepheid.row_patterns.measures import MatchTable, OutputRows, measured
 from cepheid.row_patterns.program import Take
 from cepheid.row_patterns.syntax import Rows
@@ -44,15 +44,19 @@ def column_types(schema: pa.Schema) -> Mapping[str, Type]:
     return {field.name: attribute_type(field.type) for field in schema}
 
 
-def recognize(bound: BoundRecognition, table: pa.Table, jit: bool | None = None) -> pa.Table:
-    """The rows that MATCH_RECOGNIZE returns."""
+def recognize(
+    bound: BoundRecognition, table: pa.Table, jit: bool | None = None, budget: int = BUDGET
+) -> pa.Table:
+    """The rows that MATCH_RECOGNIZE returns. `budget` bounds the steps of a search."""
     arrangement = arrange(table, bound.partition, bound.order)
     rows = ArrangedRows(arrangement.apply(table), arrangement.begins)
-    found = _matched(bound, rows, jit)
+    found = _matched(bound, rows, jit, budget)
     return _output(bound, rows, found)
 
 
-def _matched(bound: BoundRecognition, rows: ArrangedRows, jit: bool | None) -> MatchedRows:
+def _matched(
+    bound: BoundRecognition, rows: ArrangedRows, jit: bool | None, budget: int
+) -> MatchedRows:
     program = bound.program
     try:
         checks = path_checks(program.labels, bound.conditions, rows)
@@ -67,6 +71,7 @@ def _matched(bound: BoundRecognition, rows: ArrangedRows, jit: bool | None) -> M
         frozenset(program.labels.index(name) for name in bound.skip_labels),
         bound.window,
         checks,
+        budget,
     )
     bits = row_bits(program.labels, bound.conditions, rows)
     times = None
@@ -104,12 +109,12 @@ def _output(bound: BoundRecognition, rows: ArrangedRows, found: MatchedRows) -> 
     return result
 
 
-def _tables(bound: BoundRecognition) -> tuple[Numbers, NDArray[np.bool_]]:
+def _tables(bound: BoundRecognition) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     """The label of each instruction, and whether its rows are shown."""
     instructions = bound.program.instructions
     labels = [i.label if isinstance(i, Take) else -1 for i in instructions]
     shown = [isinstance(i, Take) and i.shown for i in instructions]
-    return np.array(labels, np.int64), np.array(shown, np.bool_)
+    return np.array(labels, np.int8), np.array(shown, np.bool_)
 
 
 def _all_rows(

@@ -1,0 +1,144 @@
+"""Worked examples: a ticker as the standard's guide has one, and results worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.language.diagnostics import Source
+from cepheid.row_patterns.bound import bind
+from cepheid.row_patterns.clause import parse_recognition
+from cepheid.row_patterns.recognize import column_types, recognize
+
+TICKER = pa.table(
+    {
+        "symbol": ["X"] * 8 + ["Y"] * 4,
+        "day": [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4],
+        "price": [50, 48, 45, 47, 52, 49, 44, 46, 10, 12, 11, 13],
+    }
+)
+V_SHAPE = """PARTITION BY symbol ORDER BY day
+    MEASURES {measures} {rows} {after}
+    PATTERN (STRT DOWN+ UP+)
+    DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price)"""
+
+
+def run(clause: str, table: pa.Table = TICKER) -> list[dict[str, Any]]:
+    result = cep.sql(f"SELECT * FROM ticker MATCH_RECOGNIZE ({clause})", {"ticker": table})
+    return list(result.to_pylist())
+
+
+def v_shape(measures: str, rows: str = "", after: str = "") -> list[tuple[Any, ...]]:
+    found = run(V_SHAPE.format(measures=measures, rows=rows, after=after))
+    return [tuple(row.values()) for row in found]
+
+
+def test_one_row_per_match() -> None:
+    measures = "STRT.day AS first, LAST(DOWN.day) AS bottom, LAST(UP.day) AS last"
+    assert v_shape(measures) == [("X", 1, 3, 5), ("X", 6, 7, 8), ("Y", 2, 3, 4)]
+
+
+def test_all_rows_running_and_final() -> None:
+    measures = "CLASSIFIER() AS c, LAST(UP.day) AS so_far, FINAL LAST(UP.day) AS at_end"
+    found = v_shape(measures, "ALL ROWS PER MATCH")
+    assert found[:5] == [
+        ("X", 1, "STRT", None, 5, 50),
+        ("X", 2, "DOWN", None, 5, 48),
+        ("X", 3, "DOWN", None, 5, 45),
+        ("X", 4, "UP", 4, 5, 47),
+        ("X", 5, "UP", 5, 5, 52),
+    ]
+    assert len(found) == 5 + 3 + 3
+
+
+@pytest.mark.parametrize(
+    ("after", "starts"),
+    [
+        ("AFTER MATCH SKIP PAST LAST ROW", [("X", 1), ("X", 6), ("Y", 2)]),
+        ("AFTER MATCH SKIP TO NEXT ROW", [("X", 1), ("X", 2), ("X", 5), ("X", 6), ("Y", 2)]),
+        ("AFTER MATCH SKIP TO LAST UP", [("X", 1), ("X", 5), ("Y", 2)]),
+        ("AFTER MATCH SKIP TO FIRST DOWN", [("X", 1), ("X", 2), ("X", 5), ("X", 6), ("Y", 2)]),
+    ],
+)
+def test_after_match(after: str, starts: list[tuple[str, int]]) -> None:
+    assert v_shape("STRT.day AS first", after=after) == starts
+
+
+def test_unmatched_rows_keep_their_places() -> None:
+    found = v_shape("MATCH_NUMBER() AS n", "ALL ROWS PER MATCH WITH UNMATCHED ROWS")
+    numbers = [(symbol, day, n) for symbol, day, n, _ in found]
+    assert numbers == [
+        *(("X", day, 1) for day in (1, 2, 3, 4, 5)),
+        *(("X", day, 2) for day in (6, 7, 8)),
+        ("Y", 1, None),
+        *(("Y", day, 1) for day in (2, 3, 4)),
+    ]
+
+
+def test_greedy_gives_rows_back_and_reluctant_takes_few() -> None:
+    rows = pa.table({"t": [1, 2, 3, 4], "k": list("ABAB")})
+    clause = "ORDER BY t MEASURES count(*) AS n PATTERN (A {0}) DEFINE A AS k = 'A', B AS k = 'B'"
+    greedy, reluctant = (clause.replace("{0}", f"X*{mark} B") for mark in ("", "?"))
+    assert run(greedy, rows) == [{"n": 4}]
+    assert run(reluctant, rows) == [{"n": 2}, {"n": 2}]
+
+
+def test_exclusion_hides_rows_but_aggregates_read_them() -> None:
+    rows = pa.table({"t": [1, 2, 3], "x": [1, 2, 3]})
+    clause = "ORDER BY t MEASURES sum(x) AS s ALL ROWS PER MATCH PATTERN (A {- B -} C)"
+    assert run(clause, rows) == [{"t": 1, "s": 1, "x": 1}, {"t": 3, "s": 6, "x": 3}]
+
+
+def test_empty_matches() -> None:
+    rows = pa.table({"t": [1, 2], "x": [1, 0]})
+    clause = (
+        "ORDER BY t MEASURES MATCH_NUMBER() AS n, count(*) AS c, A.x AS a {0} PATTERN (A*) "
+        "DEFINE A AS x > 0"
+    )
+    empty = {"n": 2, "c": 0, "a": None}
+    assert run(clause.format(""), rows) == [{"n": 1, "c": 1, "a": 1}, empty]
+    shown = run(clause.format("ALL ROWS PER MATCH"), rows)
+    assert shown == [{"t": 1, "n": 1, "c": 1, "a": 1, "x": 1}, {"t": 2, **empty, "x": 0}]
+    omitted = run(clause.format("ALL ROWS PER MATCH OMIT EMPTY MATCHES"), rows)
+    assert omitted == shown[:1]
+
+
+def test_within_bounds_a_match() -> None:
+    rows = pa.table({"t": pa.array([0, 4, 9, 12], pa.timestamp("s")), "x": [1, 2, 3, 4]})
+    clause = "ORDER BY t MEASURES count(*) AS n PATTERN (A+) WITHIN INTERVAL '10' SECONDS"
+    assert run(clause, rows) == [{"n": 3}, {"n": 1}]
+
+
+def test_nulls_in_order_and_partition() -> None:
+    rows = pa.table({"k": [None, "a", None], "t": [2, None, 1], "x": [1, 2, 3]})
+    clause = "PARTITION BY k ORDER BY t DESC NULLS LAST MEASURES array_agg(x) AS xs PATTERN (A+)"
+    assert run(clause, rows) == [{"k": None, "xs": [1, 3]}, {"k": "a", "xs": [2]}]
+
+
+def test_types_of_measures_are_those_of_the_columns() -> None:
+    rows = pa.table(
+        {"t": pa.array([1, 2], pa.timestamp("ms", "UTC")), "d": pa.array(["1.10", "2.25"])}
+    )
+    rows = rows.set_column(1, "d", rows["d"].cast(pa.decimal128(5, 2)))
+    result = cep.sql(
+        "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(t) AS t1, max(d) AS d1, "
+        "LAST(t) - FIRST(t) AS took PATTERN (A+))",
+        {"t": rows},
+    )
+    types = [pa.timestamp("ms", "UTC"), pa.decimal128(5, 2), pa.duration("us")]
+    assert result.schema.types == types
+
+
+def test_budget_ends_a_search_that_would_take_forever() -> None:
+    rows = pa.table({"t": range(60), "x": [1] * 60})
+    clause = (
+        "ORDER BY t MEASURES count(*) AS n PATTERN ((A | B | C)+ D) "
+        "DEFINE A AS sum(A.x) < 99, B AS sum(B.x) < 99, C AS sum(C.x) < 99, D AS D.x > 5"
+    )
+    source = Source(clause)
+    bound = bind(parse_recognition(source), column_types(rows.schema), source)
+    with pytest.raises(cep.DataError, match="takes too many steps"):
+        recognize(bound, rows, jit=False, budget=2000)

@@ -1,0 +1,114 @@
+"""What is wrong with a clause is said with a code, a place in the whole statement, and a hint."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+
+TABLE = pa.table({"k": ["a"], "t": [1], "x": [1], "s": ["b"]})
+
+MISTAKES = {
+    # Clauses.
+    "PATERN (A)": ("CEP603: expected a clause, not `PATERN`", "did you mean `PATTERN`?"),
+    "ORDER BY t": (
+        "CEP603: expected `PATTERN`, not the end",
+        "MATCH_RECOGNIZE needs a PATTERN",
+    ),
+    "PATTERN (A) ORDER BY t": (
+        "CEP602: ORDER BY can't stand here",
+        "the order is PARTITION BY, ORDER BY, MEASURES, … ROWS PER MATCH, AFTER MATCH, PATTERN, "
+        "WITHIN, SUBSET, DEFINE",
+    ),
+    "MEASURES x PATTERN (A)": ("CEP605: a measure needs a name", "write `x AS name`"),
+    "SEEK PATTERN (A)": ("CEP604: SEEK isn't supported", "leave it out"),
+    "PATTERN (A) WITHIN 5 > 3": (
+        "CEP606: WITHIN needs an interval",
+        "write `WITHIN INTERVAL '10' MINUTES`",
+    ),
+    # Patterns.
+    "PATTERN (A{3,2})": ("CEP111: this quantifier allows no number of rows", ""),
+    "PATTERN (A{})": ("CEP111: this quantifier has no number", "as in `A{2,5}`"),
+    "PATTERN (A |)": ("CEP603: expected a label, or `()` for an empty pattern, not `)`", ""),
+    "PATTERN (A{9999}{9999})": (
+        "CEP615: this pattern has too many steps when its quantifiers are written out",
+        "use `*`, `+` or smaller numbers",
+    ),
+    # Names.
+    "PATTERN (A) DEFINE B AS x > 1": (
+        "CEP611: the pattern has no label `B`",
+        "labels are `A`",
+    ),
+    "PATTERN (A DOWN) DEFINE A AS DOWNN.x > 1": (
+        "CEP611: the pattern has no label `DOWNN`",
+        "did you mean `DOWN`?",
+    ),
+    "AFTER MATCH SKIP TO FIRST B PATTERN (A)": (
+        "CEP611: the pattern has no label `B`",
+        "labels are `A`",
+    ),
+    "PATTERN (A) SUBSET A = (A)": (
+        "CEP612: `A` is a label of the pattern",
+        "give the subset another name",
+    ),
+    "PATTERN (A) DEFINE A AS x > 1, A AS x > 2": (
+        "CEP612: DEFINE has a condition for `A` already",
+        "",
+    ),
+    "MEASURES A.y AS y PATTERN (A)": (
+        "CEP204: there is no column `y`",
+        "columns are `k`, `t`, `x`, `s`",
+    ),
+    "MEASURES A AS y PATTERN (A)": ("CEP205: `A` is a label, not a value", "name a column: `A.x`"),
+    # Functions.
+    "MEASURES sum(avg(x)) AS y PATTERN (A)": ("CEP613: `avg` can't stand inside of SUM", ""),
+    "MEASURES FIRST(PREV(x)) AS y PATTERN (A)": ("CEP613: `prev` can't stand inside of FIRST", ""),
+    "MEASURES sum(A.x + B.x) AS y PATTERN (A B)": (
+        "CEP619: `sum` reads rows of one label, not of several",
+        "use a SUBSET for both",
+    ),
+    "MEASURES LAST(5) AS y PATTERN (A)": ("CEP619: `last` needs a column, but `5` has none", ""),
+    "MEASURES FINAL PREV(x) AS y PATTERN (A)": (
+        "CEP618: FINAL goes with FIRST, LAST and aggregates, not with `prev`",
+        "",
+    ),
+    "MEASURES LAST(x, y) AS y PATTERN (A)": (
+        "CEP209: `last` takes a value and a number that isn't negative",
+        "",
+    ),
+    "PATTERN (A) DEFINE A AS FINAL LAST(x) > 1": (
+        "CEP618: FINAL can't stand in DEFINE: the match isn't complete there",
+        "",
+    ),
+    "PATTERN (A) DEFINE A AS CLASSIFIER() = 'A'": (
+        "CEP617: DEFINE can't read CLASSIFIER()",
+        "a condition belongs to one label, so its own label is known",
+    ),
+    "PATTERN (A) DEFINE A AS x + 1": (
+        "CEP211: a condition is needed here, but `x + 1` is an integer",
+        "compare it with something",
+    ),
+    "PATTERN (A) DEFINE A AS s > 1": (
+        "CEP210: can't compare `s` (string) with `1` (integer)",
+        "for the text, write `'1'`",
+    ),
+    "PATTERN (A) WITHIN INTERVAL '1' HOUR": (
+        "CEP616: WITHIN needs ORDER BY with an ascending time",
+        "order by the time of the rows first",
+    ),
+}
+
+
+@pytest.mark.parametrize("clause", MISTAKES)
+def test_mistake(clause: str) -> None:
+    message, hint = MISTAKES[clause]
+    statement = f"SELECT *\nFROM t MATCH_RECOGNIZE (\n{clause})"
+    with pytest.raises(cep.QueryError) as failed:
+        cep.sql(statement, {"t": TABLE})
+    first = failed.value.diagnostics[0]
+    assert f"{first.code}: {first.message}" == message
+    assert first.hint == hint
+    assert first.source.text == statement
+    begin = statement.index(clause)
+    assert begin <= first.span.start <= begin + len(clause)

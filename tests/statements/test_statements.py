@@ -1,0 +1,113 @@
+"""Statements: where clauses stand, what is left to the SQL engine, and what comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.language.diagnostics import Source
+from cepheid.statements.statement import Statement
+
+ROWS = {"k": ["a", "a", "a", "b", "b"], "t": [1, 2, 3, 1, 2], "x": [3, 1, 2, 5, 4]}
+CLAUSE = """MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES LAST(DOWN.x) AS low
+    PATTERN (DOWN) DEFINE DOWN AS x < PREV(x))"""
+
+
+def run(statement: str, **tables: Any) -> list[dict[str, Any]]:
+    return list(cep.sql(statement, tables or {"t": pa.table(ROWS)}).to_pylist())
+
+
+LOW = [{"k": "a", "low": 1}, {"k": "b", "low": 4}]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"SELECT * FROM t {CLAUSE}",
+        f"SELECT k, low FROM t {CLAUSE} AS m;",
+        f"SELECT m.k, m.low FROM t AS events {CLAUSE} m",
+        f"-- t MATCH_RECOGNIZE (\nSELECT * FROM `t` {CLAUSE} /* MATCH_RECOGNIZE ( */",
+        f"SELECT * FROM (SELECT * FROM t) {CLAUSE} ORDER BY k",
+        f"SELECT * FROM (SELECT * FROM t) AS s {CLAUSE} ORDER BY k",
+        f"WITH s AS (SELECT * FROM t) SELECT * FROM s {CLAUSE} ORDER BY k",
+        f"WITH s AS (SELECT * FROM t {CLAUSE}) SELECT * FROM s ORDER BY k",
+        f"SELECT k, low FROM t {CLAUSE} WHERE k <> 'MATCH_RECOGNIZE (' ORDER BY k",
+        f"SELECT a.k, b.low FROM t {CLAUSE} a JOIN t {CLAUSE} b ON a.k = b.k ORDER BY a.k",
+    ],
+)
+def test_clauses_stand_where_tables_may(statement: str) -> None:
+    assert run(statement) == LOW
+
+
+def test_a_clause_reads_the_result_of_another() -> None:
+    outer = """MATCH_RECOGNIZE (ORDER BY low MEASURES FIRST(low) AS least, count(*) AS n
+        PATTERN (A+))"""
+    assert run(f"SELECT * FROM (SELECT * FROM t {CLAUSE}) {outer}") == [{"least": 1, "n": 2}]
+    common = f"WITH s AS (SELECT * FROM t {CLAUSE}) SELECT * FROM s {outer}"
+    assert run(common) == [{"least": 1, "n": 2}]
+
+
+def test_strings_with_quotes_hide_clauses() -> None:
+    statement = Statement(Source(r"SELECT 'it''s \' t MATCH_RECOGNIZE (', `a``(` FROM t"))
+    assert statement.clauses == ()
+
+
+def test_columns_get_other_names_and_are_found_without_case() -> None:
+    assert run(f"SELECT LOW AS Bottom FROM t {CLAUSE}") == [{"Bottom": 1}, {"Bottom": 4}]
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("rest", ["", " WHERE low < 9"])
+def test_results_are_of_the_kind_of_the_tables(kind: Any, rest: str) -> None:
+    frame = kind(ROWS)
+    assert isinstance(cep.sql(f"SELECT * FROM t {CLAUSE} m{rest}", {"t": frame}), type(frame))
+
+
+def test_queries_of_our_own_language_are_tables_too() -> None:
+    statement = """SELECT k, count(*) AS n FROM cep_match(TABLE(t),
+        'PATTERN a ; b WHERE [k] AND b.x > a.x WITHIN 9 RETURN a.k AS k', time => 't') GROUP BY k"""
+    assert run(statement) == [{"k": "a", "n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("", "the statement is empty"),
+        ("SELECT 1 +", "DuckDB: Parser Error: syntax error"),
+        (f"SELECT * FROM tt {CLAUSE}", "there is no table `tt`; did you mean `t`?"),
+        (f"SELECT lwo FROM t {CLAUSE}", "the result has no column `lwo`; did you mean `low`?"),
+        ("SET threads = 1", "the statement returns nothing: it must be a SELECT"),
+    ],
+)
+def test_wrong_statements(statement: str, message: str) -> None:
+    with pytest.raises(cep.DataError) as failed:
+        run(statement)
+    assert str(failed.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A)",
+            "CEP105: this parenthesis is never closed",
+        ),
+        ("MATCH_RECOGNIZE (PATTERN (A))", "CEP607: MATCH_RECOGNIZE needs a table before it"),
+        ("SELECT * FROM cep_match(t, 'x')", "CEP608: cep_match takes a table and a query"),
+        ("SELECT * FROM cep_match(TABLE(t), 'PATTERN a')", "CEP608: cep_match needs the time"),
+    ],
+)
+def test_wrong_clauses(statement: str, message: str) -> None:
+    with pytest.raises(cep.QueryError) as failed:
+        run(statement)
+    assert str(failed.value).splitlines()[0] == message
+
+
+def test_text_is_needed() -> None:
+    with pytest.raises(cep.DataError, match="takes the text of a statement, not int"):
+        cep.sql(5, {"t": pa.table(ROWS)})  # type: ignore[arg-type]
