@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cepheid.spark.streaming.metrics import Metrics
     from cepheid.spark.streaming.outcome import wait
     from cepheid.spark.streaming.reports import Status, status
-    from cepheid.statements.entry import sql
+    from cepheid.statements.sql import sql
     from cepheid.statistics import Statistics
 
 __all__ = [
@@ -97,7 +97,7 @@ _HOMES = {
     "Watch": "cepheid.rules",
     "analyze": "cepheid.query.analysis",
     "reached": "cepheid.spark.streaming.checkpoint",
-    "sql": "cepheid.statements.entry",
+    "sql": "cepheid.statements.sql",
     "status": "cepheid.spark.streaming.reports",
     "timeouts": "cepheid.query.timeouts",
     "wait": "cepheid.spark.streaming.outcome",

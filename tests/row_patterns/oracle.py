@@ -16,15 +16,15 @@ from cepheid.row_patterns.syntax import (
     Alternation,
     Anchor,
     Concatenation,
-    Edge,
-    Empty,
+    EmptyPattern,
     Exclusion,
     Label,
+    PartitionEdge,
     Permutation,
     Quantified,
     Recognition,
     RowPattern,
-    Rows,
+    RowsPerMatch,
     SkipTo,
 )
 
@@ -73,10 +73,10 @@ class _Partition:
                 longer = (*path, Taken(at, name, shown))
                 if at < len(self.rows) and self.allowed(name, longer, number):
                     yield longer
-            case Empty():
+            case EmptyPattern():
                 yield path
             case Anchor(edge):
-                if at == (0 if edge is Edge.START else len(self.rows)):
+                if at == (0 if edge is PartitionEdge.START else len(self.rows)):
                     yield path
             case Concatenation(()):
                 yield path
@@ -168,9 +168,9 @@ class _Partition:
             covered.update(t.row for t in path)
             if not path:
                 covered.add(start)
-                if mode is not Rows.OMIT_EMPTY:
+                if mode is not RowsPerMatch.OMIT_EMPTY:
                     result.append((start, self.row(start, path, path, number)))
-            elif mode is Rows.ONE:
+            elif mode is RowsPerMatch.ONE:
                 result.append((start, self.row(start, path, path, number)))
             else:
                 result += [
@@ -178,7 +178,7 @@ class _Partition:
                     for n, t in enumerate(path)
                     if t.shown
                 ]
-        if mode is Rows.UNMATCHED:
+        if mode is RowsPerMatch.UNMATCHED:
             for row in range(len(self.rows)):
                 if row not in covered:
                     nothing = {m.name: None for m in self.recognition.measures}
@@ -189,7 +189,7 @@ class _Partition:
     def row(self, source: int, so_far: Path, path: Path, number: int) -> Row:
         reading = _Reading(self, so_far, path, number)
         measures = {m.name: reading.value(m.expression) for m in self.recognition.measures}
-        if self.recognition.rows is Rows.ONE:
+        if self.recognition.rows is RowsPerMatch.ONE:
             keys = [name for name, _ in self.recognition.partition]
             return {**{k: self.rows[source][k] for k in keys}, **measures}
         return {**self.rows[source], **measures}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cepheid.row_patterns.clause import parse_pattern
-from cepheid.row_patterns.machine import Machine
-from cepheid.row_patterns.program import MOST_INSTRUCTIONS, TooLong, compile_pattern
+from cepheid.row_patterns.row_machine import RowMachine
+from cepheid.row_patterns.row_program import MOST_INSTRUCTIONS, TooLong, compile_pattern
 
 SNAPSHOTS = {
     "A": "0  take A\n1  match",
@@ -61,7 +61,7 @@ def _spans(pattern: str, text: str) -> list[tuple[int, int]]:
     program = compile_pattern(parse_pattern(pattern))
     bits = [sum(1 << n for n, label in enumerate(program.labels) if label == c) for c in text]
     begins = np.array([0, len(text)])
-    found = Machine(program).run(np.array(bits, np.int64), begins, jit=False)
+    found = RowMachine(program).run(np.array(bits, np.int64), begins, jit=False)
     ends = found.starts + found.lengths
     return list(zip(found.starts.tolist(), ends.tolist(), strict=True))
 
@@ -91,6 +91,6 @@ def test_ambiguous_patterns_take_linear_time() -> None:
     program = compile_pattern(parse_pattern("(A+ B?)+ C"))
     for rows in (1000, 5000):
         bits = np.ones(rows, np.int64)
-        found = Machine(program).run(bits, np.array([0, rows]), jit=False)
+        found = RowMachine(program).run(bits, np.array([0, rows]), jit=False)
         assert len(found.starts) == 0
         assert found.steps < 10 * rows

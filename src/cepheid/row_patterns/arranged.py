@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Expr
-from cepheid.engine.columns import decoded
-from cepheid.engine.vector import evaluate
+from cepheid.engine.arrays.columns import decoded
+from cepheid.engine.arrays.vector import evaluate
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.engine.columns import as_integers, decoded
+from cepheid.engine.arrays.columns import as_integers, decoded
 from cepheid.row_patterns.syntax import SortKey
 
 Rows = NDArray[np.int64]

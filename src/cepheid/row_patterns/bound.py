@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cepheid.algebra.aggregates import AGGREGATES, Operand
-from cepheid.algebra.coercion import cast, described
-from cepheid.algebra.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.coercion import cast, described
+from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.findings import Findings, did_you_mean
+from cepheid.algebra.binding.resolution import WRONG, Clause
+from cepheid.algebra.binding.scope import Scope, listed
 from cepheid.algebra.expressions import Attribute, Constant, Expr, walk
-from cepheid.algebra.findings import Findings, did_you_mean
-from cepheid.algebra.resolution import WRONG, Clause
-from cepheid.algebra.scope import Scope, listed
 from cepheid.algebra.structure import Structure
 from cepheid.algebra.types import Schema, Type
 from cepheid.language import ast
@@ -27,13 +27,13 @@ from cepheid.row_patterns.leaves import (
     RowExpression,
     leaf_attribute,
 )
-from cepheid.row_patterns.program import Program, TooLong, compile_pattern
+from cepheid.row_patterns.row_program import RowProgram, TooLong, compile_pattern
 from cepheid.row_patterns.syntax import (
     AfterRow,
     Exclusion,
     Measure,
     Recognition,
-    Rows,
+    RowsPerMatch,
     SkipTo,
     SortKey,
     labels_of,
@@ -59,12 +59,12 @@ class BoundRecognition:
     """`conditions` are those of the labels that have one. `window` is that of WITHIN, in the units
     of the first ORDER BY column. `subsets` are sets of labels by name."""
 
-    program: Program
+    program: RowProgram
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     measures: tuple[BoundMeasure, ...]
     conditions: Mapping[str, RowExpression]
-    rows: Rows
+    rows: RowsPerMatch
     skip: SkipTo
     skip_labels: frozenset[str]
     window: int | None
@@ -85,7 +85,7 @@ class BoundRecognition:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a match gives besides its measures."""
-        return self.partition if self.rows is Rows.ONE else tuple(self.schema.columns)
+        return self.partition if self.rows is RowsPerMatch.ONE else tuple(self.schema.columns)
 
 
 def bind(recognition: Recognition, columns: Mapping[str, Type], source: Source) -> BoundRecognition:
@@ -94,13 +94,13 @@ def bind(recognition: Recognition, columns: Mapping[str, Type], source: Source) 
     time = recognition.order[0].column if recognition.order else ""
     resolved = {name.lower(): name for name in columns}
     schema = Schema(columns, resolved.get(time.lower(), time))
-    binder = _Binder(recognition, schema, findings)
+    binder = _ClauseBinder(recognition, schema, findings)
     bound = binder.bound()
     findings.check()
     return bound
 
 
-class _Binder:
+class _ClauseBinder:
     def __init__(self, recognition: Recognition, schema: Schema, findings: Findings) -> None:
         self.recognition = recognition
         self.schema = schema
@@ -148,7 +148,7 @@ class _Binder:
             excludes=_excludes(recognition),
         )
 
-    def _program(self) -> Program:
+    def _program(self) -> RowProgram:
         try:
             return compile_pattern(self.recognition.pattern)
         except TooLong:
@@ -156,7 +156,7 @@ class _Binder:
             hint = "use `*`, `+` or smaller numbers"
             spans = [label.span for label in labels_of(self.recognition.pattern)]
             self.findings.add("CEP615", message, spans[0].to(spans[-1]), hint)
-            return Program((), ())
+            return RowProgram((), ())
 
     def _column(self, name: str, span: ast.Span) -> str:
         column = self.schema.resolve(name)
@@ -191,7 +191,7 @@ class _Binder:
             self.findings,
             Clause.RETURN if defines is None else Clause.WHERE,
             sets=self.sets,
-            final=defines is None and self.recognition.rows is Rows.ONE,
+            final=defines is None and self.recognition.rows is RowsPerMatch.ONE,
             defines=defines,
         )
         expr = lowering.lower(node) if defines is None else lowering.condition(node)

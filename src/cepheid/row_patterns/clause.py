@@ -20,16 +20,16 @@ from cepheid.row_patterns.syntax import (
     Anchor,
     Concatenation,
     Definition,
-    Edge,
-    Empty,
+    EmptyPattern,
     Exclusion,
     Label,
     Measure,
+    PartitionEdge,
     Permutation,
     Quantified,
     Recognition,
     RowPattern,
-    Rows,
+    RowsPerMatch,
     SkipTo,
     SortKey,
     Subset,
@@ -52,9 +52,9 @@ _CLAUSES = (
 """The words that begin a clause, in the order in which clauses stand."""
 
 _EMPTY_MATCHES = {
-    ("SHOW", "EMPTY", "MATCHES"): Rows.SHOW_EMPTY,
-    ("OMIT", "EMPTY", "MATCHES"): Rows.OMIT_EMPTY,
-    ("WITH", "UNMATCHED", "ROWS"): Rows.UNMATCHED,
+    ("SHOW", "EMPTY", "MATCHES"): RowsPerMatch.SHOW_EMPTY,
+    ("OMIT", "EMPTY", "MATCHES"): RowsPerMatch.OMIT_EMPTY,
+    ("WITH", "UNMATCHED", "ROWS"): RowsPerMatch.UNMATCHED,
 }
 _OPENING, _CLOSING = "([{", ")]}"
 _DEEPEST = 60
@@ -62,7 +62,7 @@ _DEEPEST = 60
 
 def parse_recognition(source: Source, span: Span | None = None) -> Recognition:
     """What stands between the parentheses of MATCH_RECOGNIZE: all of the text, or a part."""
-    return _Reader(source, span or Span(0, len(source.text))).recognition()
+    return _ClauseReader(source, span or Span(0, len(source.text))).recognition()
 
 
 def parse_pattern(text: str) -> RowPattern:
@@ -72,13 +72,13 @@ def parse_pattern(text: str) -> RowPattern:
     Concatenation(items=(Label(name='A'), Quantified(item=Label(name='B'), low=1, high=None,
         greedy=False)))
     """
-    reader = _Reader(Source(text, "pattern"), Span(0, len(text)))
+    reader = _ClauseReader(Source(text, "pattern"), Span(0, len(text)))
     pattern = reader.alternation(0)
     reader.end("the pattern")
     return pattern
 
 
-class _Reader:
+class _ClauseReader:
     """Goes through the words of one clause."""
 
     def __init__(self, source: Source, span: Span) -> None:
@@ -156,7 +156,7 @@ class _Reader:
         measures: list[Measure] = []
         subsets: list[Subset] = []
         definitions: list[Definition] = []
-        rows, after, within = Rows.ONE, AfterRow(), None
+        rows, after, within = RowsPerMatch.ONE, AfterRow(), None
         if self.take("PARTITION", "BY"):
             self.separated(lambda: partition.append(self.column()))
         if self.take("ORDER", "BY"):
@@ -237,15 +237,15 @@ class _Reader:
         name, span = self.name("a name for the measure")
         return Measure(expression, name, begin.to(span))
 
-    def rows(self) -> Rows:
+    def rows(self) -> RowsPerMatch:
         if self.take("ONE", "ROW"):
             self.need("PER", "MATCH")
-            return Rows.ONE
+            return RowsPerMatch.ONE
         self.need("ALL", "ROWS", "PER", "MATCH")
         for words, rows in _EMPTY_MATCHES.items():
             if self.take(*words):
                 return rows
-        return Rows.SHOW_EMPTY
+        return RowsPerMatch.SHOW_EMPTY
 
     def after(self) -> AfterRow:
         begin = self.here()
@@ -369,11 +369,11 @@ class _Reader:
 
     def primary(self, depth: int) -> RowPattern:
         if self.take("^"):
-            return Anchor(Edge.START)
+            return Anchor(PartitionEdge.START)
         if self.take("$"):
-            return Anchor(Edge.END)
+            return Anchor(PartitionEdge.END)
         if self.take("(", ")"):
-            return Empty()
+            return EmptyPattern()
         if self.take("("):
             inner = self.alternation(depth + 1)
             self.need(")")

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from cepheid.algebra.aggregates import AGGREGATES, AggregateFunction, FoldResult, FoldStep
 from cepheid.algebra.expressions import Attribute, Constant, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.integers import may_overflow
+from cepheid.engine.arrays.integers import may_overflow
+from cepheid.engine.arrays.reduction import reduced
+from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.match_schema import computed_type
-from cepheid.engine.reduction import reduced
-from cepheid.engine.vector import evaluate
 from cepheid.row_patterns.arranged import ArrangedRows
 from cepheid.row_patterns.arrangement import ordered_integers
 from cepheid.row_patterns.leaves import (
@@ -65,7 +65,7 @@ def measured(
     value: RowExpression, matches: MatchTable, output: OutputRows, time: pa.DataType
 ) -> pa.Array:
     """One value per row of the output."""
-    reader = _Reader(matches, output)
+    reader = _LeafReader(matches, output)
     expression = value.expression
     if isinstance(expression, Attribute):
         leaf = value.leaves[leaf_number(expression)]
@@ -107,7 +107,7 @@ class _Selected:
     before: Numbers
 
 
-class _Reader:
+class _LeafReader:
     """Reads leaves for the rows of one output."""
 
     def __init__(self, matches: MatchTable, output: OutputRows) -> None:

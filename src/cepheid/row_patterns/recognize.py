@@ -10,30 +10,30 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import microseconds
+from cepheid.engine.arrays.columns import microseconds
 from cepheid.engine.lowering import NotLowered
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.row_patterns.arranged import ArrangedRows
 from cepheid.row_patterns.arrangement import arrange
 from cepheid.row_patterns.bound import BoundRecognition
-from cepheid.row_patterns.conditions import path_checks, row_bits
-from cepheid.row_patterns.machine import BUDGET, Machine, MatchedRows, Status, Stuck
+from cepheid.row_patterns.definitions import path_checks, row_bits
 from cepheid.row_patterns.measures import MatchTable, OutputRows, measured
-from cepheid.row_patterns.program import Take
-from cepheid.row_patterns.syntax import Rows
+from cepheid.row_patterns.row_machine import BUDGET, MatchedRows, RowMachine, SearchStatus, Stuck
+from cepheid.row_patterns.row_program import Take
+from cepheid.row_patterns.syntax import RowsPerMatch
 
 Numbers = NDArray[np.int64]
 
 _STUCK = {
-    Status.BUDGET: (
+    SearchStatus.BUDGET: (
         "the search for a match that begins at row {row} takes too many steps, because conditions "
         "read rows that were taken before: compare with PREV, add WITHIN, or make the pattern less "
         "ambiguous"
     ),
-    Status.NO_LABEL: (
+    SearchStatus.NO_LABEL: (
         "AFTER MATCH SKIP TO {label}: the match that begins at row {row} has no row with this label"
     ),
-    Status.NO_PROGRESS: (
+    SearchStatus.NO_PROGRESS: (
         "AFTER MATCH SKIP TO {label} would go to the first row of the match that begins at row "
         "{row}, so the search would never end: skip to a later label, or TO NEXT ROW"
     ),
@@ -65,7 +65,7 @@ def _matched(
             "a condition of DEFINE combines texts of several rows in a way that can't be checked "
             f"while rows are taken: {error}"
         ) from None
-    machine = Machine(
+    machine = RowMachine(
         program,
         bound.skip,
         frozenset(program.labels.index(name) for name in bound.skip_labels),
@@ -99,12 +99,12 @@ def _output(bound: BoundRecognition, rows: ArrangedRows, found: MatchedRows) -> 
         rows=starts + np.arange(len(instructions)),
         labels=label_of[instructions],
     )
-    if bound.rows is Rows.ONE:
+    if bound.rows is RowsPerMatch.ONE:
         output = OutputRows(np.arange(len(found.starts)), offsets[1:])
         return _columns(bound, matches, output, found.starts)
     output, sources = _all_rows(bound, found, matches, shown_of[instructions])
     result = _columns(bound, matches, output, sources)
-    if bound.rows is Rows.UNMATCHED:
+    if bound.rows is RowsPerMatch.UNMATCHED:
         result = _with_unmatched(bound, result, matches, found, output)
     return result
 
@@ -125,7 +125,7 @@ def _all_rows(
     of_match = np.repeat(np.arange(len(lengths)), lengths)
     places = np.arange(len(of_match))
     match, until, sources = of_match[shown], places[shown] + 1, matches.rows[shown]
-    if bound.rows is not Rows.OMIT_EMPTY:
+    if bound.rows is not RowsPerMatch.OMIT_EMPTY:
         empty = np.flatnonzero(lengths == 0)
         match = np.concatenate((match, empty))
         until = np.concatenate((until, matches.offsets[empty]))
@@ -154,7 +154,7 @@ def _columns(
 
 def _leading(bound: BoundRecognition) -> tuple[str, ...]:
     """The columns before the measures: of ALL ROWS PER MATCH also those of ORDER BY."""
-    order = () if bound.rows is Rows.ONE else tuple(key.column for key in bound.order)
+    order = () if bound.rows is RowsPerMatch.ONE else tuple(key.column for key in bound.order)
     return tuple(dict.fromkeys((*bound.partition, *order)))
 
 
@@ -165,7 +165,7 @@ def _with_unmatched(
     found: MatchedRows,
     output: OutputRows,
 ) -> pa.Table:
-    """Rows that no match has, with NULL for measures, at their places."""
+    """RowsPerMatch that no match has, with NULL for measures, at their places."""
     rows = matches.arranged
     covered = np.zeros(rows.length, np.bool_)
     covered[matches.rows] = True

@@ -26,11 +26,11 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
+class EmptyPattern:
     """`()`: no row."""
 
 
-class Edge(Enum):
+class PartitionEdge(Enum):
     """`^` and `$`: no row, but only at the start or the end of the partition."""
 
     START = "^"
@@ -39,7 +39,7 @@ class Edge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    edge: Edge
+    edge: PartitionEdge
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,14 @@ class Permutation:
 
 
 RowPattern = (
-    Label | Empty | Anchor | Concatenation | Alternation | Quantified | Exclusion | Permutation
+    Label
+    | EmptyPattern
+    | Anchor
+    | Concatenation
+    | Alternation
+    | Quantified
+    | Exclusion
+    | Permutation
 )
 
 
@@ -88,7 +95,7 @@ def labels_of(pattern: RowPattern) -> Iterator[Label]:
     match pattern:
         case Label():
             yield pattern
-        case Empty() | Anchor():
+        case EmptyPattern() | Anchor():
             return
         case Concatenation() | Alternation() | Permutation():
             for item in pattern.items:
@@ -119,7 +126,7 @@ class Measure:
     span: Span = _span()
 
 
-class Rows(Enum):
+class RowsPerMatch(Enum):
     """What is returned of a match."""
 
     ONE = "ONE ROW PER MATCH"
@@ -170,7 +177,7 @@ class Recognition:
     partition: tuple[tuple[str, Span], ...] = ()
     order: tuple[SortKey, ...] = ()
     measures: tuple[Measure, ...] = ()
-    rows: Rows = Rows.ONE
+    rows: RowsPerMatch = RowsPerMatch.ONE
     after: AfterRow = AfterRow()
     within: Duration | None = None
     subsets: tuple[Subset, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.algebra.findings import did_you_mean
+from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.algebra.kinds import check_readable, reasons
 from cepheid.errors import DataError
 from cepheid.extras import require

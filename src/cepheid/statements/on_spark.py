@@ -7,8 +7,8 @@ from typing import Any
 
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.syntax import Recognition
-from cepheid.spark.names import in_quotes
-from cepheid.spark.row_patterns import recognize
+from cepheid.spark.column_names import in_quotes
+from cepheid.spark.match_recognize import recognize
 from cepheid.spark.views import session_of, view_of
 from cepheid.statements.statement import Statement
 

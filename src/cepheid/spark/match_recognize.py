@@ -16,9 +16,9 @@ from cepheid.row_patterns.recognize import column_types
 from cepheid.row_patterns.recognize import recognize as recognize_table
 from cepheid.row_patterns.syntax import Recognition, SortKey
 from cepheid.row_patterns.whole_partitions import whole_partitions
-from cepheid.spark.chunks import gather
+from cepheid.spark.batch_sizes import gather
+from cepheid.spark.column_names import named
 from cepheid.spark.entrance import entered
-from cepheid.spark.names import named
 from cepheid.spark.schema import event_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
 

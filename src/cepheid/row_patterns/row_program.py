@@ -18,10 +18,10 @@ from cepheid.row_patterns.syntax import (
     Alternation,
     Anchor,
     Concatenation,
-    Edge,
-    Empty,
+    EmptyPattern,
     Exclusion,
     Label,
+    PartitionEdge,
     Permutation,
     Quantified,
     RowPattern,
@@ -57,7 +57,7 @@ class Jump:
 class At:
     """Goes on only at this edge of the partition."""
 
-    edge: Edge
+    edge: PartitionEdge
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class TooLong(ValueError):
 
 
 @dataclass(frozen=True)
-class Program:
+class RowProgram:
     """Instructions by their numbers; the first is where a match begins."""
 
     labels: tuple[str, ...]
@@ -95,7 +95,7 @@ class Program:
             case Jump(to):
                 return f"go to {to}"
             case At(edge):
-                return "only at the " + ("start" if edge is Edge.START else "end")
+                return "only at the " + ("start" if edge is PartitionEdge.START else "end")
             case Accept():
                 return "match"
             case _:
@@ -135,7 +135,7 @@ class Program:
             reaching |= more
 
 
-def _always_takes(program: Program, number: int, seen: set[int]) -> bool:
+def _always_takes(program: RowProgram, number: int, seen: set[int]) -> bool:
     if number in seen:
         return True
     seen.add(number)
@@ -148,7 +148,7 @@ def _always_takes(program: Program, number: int, seen: set[int]) -> bool:
             return all(_always_takes(program, n, seen) for n in program.successors(number))
 
 
-def compile_pattern(pattern: RowPattern) -> Program:
+def compile_pattern(pattern: RowPattern) -> RowProgram:
     """>>> from cepheid.row_patterns.clause import parse_pattern
     >>> print(compile_pattern(parse_pattern("A B*? (C | D)")))
     0  take A
@@ -166,7 +166,7 @@ def compile_pattern(pattern: RowPattern) -> Program:
     writer = _Writer()
     writer.write(_normal(pattern, numbers, shown=True))
     writer.add(Accept())
-    return Program(labels, tuple(writer.instructions))
+    return RowProgram(labels, tuple(writer.instructions))
 
 
 # ── normal form ──────────────────────────────────────────────────────────────
@@ -207,7 +207,7 @@ def _normal(pattern: RowPattern, numbers: dict[str, int], shown: bool) -> _Part:
     match pattern:
         case Label(name):
             return Take(numbers[name], shown)
-        case Empty():
+        case EmptyPattern():
             return _Chain()
         case Anchor(edge):
             return At(edge)

@@ -8,7 +8,7 @@ remembered for all matches that begin later, and every alternative is tried at a
 is linear in rows times instructions.
 
 `{registers}` and `{checks}` are the lines of conditions that read the rows taken so far (see
-`conditions`); without them the source is always the same, and is compiled once per machine.
+`definitions`); without them the source is always the same, and is compiled once per machine.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cepheid.kernels.compile import is_cold, load
-from cepheid.row_patterns.program import Accept, At, Jump, Program, Split, Take
-from cepheid.row_patterns.syntax import Edge, SkipTo
+from cepheid.row_patterns.row_program import Accept, At, Jump, RowProgram, Split, Take
+from cepheid.row_patterns.syntax import PartitionEdge, SkipTo
 
 Numbers = NDArray[np.int64]
 
@@ -170,7 +170,7 @@ class _Kind(IntEnum):
     ACCEPT = 5
 
 
-class Status(IntEnum):
+class SearchStatus(IntEnum):
     """Why the kernel stopped."""
 
     DONE = 0
@@ -187,7 +187,7 @@ _SKIPS = {SkipTo.PAST_LAST_ROW: 0, SkipTo.NEXT_ROW: 1, SkipTo.FIRST: 2, SkipTo.L
 class Stuck(Exception):
     """The search can't go on from a row; `status` says why."""
 
-    def __init__(self, status: Status, row: int) -> None:
+    def __init__(self, status: SearchStatus, row: int) -> None:
         super().__init__(status.name)
         self.status = status
         self.row = row
@@ -224,10 +224,10 @@ class MatchedRows:
 
 
 @dataclass(frozen=True)
-class Machine:
+class RowMachine:
     """A program with what else decides about matches. `window` is the bound of WITHIN."""
 
-    program: Program
+    program: RowProgram
     skip: SkipTo = SkipTo.PAST_LAST_ROW
     skip_labels: frozenset[int] = frozenset()
     window: int | None = None
@@ -261,15 +261,15 @@ class Machine:
                     taken, path, memo, stack, trail, self.checks.columns, self.checks.params,
                     ints, floats,
                 )  # fmt: skip
-            match Status(int(progress[5])):
-                case Status.FULL:
+            match SearchStatus(int(progress[5])):
+                case SearchStatus.FULL:
                     starts, lengths, numbers = map(_larger, (starts, lengths, numbers))
                     room = int(progress[3]) + longest
                     taken = _larger(taken, room)
-                case Status.DEEP:
+                case SearchStatus.DEEP:
                     stack = np.empty((len(stack) * 4, 3), np.int64)
                     trail = np.empty(len(trail) * 4, np.int64)
-                case Status.DONE:
+                case SearchStatus.DONE:
                     pass
                 case stuck:
                     raise Stuck(stuck, int(progress[1]))
@@ -303,7 +303,7 @@ class Machine:
                 case Jump(to):
                     code[:2, number] = _Kind.JUMP, to
                 case At(edge):
-                    code[0, number] = _Kind.START if edge is Edge.START else _Kind.END
+                    code[0, number] = _Kind.START if edge is PartitionEdge.START else _Kind.END
                 case Accept():
                     code[0, number] = _Kind.ACCEPT
         return code, slots
@@ -325,7 +325,7 @@ class Machine:
         )
 
 
-def _first_labels(program: Program) -> frozenset[int]:
+def _first_labels(program: RowProgram) -> frozenset[int]:
     """The labels of the first row of a match."""
     waiting, seen, labels = [0], set[int](), set[int]()
     while waiting:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, transform
 from cepheid.algebra.types import Type
-from cepheid.engine.columns import Column, Hash, Interner, Stored, kernel_values
+from cepheid.engine.arrays.columns import Column, Hash, Interner, Stored, kernel_values
+from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.lowering import FoldPart, Inputs, KernelLowering, NotLowered, Term, accumulate
 from cepheid.engine.lowering.folds import finalized
 from cepheid.engine.lowering.terms import DOUBLES, zero
-from cepheid.engine.vector import evaluate
 from cepheid.kernels.code import INDENT
 from cepheid.row_patterns.arranged import ArrangedRows
 from cepheid.row_patterns.leaves import (
@@ -37,7 +37,7 @@ from cepheid.row_patterns.leaves import (
     leaf_attribute,
     leaf_number,
 )
-from cepheid.row_patterns.machine import Checks
+from cepheid.row_patterns.row_machine import Checks
 
 Bits = NDArray[np.int64]
 _TEXTS = (Type.STRING, Type.BINARY)
