@@ -23,7 +23,7 @@ EXAMPLES = [
     for example, printed in pairwise(blocks("README.md"))
     if example.kind == "python"
 ]
-STORIES = ["docs/tutorial.md", "docs/cookbook.md"]
+STORIES = ["docs/tutorial.md", "docs/cookbook.md", "docs/sql.md"]
 """Pages whose examples go on from one to the next."""
 CALIBRATED = re.compile(r"[\d.]+ (ns|µs|ms)|(<\d+|\d+) %|×[\d.]+")
 """Estimated costs and what follows from them change with the weights of the cost model."""
