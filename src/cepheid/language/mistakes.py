@@ -247,7 +247,20 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     (
         "CASE",
         "an expression",
-        frozenset({"NAME", "LPAR", "LSQB", "SIGN", "NUMBER", "PERCENT", "STRING", "PARAMETER"})
+        frozenset(
+            {
+                "NAME",
+                "LPAR",
+                "LSQB",
+                "SIGN",
+                "NUMBER",
+                "EXTENT",
+                "INTERVAL",
+                "PERCENT",
+                "STRING",
+                "PARAMETER",
+            }
+        )
         | {"TRUE", "FALSE", "NULL", "NOT", "STAR", "DISTINCT"},
     ),
     ("SEQUENCE_OPERATOR", "an operator such as `;`", frozenset({"VBAR", "AMPERSAND", "BACKSLASH"})),
