@@ -83,6 +83,10 @@ def test_texts_are_split_as_if_word_by_word(pieces: list[str]) -> None:
     assert texts(whole) == by_words(whole)
 
 
+def test_a_quote_before_two_quotes_is_never_closed() -> None:
+    assert texts("' INTO''") == by_words("' INTO''") == ["'", "INTO''"]
+
+
 def test_as_may_be_a_name_itself() -> None:
     assert texts("PATTERN A as INTO b PATTERN B") == ["PATTERN A as", "INTO b PATTERN B"]
 
