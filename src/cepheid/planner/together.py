@@ -69,16 +69,16 @@ def _deep(query: BoundQuery, best: Planned, style: str, statistics: Statistics) 
 
 
 def prepare_together(
-    queries: Sequence[BoundQuery], own: Sequence[Ways], adaptation: Adaptation | None
+    queries: Sequence[BoundQuery], ways_by_query: Sequence[Ways], adaptation: Adaptation | None
 ) -> Prepared:
     """Queries with the same schema and the same key, and the ways to run each. The window is the
     longest of theirs."""
     query = _joined(queries)
-    planned = _cheapest(query, queries, own, Statistics())
-    if adaptation is None or not any(plans[0].losers for plans in own):
+    planned = _cheapest(query, queries, ways_by_query, Statistics())
+    if adaptation is None or not any(plans[0].losers for plans in ways_by_query):
         return Prepared(Rewritten(query), planned)
     queries = [replace(one, window=query.window) for one in queries]
-    chosen = [plans[STYLES.index(planned.winner.name)] for plans in own]
+    chosen = [plans[STYLES.index(planned.winner.name)] for plans in ways_by_query]
     settled = tuple(map(_settled, chosen))
     adaptive = TogetherAdaptive(
         query, planned, adaptation, queries=tuple(queries), negations=settled
@@ -97,19 +97,23 @@ class TogetherAdaptive(Adaptive):
     @property
     def targets(self) -> Targets:
         """What is to be found out about all of them, each thing once."""
-        found = [targets(query) for query in self.queries]
-        leaves = dict.fromkeys(leaf for one in found for leaf in one.plan.alternatives)
+        target_sets = [targets(query) for query in self.queries]
+        leaves = dict.fromkeys(leaf for target in target_sets for leaf in target.plan.alternatives)
         return Targets(
-            replace(found[0].plan, alternatives=tuple(leaves), variables=self.query.variables),
-            {name: texts for one in found for name, texts in one.classes.items()},
-            tuple(dict.fromkeys(joint for one in found for joint in one.joints)),
-            tuple(dict.fromkeys(attribute for one in found for attribute in one.columns)),
+            replace(
+                target_sets[0].plan, alternatives=tuple(leaves), variables=self.query.variables
+            ),
+            {name: texts for target in target_sets for name, texts in target.classes.items()},
+            tuple(dict.fromkeys(joint for target in target_sets for joint in target.joints)),
+            tuple(
+                dict.fromkeys(attribute for target in target_sets for attribute in target.columns)
+            ),
         )
 
     def search(self, statistics: Statistics) -> Planned:
         pairs = zip(self.queries, self.negations, strict=True)
-        own = [ways(query, statistics, negation) for query, negation in pairs]
-        return _cheapest(self.query, self.queries, own, statistics)
+        ways_by_query = [ways(query, statistics, negation) for query, negation in pairs]
+        return _cheapest(self.query, self.queries, ways_by_query, statistics)
 
 
 def _settled(planned: Planned) -> str:
@@ -120,25 +124,28 @@ def _settled(planned: Planned) -> str:
 
 
 def _cheapest(
-    query: BoundQuery, queries: Sequence[BoundQuery], own: Sequence[Ways], statistics: Statistics
+    query: BoundQuery,
+    queries: Sequence[BoundQuery],
+    ways_by_query: Sequence[Ways],
+    statistics: Statistics,
 ) -> Planned:
-    found: list[Planned] = []
-    for style, plans in zip(STYLES, zip(*own, strict=True), strict=True):
-        plan = _assembled(query, queries, [one.plan for one in plans])
+    results: list[Planned] = []
+    for style, plans in zip(STYLES, zip(*ways_by_query, strict=True), strict=True):
+        plan = _assembled(query, queries, [planned.plan for planned in plans])
         estimates = estimate(plan, statistics)
-        choices = tuple(choice for one in plans for choice in one.winner.choices)
+        choices = tuple(choice for planned in plans for choice in planned.winner.choices)
         cost = sum(e.cost for e in estimates.values())
-        found.append(Planned(plan, Candidate(style, choices, cost), estimates, (), statistics))
-    found.sort(key=lambda one: one.winner.cost)
-    return replace(found[0], losers=tuple(one.winner for one in found[1:]))
+        results.append(Planned(plan, Candidate(style, choices, cost), estimates, (), statistics))
+    results.sort(key=lambda planned: planned.winner.cost)
+    return replace(results[0], losers=tuple(planned.winner for planned in results[1:]))
 
 
 def _assembled(query: BoundQuery, queries: Sequence[BoundQuery], plans: Sequence[Plan]) -> Plan:
     """Alternatives that several queries have make the matches of each."""
     returned: dict[Node, frozenset[int]] = {}
     first = 0
-    for own, plan in zip(queries, plans, strict=True):
-        last = first + 1 + len(own.outputs)
+    for query_alone, plan in zip(queries, plans, strict=True):
+        last = first + 1 + len(query_alone.outputs)
         for root in plan.alternatives:
             returned[root] = returned.get(root, frozenset()).union(range(first, last))
         first = last

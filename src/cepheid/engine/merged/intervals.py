@@ -86,7 +86,7 @@ def boxes(conditions: Iterable[Expr], rows: RuleParameters, interner: Interner) 
         )
     )
     n, width = rows.length, len(columns)
-    found = Boxes(
+    boxes = Boxes(
         columns,
         np.arange(n),
         np.full((n, width), LOWEST),
@@ -94,13 +94,13 @@ def boxes(conditions: Iterable[Expr], rows: RuleParameters, interner: Interner) 
         np.zeros((n, width), np.bool_),
     )
     for clause in clauses:
-        found = _narrowed(found, clause, n)
-        if len(found.rule) > MOST * n:
+        boxes = _narrowed(boxes, clause, n)
+        if len(boxes.rule) > MOST * n:
             raise NoPath("a condition has too many alternatives")
-    return found
+    return boxes
 
 
-def _narrowed(found: Boxes, clause: tuple[Alternative, ...], rules: int) -> Boxes:
+def _narrowed(boxes: Boxes, clause: tuple[Alternative, ...], rules: int) -> Boxes:
     """One more condition: each box once for every alternative that its rule has, unless one of them
     is true of every event."""
     live = [_live(alternative, rules) for alternative in clause]
@@ -109,15 +109,15 @@ def _narrowed(found: Boxes, clause: tuple[Alternative, ...], rules: int) -> Boxe
         if not any(isinstance(part, Interval) for part in alternative):
             always |= alive
     chosen = [always, *(alive & ~always for alive in live)]
-    at = [np.flatnonzero(rules_of[found.rule]) for rules_of in chosen]
-    found = _taken(found, np.concatenate(at))
-    ends = np.cumsum([len(own) for own in at]).tolist()
-    left = np.ones(len(found.rule), np.bool_)
+    at = [np.flatnonzero(rules_of[boxes.rule]) for rules_of in chosen]
+    boxes = _taken(boxes, np.concatenate(at))
+    ends = np.cumsum([len(part_rules) for part_rules in at]).tolist()
+    left = np.ones(len(boxes.rule), np.bool_)
     for alternative, begin, end in zip(clause, ends[:-1], ends[1:], strict=True):
         for interval in alternative:
             if isinstance(interval, Interval):
-                left[begin:end] &= _cut(found, slice(begin, end), interval)
-    return found if left.all() else _taken(found, np.flatnonzero(left))
+                left[begin:end] &= _cut(boxes, slice(begin, end), interval)
+    return boxes if left.all() else _taken(boxes, np.flatnonzero(left))
 
 
 def _live(alternative: Alternative, rules: int) -> Mask:
@@ -127,17 +127,17 @@ def _live(alternative: Alternative, rules: int) -> Mask:
     return live
 
 
-def _taken(found: Boxes, at: Ints) -> Boxes:
-    return Boxes(found.columns, found.rule[at], found.low[at], found.high[at], found.bound[at])
+def _taken(boxes: Boxes, at: Ints) -> Boxes:
+    return Boxes(boxes.columns, boxes.rule[at], boxes.low[at], boxes.high[at], boxes.bound[at])
 
 
-def _cut(found: Boxes, part: slice, interval: Interval) -> Mask:
+def _cut(boxes: Boxes, part: slice, interval: Interval) -> Mask:
     """Narrows some of the boxes; which of them still have something in them."""
-    j = found.columns.index(interval.column)
-    rule, low, high = found.rule[part], found.low[part, j], found.high[part, j]
+    j = boxes.columns.index(interval.column)
+    rule, low, high = boxes.rule[part], boxes.low[part, j], boxes.high[part, j]
     np.maximum(low, interval.low[rule], out=low)
     np.minimum(high, interval.high[rule], out=high)
-    found.bound[part, j] = True
+    boxes.bound[part, j] = True
     return low <= high
 
 
@@ -173,8 +173,8 @@ class _Reader:
 
     def _true(self, expr: Expr, negated: bool) -> Mask:
         values = pc.fill_null(self.rows.evaluate(expr), negated)
-        found: Mask = values.to_numpy(zero_copy_only=False).astype(np.bool_)
-        return ~found if negated else found
+        holds: Mask = values.to_numpy(zero_copy_only=False).astype(np.bool_)
+        return ~holds if negated else holds
 
     def _test(self, expr: Expr, negated: bool) -> tuple[Alternative, ...]:
         """A column of its own, which has to be true or false."""
@@ -224,12 +224,12 @@ class _Reader:
 
 
 def _product(parts: list[tuple[Alternative, ...]]) -> tuple[Alternative, ...]:
-    found: tuple[Alternative, ...] = ((),)
+    alternatives: tuple[Alternative, ...] = ((),)
     for part in parts:
-        found = tuple((*one, *other) for one in found for other in part)
-        if len(found) > MOST * MOST:
+        alternatives = tuple((*one, *other) for one in alternatives for other in part)
+        if len(alternatives) > MOST * MOST:
             raise NoPath("a condition has too many alternatives")
-    return found
+    return alternatives
 
 
 def _reads(expr: Expr) -> bool:

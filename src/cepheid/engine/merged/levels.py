@@ -35,26 +35,29 @@ class Level:
     high: Ints
 
     def holds(self, values: Ints, rules: Ints) -> Mask:
-        found: Mask = (values >= self.low[rules]) & (values <= self.high[rules])
-        return found
+        inside: Mask = (values >= self.low[rules]) & (values <= self.high[rules])
+        return inside
 
 
-def leveled(found: Boxes, rules: int) -> tuple[Boxes, Level | None]:
+def leveled(boxes: Boxes, rules: int) -> tuple[Boxes, Level | None]:
     """Boxes that are as wide as others next to them in one column, that in which most come to be
     the same; and how wide they were."""
-    limited = ((j, np.flatnonzero(_limited(found, j, rules))) for j in range(len(found.columns)))
-    ways = [_shared(found, j, at) for j, at in limited if len(at)]
+    limited = ((j, np.flatnonzero(_limited(boxes, j, rules))) for j in range(len(boxes.columns)))
+    ways = [_shared(boxes, j, at) for j, at in limited if len(at)]
     best = max(ways, key=lambda way: way.saved, default=None)
     if best is None or not best.saved:
-        return found, None
+        return boxes, None
     j = best.column
-    own = Level(found.columns[j], np.full(rules, LOWEST), np.full(rules, HIGHEST))
-    limited_rules = found.rule[best.at]  # all others have the boxes that they had
-    own.low[limited_rules], own.high[limited_rules] = found.low[best.at, j], found.high[best.at, j]
-    low, high = found.low.copy(), found.high.copy()
+    level = Level(boxes.columns[j], np.full(rules, LOWEST), np.full(rules, HIGHEST))
+    limited_rules = boxes.rule[best.at]  # all others have the boxes that they had
+    level.low[limited_rules], level.high[limited_rules] = (
+        boxes.low[best.at, j],
+        boxes.high[best.at, j],
+    )
+    low, high = boxes.low.copy(), boxes.high.copy()
     low[best.at, j] = np.where(best.above, best.weakest, low[best.at, j])
     high[best.at, j] = np.where(best.above, high[best.at, j], ~best.weakest)
-    return replace(found, low=low, high=high), own
+    return replace(boxes, low=low, high=high), level
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,11 @@ class _Shared:
     saved: int
 
 
-def _shared(found: Boxes, j: int, at: Ints) -> _Shared:
-    above = found.high[at, j] == HIGHEST
+def _shared(boxes: Boxes, j: int, at: Ints) -> _Shared:
+    above = boxes.high[at, j] == HIGHEST
     # The stricter, the larger: so the weakest of those that share one comes first.
-    strict = np.where(above, found.low[at, j], ~found.high[at, j])
-    others = [np.delete(own, j, axis=1)[at] for own in (found.low, found.high, found.bound)]
+    strict = np.where(above, boxes.low[at, j], ~boxes.high[at, j])
+    others = [np.delete(bounds, j, axis=1)[at] for bounds in (boxes.low, boxes.high, boxes.bound)]
     _, group = distinct(np.column_stack((*others, above)))
     order = np.lexsort((strict, group))
     group, strict = group[order], strict[order]
@@ -87,14 +90,14 @@ def _shared(found: Boxes, j: int, at: Ints) -> _Shared:
     return _Shared(j, at[order], above[order], weakest, saved)
 
 
-def _limited(found: Boxes, j: int, rules: int) -> Mask:
+def _limited(boxes: Boxes, j: int, rules: int) -> Mask:
     """The boxes of rules that have one and the same limit in this column, on one side."""
-    low, high = found.low[:, j], found.high[:, j]
-    one_sided = found.bound[:, j] & ((low == LOWEST) ^ (high == HIGHEST))
+    low, high = boxes.low[:, j], boxes.high[:, j]
+    one_sided = boxes.bound[:, j] & ((low == LOWEST) ^ (high == HIGHEST))
     least, most = np.full(rules, HIGHEST), np.full(rules, LOWEST)
-    np.minimum.at(least, found.rule, np.where(low == LOWEST, high, low))
-    np.maximum.at(most, found.rule, np.where(low == LOWEST, high, low))
+    np.minimum.at(least, boxes.rule, np.where(low == LOWEST, high, low))
+    np.maximum.at(most, boxes.rule, np.where(low == LOWEST, high, low))
     uneven = np.zeros(rules, np.bool_)
-    uneven[found.rule[~one_sided]] = True
-    same: Mask = one_sided & ~uneven[found.rule] & (least == most)[found.rule]
+    uneven[boxes.rule[~one_sided]] = True
+    same: Mask = one_sided & ~uneven[boxes.rule] & (least == most)[boxes.rule]
     return same

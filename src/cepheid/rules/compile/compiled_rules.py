@@ -85,7 +85,7 @@ class CompiledRules:
     def runs(self) -> tuple[EngineRun, ...]:
         """Those of all queries that are in no group."""
         together = {place for joint in self.joints for place in joint.places}
-        found = [
+        runs = [
             EngineRun(n, one.prepared, (one,), (Attribution(one.rules, one.residual),))
             for n, one in enumerate(self.alone)
             if n not in together
@@ -93,9 +93,11 @@ class CompiledRules:
         for joint in self.joints:
             members = tuple(self.alone[place] for place in joint.places)
             pairs = zip(members, joint.own, strict=True)
-            attributions = tuple(Attribution(one.rules, one.residual, own) for one, own in pairs)
-            found.append(EngineRun(joint.places[0], joint.prepared, members, attributions))
-        return tuple(sorted(found, key=lambda run: run.place))
+            attributions = tuple(
+                Attribution(query.rules, query.residual, owner) for query, owner in pairs
+            )
+            runs.append(EngineRun(joint.places[0], joint.prepared, members, attributions))
+        return tuple(sorted(runs, key=lambda run: run.place))
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def compile_rules(
 
     With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
     """
-    candidates = [c for one in _units(templates) for c in _candidates(one, columns, options)]
+    candidates = [c for unit in _units(templates) for c in _candidates(unit, columns, options)]
     while True:
         groups, rest = _merged(candidates, by_key)
         if not any(c.unit.parts for c in rest):
@@ -141,7 +143,7 @@ def compile_rules(
             new
             for old in candidates
             for new in (
-                [c for one in old.unit.parts for c in _candidates(one, columns, options)]
+                [c for part in old.unit.parts for c in _candidates(part, columns, options)]
                 if id(old.unit) in apart and old.unit.parts
                 else (old,)
             )
@@ -155,13 +157,13 @@ def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
         _Unit(template, begin + np.arange(len(template)))
         for template, begin in zip(templates, begins[:-1], strict=True)
     ]
-    together = {one.places[0]: one for one in lifted(templates)}
-    taken = {place for one in together.values() for place in one.places}
+    together = {shared.places[0]: shared for shared in lifted(templates)}
+    taken = {place for shared in together.values() for place in shared.places}
     for place, unit in enumerate(each):
         if place in together:
-            one = together[place]
-            parts = tuple(each[place] for place in one.places)
-            yield _Unit(one.template, begins[list(one.places)], parts)
+            shared = together[place]
+            parts = tuple(each[place] for place in shared.places)
+            yield _Unit(shared.template, begins[list(shared.places)], parts)
         elif place not in taken:
             yield unit
 
@@ -173,12 +175,12 @@ def _merged(
     rest = [c for c in candidates if c.branch is None]
     groups: list[RuleGroup] = []
     for key, members in _by_key(candidates) if by_key else [(None, candidates)]:
-        own = [(c, c.branch) for c in members if c.branch is not None]
-        merged, refused = merge([branch for _, branch in own])
+        branches = [(c, c.branch) for c in members if c.branch is not None]
+        merged, refused = merge([branch for _, branch in branches])
         if merged is not None:
-            kept = [c for n, (c, _) in enumerate(own) if n not in refused]
+            kept = [c for n, (c, _) in enumerate(branches) if n not in refused]
             groups.append(RuleGroup(merged, tuple(c.numbers for c in kept), key))
-        rest += [replace(own[n][0], reason=reason) for n, reason in refused.items()]
+        rest += [replace(branches[n][0], reason=reason) for n, reason in refused.items()]
     return tuple(groups), rest
 
 
@@ -246,13 +248,15 @@ def _branch(
     sizes = np.zeros(len(template), np.int64)
     longest: BoundQuery | None = None
     constant = True
-    for own, lengths in alike(template, rows, windows):
+    for places, lengths in alike(template, rows, windows):
         given = {**fixed, **lengths}
         given = {**options.params, **given, **varying(template, rows, given)}
         query = template.query.bind(columns, replace(options, params=given))
-        sizes[own] = NO_WINDOW if query.window is None else query.window.size
-        longest = query if longest is None or sizes[own[0]] == sizes.max() else longest
-        constant = len(own) == len(rows) and not any(isinstance(v, Varying) for v in given.values())
+        sizes[places] = NO_WINDOW if query.window is None else query.window.size
+        longest = query if longest is None or sizes[places[0]] == sizes.max() else longest
+        constant = len(places) == len(rows) and not any(
+            isinstance(v, Varying) for v in given.values()
+        )
     assert longest is not None
     whole = rewrite(longest, without=options.without).query if constant else spread(longest)
     return TemplateRules(path_of(whole), values_of(template, rows), sizes[rows])
@@ -270,9 +274,9 @@ def _shared(
     templates: dict[int, list[_Candidate]] = {}
     for candidate in candidates:
         templates.setdefault(id(candidate.unit), []).append(candidate)
-    for own in templates.values():
-        rows = np.sort(np.concatenate([candidate.rows for candidate in own]))
-        whole = replace(own[0], rows=rows)
+    for unit_candidates in templates.values():
+        rows = np.sort(np.concatenate([candidate.rows for candidate in unit_candidates]))
+        whole = replace(unit_candidates[0], rows=rows)
         try:
             parts = list(_of_template(whole, columns, options))
         except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is reported alone
@@ -306,10 +310,10 @@ def _of_template(
             continue
         sizes = np.zeros(len(template), np.int64)
         longest = example
-        for own, lengths in alike(template, rows, windows):
+        for places, lengths in alike(template, rows, windows):
             one = bound(rows, {**values, **lengths})
-            sizes[own] = NO_WINDOW if one.window is None else one.window.size
-            longest = one if sizes[own[0]] == sizes.max() else longest
+            sizes[places] = NO_WINDOW if one.window is None else one.window.size
+            longest = one if sizes[places[0]] == sizes.max() else longest
         wide = widened(longest, values_of(template, rows), sizes[rows])
         prepared = prepare(wide.query, options)
         numbers, reason = candidate.unit.numbers[rows], candidate.reason
@@ -321,7 +325,7 @@ def _of_template(
 
 def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> tuple[Alone, ...]:
     """Each distinct query once, whatever it is called."""
-    found: dict[str, tuple[Alone, list[int]]] = {}
+    by_text: dict[str, tuple[Alone, list[int]]] = {}
     for candidate in candidates:
         template = candidate.unit.template
         query = template.query
@@ -331,12 +335,14 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
             with naming(template.names[row]):
                 bound = query.bind(columns, chosen)
                 prepared = prepare(bound, chosen)
-            one = Alone(query, bound, prepared, candidate.rows, candidate.reason)
+            query_alone = Alone(query, bound, prepared, candidate.rows, candidate.reason)
             whole = prepared.query
             rest = (whole.outputs, whole.selection, whole.schema)
-            _, rules = found.setdefault(f"{query_text(whole)} {rest}", (one, []))
+            _, rules = by_text.setdefault(f"{query_text(whole)} {rest}", (query_alone, []))
             rules.append(int(candidate.unit.numbers[row]))
-    return tuple(replace(one, rules=np.array(rules)) for one, rules in found.values())
+    return tuple(
+        replace(query_alone, rules=np.array(rules)) for query_alone, rules in by_text.values()
+    )
 
 
 @contextmanager

@@ -136,12 +136,12 @@ def explained(
     )
 
 
-def _apart(one: Alone) -> Apart:
-    return Apart(one.query.name, len(one.rules), one.reason, one.tested)
+def _apart(query: Alone) -> Apart:
+    return Apart(query.query.name, len(query.rules), query.reason, query.tested)
 
 
 def _joined(run: EngineRun) -> Joined:
-    names = [one.query.name for one in run.members]
+    names = [query.query.name for query in run.members]
     plan = run.prepared.plan
     return Joined(
         tuple(map(_apart, run.members)),
@@ -152,12 +152,12 @@ def _joined(run: EngineRun) -> Joined:
     )
 
 
-def _placed(one: PlacedPass) -> PassSummary:
+def _placed(placed: PlacedPass) -> PassSummary:
     """All parts of a pass together."""
-    parts = [_pass(part) for part in one.parts]
+    parts = [_pass(part) for part in placed.parts]
     shared = sorted((s for part in parts for s in part.shared), key=lambda s: -s.rules)
     return PassSummary(
-        key=one.place.key,
+        key=placed.place.key,
         rules=sum(part.rules for part in parts),
         steps=sum(part.steps for part in parts),
         nodes=sum(part.nodes for part in parts),
@@ -165,21 +165,21 @@ def _placed(one: PlacedPass) -> PassSummary:
         predicates=sum(part.predicates for part in parts),
         limits=sum(part.limits for part in parts),
         shared=tuple(shared[:SHOWN]),
-        spread=_spread(one, parts),
+        spread=_spread(placed, parts),
     )
 
 
-def _spread(one: PlacedPass, parts: list[PassSummary]) -> Spread:
-    joined = (place.key for place in one.apart if len(one.apart) > 1)
-    key = one.place.key
-    single = all(group.single for group in one.parts)
+def _spread(placed: PlacedPass, parts: list[PassSummary]) -> Spread:
+    joined = (place.key for place in placed.apart if len(placed.apart) > 1)
+    key = placed.place.key
+    single = all(group.single for group in placed.parts)
     return Spread(
         by="rows" if single else "slices of time" if key is None else f"`{key}`",
-        tasks=one.place.lanes,
-        cores=one.ground.cores,
-        parts=tuple(RuleShare(p.rules, n) for p, n in zip(parts, one.place.loads, strict=True)),
+        tasks=placed.place.lanes,
+        cores=placed.ground.cores,
+        parts=tuple(RuleShare(p.rules, n) for p, n in zip(parts, placed.place.loads, strict=True)),
         joined=tuple(key for key in joined if key is not None),
-        apart=sum(place.total for place in one.apart),
+        apart=sum(place.total for place in placed.apart),
     )
 
 
@@ -217,10 +217,10 @@ def _rules_below(group: RuleGroup) -> NDArray[np.int64]:
     graph = group.merged.graph
     rules: list[set[int]] = [set() for _ in range(graph.nodes)]
     for node in range(graph.nodes - 1, 0, -1):  # a node's number is above that of its parent
-        own = graph.rules.values[graph.rules.begins[node] : graph.rules.begins[node + 1]]
-        rules[node].update(own.tolist())
+        ending = graph.rules.values[graph.rules.begins[node] : graph.rules.begins[node + 1]]
+        rules[node].update(ending.tolist())
         rules[graph.parent[node]] |= rules[node]
-    return np.array([len(own) for own in rules])
+    return np.array([len(below) for below in rules])
 
 
 def _takes(group: RuleGroup, predicate: int) -> str:
@@ -264,16 +264,18 @@ def _value(group: RuleGroup, column: Column, code: int) -> str:
 
 
 def _lines(explanation: SetExplanation) -> Iterator[str]:
-    for n, one in enumerate(explanation.passes, 1):
-        by = "no key" if one.key is None else f"key {one.key}"
-        yield f"pass {n}: {_count(one.rules, 'rule')}, {by}"
-        if one.spread is not None:
-            yield from _spread_lines(one.spread)
-        yield f"  steps       {one.steps:,} of the rules, {one.nodes:,} when equal ones are merged"
-        yield f"  conditions  {one.conditions:,} on events, {one.predicates:,} of them different"
-        if one.limits:
-            yield f"  limits      {one.limits:,} checked on complete matches, the loosest before"
-        for shared in one.shared:
+    for n, summary in enumerate(explanation.passes, 1):
+        by = "no key" if summary.key is None else f"key {summary.key}"
+        yield f"pass {n}: {_count(summary.rules, 'rule')}, {by}"
+        if summary.spread is not None:
+            yield from _spread_lines(summary.spread)
+        merged, different = f"{summary.nodes:,}", f"{summary.predicates:,}"
+        yield f"  steps       {summary.steps:,} of the rules, {merged} when equal ones are merged"
+        yield f"  conditions  {summary.conditions:,} on events, {different} of them different"
+        if summary.limits:
+            limits = f"{summary.limits:,}"
+            yield f"  limits      {limits} checked on complete matches, the loosest before"
+        for shared in summary.shared:
             yield f"  {_count(shared.rules, 'rule')} share step {shared.step}: {shared.takes}"
     for joined in explanation.joined:
         yield from _joined_lines(joined)
@@ -287,17 +289,17 @@ def _lines(explanation: SetExplanation) -> Iterator[str]:
 
 
 def _joined_lines(joined: Joined) -> Iterator[str]:
-    names = _listed([one.query for one in joined.queries])
-    rules = _count(sum(one.rules for one in joined.queries), "rule")
+    names = _listed([query.query for query in joined.queries])
+    rules = _count(sum(query.rules for query in joined.queries), "rule")
     yield f"{len(joined.queries)} queries as one, for {rules}: {names}"
     yield f"  operators   {joined.operators} of the queries, {joined.shared_operators} as one"
     yield f"  classes     {joined.classes} of the queries, {joined.shared_classes} as one"
     for same in joined.shared[:SHOWN]:
         all_ = len(same.queries) == len(joined.queries)
         yield f"  {'all' if all_ else _listed(same.queries)} share {same.takes}"
-    for one in joined.queries:
-        if one.tested:
-            yield f"  checked for each rule of {one.query}: {' AND '.join(one.tested)}"
+    for query in joined.queries:
+        if query.tested:
+            yield f"  checked for each rule of {query.query}: {' AND '.join(query.tested)}"
 
 
 def _spread_lines(spread: Spread) -> Iterator[str]:

@@ -49,23 +49,27 @@ def check(
     if schema is not None:
         yield from resubscriptions(templates, schema)
 
-    def found(template: Template) -> Iterator[Finding]:
+    def findings_of(template: Template) -> Iterator[Finding]:
         fitting = schema or bind_schema(assumed_columns(template, options), options)
         return _Check(template, fitting).findings()
 
-    right = {place for one in lifted(templates) for place in _without(one, found(one.template))}
+    right = {
+        place
+        for shared in lifted(templates)
+        for place in _without(shared, findings_of(shared.template))
+    }
     for place, template in enumerate(templates):
         if place not in right:
-            yield from found(template)
+            yield from findings_of(template)
 
 
-def _without(one: Lifted, findings: Iterable[Finding]) -> Iterator[int]:
+def _without(shared: Lifted, findings: Iterable[Finding]) -> Iterator[int]:
     """The written rules with which nothing is wrong; what is wrong with others, and where, is
     reported by their own texts."""
     wrong: set[int] = set()
     for finding in findings:
-        wrong.update(finding.rows or range(1, len(one.places) + 1))
-    return (place for row, place in enumerate(one.places, 1) if row not in wrong)
+        wrong.update(finding.rows or range(1, len(shared.places) + 1))
+    return (place for row, place in enumerate(shared.places, 1) if row not in wrong)
 
 
 def count_wrong(templates: Iterable[Template], findings: Collection[Finding]) -> int:
@@ -75,8 +79,8 @@ def count_wrong(templates: Iterable[Template], findings: Collection[Finding]) ->
         by_template.setdefault(finding.template, []).append(finding.rows)
     wrong = 0
     for template in templates:
-        own = by_template.get(template.name, [])
-        wrong += len({row for rows in own for row in rows}) if all(own) else len(template)
+        row_sets = by_template.get(template.name, [])
+        wrong += len({row for rows in row_sets for row in rows}) if all(row_sets) else len(template)
     return wrong
 
 
@@ -127,33 +131,40 @@ class _Check:
         """Each with all the rows that it is about; none, if it is about all of them."""
         template = self.template
         if template.rows is None or not len(template):
-            for found in self.bound({}):
+            for diagnostic in self.bound({}):
                 yield Finding(
-                    found.source.name, found.message, found.hint, (), template.name, found
+                    diagnostic.source.name,
+                    diagnostic.message,
+                    diagnostic.hint,
+                    (),
+                    template.name,
+                    diagnostic,
                 )
             return
         wrong: dict[Diagnostic, npt.NDArray[np.bool_]] = {}
         for row in self.representatives():
-            for found in map(self.of_column, self.bound(template.values(row))):
-                rows = wrong.setdefault(found, np.zeros(len(template), np.bool_))
-                rows |= self.alike(found, row)
-        for found, rows in wrong.items():
+            for diagnostic in map(self.of_column, self.bound(template.values(row))):
+                rows = wrong.setdefault(diagnostic, np.zeros(len(template), np.bool_))
+                rows |= self.alike(diagnostic, row)
+        for diagnostic, rows in wrong.items():
             numbers = tuple(template.number(int(row)) for row in np.flatnonzero(rows))
             about = () if len(numbers) == len(template) else numbers
-            file = template.origin if about else found.source.name
-            yield Finding(file, found.message, found.hint, about, template.name, found)
+            file = template.origin if about else diagnostic.source.name
+            yield Finding(
+                file, diagnostic.message, diagnostic.hint, about, template.name, diagnostic
+            )
 
-    def of_column(self, found: Diagnostic) -> Diagnostic:
+    def of_column(self, diagnostic: Diagnostic) -> Diagnostic:
         """A type that doesn't fit is that of a column: the hint for a single value is no help."""
-        if found.code != "CEP210":
-            return found
-        text = found.source.text[found.span.start : found.span.end]
+        if diagnostic.code != "CEP210":
+            return diagnostic
+        text = diagnostic.source.text[diagnostic.span.start : diagnostic.span.end]
         columns = self.template.columns
         read = [name for name in re.findall(r":(\w+)", text) if name in columns]
         if not read:
-            return found
+            return diagnostic
         types = " and ".join(f"`{name}` is {columns[name].type}" for name in dict.fromkeys(read))
-        return replace(found, hint=f"in {self.template.origin} {types}")
+        return replace(diagnostic, hint=f"in {self.template.origin} {types}")
 
     def bound(self, values: Mapping[str, object]) -> tuple[Diagnostic, ...]:
         """What is wrong with these values; that one has none is found before."""
@@ -161,7 +172,9 @@ class _Check:
         try:
             bind(query.syntax, self.schema, values, query.source)
         except QueryError as error:
-            return tuple(found for found in error.diagnostics if found.code != "CEP206")
+            return tuple(
+                diagnostic for diagnostic in error.diagnostics if diagnostic.code != "CEP206"
+            )
         return ()
 
     def representatives(self) -> list[int]:
@@ -172,18 +185,18 @@ class _Check:
             rows.update(first[np.argsort(-size, kind="stable")[:MOST]].tolist())
         return sorted(rows)
 
-    def alike(self, found: Diagnostic, row: int) -> npt.NDArray[np.bool_]:
+    def alike(self, diagnostic: Diagnostic, row: int) -> npt.NDArray[np.bool_]:
         """The rows of which the same is true: those of the row's class, in the part where it was
         found. Outside of all parts that have parameters, it is true of all."""
         for part, classes in self.classes.items():
-            if part.has(found.span):
+            if part.has(diagnostic.span):
                 return np.asarray(classes == classes[row])
         return np.ones(len(self.template), np.bool_)
 
     @cached_property
     def classes(self) -> dict[QueryPart, Classes]:
         """The class of each row, for every part that has parameters."""
-        found = {}
+        by_part = {}
         for part in parts(self.template.query.syntax):
             classes = np.zeros(len(self.template), np.int64)
             for name in part.names:
@@ -191,14 +204,14 @@ class _Check:
                 if kinds is not None:
                     joined = classes * (kinds.max() + 1) + kinds
                     classes = np.unique(joined, return_inverse=True)[1].astype(np.int64)
-            found[part] = classes
-        return found
+            by_part[part] = classes
+        return by_part
 
     @cached_property
     def kinds(self) -> dict[str, Classes | None]:
         """For each parameter the class of its value in each row; None, if there is only one."""
         amount = amounts(self.template.query.syntax)
-        found: dict[str, Classes | None] = {}
+        kinds_by_name: dict[str, Classes | None] = {}
         for name, values in self.template.columns.items():
             column = values.combine_chunks()
             type_ = attribute_type(column.type)
@@ -207,13 +220,16 @@ class _Check:
                 kinds = kinds + 2 * sizes(column)
             elif type_ is Type.STRING and self.compares_moments(name):
                 kinds = kinds + 2 * moments(column)
-            found[name] = kinds if np.ptp(kinds) else None
-        return found
+            kinds_by_name[name] = kinds if np.ptp(kinds) else None
+        return kinds_by_name
 
     def compares_moments(self, name: str) -> bool:
         """Whether a text that is no moment is refused."""
         values = {**self.template.values(0), name: _NO_MOMENT}
-        return any(found.code == "CEP214" and name in found.message for found in self.bound(values))
+        return any(
+            diagnostic.code == "CEP214" and name in diagnostic.message
+            for diagnostic in self.bound(values)
+        )
 
 
 def columns_of(data: Any) -> Columns | None:

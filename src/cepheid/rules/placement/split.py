@@ -58,10 +58,10 @@ def divide(
 ) -> tuple[Division, ...]:
     """Each group in as many pieces as are of use there."""
     kinds = [_kinds(group) for group in groups]
-    known = frozenset[str]().union(*(kind for own in kinds for kind in own))
+    known = frozenset[str]().union(*(kind for group_kinds in kinds for kind in group_kinds))
     return tuple(
-        _divide(group, own, known, _ways(group, ground, placement))
-        for group, own in zip(groups, kinds, strict=True)
+        _divide(group, group_kinds, known, _ways(group, ground, placement))
+        for group, group_kinds in zip(groups, kinds, strict=True)
     )
 
 
@@ -87,7 +87,7 @@ def _divide(
     rules: tuple[Ints, ...] = (np.arange(int(group.merged.begins[-1])),)
     if ways > 1 and len(paths.rule):
         rules = tuple(_cut(paths, paths.shares(cost), ways))
-    pieces = tuple(_piece(group, paths, own, kinds, cost) for own in rules)
+    pieces = tuple(_piece(group, paths, numbers, kinds, cost) for numbers in rules)
     return Division(group, Load(group.key, group.merged.reach, group.single, pieces), rules)
 
 
@@ -107,15 +107,15 @@ class _Paths:
         nodes = [np.repeat(np.arange(graph.nodes), np.diff(graph.rules.begins))]
         for _ in range(int(graph.depth.max())):
             nodes.append(graph.parent[nodes[-1]].astype(np.int64))  # the root is its own parent
-        first = reduce(lambda low, one: np.where(one == ROOT, low, one), nodes)
+        first = reduce(lambda low, step_nodes: np.where(step_nodes == ROOT, low, step_nodes), nodes)
         return _Paths(rule, tuple(nodes), _connected(first, rule, graph.nodes))
 
     def shares(self, cost: Floats) -> Floats:
         """What each path costs, if those that go through a node share its cost."""
         through = sum(np.bincount(nodes, minlength=len(cost)) for nodes in self.nodes)
         each = cost / np.maximum(through, 1)
-        found: Floats = np.sum([each[nodes] for nodes in self.nodes], axis=0)
-        return found
+        sums: Floats = np.sum([each[nodes] for nodes in self.nodes], axis=0)
+        return sums
 
 
 def _connected(first: Ints, rule: Ints, nodes: int) -> Ints:
@@ -123,10 +123,10 @@ def _connected(first: Ints, rule: Ints, nodes: int) -> Ints:
     paths, and all of them stay together."""
     least = np.arange(nodes)
     while True:
-        found = np.full(int(rule.max(initial=0)) + 1, nodes)
-        np.minimum.at(found, rule, least[first])
+        least_of_rule = np.full(int(rule.max(initial=0)) + 1, nodes)
+        np.minimum.at(least_of_rule, rule, least[first])
         lower = least.copy()
-        np.minimum.at(lower, first, found[rule])
+        np.minimum.at(lower, first, least_of_rule[rule])
         if (lower == least).all():
             return least[first]
         least = lower
@@ -148,7 +148,7 @@ def _cut(paths: _Paths, cost: Floats, ways: int) -> Iterable[Ints]:
                 yield np.unique(rule[begin:first])
             distinct = np.unique(rule[first:last], return_index=True)
             ordered = distinct[0][np.argsort(distinct[1], kind="stable")]
-            yield from (np.sort(own) for own in np.array_split(ordered, ways) if len(own))
+            yield from (np.sort(chunk) for chunk in np.array_split(ordered, ways) if len(chunk))
             begin, done = last, float(sums[last - 1])
         elif float(sums[last - 1]) - done >= whole / (FINE * ways):
             yield np.unique(rule[begin:last])
@@ -161,8 +161,8 @@ def _piece(
     group: RuleGroup, paths: _Paths, rules: Ints, kinds: Sequence[frozenset[str]], cost: Floats
 ) -> Piece:
     graph = group.merged.graph
-    own = np.isin(paths.rule, rules)
-    nodes = np.unique(np.concatenate([one[own] for one in paths.nodes]))
+    chosen = np.isin(paths.rule, rules)
+    nodes = np.unique(np.concatenate([step_nodes[chosen] for step_nodes in paths.nodes]))
     nodes = nodes[nodes != ROOT]
     waiting = np.repeat(np.arange(graph.nodes), np.diff(graph.enders.begins))
     enders = graph.enders.values[np.isin(waiting, nodes)]
@@ -182,18 +182,18 @@ def _kinds(group: RuleGroup) -> tuple[frozenset[str], ...]:
     """Of each predicate, the types of the rows that can satisfy it."""
     index, type_ = group.merged.index, group.query.schema.type
     every = frozenset((EVERY,))
-    found = [every] * (len(index.atoms) - 1)
+    kinds = [every] * (len(index.atoms) - 1)
     for n, column in enumerate(group.merged.columns):
         match column.expression:
             case Attribute(name=name) if name == type_:
-                own = np.flatnonzero((index.columns == n) & (index.lows == index.highs))
-                predicate = np.searchsorted(index.atoms, own, "right") - 1
-                values = values_of(group, column, index.lows[own])
+                exact = np.flatnonzero((index.columns == n) & (index.lows == index.highs))
+                predicate = np.searchsorted(index.atoms, exact, "right") - 1
+                values = values_of(group, column, index.lows[exact])
                 for p, value in zip(predicate.tolist(), values, strict=True):
-                    found[p] = frozenset((str(value),))
+                    kinds[p] = frozenset((str(value),))
             case _:
                 pass
-    return tuple(found)
+    return tuple(kinds)
 
 
 def _rates(group: RuleGroup, kinds: Sequence[frozenset[str]], known: frozenset[str]) -> Floats:
@@ -205,8 +205,8 @@ def _rates(group: RuleGroup, kinds: Sequence[frozenset[str]], known: frozenset[s
             likely[index.columns == n] = 1.0
     predicate = np.repeat(np.arange(len(kinds)), np.diff(index.atoms))
     logs = np.bincount(predicate, np.log(likely), minlength=len(kinds))
-    found: Floats = np.exp(logs) * np.array([share(kind, known) for kind in kinds])
-    return found
+    rates: Floats = np.exp(logs) * np.array([share(kind, known) for kind in kinds])
+    return rates
 
 
 # ── passes ───────────────────────────────────────────────────────────────────
@@ -230,8 +230,10 @@ def passes_of(
     loads = [division.load for division in divisions]
     apart = place(loads, ground, "keys")
     return tuple(
-        PlacedPass(one, ground, _parts(one, divisions), tuple(apart[n] for n in one.groups))
-        for one in place(loads, ground, placement)
+        PlacedPass(
+            placed, ground, _parts(placed, divisions), tuple(apart[n] for n in placed.groups)
+        )
+        for placed in place(loads, ground, placement)
     )
 
 
@@ -250,9 +252,9 @@ def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Divisi
     numbers: list[Ints] = []
     for division, pieces in chosen.items():
         group, rules = divisions[division].group, np.sort(np.concatenate(pieces))
-        for n, own in own_places(group.merged, rules):
-            branches.append(group.merged.branches[n].of(own))
-            numbers.append(group.numbers[n][own])
+        for n, places in own_places(group.merged, rules):
+            branches.append(group.merged.branches[n].of(places))
+            numbers.append(group.numbers[n][places])
     if len(chosen) == 1:
         return RuleGroup(subset(group.merged, rules), tuple(numbers), at.key)
     merged, refused = merge(branches)
