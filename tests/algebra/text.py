@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from cepheid.algebra.expressions import (
+    Accumulator,
     Aggregate,
     Attribute,
     Call,
@@ -14,6 +15,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Whole,
@@ -36,6 +38,10 @@ def text(expr: Expr) -> str:
             over = variable if argument is None else text(argument)
             before, behind = "DISTINCT " * expr.distinct, f", {expr.offset}" * (expr.offset > 0)
             return f"{function}({before}{over}{behind})"
+        case Accumulator():
+            return "acc"
+        case Reduce(variable, start, step, _):
+            return f"reduce({variable}, {text(start)}, {text(step)})"
         case Every(variable, condition, _):
             return f"every {variable}: {text(condition)}"
         case Some(variable, condition, _):

@@ -98,6 +98,7 @@ AUTOMATA_NAMES = {
     "numbers/a sum that is carried along",
     "distinct/subsets: what was given back is new again",
     "previous/runs are tested inside, also with their first",
+    "reduce/prefixes",
     "next/a check between the group and what closes it",
     "next/equal histories all qualify",
     "next/right-nested with a predicate",

@@ -24,6 +24,7 @@ AUTOMATA = {
     "next.txt",
     "papers_automata.txt",
     "previous_automata.txt",
+    "reduce_automata.txt",
     "strict.txt",
 }
 """Files of what trees of joins can't run."""

@@ -89,7 +89,7 @@ def words() -> tuple[str, ...]:
 
 
 def functions() -> tuple[str, ...]:
-    return (*FUNCTIONS, *SYNONYMS, *AGGREGATES, "PREV", "ALL")
+    return (*FUNCTIONS, *SYNONYMS, *AGGREGATES, "PREV", "ALL", "reduce")
 
 
 def grammar() -> Lark:

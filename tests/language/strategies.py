@@ -96,6 +96,7 @@ def _larger_expressions(
         st.builds(ast.Cast, inner, st.sampled_from(["double", "date"])),
         st.builds(ast.Call, functions, st.just(()) | _some(inner)),
         st.builds(ast.Call, functions, _some(inner | stars), st.booleans()),
+        st.builds(ast.Call, functions, st.tuples(inner, st.builds(ast.Step, names(), inner))),
         st.builds(ast.KeyTest, names(), inner),
     )
 

@@ -49,6 +49,7 @@ from cepheid.language.ast import (
     Skip,
     Span,
     Star,
+    Step,
     Strategy,
     Unary,
     Unit,
@@ -270,6 +271,10 @@ EXPRESSIONS: list[tuple[str, Expression]] = [
     ("count(b)", Call("count", (Name("b"),))),
     ("collect(b.*)", Call("collect", (Star("b"),))),
     ("count(DISTINCT b.x)", Call("count", (bx,), True)),
+    (
+        "reduce(b, 0, acc -> acc + b.x)",
+        Call("reduce", (Name("b"), number(0), Step("acc", Binary("+", Name("acc"), bx)))),
+    ),
     ("min(p, q + 1)", Call("min", (p, Binary("+", q, number(1))))),
     ("contains(p, 'y')", Call("contains", (p, Literal("y")))),
     # CASE

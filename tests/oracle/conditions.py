@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cepheid.algebra.expressions import Aggregate, Expr, Previous, PreviousOr, walk
+from cepheid.algebra.expressions import Aggregate, Expr, Previous, PreviousOr, Reduce, walk
 from cepheid.algebra.patterns import Closure, Disjunction, Pattern, items, leaves
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 
@@ -113,7 +113,9 @@ def running_target(conjunct: Conjunct) -> str | None:
 
 def is_running(conjunct: Conjunct) -> bool:
     """Whether it is tested "against the elements taken before"."""
-    reads_before = any(isinstance(e, Previous | Aggregate) for e in walk(conjunct.expression))
+    reads_before = any(
+        isinstance(e, Previous | Aggregate | Reduce) for e in walk(conjunct.expression)
+    )
     return conjunct.target is not None and reads_before
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from cepheid.algebra.expressions import (
+    Accumulator,
     Aggregate,
     Attribute,
     Call,
@@ -16,6 +17,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Whole,
@@ -35,6 +37,7 @@ class Scope:
     events: Mapping[int, Event]
     variables: Mapping[str, Variable]
     duration: int | None = None
+    accumulator: Any = None
 
     def group(self, variable: str) -> tuple[int, ...] | None:
         """Inside a group being built, the elements taken before; None: the branch isn't taken."""
@@ -86,6 +89,10 @@ def evaluate(expr: Expr, scope: Scope) -> Any:
             return evaluate(expr.value if scope.group(expr.variable) else expr.default, scope)
         case Aggregate():
             return aggregate(expr, scope)
+        case Accumulator():
+            return scope.accumulator
+        case Reduce():
+            return reduced(expr, scope)
         case Every():
             return values.conjunction(over_elements(expr.variable, expr.condition, scope))
         case Some():
@@ -125,6 +132,17 @@ def aggregate(expr: Aggregate, scope: Scope) -> Any:
     else:
         found = [evaluate(expr.argument, e) for e in elements]
     return values.aggregate(expr.function, found, expr.distinct, expr.offset)
+
+
+def reduced(expr: Reduce, scope: Scope) -> Any:
+    """ "folds the elements in order"; a branch not taken: NULL."""
+    elements = scope.elements(expr.variable)
+    if elements is None:
+        return None
+    result = evaluate(expr.start, scope)
+    for element in elements:
+        result = evaluate(expr.step, replace(element, accumulator=result))
+    return result
 
 
 def whole(expr: Whole, scope: Scope) -> Any:

@@ -16,6 +16,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    Reduce,
     Some,
     TimeSpan,
     variables,
@@ -120,7 +121,7 @@ def is_group(search: Search, variable: str) -> bool:
 
 def of_the_group(expr: Expr, variable: str) -> bool:
     """It needs all of the group, of which only a first element is known."""
-    complete = (Aggregate, Previous, Some, TimeSpan)
+    complete = (Aggregate, Previous, Reduce, Some, TimeSpan)
     return any(isinstance(e, complete) and variable in variables(e) for e in walk(expr))
 
 

@@ -100,7 +100,7 @@ class Conditions(Drawing):
             f"{{b}}.x {{op}} {function}({{b}}.x){extra}",
             f"{{b}}.x {{op}} PREV({{b}}.x, {default}){extra}",
             f"PREV({{b}}.x) {{op}} {{k}}{extra}",
-            f"{{b}}.x {{op}} {self.rarer_aggregate('{b}.x')}{extra}",
+            f"{{b}}.x {{op}} {self.rarer_aggregate(f'{group}.x')}{extra}",
             b=group,
         )
 
@@ -113,12 +113,14 @@ class Conditions(Drawing):
         return f"{function}({read})" if function != "other" else self.rarer_aggregate(read)
 
     def rarer_aggregate(self, read: str) -> str:
-        return self.choose(
+        """Of an attribute x."""
+        return self.fill(
             f"count(DISTINCT {read})",
             f"sum(DISTINCT {read})",
             f"FIRST({read}, 1)",
             f"LAST({read}, 1)",
             f"stddev({read})",
+            f"reduce({read[:-2]}, {{k}}, acc -> 2 * acc - {read})",
         )
 
     def check(self) -> str:

@@ -47,9 +47,9 @@ def test_every_role_meets_a_match(role: Role) -> None:
 
 CONSTRUCTS = (
     "->", "=>", "PREFIXES", "SUBSETS", "RUNS", "STRICT", "UNTIL", "PREV", "LAST", "count", "SOME",
-    ".x, ", "DISTINCT", "stddev", "OCCURS", "duration", "HAVING", "NEXT MATCH", "CONTIGUITY",
+    ".x, ", "DISTINCT", "stddev", "reduce", "duration", "HAVING", "NEXT MATCH", "CONTIGUITY",
     "PAST LAST", "TO NEXT", "TO FIRST", "EVENTS", ")+", "{2}", ")?", "!(", "=> !", " | ", " & ",
-    "\\", "@", "[id]",
+    "\\", "@", "[id]", "OCCURS",
 )  # fmt: skip
 
 

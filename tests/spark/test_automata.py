@@ -40,6 +40,7 @@ FILES = (
     "modes.txt",
     "next.txt",
     "papers_automata.txt",
+    "reduce_automata.txt",
     "previous_automata.txt",
     "strict.txt",
 )

@@ -13,6 +13,7 @@ from cepheid.algebra.expressions import (
     Expr,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Whole,
@@ -40,7 +41,9 @@ def without_absent(expr: Expr, present: frozenset[str]) -> Expr:
 
     def change(node: Expr) -> Expr | None:
         match node:
-            case Attribute() | Previous() | Aggregate() | Whole() if node.variable not in present:
+            case Attribute() | Previous() | Aggregate() | Reduce() | Whole() if (
+                node.variable not in present
+            ):
                 return Constant(None, node.type)
             case PreviousOr() if node.variable not in present:
                 return node.default

@@ -83,6 +83,25 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Accumulator:
+    """Inside the step of `Reduce`: what the elements before have come to."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """`reduce(b, start, acc -> step)`: the step, for one element after the other (Cayuga's α). Of
+    an empty group it is the start, which reads nothing of the group. Inside a running condition it
+    is over the elements taken before."""
+
+    variable: str
+    start: Expr
+    step: Expr
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Every:
     """The condition holds for each element of the group; true for an empty one.
 
@@ -147,6 +166,8 @@ Expr = (
     | Previous
     | PreviousOr
     | Aggregate
+    | Accumulator
+    | Reduce
     | Every
     | Some
     | TimeSpan
@@ -166,9 +187,19 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.value, expr.default)
         case Aggregate():
             return () if expr.argument is None else (expr.argument,)
+        case Reduce():
+            return (expr.start, expr.step)
         case Every() | Some():
             return (expr.condition,)
-        case Constant() | Attribute() | Previous() | TimeSpan() | MatchDuration() | Whole():
+        case (
+            Constant()
+            | Attribute()
+            | Previous()
+            | Accumulator()
+            | TimeSpan()
+            | MatchDuration()
+            | Whole()
+        ):
             return ()
         case _:
             assert_never(expr)
@@ -192,6 +223,9 @@ def transform(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             expr = replace(expr, value=value, default=default)
         case Aggregate() if expr.argument is not None:
             expr = replace(expr, argument=transform(expr.argument, change))
+        case Reduce():
+            start, step = (transform(e, change) for e in (expr.start, expr.step))
+            expr = replace(expr, start=start, step=step)
         case Every() | Some():
             expr = replace(expr, condition=transform(expr.condition, change))
         case _:
@@ -205,11 +239,20 @@ def variables(expr: Expr) -> frozenset[str]:
     found: set[str] = set()
     for node in walk(expr):
         match node:
-            case Attribute() | Previous() | PreviousOr() | Aggregate() | Every() | Some() | Whole():
+            case (
+                Attribute()
+                | Previous()
+                | PreviousOr()
+                | Aggregate()
+                | Reduce()
+                | Every()
+                | Some()
+                | Whole()
+            ):
                 found.add(node.variable)
             case TimeSpan():
                 found.update(node.variables)
-            case Constant() | MatchDuration() | Call():
+            case Constant() | Accumulator() | MatchDuration() | Call():
                 pass
             case _:
                 assert_never(node)
@@ -218,7 +261,7 @@ def variables(expr: Expr) -> frozenset[str]:
 
 def reads_before(expr: Expr) -> bool:
     """Whether it reads elements of a group beside the one at hand."""
-    return any(isinstance(e, Previous | Aggregate) for e in walk(expr))
+    return any(isinstance(e, Previous | Aggregate | Reduce) for e in walk(expr))
 
 
 def holds_first(expr: Expr) -> bool:
@@ -231,7 +274,7 @@ def bare_variables(expr: Expr) -> frozenset[str]:
     match expr:
         case Attribute():
             return frozenset((expr.variable,))
-        case Aggregate() | Every() | Some():
+        case Aggregate() | Reduce() | Every() | Some():
             inner = frozenset().union(*(bare_variables(c) for c in children(expr)))
             return inner - {expr.variable}
         case _:

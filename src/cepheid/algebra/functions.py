@@ -203,5 +203,5 @@ NAMES: frozenset[str] = (
     | frozenset(SYNONYMS)
     | frozenset(AGGREGATES)
     | frozenset(LOWERED)
-    | {"prev", "all", "some", "duration"}
+    | {"prev", "all", "some", "duration", "reduce"}
 )

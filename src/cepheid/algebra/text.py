@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from cepheid.algebra.expressions import (
+    Accumulator,
     Aggregate,
     Attribute,
     Call,
@@ -15,6 +16,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Varying,
@@ -84,6 +86,11 @@ def expression_text(expr: Expr) -> str:
             before = "DISTINCT " if expr.distinct else ""
             behind = f", {expr.offset}" if expr.offset else ""
             return f"{expr.function}({before}{expression_text(argument)}{behind})"
+        case Accumulator():
+            return "acc"
+        case Reduce():
+            step = f"acc -> {expression_text(expr.step)}"
+            return f"reduce({expr.variable}, {expression_text(expr.start)}, {step})"
         case Every():
             return f"every {expr.variable}: {expression_text(expr.condition)}"
         case Some():

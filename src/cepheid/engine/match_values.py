@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.aggregates import AGGREGATES, FoldStep
 from cepheid.algebra.expressions import (
+    Accumulator,
     Aggregate,
     Attribute,
     Call,
@@ -23,6 +24,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Whole,
@@ -200,6 +202,8 @@ class View:
                 return pa.array(end - start)
             case Aggregate():
                 return self._aggregate(expr)
+            case Reduce():
+                return self._reduce(expr)
             case TimeSpan():
                 return self._span(expr)
             case (
@@ -207,6 +211,7 @@ class View:
                 | Some()
                 | Previous()
                 | PreviousOr()
+                | Accumulator()
                 | Whole()
                 | Attribute()
                 | Call()
@@ -227,6 +232,30 @@ class View:
         function = AGGREGATES[expr.function]
         found = _reduced(expr, offsets, values)
         return found if function.step in (FoldStep.FIRST, FoldStep.LAST) else found.cast(target)
+
+    def _reduce(self, expr: Reduce) -> pa.Array:
+        """The n-th elements of all groups together."""
+        target = ARROW.get(expr.type, pa.int64())
+        if expr.variable not in self.slots:
+            return pa.nulls(self.n, target)
+        offsets, _ = self.group(expr.variable)
+        sizes = np.diff(offsets)
+        found = evaluate(expr.start, self._read, self.n, self._special).cast(target)
+        for n in range(int(sizes.max(initial=0))):
+            groups = np.flatnonzero(sizes > n)
+            step = self._step(expr.step, found.take(pa.array(groups)), offsets[groups] + n)
+            index = np.arange(self.n)
+            index[groups] = self.n + np.arange(len(groups))
+            found = pa.concat_arrays([found, step.cast(target)]).take(pa.array(index))
+        return found
+
+    def _step(self, step: Expr, before: pa.Array, places: Ints) -> pa.Array:
+        """The step of `reduce`, at these places of the elements."""
+
+        def read(attribute: Attribute) -> pa.Array:
+            return self._take(attribute.name, self.group(attribute.variable)[1][places])
+
+        return evaluate(step, read, len(before), lambda accumulator: before)
 
     def _span(self, expr: TimeSpan) -> pa.Array:
         start, time = self.store.start, self.store.time

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Aggregate, Expr, Previous
+from cepheid.algebra.expressions import Aggregate, Expr, Previous, Reduce
 from cepheid.algebra.expressions import walk as parts
 from cepheid.algebra.patterns import Closure, Sequence, walk
 from cepheid.algebra.query import BoundQuery, Clock, Role
@@ -58,7 +58,7 @@ def dependent(query: BoundQuery) -> str | None:
 
 def _reads_an_end(expr: Expr) -> bool:
     return any(
-        isinstance(part, Previous)
+        isinstance(part, Previous | Reduce)
         or (isinstance(part, Aggregate) and part.function in ("first", "last"))
         for part in parts(expr)
     )

@@ -358,6 +358,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """`acc -> expression`, the last argument of `reduce`."""
+
+    name: str
+    expression: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     """`CAST(x AS double)`; the type is kept in lower case."""
 
@@ -401,6 +410,7 @@ Expression = (
     | IsNull
     | Case
     | Call
+    | Step
     | Cast
     | KeyTest
     | OccursWithin

@@ -27,6 +27,7 @@ from cepheid.language.ast import (
     OccursWithin,
     Span,
     Star,
+    Step,
     Unary,
     Unit,
 )
@@ -101,6 +102,8 @@ def build_expression(tree: Node) -> Expression:
             return _call_over(tree)
         case "interval":
             return _interval(tree)
+        case "step":
+            return Step(only_name(tree), build_expression(child(tree)), span)
         case "cast":
             return _cast(tree)
         case "extract":

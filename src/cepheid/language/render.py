@@ -45,6 +45,7 @@ from cepheid.language.ast import (
     ReturnItem,
     Sequence,
     Star,
+    Step,
     Unary,
     Unless,
 )
@@ -238,6 +239,8 @@ def _expression_text(expression: Expression) -> tuple[_Level, str]:
             inside = ", ".join(map(render_expression, arguments))
             before = "DISTINCT " if distinct else ""
             return lv.PRIMARY, f"{quoted_function(name)}({before}{inside})"
+        case Step(name, body):
+            return lv.OR, f"{quoted(name)} -> {render_expression(body)}"
         case Cast(operand, type_):
             return lv.PRIMARY, f"CAST({render_expression(operand)} AS {quoted_field(type_)})"
         case Case():

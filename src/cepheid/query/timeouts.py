@@ -23,6 +23,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    Reduce,
     Some,
     TimeSpan,
     transform,
@@ -238,7 +239,7 @@ def _is_of_the_group(expr: Expr, group: str) -> bool:
     return any(
         group in variables(e)
         for e in walk(expr)
-        if isinstance(e, Aggregate | Previous | Some | TimeSpan)
+        if isinstance(e, Aggregate | Previous | Reduce | Some | TimeSpan)
     )
 
 

@@ -18,6 +18,7 @@ from typing import assert_never
 from cepheid.algebra.expressions import (
     FLIPPED,
     TRUE,
+    Accumulator,
     Aggregate,
     Attribute,
     Call,
@@ -27,6 +28,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Value,
@@ -104,6 +106,8 @@ def _fold(expr: Expr) -> Expr | None:
             | Previous()
             | PreviousOr()
             | Aggregate()
+            | Accumulator()
+            | Reduce()
             | Every()
             | Some()
             | TimeSpan()

@@ -13,6 +13,7 @@ from cepheid.algebra.expressions import (
     Expr,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Whole,
@@ -190,7 +191,16 @@ def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
 
     def change(node: Expr) -> Expr | None:
         match node:
-            case Attribute() | Previous() | PreviousOr() | Aggregate() | Every() | Some() | Whole():
+            case (
+                Attribute()
+                | Previous()
+                | PreviousOr()
+                | Aggregate()
+                | Reduce()
+                | Every()
+                | Some()
+                | Whole()
+            ):
                 other = names.get(node.variable)
                 return None if other is None else replace(node, variable=other)
             case TimeSpan():

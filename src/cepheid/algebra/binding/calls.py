@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.binding.coercion import cast, described
 from cepheid.algebra.binding.findings import did_you_mean
-from cepheid.algebra.binding.group_calls import aggregate, arity, previous, quantifier
+from cepheid.algebra.binding.group_calls import aggregate, arity, previous, quantifier, reduce
 from cepheid.algebra.binding.resolution import WRONG
 from cepheid.algebra.expressions import (
     Call,
@@ -51,6 +51,8 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
             return previous(low, node)
         case "all" | "some":
             return quantifier(low, Every if name == "all" else Some, node)
+        case "reduce":
+            return reduce(low, node)
         case "duration":
             if node.arguments:
                 return arity(low, node, "no arguments")

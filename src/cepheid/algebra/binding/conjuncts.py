@@ -21,6 +21,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    Reduce,
     Some,
     TimeSpan,
     children,
@@ -124,7 +125,7 @@ class Classifier:
     def _reads_groups(self, expr: Expr) -> bool:
         """Aggregates, quantifiers, or the time span of a group: they need it complete."""
         return any(
-            isinstance(e, Aggregate | Every | Some)
+            isinstance(e, Aggregate | Reduce | Every | Some)
             or (isinstance(e, TimeSpan) and any(self._is_group(v) for v in e.variables))
             for e in walk(expr)
         )
@@ -154,7 +155,8 @@ class Classifier:
     def _reads_before(self, expr: Expr, target: str) -> bool:
         mine = self.structure.closure[target]
         return any(
-            isinstance(e, Previous | Aggregate) and self.structure.closure[e.variable] == mine
+            isinstance(e, Previous | Aggregate | Reduce)
+            and self.structure.closure[e.variable] == mine
             for e in walk(expr)
         )
 
@@ -197,7 +199,7 @@ def bare_groups(expr: Expr, structure: Structure) -> frozenset[str]:
             return frozenset((variable,)) & structure.closure.keys()
         case _:
             inner = frozenset[str]().union(*(bare_groups(c, structure) for c in children(expr)))
-    if isinstance(expr, Aggregate | Every | Some):
+    if isinstance(expr, Aggregate | Reduce | Every | Some):
         mine = structure.closure[expr.variable]
         return frozenset(v for v in inner if structure.closure[v] != mine)
     return inner
@@ -215,6 +217,8 @@ def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozens
         case Call():
             arguments = tuple(first_of_optional(a, scope, inside) for a in expr.arguments)
             return replace(expr, arguments=arguments)
+        case Reduce():
+            return replace(expr, start=first_of_optional(expr.start, scope, inside))
         case Every() | Some():
             within = inside | {expr.variable}
             return replace(expr, condition=first_of_optional(expr.condition, scope, within))

@@ -16,6 +16,7 @@ from cepheid.algebra.binding.casts import lower_cast
 from cepheid.algebra.binding.coercion import arithmetic, described, named, negate, unify
 from cepheid.algebra.binding.resolution import WRONG, Clause, Resolver
 from cepheid.algebra.expressions import (
+    Accumulator,
     Attribute,
     Call,
     Constant,
@@ -38,9 +39,11 @@ _MOMENTS = (Type.TIMESTAMP, Type.DATE, Type.DURATION)
 class ExpressionBinder(Resolver):
     """Lowers the expressions of one clause.
 
-    `_open` are the comparisons being lowered, each with the ALL and SOME met inside it.
+    `accumulator` is what `reduce` calls its result so far, and its type. `_open` are the
+    comparisons being lowered, each with the ALL and SOME met inside it.
     """
 
+    accumulator: tuple[str, Type] | None = None
     _open: list[list[tuple[type[Every] | type[Some], str]]] = field(default_factory=list)
 
     def condition(self, node: ast.Expression) -> Expr:
@@ -59,6 +62,8 @@ class ExpressionBinder(Resolver):
                 return self.parameter(node)
             case ast.Duration():
                 return self.duration(node)
+            case ast.Name(name) if self.accumulator is not None and name == self.accumulator[0]:
+                return Accumulator(self.accumulator[1])
             case ast.Name():
                 return self.name(node)
             case ast.Attribute():
@@ -86,6 +91,10 @@ class ExpressionBinder(Resolver):
                 return self.case(node)
             case ast.Call():
                 return calls.lower_call(self, node)
+            case ast.Step():
+                message = "`->` has no value here"
+                hint = "it is the last argument of `reduce(b, 0, acc -> acc + b.x)`"
+                return self.wrong("CEP213", message, node.span, hint)
             case ast.Cast():
                 return lower_cast(self, node)
             case ast.KeyTest():

@@ -1,4 +1,4 @@
-"""Calls that read a group: aggregates, `PREV`, `ALL`, `SOME`."""
+"""Calls that read a group: aggregates, `reduce`, `PREV`, `ALL`, `SOME`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from cepheid.algebra.expressions import (
     Expr,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     Varying,
     Whole,
@@ -82,7 +83,7 @@ def _over_group(low: ExpressionBinder, function: AggregateFunction, node: ast.Ca
     inner, variable = _group_argument(low, node)
     if variable is None:
         return WRONG
-    if any(isinstance(e, Aggregate | Previous | Every | Some) for e in walk(inner)):
+    if any(isinstance(e, Aggregate | Reduce | Previous | Every | Some) for e in walk(inner)):
         return low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
     return _typed_aggregate(low, function, inner, variable, node)
 
@@ -162,6 +163,69 @@ def _typed_aggregate(
     if computes or function.operand is Operand.NUMBER:
         inner = cast(inner, Type.FLOAT)
     return Aggregate(function.name, inner, variable, function.type or inner.type)
+
+
+def reduce(low: ExpressionBinder, node: ast.Call) -> Expr:
+    """`reduce(b, start, acc -> step)`."""
+    match node.arguments:
+        case (ast.Name(name), start_node, ast.Step() as step_node) if not node.distinct:
+            pass
+        case _:
+            message = "`reduce` takes a group, a start, and a step with `->`"
+            hint = "as in `reduce(b, 0, acc -> acc + b.x)`"
+            return low.wrong("CEP209", message, node.span, hint)
+    found = low.variable(name, node.arguments[0].span)
+    if found is None:
+        return WRONG
+    if found.kind is Kind.SINGLE:
+        return _outside(low, "reduce", name, node)
+    if step_node.name in low.scope.variables:
+        message = f"`{step_node.name}` is a variable of the pattern"
+        return low.wrong("CEP213", message, step_node.span, "give the result so far another name")
+    known = len(low.findings)
+    start = low.lower(start_node)
+    closure = low.structure.closure
+    if any(closure.get(v) == closure[name] for v in variables(start)):
+        low.wrong("CEP213", "the start of `reduce` can't read the group itself", start_node.span)
+    if len(low.findings) > known:
+        return WRONG
+    both = _in_one_type(low, start, start_node, step_node)
+    if both is None or not _of_the_group(low, both[1], name, step_node):
+        return WRONG
+    return Reduce(name, both[0], both[1], both[0].type)
+
+
+def _in_one_type(
+    low: ExpressionBinder, start: Expr, start_node: ast.Expression, node: ast.Step
+) -> tuple[Expr, Expr] | None:
+    """Start and step in the type of the start, widened as far as the step asks for."""
+    for _ in range(len(Type)):
+        known = len(low.findings)
+        step = replace(low, accumulator=(node.name, start.type)).lower(node.expression)
+        if len(low.findings) > known:
+            return None
+        nodes, span = (start_node, node.expression), start_node.span.to(node.span)
+        same = low.unified(nodes, (start, step), span, "mix")
+        if same is None:
+            return None
+        type_ = Type.FLOAT if same[0].type is Type.DECIMAL else same[0].type
+        if type_ is start.type:
+            return start, same[1]
+        start = cast(same[0], type_)
+    raise AssertionError("types widen only so far")
+
+
+def _of_the_group(low: ExpressionBinder, step: Expr, name: str, node: ast.Step) -> bool:
+    """Whether it reads the elements and nothing else, as what is aggregated does."""
+    if any(isinstance(e, Aggregate | Reduce | Previous | Every | Some) for e in walk(step)):
+        low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
+        return False
+    closure = low.structure.closure
+    other = [v for v in sorted(variables(step)) if closure.get(v) != closure[name]]
+    if other:
+        message = f"the step of `reduce` can't read `{other[0]}`: it reads one group"
+        low.wrong("CEP213", message, node.span, "the start may read other events")
+    return not other
 
 
 def previous(low: ExpressionBinder, node: ast.Call) -> Expr:

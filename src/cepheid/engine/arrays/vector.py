@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.expressions import (
+    Accumulator,
     Aggregate,
     Attribute,
     Call,
@@ -25,6 +26,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Whole,
@@ -101,6 +103,8 @@ def _evaluate(expr: Expr, read: Read, special: Special | None) -> Any:
             Previous()
             | PreviousOr()
             | Aggregate()
+            | Accumulator()
+            | Reduce()
             | Every()
             | Some()
             | TimeSpan()

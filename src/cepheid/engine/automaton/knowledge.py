@@ -15,6 +15,7 @@ from cepheid.algebra.expressions import (
     Expr,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     holds_first,
     reads_before,
@@ -316,6 +317,9 @@ def _present(expr: Expr, present: frozenset[str], earlier: frozenset[str]) -> Ex
     match expr:
         case Aggregate(argument=argument, variable=v) if v in earlier and argument is not None:
             return replace(expr, argument=_present(argument, present | {v}, earlier))
+        case Reduce(variable=v, start=start, step=step) if v in earlier:
+            start, step = _present(start, present, earlier), _present(step, present | {v}, earlier)
+            return replace(expr, start=start, step=step)
         case Every(variable=v, condition=condition) | Some(variable=v, condition=condition) if (
             v in earlier
         ):

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from cepheid.algebra.aggregates import AGGREGATES, FoldStep
 from cepheid.algebra.expressions import (
+    Accumulator,
     Aggregate,
     Attribute,
     Call,
@@ -17,6 +18,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Previous,
     PreviousOr,
+    Reduce,
     Some,
     TimeSpan,
     Whole,
@@ -54,6 +56,7 @@ class KernelLowering:
         self.scope = scope
         self.code = Code(prefix=prefix)
         self.carried: Mapping[Aggregate, FoldPart] = {}  # of the elements taken before
+        self._accumulator: Term | None = None
         self.outer: list[str] = []
         self._outer_cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
         self._cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
@@ -164,6 +167,11 @@ class KernelLowering:
                 return self._previous_or(expr)
             case Aggregate():
                 return self._aggregate(expr)
+            case Accumulator():
+                assert self._accumulator is not None, "it stands in the step of reduce"
+                return self._accumulator
+            case Reduce():
+                return self._reduce(expr)
             case TimeSpan():
                 return self._span(expr)
             case Every() | Some():
@@ -313,6 +321,17 @@ class KernelLowering:
             accumulate_distinct(self, function, part, value, type_, seen, number)
             self.line(f"{number} += 1")
         return finalized(function, part)
+
+    def _reduce(self, expr: Reduce) -> Term:
+        """From the start on, the step for one element after the other."""
+        value, valid = self.let(zero(expr.type, self.inputs.objects)), self.let("False")
+        self._assign(value, valid, expr.start)
+        kept, self._accumulator = self._accumulator, Term(value, valid)
+        with self._elements(expr.variable):
+            term = self.term(expr.step)
+            self.line(f"{value}, {valid} = {term.value}, {term.valid or 'True'}")
+        self._accumulator = kept
+        return Term(value, valid)
 
     def _span(self, expr: TimeSpan) -> Term:
         """The latest end minus the earliest start."""

@@ -15,6 +15,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    Reduce,
     Some,
     Whole,
     walk,
@@ -110,7 +111,7 @@ def _class(query: BoundQuery, name: str) -> tuple[Condition, ...]:
 
 
 _JOINT = (Role.EQUALITY, Role.MULTI, Role.FILTER, Role.NEGATION)
-_COMPLETE = (Previous, Aggregate, Every, Some, MatchDuration, Whole)
+_COMPLETE = (Previous, Aggregate, Reduce, Every, Some, MatchDuration, Whole)
 
 
 def _joints(query: BoundQuery, names: tuple[str, ...]) -> Iterator[JointTarget]:
