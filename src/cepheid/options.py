@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from datetime import date, datetime
 from typing import Literal, TypedDict, TypeVar
 
 from cepheid.errors import OptionError
@@ -19,6 +20,9 @@ PropagationChoice = Literal["auto", "push", "lazy", "pull", "pass-down"]
 Unit = Literal["us", "ms", "s", "min", "h", "d"]
 
 AUTO = "auto"
+LAST_EVENT = "last event"
+"""`until`: time passes only to there."""
+
 DURATION = re.compile(r"(\d+) *(millisecond|second|minute|hour|day|week)s?")
 """How options name durations, as Spark does."""
 
@@ -103,6 +107,9 @@ class Options:
     without       names of rewrite rules to leave out; `cepheid.REWRITES` lists them
     limit         how many events may be held, `Limit(per_key=.., total=..)`: needed by `->` and
                   `=>` queries without WITHIN on data that may never end
+    until         how far time passes at the end of the data: to a time, or to the "last event";
+                  what is undecided then, such as a match that waits for the end of its window, is
+                  left out and counted. None: time passes for ever, and all is decided
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
                   partitions), `slices` of time, or `single`; the matches are always the same
     placement     sets of rules on Spark: `auto` (what is done first), `keys` (a pass for each key),
@@ -141,6 +148,7 @@ class Options:
     adapt: Adaptation | None = Adaptation()
     without: tuple[str, ...] = ()
     limit: Limit | None = None
+    until: int | datetime | date | str | None = None
     partitioning: Partitioning = "auto"
     placement: Placement = "auto"
     partitions: int | None = None
@@ -173,6 +181,15 @@ class Options:
         for name, length in (("idle", self.idle), ("heartbeat", self.heartbeat)):
             if length is not None and duration_us(length) == 0:
                 raise ValueError(f"{name} must be longer than {length}")
+
+
+def refuse_until(options: Options) -> None:
+    """Spark has no place for the number of what is left out, and streams have no end."""
+    if options.until is not None:
+        raise OptionError(
+            "until= is for data in this process: on Spark time passes to infinity at the end of a "
+            "batch, and with the watermark on a stream; leave until= out"
+        )
 
 
 def refuse_dead_letters(options: Options) -> None:
@@ -223,6 +240,7 @@ class GivenOptions(TypedDict, total=False):
     adapt: Adaptation | None
     without: tuple[str, ...]
     limit: Limit | None
+    until: int | datetime | date | str | None
     partitioning: Partitioning
     placement: Placement
     partitions: int | None

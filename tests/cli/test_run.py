@@ -138,6 +138,23 @@ def test_the_sample_has_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "100" not in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("default:.*left out")
+def test_time_passes_only_to_the_last_event(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "e.csv").write_text("ts,type\n1,A\n2,B\n9,A\n")
+    common = ("-i", str(tmp_path / "e.csv"), "--time", "ts", "--type", "type")
+    query = "PATTERN A a ; !B b WITHIN 5 RETURN a.ts AS at"
+    assert run("run", "-q", query, *common, "--until", "last event") == 0
+    told = capsys.readouterr()
+    assert "no matches" in told.out
+    assert "warning: 1 match was left out: it was undecided at the time --until" in told.err
+    assert run("run", "-q", query, *common, "--until", "13") == 0
+    assert "matches   1" in capsys.readouterr().out
+    assert run("run", "-q", query, *common, "--until", "soon") == 2
+    assert "as in --until 1000, or 'last event'" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.filterwarnings("default:no event is of type")
 def test_no_matches(query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     events = str(write(tmp_path, "e.csv", ROWS[:2]))

@@ -200,6 +200,14 @@ Future = Annotated[
         "no watermark. 'off' removes the limit.",
     ),
 ]  # fmt: skip
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", show_default="for ever",
+        help="How far time passes at the end of the data: to a time, or to the 'last event'. "
+        "Matches that are undecided then are left out and counted.",
+    ),
+]  # fmt: skip
 Idle = Annotated[
     str | None,
     typer.Option(

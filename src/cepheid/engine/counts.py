@@ -15,3 +15,4 @@ class Counts:
     rounds: int = 0
     idle: int = 0
     shed: int = 0
+    undecided: int = 0

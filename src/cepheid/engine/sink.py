@@ -100,6 +100,10 @@ class Sink(ABC):
     def take(self, index: int) -> Iterator[pa.RecordBatch]:
         """Empty a root's buffer, also in the middle of a round."""
 
+    def in_turn(self) -> Iterator[pa.RecordBatch]:
+        """What is known, and was held back only so that matches come in their order."""
+        return iter(())
+
     @abstractmethod
     def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
         """After a round: what no record that still waits, with this end or a later one, can come
@@ -137,6 +141,9 @@ class Emitting(Sink):
         else:
             yield batch
         out.drop(out.n)
+
+    def in_turn(self) -> Iterator[pa.RecordBatch]:
+        return self.release(FOREVER)
 
     def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
         if self._ordered:

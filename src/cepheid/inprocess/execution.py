@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.engine.end_of_data import end, last_moment
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.clock import times, unplaced
 from cepheid.engine.rows.event_types import types_in
@@ -39,15 +40,17 @@ def run(
 
     `seen` is called with the number of rows after every batch of events.
     """
+    until = last_moment(options.until, prepared.plan)
     engine, batches, notices = _start(prepared, source, options)
-    matches = _matches(engine, notices.watch(batches), seen, notices)
+    matches = _matches(engine, notices.watch(batches), seen, notices, until)
     return engine.schema, _by_end(engine, matches) if key_by_key(prepared.plan) else matches
 
 
 def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profile, Planned]:
     """Run the query, drop its matches, and return what happened, and with which plan it ended."""
+    until = last_moment(options.until, prepared.plan)
     engine, batches, notices = _start(prepared, source, options)
-    for _ in _matches(engine, notices.watch(batches), lambda rows: None, notices):
+    for _ in _matches(engine, notices.watch(batches), lambda rows: None, notices, until):
         pass
     advisor = engine.advisor
     return engine.profile(), advisor.planned if isinstance(advisor, Adapter) else prepared.planned
@@ -97,13 +100,14 @@ def _matches(
     batches: Iterable[pa.RecordBatch],
     seen: Callable[[int], None],
     notices: Notices,
+    until: int | None,
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from engine.push(batch)
         seen(batch.num_rows)
         if engine.done:  # nothing more is read
             break
-    yield from engine.finish()
+    yield from end(engine, until)
     notices.tell()
 
 

@@ -74,6 +74,10 @@ class Notices:
                 f"{counts.shed} of {counts.events} events were dropped because of the limit, "
                 "so matches that begin with or before them are missing"
             )
+        if counts.undecided:
+            several = counts.undecided > 1
+            were = "matches were left out: they were" if several else "match was left out: it was"
+            _warn(f"{counts.undecided} {were} undecided at the time until=")
         if self._finer:
             _warn(finer(self._finer, counts.events, schema.time))
         if self._dependent is not None:

@@ -24,7 +24,7 @@ from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.match_schema import output_schema
 from cepheid.errors import DataError, UnsupportedError
-from cepheid.options import Options, refuse_dead_letters
+from cepheid.options import Options, refuse_dead_letters, refuse_until
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
 from cepheid.runtime import Bindable, Explained
@@ -183,6 +183,7 @@ def _planned(
 def _read(
     prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options
 ) -> EventSource:
+    refuse_until(options)
     plan = prepared.plan
     types = types_of(events)
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)

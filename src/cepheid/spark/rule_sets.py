@@ -28,7 +28,7 @@ from cepheid.engine.attribution.owners import Attribution, found_by_each
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.merged.group import RuleGroup, matches, necessary
-from cepheid.options import Options
+from cepheid.options import Options, refuse_until
 from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.batch_sizes import gather
@@ -69,6 +69,7 @@ class Frame:
 
 def read(data: Data, options: Options) -> Frame:
     """The events; of a stream, with a watermark."""
+    refuse_until(options)
     data = entered(data)
     adopt_session(frames_of(data)[0].sparkSession)
     streaming = any(frame.isStreaming for frame in frames_of(data))

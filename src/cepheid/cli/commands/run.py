@@ -52,6 +52,7 @@ def run(
     master: Annotated[
         str | None, typer.Option(help="Spark's master.", show_default="local[*]")
     ] = None,
+    until: arguments.Until = None,
     stream: Annotated[
         bool,
         typer.Option(
@@ -133,7 +134,7 @@ def run(
     from cepheid.cli.queries import files_read, read_queries, refuse_unknown
 
     sources = input_sources(events, read)
-    options = make_options(events, forced)
+    options = replace(make_options(events, forced), until=until)
     if stream:
         _run_stream(files, query, sources, options, results, endless, master or "local[*]")
     wanted = read_queries(files, query, options.params)

@@ -25,6 +25,7 @@ _NAMES = {
     "future": "--future",
     "idle": "--idle",
     "heartbeat": "--heartbeat",
+    "until": "--until",
 }
 _OPTION = re.compile(
     rf"(?<![\w.`'])({'|'.join(_NAMES)})=(?:'([^']*)'|\"([^\"]*)\"|(\.\.\.|[\d_]+))?(?![\w{{])"
