@@ -66,8 +66,8 @@ def bind_streams(streams: Mapping[str, pa.Schema], options: Options) -> tuple[pa
             known = merged_fields.get(field.name)
             merged_fields[field.name] = field if known is None else _unify(known, field, name)
     merged = pa.schema([*merged_fields.values(), pa.field(STREAM_COLUMN, pa.string())])
-    own = {name: frozenset(columns.names) for name, columns in streams.items()}
-    return merged, _schema(merged, options, own)
+    names_by_stream = {name: frozenset(columns.names) for name, columns in streams.items()}
+    return merged, _schema(merged, options, names_by_stream)
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,13 @@ def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schem
     """The schema of streams of events and of matches merged. When an event starts and ends is in
     columns of their own, since it is called otherwise in each stream."""
     merged: dict[str, pa.Field] = {}
-    inputs = {name: replace(own, columns=readable(own.columns)) for name, own in inputs.items()}
-    for name, own in inputs.items():
-        roles = {TIME_COLUMN: own.time, START_COLUMN: own.start or own.time}
-        times = [own.columns.field(column).with_name(role) for role, column in roles.items()]
-        for field in (*own.columns, *times):
+    inputs = {
+        name: replace(given, columns=readable(given.columns)) for name, given in inputs.items()
+    }
+    for name, given in inputs.items():
+        roles = {TIME_COLUMN: given.time, START_COLUMN: given.start or given.time}
+        times = [given.columns.field(column).with_name(role) for role, column in roles.items()]
+        for field in (*given.columns, *times):
             known = merged.get(field.name)
             merged[field.name] = field if known is None else _unify(known, field, name)
     columns = pa.schema([*merged.values(), pa.field(STREAM_COLUMN, pa.string())])

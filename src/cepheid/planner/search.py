@@ -131,15 +131,15 @@ def _with_automata(
 ) -> list[tuple[Candidate, Plan]]:
     """One automaton for all, and where parts can have one of their own, trees over those. Their
     results aren't pulled: an automaton decides by itself what it makes."""
-    found = [_automaton(query, statistics)]
+    candidates = [_automaton(query, statistics)]
     mixed_alternative = mixed(query) if mix else None
     if mixed_alternative is not None:
         searching = _Search(query, statistics, negation, "lazy", "tree", (mixed_alternative,))
-        found += [
+        candidates += [
             (replace(candidate, name=f"automata in trees: {candidate.name}"), plan)
             for candidate, plan in searching.candidates(None)
         ]
-    return found
+    return candidates
 
 
 def propagation_of(
@@ -188,21 +188,25 @@ class _Search:
         negation: str,
         propagation: Propagation | Literal["auto"],
         engine: EngineChoice,
-        found: Sequence[Alternative],
+        alternatives: Sequence[Alternative],
     ) -> None:
         self.query = query
         self.statistics = statistics
         self.negation = negation
         self.propagation = propagation
         self.engine = engine
-        self.found = found
-        self.many = any(len(core(one.pattern)) > MOST_JOINED for one in found)
+        self.alternatives = alternatives
+        self.many = any(
+            len(core(alternative.pattern)) > MOST_JOINED for alternative in alternatives
+        )
         self.costing = Costing(figures_of(query, statistics), calibrated())
 
     def forced(self, text: str) -> Shape:
         if text in (LEFT_DEEP, RIGHT_DEEP):
             return text
-        bound = dict.fromkeys(v for found in self.found for v in core(found.pattern))
+        bound = dict.fromkeys(
+            v for alternative in self.alternatives for v in core(alternative.pattern)
+        )
         present = set(leaves(self.query.pattern))
         return parse_shape(text, tuple(bound), self.query.variables.keys() - present)
 
@@ -210,23 +214,23 @@ class _Search:
         """Plans with their cost, without repetition; the forced one first, if there is one. None
         if only stacks are wanted and the pattern has something else."""
         if self.engine == "nfa":
-            chosen = [self.stacks(alternative) for alternative in self.found]
+            chosen = [self.stacks(alternative) for alternative in self.alternatives]
             only = [choice for choice in chosen if choice is not None]
             return [self.candidate(tuple(only))] if len(only) == len(chosen) else []
-        ways = [self.ways(alternative) for alternative in self.found]
+        ways = [self.ways(alternative) for alternative in self.alternatives]
         plans: list[tuple[Choice, ...]] = []
         if shape is not None:
-            plans.append(tuple(self.placed(a, _styled(a, shape)) for a in self.found))
+            plans.append(tuple(self.placed(a, _styled(a, shape)) for a in self.alternatives))
         plans.append(tuple(w[0] for w in ways))
         for style in (LEFT_DEEP, RIGHT_DEEP):
-            pairs = zip(self.found, ways, strict=True)
+            pairs = zip(self.alternatives, ways, strict=True)
             plans.append(tuple(Choice(_styled(a, style), w[0].top) for a, w in pairs))
         if len(ways) == 1:
             plans += [(way,) for way in ways[0][1:]]
         if shape is None and self.engine == AUTO:
             plans += self.stacked([w[0] for w in ways])
         made = [self.candidate(choices) for choices in dict.fromkeys(plans)]
-        if self.propagation != AUTO or len(self.found) > MOST_BRANCHES or self.many:
+        if self.propagation != AUTO or len(self.alternatives) > MOST_BRANCHES or self.many:
             return made
         likely = sorted(made, key=lambda m: m[0].cost)[:MOST_MOVED]
         likely += [m for m in made if m[0].name == LEFT_DEEP]
@@ -238,7 +242,7 @@ class _Search:
     def candidate(self, choices: tuple[Choice, ...]) -> tuple[Candidate, Plan]:
         """A plan and its cost, lazy if the caller doesn't say otherwise."""
         mode: Propagation = "lazy" if self.propagation == AUTO else self.propagation
-        plan = with_lookups(assemble(self.query, self.found, choices), self.costing)
+        plan = with_lookups(assemble(self.query, self.alternatives, choices), self.costing)
         return self.propagated(choices, plan, [mode] * len(choices))
 
     def moved(self, candidate: Candidate, plan: Plan) -> tuple[Candidate, Plan]:
@@ -262,12 +266,12 @@ class _Search:
         pairs = zip(choices, modes, strict=True)
         choices = tuple(replace(choice, propagation=mode) for choice, mode in pairs)
         cost = cost_of(plan, self.statistics)
-        return Candidate(_name(self.found, choices), choices, cost), plan
+        return Candidate(_name(self.alternatives, choices), choices, cost), plan
 
     def stacked(self, trees: Sequence[Choice]) -> list[tuple[Choice, ...]]:
         """Plans with stacks where there can be some: everywhere, and where they cost less."""
         every, cheaper = list(trees), list(trees)
-        for n, (alternative, tree) in enumerate(zip(self.found, trees, strict=True)):
+        for n, (alternative, tree) in enumerate(zip(self.alternatives, trees, strict=True)):
             stacks = self.stacks(alternative)
             if stacks is None or not self.comparable(stacks):
                 continue
@@ -298,14 +302,14 @@ class _Search:
         few = 2 ** len(free) * len(core(alternative.pattern)) ** 2 <= MOST_SUBSETS
         sizes = range(len(free) + 1) if few else (0, len(free))
         tops = [fixed.union(some) for size in sizes for some in combinations(free, size)]
-        found = [self.trees(alternative, top) for top in tops]
-        if len(found) > 1:
-            found.sort(key=lambda way: self.cost(alternative, way[0]))
+        ways = [self.trees(alternative, top) for top in tops]
+        if len(ways) > 1:
+            ways.sort(key=lambda way: self.cost(alternative, way[0]))
         if not few:
-            flipped = self.flipped(alternative, found[0][0], free)
+            flipped = self.flipped(alternative, ways[0][0], free)
             if flipped.top not in tops:
-                found.insert(0, self.trees(alternative, flipped.top))
-        best, *others = found
+                ways.insert(0, self.trees(alternative, flipped.top))
+        best, *others = ways
         return [best[0], *(way[0] for way in others[:2]), *best[1 : MOST_LOSERS + 1]]
 
     def flipped(self, alternative: Alternative, choice: Choice, free: tuple[int, ...]) -> Choice:
@@ -313,8 +317,8 @@ class _Search:
         cost = self.cost(alternative, choice) if free else 0.0
         for index in free:
             other = replace(choice, top=choice.top ^ {index})
-            if (found := self.cost(alternative, other)) < cost:
-                choice, cost = other, found
+            if (lower := self.cost(alternative, other)) < cost:
+                choice, cost = other, lower
         return choice
 
     def trees(self, alternative: Alternative, top: frozenset[int]) -> list[Choice]:
@@ -355,9 +359,9 @@ def _styled(alternative: Alternative, shape: Shape) -> Shape:
     return shape_of(alternative.pattern, str(shape))
 
 
-def _name(found: Sequence[Alternative], choices: Sequence[Choice]) -> str:
+def _name(alternatives: Sequence[Alternative], choices: Sequence[Choice]) -> str:
     """As a person would call it: by its style, by its tree, and by what is unusual."""
-    pairs = zip(found, choices, strict=True)
+    pairs = zip(alternatives, choices, strict=True)
     names = {STACKS if c.stacks else _shape_name(a, c.shape) for a, c in pairs}
     name = names.pop() if len(names) == 1 else "each branch its own tree"
     if any(choice.top for choice in choices if not choice.stacks):

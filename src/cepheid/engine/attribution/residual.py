@@ -64,34 +64,34 @@ def found_by(
     all of them for every rule, or what the residual leaves to each."""
     if residual is None:
         at = np.repeat(np.arange(matches.num_rows), len(numbers))
-        own = np.tile(numbers, matches.num_rows)
-        return found_rows(rules, own, matches.take(pa.array(at)), schema)
-    at, own = satisfied(residual, matches)
-    return found_rows(rules, numbers[own], _returned(residual, matches, at, own), schema)
+        rule = np.tile(numbers, matches.num_rows)
+        return found_rows(rules, rule, matches.take(pa.array(at)), schema)
+    at, rule = satisfied(residual, matches)
+    return found_rows(rules, numbers[rule], _returned(residual, matches, at, rule), schema)
 
 
 def satisfied(residual: Residual, matches: pa.RecordBatch) -> tuple[Ints, Ints]:
     """The pairs of a match and a rule that satisfy the rule's conditions, in the order of the
     matches."""
     spans = times(matches.column(MATCH_END)) - times(matches.column(MATCH_START))
-    found = [np.zeros((2, 0), np.int64)]
-    for at, own in nearest(residual, matches, spans).chunks():
+    pairs = [np.zeros((2, 0), np.int64)]
+    for at, rule in nearest(residual, matches, spans).chunks():
         if residual.windows is not None:
-            short = np.flatnonzero(spans[at] < residual.windows[own])
-            at, own = at[short], own[short]
+            short = np.flatnonzero(spans[at] < residual.windows[rule])
+            at, rule = at[short], rule[short]
         for condition in residual.conditions:
-            holds = evaluate(condition, _read(residual, matches, at, own), len(at))
+            holds = evaluate(condition, _read(residual, matches, at, rule), len(at))
             kept = np.flatnonzero(pc.fill_null(holds, False).to_numpy(zero_copy_only=False))
-            at, own = at[kept], own[kept]
-        found.append(np.stack((at, own)))
-    whole = np.concatenate(found, axis=1)
+            at, rule = at[kept], rule[kept]
+        pairs.append(np.stack((at, rule)))
+    whole = np.concatenate(pairs, axis=1)
     order = np.lexsort((whole[1], whole[0]))
     return whole[0][order], whole[1][order]
 
 
-def _returned(residual: Residual, matches: pa.RecordBatch, at: Ints, own: Ints) -> pa.RecordBatch:
+def _returned(residual: Residual, matches: pa.RecordBatch, at: Ints, rule: Ints) -> pa.RecordBatch:
     time = matches.schema.field(MATCH_START).type
-    read = _read(residual, matches, at, own)
+    read = _read(residual, matches, at, rule)
     columns: dict[str, pa.Array] = {}
     for output in residual.outputs:
         match output.expression:
@@ -105,13 +105,13 @@ def _returned(residual: Residual, matches: pa.RecordBatch, at: Ints, own: Ints) 
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _read(residual: Residual, matches: pa.RecordBatch, at: Ints, own: Ints) -> Read:
-    matched, asked = pa.array(at), pa.array(own)
+def _read(residual: Residual, matches: pa.RecordBatch, at: Ints, rule: Ints) -> Read:
+    matched, ruled = pa.array(at), pa.array(rule)
 
     def read(attribute: Attribute) -> pa.Array:
         if attribute.variable == OF_MATCH:
             return matches.column(attribute.name).take(matched)
-        return residual.rows.parameters[attribute.name].take(asked)
+        return residual.rows.parameters[attribute.name].take(ruled)
 
     return read
 
@@ -140,9 +140,9 @@ class Near:
         while begin < len(ends):
             before = int(ends[begin] - counts[begin])
             end = max(begin + 1, int(np.searchsorted(ends, before + PAIRS, "right")))
-            own = counts[begin:end]
-            at = np.repeat(np.arange(begin, end), own)
-            within = np.arange(len(at)) - np.repeat(np.cumsum(own) - own, own)
+            sizes = counts[begin:end]
+            at = np.repeat(np.arange(begin, end), sizes)
+            within = np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
             yield at, self.order[self.first[at] + within]
             begin = end
 

@@ -50,7 +50,7 @@ class Index:
     def satisfied(self, cells: Ints, known: NDArray[np.bool_], jit: bool) -> tuple[Ints, Ints]:
         """The predicates of each row: where they begin, and all of them."""
         kernel: Callable[..., Any] = load(SATISFIED, jit)
-        begins, found = np.zeros(len(cells) + 1, np.int64), np.empty(1 << 12, np.int64)
+        begins, numbers = np.zeros(len(cells) + 1, np.int64), np.empty(1 << 12, np.int64)
         done = 0
         while True:
             done = kernel(
@@ -68,12 +68,12 @@ class Index:
                 self.lows,
                 self.highs,
                 begins,
-                found,
+                numbers,
                 done,
             )
             if done == len(cells):
-                return begins, found[: begins[-1]]
-            found = np.concatenate((found, np.empty_like(found)))
+                return begins, numbers[: begins[-1]]
+            numbers = np.concatenate((numbers, np.empty_like(numbers)))
 
 
 class ByShape(Protocol):
@@ -147,48 +147,51 @@ def _hashed(predicates: ByShape) -> tuple[Numbers[Shape], Ints]:
     for shape, numbers, bounds in predicates.by_shape():
         patterns, place = distinct((bounds[:, :, 0] == bounds[:, :, 1]).astype(np.int64))
         for n, pattern in enumerate(patterns):
-            own = np.flatnonzero(place == n)
+            members = np.flatnonzero(place == n)
             equal = np.flatnonzero(pattern).tolist()
             best = sorted(sorted(equal, key=lambda k: -values[shape[k]])[:WIDEST])
             kind = kinds.number(tuple(shape[k] for k in best))
-            own_kinds[numbers[own]] = kind
-            h = np.full(len(own), mixed(kind, kind))
+            own_kinds[numbers[members]] = kind
+            h = np.full(len(members), mixed(kind, kind))
             for k in best:
-                h = mixed(h, bounds[own, k, 0])
-            hashes[numbers[own]] = h
+                h = mixed(h, bounds[members, k, 0])
+            hashes[numbers[members]] = h
     return kinds, hashes * len(kinds) + own_kinds
 
 
 def _values(predicates: ByShape) -> Mapping[int, int]:
     """How many values there are that some predicate has to equal, by column: the more, the more
     they tell predicates apart."""
-    found: dict[int, list[Ints]] = {}
+    values_by_column: dict[int, list[Ints]] = {}
     for shape, _, bounds in predicates.by_shape():
         for k, column in enumerate(shape):
             low, high = bounds[:, k, 0], bounds[:, k, 1]
-            found.setdefault(column, []).append(np.unique(low[low == high]))
-    return {column: len(np.unique(np.concatenate(own))) for column, own in found.items()}
+            values_by_column.setdefault(column, []).append(np.unique(low[low == high]))
+    return {
+        column: len(np.unique(np.concatenate(values)))
+        for column, values in values_by_column.items()
+    }
 
 
 def _telling(atoms: _Atoms, bucket: Ints, count: Ints) -> Ints:
     """For each bucket the column and the side of its interval by which most of its predicates
     differ: twice the column, one more for upper bounds; below 0 if there is none, or if the bucket
     is small."""
-    own = bucket[atoms.predicate]
-    ranged = np.flatnonzero((atoms.lows < atoms.highs) & (count[own] >= SORTED_FROM))
-    found = np.full(len(count), NO_SIDE, np.int64)
+    buckets = bucket[atoms.predicate]
+    ranged = np.flatnonzero((atoms.lows < atoms.highs) & (count[buckets] >= SORTED_FROM))
+    best_side = np.full(len(count), NO_SIDE, np.int64)
     if not len(ranged):
-        return found
-    own, column = np.tile(own[ranged], 2), atoms.columns[ranged].astype(np.int64)
+        return best_side
+    buckets, column = np.tile(buckets[ranged], 2), atoms.columns[ranged].astype(np.int64)
     side = np.concatenate((2 * column, 2 * column + 1))
     bounds = np.concatenate((atoms.lows[ranged], atoms.highs[ranged]))
     values, rank = np.unique(bounds, return_inverse=True)
     sides = int(side.max()) + 1
-    different = np.unique((own * sides + side) * len(values) + rank)
+    different = np.unique((buckets * sides + side) * len(values) + rank)
     pairs, differ = np.unique(different // len(values), return_counts=True)
     order = np.argsort(differ, kind="stable")
-    found[pairs[order] // sides] = pairs[order] % sides  # the last is the one that stays
-    return found
+    best_side[pairs[order] // sides] = pairs[order] % sides  # the last is the one that stays
+    return best_side
 
 
 def _bounds(atoms: _Atoms, side: Ints) -> Ints:
@@ -196,8 +199,10 @@ def _bounds(atoms: _Atoms, side: Ints) -> Ints:
     event is."""
     by = np.where(side < 0, 0, np.where(side & 1, HIGHEST, LOWEST))
     predicate = atoms.predicate
-    own = np.flatnonzero(atoms.columns == side[predicate] >> 1)
-    by[predicate[own]] = np.where(side[predicate[own]] & 1, atoms.highs[own], atoms.lows[own])
+    bounded = np.flatnonzero(atoms.columns == side[predicate] >> 1)
+    by[predicate[bounded]] = np.where(
+        side[predicate[bounded]] & 1, atoms.highs[bounded], atoms.lows[bounded]
+    )
     return by
 
 

@@ -86,8 +86,13 @@ class CompiledRules:
         """Those of all queries that are in no group."""
         together = {place for joint in self.joints for place in joint.places}
         runs = [
-            EngineRun(n, one.prepared, (one,), (Attribution(one.rules, one.residual),))
-            for n, one in enumerate(self.alone)
+            EngineRun(
+                n,
+                query_alone.prepared,
+                (query_alone,),
+                (Attribution(query_alone.rules, query_alone.residual),),
+            )
+            for n, query_alone in enumerate(self.alone)
             if n not in together
         ]
         for joint in self.joints:
@@ -136,7 +141,7 @@ def compile_rules(
         if not any(c.unit.parts for c in rest):
             shared, rest = _shared(rest, columns, options)
             alone = (*shared, *_alone(rest, columns, options))
-            joints = joined([one.prepared for one in alone], options, by_key)
+            joints = joined([query_alone.prepared for query_alone in alone], options, by_key)
             return CompiledRules(_carried(templates), groups, alone, joints)
         apart = {id(c.unit) for c in rest}
         candidates = [
@@ -311,9 +316,9 @@ def _of_template(
         sizes = np.zeros(len(template), np.int64)
         longest = example
         for places, lengths in alike(template, rows, windows):
-            one = bound(rows, {**values, **lengths})
-            sizes[places] = NO_WINDOW if one.window is None else one.window.size
-            longest = one if sizes[places[0]] == sizes.max() else longest
+            bound_query = bound(rows, {**values, **lengths})
+            sizes[places] = NO_WINDOW if bound_query.window is None else bound_query.window.size
+            longest = bound_query if sizes[places[0]] == sizes.max() else longest
         wide = widened(longest, values_of(template, rows), sizes[rows])
         prepared = prepare(wide.query, options)
         numbers, reason = candidate.unit.numbers[rows], candidate.reason

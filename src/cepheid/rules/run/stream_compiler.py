@@ -152,11 +152,11 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
         places.append(np.full(int(alive.sum()), place))
         first += int(alive.sum())
         for found in compiled.groups:
-            left = [own[alive[own]] for own in found.numbers]
+            left = [numbered[alive[numbered]] for numbered in found.numbers]
             if any(map(len, left)):
                 every = np.concatenate(found.numbers)
                 automata.append((found.merged, np.flatnonzero(alive[every])))
-                numbers += [number[own] for own in left if len(own)]
+                numbers += [number[numbered] for numbered in left if len(numbered)]
         for run in compiled.runs:
             owners = tuple(_left(attribution, number) for attribution in run.attributions)
             if any(len(attribution.numbers) for attribution in owners):
@@ -174,9 +174,9 @@ def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
         return whole if len(rules) == whole.begins[-1] else subset(whole, rules)
     joined, refused = merge(
         [
-            whole.branches[n].of(own)
+            whole.branches[n].of(places)
             for whole, rules in automata
-            for n, own in own_places(whole, rules)
+            for n, places in own_places(whole, rules)
         ]
     )
     assert joined is not None and not refused, refused  # each was merged in its generation
@@ -215,10 +215,10 @@ def _left(attribution: Attribution, numbers: Ints) -> Attribution:
 
 def _require_members(compiled: CompiledRules, key: str | None) -> None:
     """Queries that run by themselves keep the events of different keys apart as a whole."""
-    for one in compiled.alone:
-        partitioned = is_single(one.bound) or key in uniform_key(one.prepared.plan)
+    for query_alone in compiled.alone:
+        partitioned = is_single(query_alone.bound) or key in uniform_key(query_alone.prepared.plan)
         if key is not None and not partitioned:
-            raise PlanError(f"`{one.query.name}` can't be partitioned by `{key}`")
+            raise PlanError(f"`{query_alone.query.name}` can't be partitioned by `{key}`")
 
 
 def _carrying(rules: pa.Table, found: pa.Schema) -> pa.Table:
@@ -255,10 +255,10 @@ def _identities(template: Template) -> dict[str, tuple[Any, ...]]:
 
 
 def _alive(generation: Generation) -> dict[str, tuple[Any, ...]]:
-    found: dict[str, tuple[Any, ...]] = {}
+    rules_by_name: dict[str, tuple[Any, ...]] = {}
     for template in decoded(generation.rules):
-        found |= _identities(template)
-    return {name: rule for name, rule in found.items() if name not in generation.gone}
+        rules_by_name |= _identities(template)
+    return {name: rule for name, rule in rules_by_name.items() if name not in generation.gone}
 
 
 def _without(template: Template, names: set[str]) -> Template | None:
