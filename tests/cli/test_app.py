@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import fields
@@ -9,6 +10,7 @@ from typing import get_args
 import pytest
 from typer.main import get_command
 
+from cepheid.algebra.functions import NAMES
 from cepheid.cli import main
 from cepheid.cli.app import app
 from cepheid.cli.arguments import EngineName, NegationMode, Propagation
@@ -17,6 +19,7 @@ from cepheid.cli.output.failure import exit_cleanly, message
 from cepheid.errors import CepheidError, DataError, PlanError, QueryError, UnsupportedError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source
+from cepheid.language.names import RESERVED
 from cepheid.options import EngineChoice, NegationChoice, Options, PropagationChoice
 
 WRONG_QUERY = QueryError(
@@ -29,6 +32,19 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert exit.value.code == 0
     assert capsys.readouterr().out == f"cepheid {version('cepheid')}\n"
+
+
+def test_the_language_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """All that can be called, and every keyword."""
+    with pytest.raises(SystemExit) as exit:
+        main(["help", "language"])
+    assert exit.value.code == 0
+    told = capsys.readouterr().out
+    assert set(re.findall(r"\w+", told.lower())) >= {*NAMES, *(word.lower() for word in RESERVED)}
+    assert "  round(x [, y])         to d decimals, halves away from zero; d is 0\n" in told
+    with pytest.raises(SystemExit) as exit:
+        main(["help", "langage"])
+    assert exit.value.code == 2
 
 
 def test_the_console_script_is_main() -> None:
@@ -63,12 +79,12 @@ def test_options_are_called_as_in_python() -> None:
     parameters = {p.name for p in get_command(app).commands["run"].params}
     assert parameters & {option.name for option in fields(Options)} == {
         "time", "type", "tie", "start", "unit", "engine", "plan", "negation", "propagation",
-        "stats", "limit", "buckets", "future", "idle", "heartbeat",
+        "stats", "limit", "until", "buckets", "future", "idle", "heartbeat",
     }  # fmt: skip
     assert tuple(EngineName) == get_args(EngineChoice)
     assert tuple(NegationMode) == get_args(NegationChoice)
     assert tuple(Propagation) == get_args(PropagationChoice)
-    for name in ("engine", "plan", "stats", "buckets"):
+    for name in ("engine", "plan", "stats", "buckets", "until"):
         assert in_command_words(f"{name}=") == f"--{name}"
 
 

@@ -70,6 +70,15 @@ class Function:
         return self.parameters[min(index, len(self.parameters) - 1)]
 
     @property
+    def signature(self) -> str:
+        """Its arguments, as in `x, y [, z]`."""
+        names = "xyz"[: len(self.parameters)]
+        if self.variadic:
+            return ", ".join([*"xyz"[: max(1, self.required)], "…"])
+        required, optional = names[: self.required], names[self.required :]
+        return ", ".join(required) + "".join(f" [, {name}]" for name in optional)
+
+    @property
     def arity(self) -> str:
         """How many arguments, in words."""
         if self.variadic:
@@ -198,10 +207,19 @@ UNITS: tuple[str, ...] = (
 )
 """What `date_trunc` takes. A week begins on Monday."""
 
+OF_GROUPS: dict[str, str] = {
+    "PREV(b.x [, value])": "of the element before; the value is for the first one",
+    "ALL(b.x)": "compared with something: it holds for every element",
+    "SOME(b.x)": "compared with something: it holds for an element",
+    "reduce(b, start, acc -> e)": "the elements folded in their order",
+    "duration()": "the match's end less its start",
+}
+"""Calls that are neither functions of values nor aggregates, and what they are."""
+
 NAMES: frozenset[str] = (
     frozenset(FUNCTIONS)
     | frozenset(SYNONYMS)
     | frozenset(AGGREGATES)
     | frozenset(LOWERED)
-    | {"prev", "all", "some", "duration", "reduce"}
+    | {call.partition("(")[0].lower() for call in OF_GROUPS}
 )

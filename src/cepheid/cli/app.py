@@ -13,6 +13,7 @@ from cepheid.cli.commands import generate
 from cepheid.cli.commands.analyze import analyze
 from cepheid.cli.commands.check import check
 from cepheid.cli.commands.explain import explain
+from cepheid.cli.commands.help import show_help
 from cepheid.cli.commands.run import run
 from cepheid.cli.output.command_words import in_command_words
 from cepheid.cli.output.failure import Interruptible, ended_by_sigterm, exit_cleanly
@@ -30,6 +31,7 @@ app.command()(run)
 app.command()(check)
 app.command()(explain)
 app.command()(analyze)
+app.command("help")(show_help)
 app.add_typer(generate.app, name="generate")
 
 
