@@ -31,6 +31,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "laws": (15, 50),
     "layouts": (50, 150),
     "lifted rules": (8, 25),
+    "nested": (30, 200),
     "others": (40, 100),
     "outlines": (60, 400),
     "promptness": (40, 120),

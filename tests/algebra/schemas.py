@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+
 from cepheid.algebra import STREAM_COLUMN, Schema, Type
 from cepheid.language.ast import Unit
 
@@ -46,8 +48,25 @@ STREAMS = Schema(
     },
 )
 
+_NESTED = {
+    "request": pa.struct(
+        [("ip", pa.string()), ("user", pa.struct([("name", pa.string()), ("ip", pa.string())]))]
+    ),
+    "tags": pa.list_(pa.string()),
+    "headers": pa.map_(pa.string(), pa.int64()),
+    "items": pa.list_(pa.struct([("name", pa.string()), ("price", pa.float64())])),
+}
+
+NESTED = replace(
+    TYPED,
+    columns={"ts": Type.INTEGER, "type": Type.STRING, "x": Type.INTEGER}
+    | dict.fromkeys(_NESTED, Type.OTHER),
+    nested=_NESTED,
+)
+
 SCHEMAS = {
     "typed": TYPED,
+    "nested": NESTED,
     "stamped": STAMPED,
     "untyped": UNTYPED,
     "streams": STREAMS,

@@ -17,6 +17,7 @@
 - `tie`: the tie-break column. `params`: `n=5, s='x'`. `columns`: types that can't be inferred,
   `t:timestamp`. `unit`: what a tick of `ts` is. `streams`: `A(x) B(x, y)`, several streams with
   their attributes. `note`: what the case is about.
+- Nested values are JSON in a text, and their types are declared: `columns  r:struct<ip:string>`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,11 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.algebra import bind
+from cepheid.algebra.nested_columns import with_extracted
 from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import STREAM_COLUMN, Schema, Type
+from cepheid.files.declared import parse_columns
 from cepheid.language import parse
 from cepheid.language.ast import Unit
 from cepheid.language.diagnostics import Source
@@ -129,7 +132,8 @@ def case_of(fields: Mapping[str, str], file: str) -> Case:
     if not fields.keys() <= KNOWN or ("matches" in fields) == ("oracle" in fields):
         raise ValueError(f"{file}: {name}: needs `matches` or `oracle`, and only known fields")
     kind = STREAM_COLUMN if "streams" in fields else KIND
-    events = read_events(fields["events"], kind)
+    types = nested_types(fields)
+    events = tuple(unpacked(e, types) for e in read_events(fields["events"], kind))
     case = Case(
         name=name,
         file=file,
@@ -200,9 +204,10 @@ def schema_of(events: Sequence[Event], fields: Mapping[str, str], kind: str) -> 
     columns = {TIME: Type.INTEGER, kind: Type.STRING}
     for name in dict.fromkeys(n for e in events for n in e.values):
         columns.setdefault(name, type_of(e.values[name] for e in events))
+    nested = nested_types(fields)
     for given in fields.get("columns", "").split():
         name, _, type_name = given.partition(":")
-        columns[name] = Type(type_name)
+        columns[name] = Type.OTHER if name in nested else Type(type_name)
     streams = {
         m[1]: frozenset({TIME, kind, *m[2].replace(",", " ").split()})
         for m in STREAM.finditer(fields.get("streams", ""))
@@ -215,7 +220,32 @@ def schema_of(events: Sequence[Event], fields: Mapping[str, str], kind: str) -> 
         start=START if START in columns else None,
         streams=streams or None,
         unit=Unit(fields["unit"]) if "unit" in fields else None,
+        nested=nested,
     )
+
+
+def nested_types(fields: Mapping[str, str]) -> dict[str, pa.DataType]:
+    """The columns that are declared as structs, arrays or maps."""
+    given = [column.partition(":") for column in fields.get("columns", "").split()]
+    return {n: parse_columns(f"{n} {type_}").field(n).type for n, _, type_ in given if "<" in type_}
+
+
+def unpacked(event: Event, types: Mapping[str, pa.DataType]) -> Event:
+    values = {n: json.loads(v) for n, v in event.values.items() if n in types and v is not None}
+    return replace(event, values={**event.values, **values}) if types else event
+
+
+def packed(value: Any, type_: pa.DataType) -> Any:
+    """As pyarrow takes it: a map as its pairs."""
+    match value:
+        case dict() if pa.types.is_map(type_):
+            return [(k, packed(v, type_.item_type)) for k, v in value.items()]
+        case dict():
+            return {f.name: packed(value.get(f.name), f.type) for f in type_}
+        case list():
+            return [packed(v, type_.value_type) for v in value]
+        case _:
+            return value
 
 
 ARROW = {
@@ -235,9 +265,15 @@ def table(schema: Schema, events: Sequence[Event]) -> pa.Table:
     arrays: dict[str, pa.Array] = {}
     for name, kind in schema.columns.items():
         values = [e.values.get(name) for e in events]
+        if name in schema.paths:
+            continue
+        if name in schema.nested:
+            type_ = schema.nested[name]
+            arrays[name] = pa.array([packed(v, type_) for v in values], type_)
+            continue
         array = pa.array(values, plain.get(kind, ARROW[kind]))
         arrays[name] = array.cast(ARROW[kind])
-    return pa.table(arrays)
+    return with_extracted(pa.table(arrays), [*arrays, *schema.paths])
 
 
 # ── matches ──────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from .conditions import Search, negation_of, span
 from .events import Event, Match, Position, Stream, rank
 from .expressions import Scope, evaluate
 from .negation import negated
+from .nested import with_paths
 from .patterns import exception_occurs, parts
 from .skipping import skip
 from .state import Edge, State, events_of, node_at
@@ -29,7 +30,7 @@ def matches(query: BoundQuery, events: Sequence[Event]) -> list[Match]:
     Rows without a time, or that start after their end, are rejected. Keys are kept apart. LIMIT
     "keeps the first n matches in this order, over all, or for each key".
     """
-    timed = [e for e in events if placed(query, e)]
+    timed = [with_paths(e, query.schema.paths) for e in events if placed(query, e)]
     most = None if query.selection is None else query.selection.most
     per_key = query.selection is not None and query.selection.per_key
     found: list[tuple[Any, Match]] = []
@@ -54,7 +55,7 @@ def outputs(query: BoundQuery, match: Match, events: Sequence[Event]) -> dict[st
     """The RETURN columns of a match."""
     scope = Scope(
         State(env=match.bindings, iterations=match.rounds),
-        {e.index: e for e in events},
+        {e.index: with_paths(e, query.schema.paths) for e in events},
         query.variables,
         match.end - match.start,
     )

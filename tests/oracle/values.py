@@ -337,6 +337,7 @@ ON_VALUES: dict[str, Callable[..., Value]] = {
 
 ON_NULLS: dict[str, Callable[[Sequence[Value]], Value]] = {
     "and": conjunction,
+    "array_contains": lambda a: None if None in (a[0], a[1]) else member(a[1], a[0]),
     "or": disjunction,
     "not": lambda a: negate(a[0]),
     "is_null": lambda a: a[0] is None,

@@ -32,6 +32,8 @@ from tests.spark.streaming_harness import (
 )
 
 IN_ORDER = (
+    "nested/a field as the key",
+    "nested/CONTAINS of another event",
     "keys/[id] reaches the negation",
     "keys/different names",
     "keys/equality of some is no key",

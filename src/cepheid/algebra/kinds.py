@@ -109,6 +109,11 @@ def plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, plain, field.nullable)
 
 
+def nested_types(columns: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of the columns that hold arrays, maps or structs."""
+    return {f.name: f.type for f in columns if attribute_type(f.type) is Type.OTHER}
+
+
 # ── columns that can't be read ───────────────────────────────────────────────
 
 

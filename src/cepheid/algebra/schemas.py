@@ -11,6 +11,7 @@ from cepheid.algebra.kinds import (
     attribute_type,
     check_readable,
     is_unreadable,
+    nested_types,
     readable,
     reasons,
     unreadable,
@@ -106,6 +107,7 @@ def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schem
         others=others[0] if others else None,
         unit=None if options.unit is None else _UNITS[options.unit],
         unreadable=reasons(columns),
+        nested=nested_types(columns),
     )
     return columns, schema
 
@@ -155,6 +157,7 @@ def _schema(
         streams=streams,
         unit=None if options.unit is None else _UNITS[options.unit],
         unreadable=reasons(columns),
+        nested=nested_types(columns),
     )
 
 

@@ -38,10 +38,14 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, KeyPart, Variable, Window
 from cepheid.algebra.types import Schema, Type
 from cepheid.language.ast import Mode
+from cepheid.language.attribute_paths import quoted_attribute
 from cepheid.language.names import quantifier_text, quoted
 from cepheid.language.render import Tightness
 
-_INFIX = {"and": "AND", "or": "OR", "like": "LIKE", "rlike": "RLIKE", "contains": "CONTAINS"}
+_INFIX = {
+    **{"and": "AND", "or": "OR", "like": "LIKE", "rlike": "RLIKE"},
+    **dict.fromkeys(("contains", "array_contains"), "CONTAINS"),
+}
 _SYMBOLS = frozenset(("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"))
 
 _SPANS = (
@@ -258,7 +262,7 @@ def _clauses(query: BoundQuery) -> Iterator[str]:
 def key_text(part: KeyPart) -> str:
     """`[id]`, or the equalities if the column's name isn't the same for all."""
     if part.uniform is not None:
-        return f"[{quoted(part.uniform)}]"
+        return f"[{quoted_attribute(part.uniform)}]"
     return " = ".join(f"{variable}.{column}" for variable, column in part.columns.items())
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
+import pyarrow as pa
+
 from cepheid.language.ast import Unit
+from cepheid.language.attribute_paths import AttributePath
 
 STREAM_COLUMN = "__stream"
 """The type column of several streams merged into one: it holds the stream's name."""
@@ -50,7 +53,8 @@ class Schema:
     columns of events of every other type, if one of the streams has types of its own. `unit` says
     what one tick of an integer time column is; without it only `units` can be a window over
     integers. `start` is set if events have a duration: `time` is then the column of their ends.
-    `unreadable` says why columns that are there can't be read.
+    `unreadable` says why columns that are there can't be read. `nested` are the types of those
+    that hold arrays, maps and structs, and `paths` the columns that are paths into them.
     """
 
     columns: Mapping[str, Type]
@@ -62,6 +66,8 @@ class Schema:
     start: str | None = None
     others: frozenset[str] | None = None
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    nested: Mapping[str, pa.DataType] = field(default_factory=dict)
+    paths: Mapping[str, AttributePath] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -82,6 +88,10 @@ class Schema:
         if name in self.columns:
             return name
         return self._folded.get(name.lower())
+
+    def held(self, names: Iterable[str]) -> frozenset[str]:
+        """The columns of the data that hold these, some of which may be paths."""
+        return frozenset(self.paths[n].column if n in self.paths else n for n in names)
 
     def columns_of(self, types: Iterable[str]) -> frozenset[str]:
         """Columns that an event of one of these types (streams) may have."""

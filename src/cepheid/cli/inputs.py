@@ -175,7 +175,8 @@ def read_events(
 ) -> pa.Table | Mapping[str, pa.Table]:
     """All events of the files, with the columns that the query reads; streams by their names."""
     inputs = open_inputs(sources, [query.syntax], options)
-    return inputs.read(query.bind(inputs.columns, options).required).data
+    bound = query.bind(inputs.columns, options)
+    return inputs.read(bound.schema.held(bound.required)).data
 
 
 def columns_for(

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Aggregate, Attribute, Constant, Expr, Whole, walk
+from cepheid.algebra.nested_columns import read_field
 from cepheid.algebra.query import Kind, Output, Variable
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.arrays.vector import ARROW
@@ -64,7 +65,7 @@ def value_type(type_: pa.DataType) -> pa.DataType:
 def _arrow_type(expr: Expr, query: Returning, schema: pa.Schema) -> pa.DataType:
     match expr:
         case Attribute():
-            return value_type(schema.field(expr.name).type)
+            return value_type(_field(schema, expr.name).type)
         case Whole():
             struct = _struct_type(expr.columns, schema)
             grouped = query.variables[expr.variable].kind is Kind.GROUP
@@ -89,7 +90,13 @@ def keeps_values(expr: Aggregate) -> bool:
 
 
 def _struct_type(columns: Iterable[str], schema: pa.Schema) -> pa.DataType:
-    return pa.struct([pa.field(c, value_type(schema.field(c).type)) for c in columns])
+    return pa.struct([pa.field(c, value_type(_field(schema, c).type)) for c in columns])
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    field = read_field(schema, name)
+    assert field is not None, name
+    return field
 
 
 def computed_type(type_: Type, time: pa.DataType) -> pa.DataType:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.engine.end_of_data import end, last_moment
 from cepheid.engine.match_schema import MATCH_END
@@ -62,8 +63,8 @@ def _start(
     """An engine, the events as it needs them, and who looks at them on their way. What can match
     nothing isn't read."""
     plan = prepared.plan
-    needed = [n for n in source.schema.names if n in plan.required]
-    schema = pa.schema([source.schema.field(n) for n in needed])
+    schema = read_fields(source.schema, plan.required)
+    needed = schema.names
     engine = prepared.engine(schema, options.jit)
     if prepared.query.nothing is not None:
         return engine, (), Notices(prepared.query, engine)

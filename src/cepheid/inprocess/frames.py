@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.kinds import is_unreadable, plain_column, plain_field, readable, unreadable
+from cepheid.algebra.nested_columns import roots, with_extracted
 from cepheid.errors import DataError
 
 _NO_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
@@ -36,15 +37,16 @@ class EventTable:
         return EventTable(table.schema, table.select)
 
     def read(self, names: Sequence[str]) -> pa.Table:
-        """These columns, plain."""
-        loaded = self.load([n for n in names if not is_unreadable(self.schema.field(n))])
+        """These columns, plain; a path into one is extracted."""
+        wanted = roots(self.schema, names)
+        loaded = self.load([n for n in wanted if not is_unreadable(self.schema.field(n))])
         columns: dict[str, Any] = {
             name: _plain(name, column)
             for name, column in zip(loaded.column_names, loaded.columns, strict=True)
         }
-        fields = [self.schema.field(n) for n in names]
+        fields = [self.schema.field(n) for n in wanted]
         arrays = [columns[f.name] if f.name in columns else _nulls(loaded, f) for f in fields]
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        return with_extracted(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), names)
 
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -79,7 +81,7 @@ class Batches:
 
     def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These columns, plain, of batch after batch. An iterator gives them once."""
-        fields = [self.schema.field(n) for n in names]
+        fields = [self.schema.field(n) for n in roots(self.schema, names)]
         for number, batch in enumerate(self._batches, 1):
             arrays = [
                 pa.nulls(batch.num_rows, field.type)
@@ -87,7 +89,8 @@ class Batches:
                 else _plain(field.name, self._column(_batch(batch), field.name, number))
                 for field in fields
             ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+            rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+            yield with_extracted(rows, names)
 
     def _column(self, batch: pa.RecordBatch, name: str, number: int) -> pa.Array:
         """All batches must have the columns of the first."""

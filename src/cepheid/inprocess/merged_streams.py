@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.schemas import Input, bind_streams
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.arrays.columns import decoded
@@ -50,7 +51,7 @@ def merge(streams: Mapping[str, Source], schema: pa.Schema, options: Options) ->
         return MergedBatches(streams, schema, options)
 
     def load(names: Sequence[str]) -> pa.Table:
-        fields = pa.schema([schema.field(n) for n in names])
+        fields = read_fields(schema, names)
         tables = [
             _widened(name, _own(source, names), fields)
             for name, source in streams.items()
@@ -70,7 +71,12 @@ def merged(tables: Mapping[str, pa.Table], options: Options) -> Source:
 
 
 def _own(source: EventTable, names: Sequence[str]) -> pa.Table:
-    return source.read([n for n in names if n in source.schema.names])
+    return source.read(_had(source, names))
+
+
+def _had(source: Source, names: Sequence[str]) -> list[str]:
+    """Those that the stream has, or can be reached in it."""
+    return [field.name for field in read_fields(source.schema, names)]
 
 
 def _widened(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -138,7 +144,7 @@ class MergedBatches(Batches):
 
     def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         needed = list(dict.fromkeys((*names, *self._order)))
-        schema = pa.schema([self.schema.field(n) for n in needed])
+        schema = read_fields(self.schema, needed)
         streams = [
             _Ahead(name, self._rows(source, needed), schema, self._time)
             for name, source in self._streams.items()
@@ -155,7 +161,7 @@ class MergedBatches(Batches):
                     stream.read()
 
     def _rows(self, source: Source, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        own = [n for n in names if n in source.schema.names]
+        own = _had(source, names)
         if isinstance(source, Batches):
             return source.read(own)
         return slices(sorted_by(source.read(own), [n for n in self._order if n in own]))

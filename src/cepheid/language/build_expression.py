@@ -31,6 +31,7 @@ from cepheid.language.ast import (
     Unary,
     Unit,
 )
+from cepheid.language.attribute_paths import Element, Field, Step, attribute_name
 from cepheid.language.lark_tree import (
     Mistake,
     Node,
@@ -63,6 +64,8 @@ UNIT_WORDS: dict[str, Unit] = {
 _COMPARISONS = {"==": "=", "!=": "<>"}
 _LIKE = {**{word: word for word in ("LIKE", "ILIKE", "RLIKE", "CONTAINS")}, "TILDE": "RLIKE"}
 LONGEST_NUMBER = 100
+LONGEST_INDEX = 9
+"""Digits: no array has more elements."""
 _LONGEST_EXPONENT = 30
 
 
@@ -84,8 +87,7 @@ def build_expression(tree: Node) -> Expression:
         case "name_alone":
             return Name(only_name(tree), span)
         case "attribute":
-            variable, attribute = map(name_of, tokens(tree))
-            return Attribute(variable, attribute, span)
+            return Attribute(only_name(tree), _path(child(tree)), span)
         case "star":
             return Star(next(map(name_of, tokens(tree)), None), span)
         case "unary":
@@ -109,13 +111,40 @@ def build_expression(tree: Node) -> Expression:
         case "extract":
             return _extract(tree)
         case "key_test":
-            values = _expressions(tree)
-            return KeyTest(only_name(tree), values[0] if values else None, span)
+            return _key_test(tree)
         case "key_tests":
-            keys = tuple(KeyTest(name_of(t), None, span_of(t)) for t in tokens(tree))
+            keys = tuple(KeyTest(_path(t), None, span_of(t)) for t in trees(tree))
             return Logical("AND", keys, span)
         case _:
             return _predicate(tree)
+
+
+def _key_test(tree: Node) -> KeyTest:
+    attribute, *values = trees(tree)
+    for operator in tokens(tree):
+        if operator.value not in ("=", "=="):
+            message = f"unexpected `{operator.value}`"
+            raise Mistake("CEP103", message, span_of(operator), "expected `]`, `,` or `=`")
+    value = build_expression(values[0]) if values else None
+    return KeyTest(_path(attribute), value, span_of(tree))
+
+
+def _path(tree: Node) -> str:
+    """The name of an attribute, which may be a path into it."""
+    return attribute_name(only_name(tree), list(map(_step, trees(tree))))
+
+
+def _step(tree: Node) -> Step:
+    (token,) = tokens(tree)
+    match tree.data:
+        case "field":
+            return Field(name_of(token))
+        case "key":
+            return Element(unquoted(token.value))
+    if not token.value.isdigit() or len(token.value) > LONGEST_INDEX:
+        message = "an index is a whole number, from 0 on"
+        raise Mistake("CEP125", message, span_of(token), "the first element is `[0]`")
+    return Element(int(token.value))
 
 
 def _predicate(tree: Node) -> Expression:

@@ -11,7 +11,7 @@ may be the one before, taken for an alias), the unit that doesn't exist.
     CEP105 bracket never closed  CEP111 impossible quantifier   CEP117 too many words
     CEP106 bracket never opened  CEP112 clause given twice      CEP118 too many events
     CEP119 AS or FROM in a function that has none
-    CEP120 impossible LIMIT
+    CEP120 impossible LIMIT                                    CEP125 impossible index
 """
 
 from __future__ import annotations
@@ -232,6 +232,8 @@ def _unexpected(
         hint = f"write a comma between two names: `[{before[-1].text}, {here.text}]`"
     elif here.keyword == "FOR" and in_pattern:
         hint = "FOR gives a negation its time, as in `!B b FOR 10 minutes`"
+    elif accepted == {"NUMBER", "STRING"}:
+        hint = "an index counts from 0, and a key is in quotes: `tags[0]`, `headers['x']`"
     elif here.keyword == "INTO":
         hint = "INTO stands first, before PATTERN"
     elif here.text == ";" and here == words[-1]:
@@ -267,7 +269,7 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     (
         "SUM_OPERATOR",
         "an operator",
-        frozenset({"PRODUCT_OPERATOR", "COMPARISON", "OR", "NOT", "UNIT", "DOT", "LPAR"})
+        frozenset({"PRODUCT_OPERATOR", "COMPARISON", "OR", "NOT", "UNIT", "DOT", "LPAR", "LSQB"})
         | {"BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "TILDE", "CONTAINS", "IS", "OCCURS"},
     ),
     ("NUMBER", "a number", frozenset({"PARAMETER"})),
@@ -280,7 +282,9 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("RSQB", "`]`", frozenset()),
     ("COMMA", "`,`", frozenset()),
     ("DOT", "`.`", frozenset()),
-    ("_EQUALS", "`=`", frozenset()),
+    ("COMPARISON", "`=`", frozenset()),
+    ("LSQB", "`[`", frozenset()),
+    ("STRING", "a string", frozenset()),
     ("PARAMETER", "a parameter", frozenset()),
 )
 _SILENT = frozenset({"QUANTIFIER", "MODE", "UNTIL", "UNLESS", "FOR", "AT", "EVENTS", "TILDE"})

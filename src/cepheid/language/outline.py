@@ -197,7 +197,8 @@ def _spaced(words: Sequence[str]) -> str:
 def _plain(text: str) -> PlainCondition | None:
     """Rules repeat each other, so the same texts come again."""
     match [word for word in lexemes(text) if not _is_space(word)]:
-        case [variable, ".", attribute, operator, *words] if _are_names(variable, attribute):
+        case [variable, ".", *rest] if len(rest) > 1 and _are_names(variable, rest[0]):
+            attribute, operator, words = _attribute(rest)
             constants = _constants(operator.upper(), words)
         case _:
             return None
@@ -211,6 +212,14 @@ def _plain(text: str) -> PlainCondition | None:
     return PlainCondition(
         f"{variable}.{attribute} {_OPERATORS[operator]} {kinds[0]}", tuple(constants)
     )
+
+
+def _attribute(words: list[str]) -> tuple[str, str, list[str]]:
+    """An attribute, which may be a field of a struct; the operator behind it; and what follows."""
+    at = 1
+    while len(words) > at + 2 and words[at] == "." and words[at + 1].isidentifier():
+        at += 2
+    return "".join(words[:at]), words[at], words[at + 1 :]
 
 
 def _are_names(variable: str, attribute: str) -> bool:

@@ -49,6 +49,7 @@ from cepheid.language.ast import (
     Unary,
     Unless,
 )
+from cepheid.language.attribute_paths import quoted_attribute
 from cepheid.language.names import quantifier_text, quoted, quoted_field, quoted_function
 
 
@@ -230,7 +231,7 @@ def _expression_text(expression: Expression) -> tuple[_Level, str]:
         case Name(name):
             return lv.PRIMARY, quoted(name)
         case Attribute(variable, name):
-            return lv.PRIMARY, f"{quoted(variable)}.{quoted_field(name)}"
+            return lv.PRIMARY, f"{quoted(variable)}.{quoted_attribute(name)}"
         case Star(variable):
             return lv.PRIMARY, "*" if variable is None else f"{quoted(variable)}.*"
         case Duration():
@@ -246,10 +247,10 @@ def _expression_text(expression: Expression) -> tuple[_Level, str]:
         case Case():
             return lv.PRIMARY, _case(expression)
         case KeyTest(attribute, None):
-            return lv.PRIMARY, f"[{quoted_field(attribute)}]"
+            return lv.PRIMARY, f"[{quoted_attribute(attribute)}]"
         case KeyTest(attribute, value):
             assert value is not None
-            return lv.PRIMARY, f"[{quoted_field(attribute)} = {_expression(value, lv.SUM)}]"
+            return lv.PRIMARY, f"[{quoted_attribute(attribute)} = {_expression(value, lv.SUM)}]"
         case Unary("NOT", operand):
             return lv.NOT, f"NOT {_expression(operand, lv.NOT)}"
         case Unary(operator, operand):

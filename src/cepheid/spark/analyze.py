@@ -26,6 +26,7 @@ from cepheid.spark.batch import bind
 from cepheid.spark.column_names import as_given, named, types_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import microseconds
+from cepheid.spark.extraction import with_paths
 from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
 
@@ -38,6 +39,7 @@ def analyze(query: Bindable, data: Any, options: Options, rows: int) -> Statisti
     events, _, bound = bind(query, entered(data), options)
     wanted = targets(analyzed(bound))
     time = wanted.plan.schema.time
+    events = with_paths(events, wanted.plan.required)
     events = events.select(*(named(n) for n in wanted.plan.required))
     events = events.filter(named(time).isNotNull())
     clock = microseconds(named(time), types_of(events)[time])

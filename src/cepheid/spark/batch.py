@@ -34,6 +34,7 @@ from cepheid.spark.class_filters import Class, classify, type_text
 from cepheid.spark.column_names import named, safe, types_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import Translator
+from cepheid.spark.extraction import with_paths
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
 from cepheid.spark.schema import (
     arrow_schema,
@@ -185,6 +186,7 @@ def _read(
 ) -> EventSource:
     refuse_until(options)
     plan = prepared.plan
+    events = with_paths(events, plan.required)
     types = types_of(events)
     shuffled = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     partitions = options.partitions

@@ -167,6 +167,8 @@ class Translator:
                 if all(isinstance(a, Constant) for a in call.arguments[1:]):
                     return x.isin(*known[1:])
                 return combine(or_, [x == option for option in known[1:]])
+            case "array_contains":
+                return _array_contains(x, known[1], call.arguments[1].type)
             case "coalesce":
                 return F.coalesce(*known)
             case "case":
@@ -178,6 +180,13 @@ class Translator:
             case _:
                 number = _arithmetic(call, known)
                 return _string(call, known) if number is None else number
+
+
+def _array_contains(array: Column, value: Column, kind: Type) -> Column | None:
+    """Elements that predicates see in another form than Spark are left to the engine."""
+    if kind not in (Type.BOOLEAN, Type.INTEGER, Type.FLOAT, Type.STRING):
+        return None
+    return F.array_contains(array.cast(f"array<{_CASTS[kind]}>"), value)
 
 
 def _plain(kind: Type) -> t.DataType | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import and_
@@ -35,6 +35,7 @@ from cepheid.spark.batch_sizes import gather
 from cepheid.spark.column_names import named, safe, types_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import Translator, combine
+from cepheid.spark.extraction import with_paths
 from cepheid.spark.salts import salts
 from cepheid.spark.schema import event_schema, spark_schema
 from cepheid.spark.session import PANDAS_NOTICE, adopt_session
@@ -83,6 +84,13 @@ def read(data: Data, options: Options) -> Frame:
     if streaming:
         return Frame(merge_streaming(data, merged, options), merged)
     return Frame(merge_streams(data, merged), merged)
+
+
+def with_columns(frame: Frame, names: Iterable[str]) -> Frame:
+    """The events with a column for each of these names that is a path into one they have."""
+    events = with_paths(frame.events, names)
+    more = [f for f in event_schema(events) if f.name not in frame.schema.names]
+    return Frame(events, pa.schema([*frame.schema, *more]))
 
 
 def tasks(frame: Frame, options: Options) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from cepheid.algebra.binding.scope import Scope, declare, listed, restrict
 from cepheid.algebra.binding.shape import Shape, normalize
 from cepheid.algebra.expressions import TRUE, Expr, conjuncts
 from cepheid.algebra.kinds import check_readable
+from cepheid.algebra.nested_columns import with_paths
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, KeyPart, Selection, Window
 from cepheid.algebra.structure import Structure, structure
 from cepheid.algebra.types import Schema, Type
@@ -38,7 +39,7 @@ def bind(
     it, `DataError` if it reads a column that can't be read."""
     findings = Findings(source or Source(""))
     streams = schema.streams or {}
-    schema = restrict(schema, query, findings)
+    schema = restrict(with_paths(schema, query), query, findings)
     left_out = streams.keys() - (schema.streams or {}).keys()
     pattern = normalize(query.pattern, query.using)
     Shape(findings).check(pattern)

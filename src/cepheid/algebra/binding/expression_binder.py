@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import assert_never
 
 from cepheid.algebra.binding import calls
+from cepheid.algebra.binding.array_conditions import lower_contains
 from cepheid.algebra.binding.casts import lower_cast
 from cepheid.algebra.binding.coercion import arithmetic, described, named, negate, unify
 from cepheid.algebra.binding.resolution import WRONG, Clause, Resolver
@@ -30,6 +31,7 @@ from cepheid.algebra.query import Kind
 from cepheid.algebra.types import Type
 from cepheid.algebra.values import constant
 from cepheid.language import ast
+from cepheid.language.attribute_paths import read_path
 
 _COMPARISONS = {"==": "=", "!=": "<>"}
 _MOMENTS = (Type.TIMESTAMP, Type.DATE, Type.DURATION)
@@ -233,6 +235,10 @@ class ExpressionBinder(Resolver):
         return [self.pair(node.operand, option)[1]]
 
     def like(self, node: ast.Like) -> Expr:
+        if node.operator == "CONTAINS":
+            array = self.lower(node.operand)
+            if array.type is Type.OTHER:
+                return _negated(lower_contains(self, node, array), node.negated)
         text, pattern = calls.strings(self, (node.operand, node.pattern), node.operator)
         match node.operator:
             case "ILIKE":
@@ -266,13 +272,19 @@ class ExpressionBinder(Resolver):
     def _tested(self, node: ast.KeyTest) -> list[Attribute]:
         """The attribute of every variable; outside WHERE negated ones have no part in it."""
         read = self.scope.variables.values() if self.clause is Clause.WHERE else self.scope.positive
+        path = read_path(node.attribute)
+        if path is not None and path.column in self.scope.variables:
+            hint = f"leave out `{path.column}.`"
+            message = f"`[{node.attribute}]` is about all variables, and names one of them"
+            self.findings.add("CEP204", message, node.span, hint)
+            return []
         found = [self.attribute(v, node.attribute, node.span) for v in read]
         return [a for a in found if isinstance(a, Attribute)]
 
     def key_test(self, node: ast.KeyTest) -> Expr:
         attributes = self._tested(node)
         if node.value is not None:
-            tests = (ast.Attribute(a.variable, a.name, node.span) for a in attributes)
+            tests = [ast.Attribute(a.variable, a.name, node.span) for a in attributes]
             return logical("and", [self.compare(test, "=", node.value) for test in tests])
         if attributes and attributes[0].type is Type.OTHER:
             message = f"`{node.attribute}` is nested, which can't be compared"

@@ -22,6 +22,7 @@ from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import Conjunct, KeyPart, Kind, Output, Variable
 from cepheid.algebra.types import Schema, Type
 from cepheid.language import ast
+from cepheid.language.attribute_paths import Field
 from cepheid.language.render import render_expression
 
 RESERVED = ("match_start", "match_end")
@@ -71,11 +72,22 @@ def _columns(item: ast.ReturnItem, lowering: ExpressionBinder) -> Iterator[_Colu
             if isinstance(value, Attribute):
                 bound = lowering.scope.variables[value.variable]
                 prefix = None if item.alias else value.variable
-                yield _Column(item.alias or value.name, _value(value, bound), span, prefix)
+                name = item.alias or _last(value.name, lowering.schema)
+                yield _Column(name, _value(value, bound), span, prefix)
         case _:
             value = first_of_optional(lowering.lower(expression), lowering.scope)
             _check_expression(value, expression, lowering)
             yield _Column(item.alias or render_expression(expression), value, span)
+
+
+def _last(column: str, schema: Schema) -> str:
+    """As in SQL, a field of a struct is returned under its own name."""
+    path = schema.paths.get(column)
+    match None if path is None else path.steps[-1]:
+        case Field(name):
+            return name
+        case _:
+            return column
 
 
 def _value(attribute: Attribute, variable: Variable) -> Expr:

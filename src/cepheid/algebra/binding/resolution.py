@@ -9,9 +9,13 @@ from datetime import timedelta
 from enum import Enum
 from fractions import Fraction
 
+import pyarrow as pa
+
 from cepheid.algebra.binding.findings import Findings, did_you_mean
 from cepheid.algebra.binding.scope import Scope, listed
 from cepheid.algebra.expressions import Attribute, Constant, Expr
+from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.nested_columns import Missing, field_names, is_array
 from cepheid.algebra.query import Variable
 from cepheid.algebra.structure import Structure
 from cepheid.algebra.types import Schema, Type
@@ -24,6 +28,7 @@ from cepheid.algebra.values import (
     ticks,
 )
 from cepheid.language import ast
+from cepheid.language.attribute_paths import Field, read_path
 from cepheid.language.render import render_expression
 
 WRONG = Constant(None, Type.NULL)
@@ -87,6 +92,13 @@ class Resolver:
     def attribute(self, variable: Variable, name: str, span: ast.Span) -> Expr:
         column = self.scope.column(variable, name)
         if column is None:
+            found = self.scope.reach(variable, name)
+            if isinstance(found, Missing):
+                message, hint = missing_step(found, self.schema)
+                return self.wrong("CEP204", message, span, hint)
+            path = read_path(name)
+            if path is not None:
+                name = path.column
             owner = " or ".join(variable.types) or f"`{variable.name}`"
             hint = did_you_mean(name, variable.columns, f"it has {listed(variable.columns)}")
             return self.wrong("CEP204", f"{owner} has no attribute `{name}`", span, hint)
@@ -198,6 +210,28 @@ class Resolver:
             message = f"the time column `{self.schema.time}` is a timestamp, so this needs a unit"
             self.findings.add("CEP404", message, span, f"write `{_plain(amount)} seconds`")
         return None
+
+
+def missing_step(missing: Missing, schema: Schema) -> tuple[str, str]:
+    """What to say of a path that leads nowhere: the message and the hint."""
+    path, type_, step = str(missing.path), missing.type, missing.step
+    key = step.name if isinstance(step, Field) else step.key
+    names = field_names(type_)
+    if isinstance(key, str) and names and (isinstance(step, Field) or not is_array(type_)):
+        hint = did_you_mean(key, names, f"it has {listed(names)}")
+        return f"`{path}` has no field `{key}`", hint
+    if names and not is_array(type_):
+        return f"`{path}` is a struct, whose fields have names", f"write `{path}.{names[0]}`"
+    if is_array(type_):
+        return f"`{path}` is an array, whose elements have numbers", f"write `{path}[0]`"
+    if pa.types.is_map(type_):
+        kind = attribute_type(type_.key_type)
+        example = {Type.STRING: "['x']", Type.INTEGER: "[0]"}.get(kind)
+        hint = f"write `{path}{example}`" if example else "such keys can't be written in a query"
+        return f"`{path}` is a map whose keys are of type {kind.value}", hint
+    kind = schema.columns[path] if path in schema.columns else attribute_type(type_)
+    parts = "fields" if isinstance(step, Field) else "elements"
+    return f"`{path}` is of type {kind.value}, and has no {parts}", ""
 
 
 def _plain(amount: Fraction) -> str:

@@ -9,10 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import assert_never
 
+import pyarrow as pa
+
 from cepheid.algebra.binding.findings import Findings, did_you_mean
+from cepheid.algebra.nested_columns import Missing, Reached, reach
 from cepheid.algebra.query import Kind, Variable
 from cepheid.algebra.types import Schema
 from cepheid.language import ast
+from cepheid.language.attribute_paths import read_path
 
 AstLeaf = ast.Atom | ast.AnyOf
 
@@ -34,7 +38,19 @@ class Scope:
         if name in variable.columns:
             return name
         folded = [c for c in variable.columns if c.lower() == name.lower()]
-        return folded[0] if len(folded) == 1 else None
+        if len(folded) == 1:
+            return folded[0]
+        found = None if folded else self.reach(variable, name)
+        return str(found.path) if isinstance(found, Reached) else None
+
+    def reach(self, variable: Variable, name: str) -> Reached | Missing | None:
+        """Where a path leads, of which the name may be the text; None if it is no path into one
+        of the variable's columns."""
+        path = read_path(name)
+        nested = self.schema.nested
+        if path is None:
+            return None
+        return reach(path, {c: nested.get(c, pa.null()) for c in variable.columns})
 
     def complete(self, variable: Variable, column: str) -> bool:
         """Does every event of the variable have the column (not only those of some streams)?"""
@@ -58,11 +74,13 @@ class Scope:
         found = self.variables.get(name)
         if found is None:
             aliases = [v.name for v in self.variables.values() if name in v.types]
-            hint = (
-                f"the pattern calls it `{aliases[0]}`"
-                if aliases
-                else did_you_mean(name, self.variables, f"variables are {listed(self.variables)}")
-            )
+            owners = [v.name for v in self.positive if name in v.columns]
+            if aliases:
+                hint = f"the pattern calls it `{aliases[0]}`"
+            elif owners:
+                hint = f"say whose it is: `{owners[0]}.{name}`"
+            else:
+                hint = did_you_mean(name, self.variables, f"variables are {listed(self.variables)}")
             findings.add("CEP203", f"the pattern has no variable `{name}`", span, hint)
         return found
 
@@ -192,7 +210,8 @@ def declare(
                 types = _types(item, typed, findings)
                 _check_streams(item, types, schema, findings, left_out)
                 present = schema.columns_of(types)
-                columns = tuple(c for c in schema.columns if c in present)
+                own = (c for c in schema.columns if c not in schema.paths)
+                columns = tuple(c for c in own if c in present)
                 variables[name] = Variable(name, types, kind, negation, columns)
             case ast.Sequence() | ast.Conjunction() | ast.Disjunction():
                 for part in item.items:

@@ -33,7 +33,7 @@ def run_here(
     inputs = open_inputs(sources, [query.syntax], options)
     prepared = prepare(query.bind(inputs.columns, options), options)
     prepared.warn()
-    read = inputs.read(prepared.plan.required)
+    read = inputs.read(prepared.plan.schema.held(prepared.plan.required))
     table = as_table(merged(read.tables, options))
     with bar() as progress:
         task = progress.add_task("matching", total=table.num_rows, unit="events")

@@ -17,6 +17,7 @@ from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import RuleSetError
 from cepheid.language import ast
+from cepheid.language.attribute_paths import read_path
 from cepheid.language.outline import Frame
 from cepheid.language.traversal import walk
 from cepheid.options import Options
@@ -70,6 +71,8 @@ def columns_read(templates: Iterable[Template], columns: pa.Schema, options: Opt
                     read.add(name)
                 case ast.KeyTest(attribute=name):
                     read.add(name)
+    paths = [path for name in read if name is not None and (path := read_path(name)) is not None]
+    read.update(path.column for path in paths)
     folded = {name.lower() for name in read if name is not None}
     return [name for name in columns.names if name.lower() in folded]
 

@@ -112,7 +112,8 @@ def _read(
         refuse_wrong(query, known, options, target)
         read = {n for s in schemas.values() for n in columns_read(query.templates, s, options)}
     else:
-        read = set(query.bind(known, options).required)
+        bound = query.bind(known, options)
+        read = set(bound.schema.held(bound.required))
     wanted = {name: pa.schema([f for f in s if f.name in read]) for name, s in schemas.items()}
     frames = {name: one.events(wanted[name]) for name, one in inputs.items()}
     return frames, rejected_rows(inputs, wanted)

@@ -185,7 +185,8 @@ def _columns_read(
     if query is None:
         return None
     known: Any = schemas.get("", schemas)
-    return set(query.bind(known, options).required)
+    bound = query.bind(known, options)
+    return set(bound.schema.held(bound.required))
 
 
 def _wanted(columns: InputColumns, given: InputOptions, read: set[str] | None) -> pa.Schema:

@@ -6,8 +6,10 @@ A column is an attribute, or an expression over one event that kernels can't com
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Hashable, Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,8 @@ from cepheid.algebra.expressions import (
     variables,
     walk,
 )
+from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.nested_columns import is_array
 from cepheid.algebra.types import Type
 from cepheid.errors import DataError
 
@@ -95,16 +99,20 @@ def _native(call: Call) -> bool:
     return True
 
 
+Coded: TypeAlias = str | bytes | tuple[Hashable, ...]
+
+
 class Interner:
-    """Codes for strings: equal strings have equal codes, and a code is never given twice.
+    """Codes for strings, and for arrays, as tuples: equal ones have equal codes, and a code is
+    never given twice.
 
     `forget` drops the strings that no retained event has: one that comes again gets a new code,
     which can't be wrong, since nothing is left to compare it with. So memory follows the window.
     """
 
     def __init__(self) -> None:
-        self._codes: dict[str | bytes, int] = {}
-        self._strings: dict[int, str | bytes] | None = None  # the reverse, made on first use
+        self._codes: dict[Coded, int] = {}
+        self._strings: dict[int, Coded] | None = None  # the reverse, made on first use
         self._next = 0
 
     def __len__(self) -> int:
@@ -116,7 +124,7 @@ class Interner:
         other._codes, other._next = dict(self._codes), self._next
         return other
 
-    def code(self, value: str | bytes) -> int:
+    def code(self, value: Coded) -> int:
         code = self._codes.get(value)
         if code is None:
             code = self._codes[value] = self._next
@@ -152,11 +160,16 @@ class Interner:
         if self._strings is None:
             self._strings = {code: value for value, code in self._codes.items()}
         strings = self._strings
-        return np.array([strings.get(c) for c in codes.tolist()], dtype=object), valid
+        found = (strings.get(c) for c in codes.tolist())
+        return np.fromiter(found, np.object_, len(codes)), valid
 
     def strings(self, codes: Container[int]) -> dict[int, str | bytes]:
         """The strings of these codes."""
-        return {code: value for value, code in self._codes.items() if code in codes}
+        return {
+            code: value
+            for value, code in self._codes.items()
+            if code in codes and isinstance(value, str | bytes)
+        }
 
     def forget(self, live: Iterable[int]) -> None:
         keep = set(live)
@@ -192,6 +205,10 @@ def kernel_values(
     match type_:
         case Type.STRING | Type.BINARY:
             return interner.encode(array)
+        case Type.OTHER if is_array(array.type):
+            return _array_codes(array, interner)
+        case Type.OTHER:  # whether it is NULL is all that can be asked
+            return np.zeros(len(array), np.int64), _validity(array)
         case Type.FLOAT | Type.DECIMAL:
             values, zero = array.cast(pa.float64()), 0.0
         case Type.BOOLEAN:
@@ -208,6 +225,25 @@ def kernel_values(
     if valid is not None:
         values = pc.fill_null(values, zero)
     return values.to_numpy(zero_copy_only=False), valid
+
+
+def _array_codes(
+    array: pa.Array, interner: Interner
+) -> tuple[NDArray[np.generic], NDArray[np.bool_] | None]:
+    """Arrays as codes of tuples."""
+    kind = attribute_type(array.type.value_type)
+    flat = pc.list_flatten(array)
+    if kind in (Type.STRING, Type.BINARY, Type.OTHER):
+        elements = flat.to_pylist() if kind is not Type.OTHER else [None] * len(flat)
+    else:
+        values, known = kernel_values(flat, kind, interner)
+        elements = values.tolist()
+        if known is not None:
+            elements = [e if k else None for e, k in zip(elements, known.tolist(), strict=True)]
+    sizes = pc.fill_null(pc.list_value_length(array), 0).to_pylist()
+    ends = np.cumsum([0, *sizes]).tolist()
+    codes = [interner.code(tuple(elements[b:e])) for b, e in pairwise(ends)]
+    return np.array(codes, np.int64), _validity(array)
 
 
 def beyond(name: str, error: Exception) -> DataError:

@@ -14,6 +14,7 @@ from typing import Any, assert_never
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import (
     Accumulator,
@@ -31,6 +32,7 @@ from cepheid.algebra.expressions import (
     TimeSpan,
     Whole,
 )
+from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.text_patterns import regular_expression_problem
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import beyond, days, microseconds, ticks
@@ -219,6 +221,33 @@ def _extreme(operator: str, args: list[Any], kind: Type) -> Any:
     return best
 
 
+def array_contains(x: Any, value: Any, kind: Type) -> Any:
+    """Whether the value, of this kind, is an element; unknown if it isn't and one is NULL."""
+    x = x.combine_chunks() if isinstance(x, pa.ChunkedArray) else x
+    if kind is Type.NULL:
+        return pa.nulls(len(x), pa.bool_())
+    parents = np.asarray(pc.list_parent_indices(x))
+    elements = logical(pc.list_flatten(x), attribute_type(x.type.value_type)).cast(ARROW[kind])
+    wanted = value if isinstance(value, pa.Scalar) else value.take(pa.array(parents))
+    same = pc.fill_null(compare("=", elements, wanted, kind), False)
+    found, unknown = np.zeros(len(x), np.bool_), np.zeros(len(x), np.bool_)
+    found[parents[_bits(same)]] = True
+    unknown[parents[_bits(pc.is_null(elements))]] = True
+    known = pc.and_(pc.is_valid(x), pc.is_valid(value))
+    return _where(pc.and_(known, pa.array(found | ~unknown)), pa.array(found))
+
+
+def _bits(values: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def contained(elements: tuple[Any, ...], value: Any) -> bool | None:
+    """The same of one array."""
+    if any(e == value or (e != e and value != value) for e in elements):
+        return True
+    return None if None in elements else False
+
+
 def _between(x: Any, least: float, beyond: float) -> Any:
     return pc.and_(pc.greater_equal(x, least), pc.less(x, beyond))
 
@@ -229,6 +258,8 @@ def _function(expr: Call, args: list[Any]) -> Any:
     match expr.operator:
         case "greatest" | "least":
             return _extreme(expr.operator, args, kind)
+        case "array_contains":
+            return array_contains(x, args[1], expr.arguments[1].type)
         case "abs":
             if pa.types.is_integer(x.type):
                 x = _where(pc.greater(x, pa.scalar(-BEYOND, x.type)), x)
@@ -365,6 +396,7 @@ def _network(text: str) -> IPv4Network | IPv6Network | None:
 ROWWISE: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
     "like": (like, pa.bool_()),
     "contains": (lambda x, y: y in x, pa.bool_()),
+    "array_contains": (contained, pa.bool_()),
     "starts_with": (lambda x, y: x.startswith(y), pa.bool_()),
     "ends_with": (lambda x, y: x.endswith(y), pa.bool_()),
     "replace": (lambda x, y, z: x.replace(y, z) if y else x, pa.string()),

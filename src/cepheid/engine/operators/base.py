@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column, Hash, Stored
-from cepheid.engine.arrays.vector import evaluate
+from cepheid.engine.arrays.vector import ROWWISE, evaluate
 from cepheid.engine.lowering import Inputs, KernelLowering, NotLowered
 from cepheid.engine.operators.demand import NOTHING, Asked, Demand
 from cepheid.engine.rows.buffers import Buffer, Pool
@@ -312,6 +312,8 @@ class _RowFunction:
         self.call = call
 
     def __call__(self, *values: Any) -> Any:
+        if self.call.operator in ROWWISE:
+            return ROWWISE[self.call.operator][0](*values)
         arguments = tuple(
             Constant(v, a.type) for v, a in zip(values, self.call.arguments, strict=True)
         )

@@ -36,6 +36,9 @@ Ints = NDArray[np.int64]
 Values = NDArray[np.generic]
 Valid = NDArray[np.bool_]
 
+CODED = (Type.STRING, Type.BINARY, Type.OTHER)
+"""What kernels see as codes, and plain Python as values."""
+
 FORGET_AT = 100_000
 """Strings that the interner may hold before those of expired events are looked for."""
 
@@ -165,7 +168,7 @@ class EventStore:
             held.append(values)
 
     def _forget(self) -> None:
-        strings = [v for c, v in self.values.items() if c.type in (Type.STRING, Type.BINARY)]
+        strings = [v for c, v in self.values.items() if c.type in CODED]
         strings += self.remembered()
         live = set(self._pinned).union(*(np.unique(v).tolist() for v in strings))
         self.interner.forget(live)
@@ -186,7 +189,7 @@ class EventStore:
             if column in (TIME, START):
                 arrays.append(self.time if column == TIME else self.start)
                 continue
-            if objects and column.type in (Type.STRING, Type.BINARY):
+            if objects and column.type in CODED:
                 values, valid = self._object(column)
             else:
                 values, valid = self.values[column], self.valid[column]

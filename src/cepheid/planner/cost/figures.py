@@ -31,7 +31,7 @@ LEAST = 1e-9
 for a class without events still differ."""
 
 _ORDERED = frozenset(("<", "<=", ">", ">="))
-_RARE = {"is_null": 0.1, "like": 0.25, "rlike": 0.25, "contains": 0.25}
+_RARE = {"is_null": 0.1, "like": 0.25, "rlike": 0.25, "contains": 0.25, "array_contains": 0.25}
 _OTHER = 1 / 3
 
 

@@ -82,6 +82,12 @@ class CompiledRules:
     joints: tuple[SharedPlan, ...] = ()
 
     @property
+    def required(self) -> frozenset[str]:
+        """The columns that some rule reads."""
+        groups = (group.required for group in self.groups)
+        return frozenset().union(*groups, *(one.prepared.plan.required for one in self.alone))
+
+    @property
     def runs(self) -> tuple[EngineRun, ...]:
         """Those of all queries that are in no group."""
         together = {place for joint in self.joints for place in joint.places}

@@ -28,6 +28,7 @@ class SetOnSpark:
         refuse_dead_letters(options)
         frame = on_spark.read(data, options)
         compiled = compile_rules(templates, columns_of(data), options, by_key=True)
+        frame = on_spark.with_columns(frame, compiled.required)
         schema = found_schema(compiled.rules, frame.schema.field(options.time).type)
         times = _times(compiled, frame, options)
         found = [
@@ -43,7 +44,7 @@ class SetOnSpark:
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, tuple[PlacedPass, ...] | None]:
         compiled = compile_rules(templates, columns_of(data), options, by_key=True)
-        frame = on_spark.read(data, options)
+        frame = on_spark.with_columns(on_spark.read(data, options), compiled.required)
         return compiled, _placed(compiled, frame, _times(compiled, frame, options), options)
 
     def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.binding.scope import types_of
+from cepheid.algebra.nested_columns import with_extracted
 from cepheid.engine.attribution.json_rows import RULE, found_schema
 from cepheid.engine.attribution.owners import found_by_each
 from cepheid.engine.attribution.typed_rows import typed
@@ -97,7 +98,7 @@ def run(
         for message in (".*have no time", ".*than a microsecond", "no event is of type"):
             warnings.filterwarnings("ignore", message=message)  # said once, for all rules
         for group in compiled.groups:
-            rows = sorted_by(table.select(group.required), group.query.schema.order)
+            rows = sorted_by(with_extracted(table, group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)
         for one in compiled.runs:
             with naming(compiled.rules[RULE][one.members[0].rules[0]]):

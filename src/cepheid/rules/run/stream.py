@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from cepheid.algebra.kinds import is_unreadable
+import pyarrow as pa
+
+from cepheid.algebra.kinds import attribute_type, is_unreadable
 from cepheid.algebra.schemas import bind_schema, bind_streams
+from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import found_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
@@ -61,18 +64,18 @@ def match_stream(
     frame = on_spark.read(data, options)
     columns = columns_of(data)
     compiled = compile_rules(templates, columns, options)
+    frame = on_spark.with_columns(frame, [*compiled.required, *(k for k in keys or () if k)])
     chosen = passes(templates, columns, options) if keys is None else tuple(keys)
     if not chosen:
         raise DataError("there are no rules yet: the first rules decide the keys of a stream")
     needed = needs(templates, columns, options)
     places = [own_pass(t, chosen, own) for t, own in zip(templates, needed, strict=True)]
     found = found_schema(compiled.rules, frame.schema.field(options.time).type)
-    schema = _schema(columns, options)
+    schema = _schema(columns, options, frame.schema)
     watermark = watermark_of(frames_of(entered(data)), options.time)
     read = tuple(f.name for f in frame.schema if not is_unreadable(f))
     if versions is None:
-        required = _required(compiled)
-        read = tuple(name for name in read if name in required)
+        read = tuple(name for name in read if name in compiled.required)
     run, made = uuid4().hex, list[StreamPass]()
     for key in chosen:
         count = 1 if key is None else options.buckets or buckets.DEFAULT
@@ -89,16 +92,14 @@ def match_stream(
     return match_passes(frame, made, schema, found, watermark, versions, options)
 
 
-def _schema(columns: Any, options: Options) -> Any:
+def _schema(columns: Any, options: Options, events: pa.Schema) -> Schema:
+    """That of all rules: among the columns of the events are the paths that some of them read."""
     if isinstance(columns, Mapping):
-        return bind_streams(columns, options)[1]
-    return bind_schema(columns, options)
-
-
-def _required(compiled: CompiledRules) -> set[str]:
-    """The columns that some rule reads."""
-    found = {name for group in compiled.groups for name in group.required}
-    return found.union(*(one.prepared.plan.required for one in compiled.alone))
+        schema = bind_streams(columns, options)[1]
+    else:
+        schema = bind_schema(columns, options)
+    paths = {f.name: attribute_type(f.type) for f in events if f.name not in schema.columns}
+    return replace(schema, columns={**schema.columns, **paths})
 
 
 def _version(templates: Sequence[Template]) -> RulesVersion:

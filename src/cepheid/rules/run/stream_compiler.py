@@ -97,6 +97,7 @@ class StreamCompiler:
             compiled = self._compile(templates)
             _carrying(compiled.rules, self.found)
             _require_members(compiled, self.key)
+            _require_columns(compiled, self.schema)
         except (CepheidError, pa.ArrowInvalid):
             return False
         return True
@@ -219,6 +220,13 @@ def _require_members(compiled: CompiledRules, key: str | None) -> None:
         partitioned = is_single(query_alone.bound) or key in uniform_key(query_alone.prepared.plan)
         if key is not None and not partitioned:
             raise PlanError(f"`{query_alone.query.name}` can't be partitioned by `{key}`")
+
+
+def _require_columns(compiled: CompiledRules, schema: pa.Schema) -> None:
+    """A path into a column is extracted where the stream begins, by the rules that it begins
+    with."""
+    for name in sorted(compiled.required.difference(schema.names)):
+        raise PlanError(f"no rule that the stream began with reads `{name}`")
 
 
 def _carrying(rules: pa.Table, found: pa.Schema) -> pa.Table:
