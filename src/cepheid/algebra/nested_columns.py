@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.types import Schema, Type
 from cepheid.language import ast
-from cepheid.language.attribute_paths import AttributePath, Element, Field, Step, read_path
+from cepheid.language.attribute_paths import AttributePath, Element, Field, PathStep, read_path
 from cepheid.language.traversal import walk
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
@@ -38,7 +38,7 @@ class Missing:
 
     path: AttributePath
     type: pa.DataType
-    step: Step
+    step: PathStep
 
 
 def reach(path: AttributePath, columns: Mapping[str, pa.DataType]) -> Reached | Missing | None:
@@ -62,7 +62,7 @@ def _named(name: str, names: Iterable[str]) -> str | None:
     return name if name in known else folded[0] if len(folded) == 1 else None
 
 
-def _step(type_: pa.DataType, step: Step) -> tuple[Step, pa.DataType] | None:
+def _step(type_: pa.DataType, step: PathStep) -> tuple[PathStep, pa.DataType] | None:
     """The step as this type has it, and the type that it leads to."""
     is_ = pa.types
     key = step.name if isinstance(step, Field) else step.key
@@ -170,7 +170,7 @@ def roots(columns: pa.Schema, names: Iterable[str]) -> list[str]:
 # ── values ───────────────────────────────────────────────────────────────────
 
 
-def extract(column: pa.Array | pa.ChunkedArray, steps: Iterable[Step]) -> Any:
+def extract(column: pa.Array | pa.ChunkedArray, steps: Iterable[PathStep]) -> Any:
     """The values to which the steps lead; NULL where there is no such element or key."""
     if isinstance(column, pa.ChunkedArray):
         steps = tuple(steps)
@@ -181,7 +181,7 @@ def extract(column: pa.Array | pa.ChunkedArray, steps: Iterable[Step]) -> Any:
     return column
 
 
-def _extracted(column: pa.Array, step: Step) -> pa.Array:
+def _extracted(column: pa.Array, step: PathStep) -> pa.Array:
     match step:
         case Field(name) if is_array(column.type):
             return _of_each(_as_list(column), name)

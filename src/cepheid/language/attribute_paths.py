@@ -28,7 +28,7 @@ class Element:
     key: str | int
 
 
-Step: TypeAlias = Field | Element
+PathStep: TypeAlias = Field | Element
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class AttributePath:
     """
 
     column: str
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
     def __str__(self) -> str:
         return quoted_field(self.column) + "".join(map(_step_text, self.steps))
 
 
-def _step_text(step: Step) -> str:
+def _step_text(step: PathStep) -> str:
     match step:
         case Field(name):
             return f".{quoted_field(name)}"
@@ -77,7 +77,7 @@ def read_path(name: str) -> AttributePath | None:
     return path if str(path) == name else None
 
 
-def _read_step(found: re.Match[str]) -> Step:
+def _read_step(found: re.Match[str]) -> PathStep:
     if found["field"] is not None:
         return Field(_plain(found["field"]))
     if found["index"] is not None:
@@ -89,7 +89,7 @@ def _plain(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
-def attribute_name(column: str, steps: Sequence[Step]) -> str:
+def attribute_name(column: str, steps: Sequence[PathStep]) -> str:
     """The name of an attribute as the query has it."""
     return str(AttributePath(column, tuple(steps))) if steps else column
 

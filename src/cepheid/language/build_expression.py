@@ -31,7 +31,7 @@ from cepheid.language.ast import (
     Unary,
     Unit,
 )
-from cepheid.language.attribute_paths import Element, Field, Step, attribute_name
+from cepheid.language.attribute_paths import Element, Field, PathStep, attribute_name
 from cepheid.language.lark_tree import (
     Mistake,
     Node,
@@ -131,10 +131,10 @@ def _key_test(tree: Node) -> KeyTest:
 
 def _path(tree: Node) -> str:
     """The name of an attribute, which may be a path into it."""
-    return attribute_name(only_name(tree), list(map(_step, trees(tree))))
+    return attribute_name(only_name(tree), list(map(_path_step, trees(tree))))
 
 
-def _step(tree: Node) -> Step:
+def _path_step(tree: Node) -> PathStep:
     (token,) = tokens(tree)
     match tree.data:
         case "field":

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.nested_columns import Reached, reach
-from cepheid.language.attribute_paths import AttributePath, Element, Field, Step, read_path
+from cepheid.language.attribute_paths import AttributePath, Element, Field, PathStep, read_path
 from cepheid.spark.column_names import named, safe, types_of
 from cepheid.spark.schema import event_schema
 
@@ -37,7 +37,7 @@ def _extracted(path: AttributePath, types: dict[str, t.DataType]) -> Column:
     return column
 
 
-def _step(column: Column, type_: t.DataType, step: Step) -> tuple[Column, t.DataType]:
+def _step(column: Column, type_: t.DataType, step: PathStep) -> tuple[Column, t.DataType]:
     """An element or key that isn't there is NULL, whether the session is in ANSI mode or not."""
     match step, type_:
         case Field(name), t.StructType():
