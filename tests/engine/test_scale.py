@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from time import process_time
 from typing import Any
 
 import duckdb
@@ -26,6 +27,8 @@ from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.options import Options
 from cepheid.planner import make_plan
+from cepheid.planner.automata.automaton_needs import needs_automaton
+from cepheid.planner.automata.automaton_plans import automaton_plan
 from cepheid.planner.trees.propagation import propagate
 from cepheid.query import Query
 from tests.corpus.reader import bound
@@ -309,6 +312,33 @@ CASES = [
         "WHERE c.id = d.id AND c.ts < d.ts AND d.ts - c.ts < 12",
     ),
     Case(
+        "a time of its own at the end",
+        "PATTERN A a ; !B b FOR 12 WHERE b.x > a.x RETURN a.i AS a",
+        "SELECT a.i FROM A a WHERE NOT EXISTS "
+        "(SELECT 1 FROM B b WHERE b.ts > a.ts AND b.ts < a.ts + 12 AND b.x > a.x)",
+    ),
+    Case(
+        "a time of its own in the middle, by key",
+        "PATTERN A a ; !B b FOR 9 ; C c WHERE [id] WITHIN 40 RETURN a.i AS a, c.i AS c",
+        "SELECT a.i, c.i FROM A a, C c WHERE a.id = c.id AND c.ts >= a.ts + 9 AND c.ts - a.ts < 40 "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM B b WHERE b.id = a.id AND b.ts > a.ts AND b.ts < a.ts + 9)",
+    ),
+    Case(
+        "a time of its own before a match that is shorter",
+        "PATTERN !B b FOR 30 ; A a ; C c WHERE b.x > 4 AND a.id = c.id WITHIN 8 "
+        "RETURN a.i AS a, c.i AS c",
+        "SELECT a.i, c.i FROM A a, C c WHERE a.id = c.id AND c.ts > a.ts AND c.ts - a.ts < 8 "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM B b WHERE b.x > 4 AND b.ts < a.ts AND b.ts > a.ts - 30)",
+    ),
+    Case(
+        "a time of its own before a match, by key and without a window",
+        "PATTERN !B b FOR 30 ; A a WHERE [id] RETURN a.i AS a",
+        "SELECT a.i FROM A a WHERE NOT EXISTS "
+        "(SELECT 1 FROM B b WHERE b.id = a.id AND b.ts < a.ts AND b.ts > a.ts - 30)",
+    ),
+    Case(
         "window of events",
         "PATTERN A a ; B b ; C c WHERE a.x <= c.x WITHIN 14 EVENTS "
         "RETURN a.i AS a, b.i AS b, c.i AS c",
@@ -367,7 +397,10 @@ def batches(events: pa.Table, cuts: tuple[int, ...]) -> Iterator[pa.RecordBatch]
 def found(query: str, events: pa.Table, setup: harness.Setup) -> Counter[tuple[Any, ...]]:
     """The matches; their ends rise, except where windows of events go key by key."""
     bound_query = Query(query).bind(events.schema, Options(time="ts", type="type"))
-    plan = propagate(make_plan(bound_query, setup.shape, setup.push), setup.propagation)
+    if needs_automaton(bound_query.pattern):
+        plan = automaton_plan(bound_query)
+    else:
+        plan = propagate(make_plan(bound_query, setup.shape, setup.push), setup.propagation)
     engine = Engine(plan, events.schema, jit=setup.jit, round_size=setup.round_size)
     rows: list[dict[str, Any]] = []
     for batch in batches(in_order(plan, events), setup.cuts):
@@ -421,6 +454,34 @@ def test_agrees_with_sql_in_tiny_buffers(case: Case, tiny: None) -> None:
 def test_agrees_with_sql_in_any_tree(case: Case, tree: str) -> None:
     for push in (True, False):
         agree(case, harness.Setup(tree, push, cuts=(700, 11)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plain_one", "timed"),
+    [
+        ("PATTERN A a ; !B b WHERE [user] WITHIN 4000", "PATTERN A a ; !B b FOR 4000 WHERE [user]"),
+        (
+            "PATTERN A a ; !B b ; C c WHERE [user] WITHIN 8000",
+            "PATTERN A a ; !B b FOR 4000 ; C c WHERE [user] WITHIN 8000",
+        ),
+    ],
+    ids=["at the end", "in the middle"],
+)
+def test_a_time_of_its_own_costs_little_more(plain_one: str, timed: str) -> None:
+    """At most half as much again as a plain negation. Measured: 0.5 times at the end, 0.9 times in
+    the middle, over 400,000 events of 2,000 keys."""
+    events = stream(100_000, seed=5).select(["i", "ts", "type", "user"])
+
+    def seconds(query: str) -> float:
+        took: list[float] = []
+        for _ in range(4):  # the first compiles
+            began = process_time()
+            cep.match(events, f"{query} RETURN a.i", time="ts", type="type")
+            took.append(process_time() - began)
+        return min(took)
+
+    assert seconds(timed) <= 1.5 * seconds(plain_one)
 
 
 # ── compiled, on a longer stream with many keys ──

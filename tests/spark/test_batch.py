@@ -57,7 +57,7 @@ USUAL = {
     *("keys/NaN is a key of its own", "events/per key", "closure/keyed, aggregates per key"),
     *("closure/trailing", "negation/end", "disjunction/same event by both branches"),
     *("keyed", "two names", "some connected", "waits", "branches", "events, keyed"),
-    "left to the engine",
+    *("a time before", "left to the engine"),
 }
 """Those of every run: each way of partitioning, with and without a key. A job takes seconds."""
 
@@ -106,6 +106,12 @@ QUERIES = {
         ("auto", "partial", "slices"),
     ),
     "waits": ("PATTERN A a ; B b ; !C c WHERE a.x < 0.1 AND b.x < 0.3 WITHIN 30", UNKEYED),
+    "a time before": (
+        "PATTERN !C c FOR 40 ; A a ; B b WHERE a.x < 0.3 AND b.x < 0.5 WITHIN 30",
+        UNKEYED,
+    ),
+    "a time behind": ("PATTERN A a ; !C c FOR 20 ; B b WHERE a.x < 0.1 WITHIN 60", UNKEYED),
+    "a time at the end": ("PATTERN A a ; !B b FOR 40 WHERE [id]", ("auto", "key", "single")),
     "a group first": ("PATTERN C* c ; A a ; B b WHERE a.x < 0.1 WITHIN 25", UNKEYED),
     "a group last": ("PATTERN A a ; D d ; B+ b WHERE a.x < 0.1 WITHIN 25", UNKEYED),
     "branches": ("PATTERN A a ; (B b | C c) WHERE a.x < b.x AND a.x > c.x WITHIN 15", UNKEYED),
