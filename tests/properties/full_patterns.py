@@ -168,7 +168,8 @@ class FullPatterns(Patterns, FullConditions):
         )
         mode = "" if quantifier in (*RUNS, "?") else self.choose(*MODES)
         if free and quantifier not in RUNS:
-            quantifier, mode = quantifier.replace("?", "+"), "RUNS"
+            quantifier = quantifier.replace("?", "+")
+            mode = self.choose("RUNS", "RUNS", "SUBSETS")
         first = len(self.variables)
         kind = Kind.OPTIONAL if quantifier == "?" else Kind.GROUP
         if most >= (2 if anchored else 3) and self.chance(50):
@@ -180,7 +181,7 @@ class FullPatterns(Patterns, FullConditions):
         text += " STRICT" if self.chance(15) else ""
         if self.chance(15):
             text += f" UNTIL ({self.stop(first)})"
-        return text, "free" if mode == "RUNS" or quantifier in RUNS else "open"
+        return text, "free" if mode in ("RUNS", "SUBSETS") or quantifier in RUNS else "open"
 
     def inside(self, most: int, kind: Kind, negation: int | None) -> str:
         """The pattern of a group: its variables become groups."""

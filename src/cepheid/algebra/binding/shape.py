@@ -246,7 +246,7 @@ class Shape:
             self._no_event([closure])
             return
         message = "this closure has no neighbors: nothing says where its group begins and ends"
-        hint = "put an event before or after it, or use RUNS or `{n}`"
+        hint = "put an event before or after it, or use RUNS, SUBSETS or `{n}`"
         self._add("CEP307", message, closure.span, hint)
 
     def _sequence(self, pattern: ast.Sequence, *, outer: bool, negated: bool) -> None:
@@ -264,7 +264,7 @@ class Shape:
         for left, right in pairwise(parts):
             if _is_maximal(left) and _is_open(right):
                 message = "two closures side by side: nothing says where one ends"
-                hint = "put an event between them, or give one a fixed size as in `{2}`"
+                hint = "give the first one PREFIXES or a size as in `{2}`, or put an event between them"
                 self._add("CEP306", message, left.span.to(right.span), hint)
         for operator, item in zip((None, *pattern.operators), pattern.items, strict=True):
             match item:
@@ -317,7 +317,7 @@ def _is_maximal(pattern: ast.Pattern) -> bool:
 
 
 def _chosen_by_itself(closure: ast.Closure) -> bool:
-    return isinstance(closure.quantifier, ast.Exactly) or closure.mode is Mode.RUNS
+    return isinstance(closure.quantifier, ast.Exactly) or closure.mode.independent
 
 
 def _starts_with_event(pattern: ast.Pattern) -> bool:
@@ -335,7 +335,7 @@ def _starts_with_event(pattern: ast.Pattern) -> bool:
 
 def _may_be_empty(closure: ast.Closure) -> bool:
     """As a choice of its own; an open group has neighbors, or is refused."""
-    return closure.mode is Mode.RUNS and _fewest(closure) == 0
+    return closure.mode.independent and _fewest(closure) == 0
 
 
 def _fewest(closure: ast.Closure) -> int:
