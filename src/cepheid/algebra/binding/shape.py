@@ -264,7 +264,7 @@ class Shape:
         for left, right in pairwise(parts):
             if _is_maximal(left) and _is_open(right):
                 message = "two closures side by side: nothing says where one ends"
-                hint = "give the first one PREFIXES or a size as in `{2}`, or put an event between them"
+                hint = "give the first one PREFIXES or a size, `{2}`, or put an event between them"
                 self._add("CEP306", message, left.span.to(right.span), hint)
         for operator, item in zip((None, *pattern.operators), pattern.items, strict=True):
             match item:
