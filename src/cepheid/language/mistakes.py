@@ -39,6 +39,10 @@ _IN_PATTERN = {
     "NOT": "write `!` before the pattern",
     "THEN": "write `;` between the steps of a sequence",
     ",": "write `;` between the steps of a sequence, or `SEQ(A a, B b)`",
+    **dict.fromkeys(
+        ("LIKE", "ILIKE", "RLIKE", "CONTAINS", "BETWEEN", "IN", "IS"),
+        "conditions stand in WHERE, as in `WHERE a.x LIKE 'b%'`",
+    ),
     "||": "write `|` between patterns",
     "&&": "write `&` between patterns",
     "~": "write `!` before the pattern",
@@ -57,6 +61,7 @@ _CLAUSES_OF_SQL = {
     "MEASURES": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
     "DEFINE": "WHERE says which events are taken, as in `WHERE b.x > a.x`",
     "PARTITION": "write `[user]` in WHERE: events then match only events of the same `user`",
+    **dict.fromkeys(("TOP", "FETCH"), "LIMIT keeps the first matches, as in `LIMIT 3`"),
     "ORDER": "events are in the order of their times, and matches in the order of their ends",
     "JOIN": "streams are joined by the pattern: `A a & B b WHERE a.id = b.id WITHIN 1 minute`",
 }
@@ -155,7 +160,8 @@ def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistak
     if here.keyword == "EVENTS" and [word.keyword for word in before[-2:-1]] == ["FOR"]:
         hint = "write a duration, as in `!B b FOR 10 minutes`"
         return Mistake("CEP110", "FOR takes a time, no number of events", here.span, hint)
-    if last.kind == "number" and here.kind == "word" and "UNIT" in accepted:
+    foreign = here.keyword in _CLAUSES_OF_SQL
+    if last.kind == "number" and here.kind == "word" and "UNIT" in accepted and not foreign:
         near = nearest(here.text, [*UNIT_WORDS, "events"])
         keyword = nearest(here.text, accepted & RESERVED)
         if keyword and _likeness(here.text, keyword) >= _likeness(here.text, near or ""):
@@ -190,6 +196,9 @@ def _misspelled(before: list[Word], here: Word | None, accepted: set[str]) -> Mi
         dotted = len(before) > 1 and before[-2].text in (".", "(")
         if meant and not dotted and _likeness(word.text, meant) >= _SURELY:
             return _unknown_word(word, meant)
+        called = len(before) > 2 and before[-2].text == "(" and before[-3].kind == "word"
+        if called and here is not None and here.kind == "word" and nearest(word.text, ["DISTINCT"]):
+            return _unknown_word(word, "DISTINCT")
     if here is not None and here.kind == "word" and here.keyword not in RESERVED:
         near = nearest(here.text, sorted(t for t in accepted if t.isalpha() and t != "NAME"))
         if near:

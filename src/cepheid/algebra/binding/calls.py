@@ -63,7 +63,10 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
             return apply(low, name, node.arguments, node.span)
         case _:
             message = f"there is no function `{node.name}`"
-            return low.wrong("CEP208", message, node.span, did_you_mean(node.name, NAMES))
+            hint = did_you_mean(node.name, NAMES)
+            if "distinct" in name:
+                hint = "DISTINCT stands inside: `count(DISTINCT b.x)`"
+            return low.wrong("CEP208", message, node.span, hint)
 
 
 def apply(
