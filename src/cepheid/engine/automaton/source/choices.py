@@ -189,10 +189,14 @@ def _began(step: Choose, taken: GroupInProgress, env: Env) -> Env:
     return replace(env, low=f"clock0[u({taken.rows}[0])]", high=f"clock[u({taken.rows}[0])]")
 
 
-def _runs(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then: Then) -> None:
-    """As PREFIXES, but from every qualifying event on."""
-    code, n = w.code, w.classes[step.rest.variable]
-    _, high = sizes(step.group.closure.quantifier)
+@contextmanager
+def _begun(
+    w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env
+) -> Iterator[tuple[str, str, Env, str | None]]:
+    """Inside: a group of one element, for each event that may begin one. Its number in the list,
+    its position, the group's surroundings, and if only the first groups are wanted, the variable
+    with the position at which they begin."""
+    code = w.code
     beginning = code.let("f", "FAR") if step.first else None
     began = _began(step, taken, env)
     with _beginnings(w, step, taken, env) as (i, row):
@@ -201,27 +205,49 @@ def _runs(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then:
             code.line(f"if {at} > {beginning}: break")
         done = _take_first(w, taken, env, at, row)
         with code.block(f"if {done}:"):
-            place = code.let("j", f"{i} + 1")
-            grown = code.let("y", "1")
-            # The group at hand is tried, then grown by the next element.
-            with code.block("while True:"):
-                with code.block(f"if {grown} and {_in_range(taken)}:"):
-                    if beginning is not None:
-                        code.line(f"{beginning} = {at}")
-                    then(_complete(w, taken, began))
-                code.line(f"{grown} = 0")
-                if high is not None:
-                    code.line(f"if {taken.count} == {high}: break")
-                over = code.let("z", "1")
-                with _rest(w, step, taken, began, place) as (j, other):
-                    code.line(f"{place} = {j} + 1")
-                    before = code.let("m", taken.count)
-                    consider(w, taken, began, f"at{n}[u({j})]", other)
-                    with code.block(f"if {taken.count} > {before}:"):
-                        code.line(f"{grown} = 1")
-                        code.line(f"{over} = 0")
-                        code.line("break")
-                code.line(f"if {over}: break")
+            yield i, at, began, beginning
+
+
+def _try_group(
+    w: SourceWriter,
+    taken: GroupInProgress,
+    began: Env,
+    beginning: str | None,
+    at: str,
+    grown: str,
+    then: Then,
+) -> None:
+    """Go on with the group at hand, if it has grown and its size is right."""
+    code = w.code
+    with code.block(f"if {grown} and {_in_range(taken)}:"):
+        if beginning is not None:
+            code.line(f"{beginning} = {at}")
+        then(_complete(w, taken, began))
+    code.line(f"{grown} = 0")
+
+
+def _runs(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then: Then) -> None:
+    """As PREFIXES, but from every qualifying event on."""
+    code, n = w.code, w.classes[step.rest.variable]
+    _, high = sizes(step.group.closure.quantifier)
+    with _begun(w, step, taken, env) as (i, at, began, beginning):
+        place = code.let("j", f"{i} + 1")
+        grown = code.let("y", "1")
+        # The group at hand is tried, then grown by the next element.
+        with code.block("while True:"):
+            _try_group(w, taken, began, beginning, at, grown, then)
+            if high is not None:
+                code.line(f"if {taken.count} == {high}: break")
+            over = code.let("z", "1")
+            with _rest(w, step, taken, began, place) as (j, other):
+                code.line(f"{place} = {j} + 1")
+                before = code.let("m", taken.count)
+                consider(w, taken, began, f"at{n}[u({j})]", other)
+                with code.block(f"if {taken.count} > {before}:"):
+                    code.line(f"{grown} = 1")
+                    code.line(f"{over} = 0")
+                    code.line("break")
+            code.line(f"if {over}: break")
 
 
 def _runs_of(
@@ -262,39 +288,28 @@ def _subsets(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, th
     code, n = w.code, w.classes[step.rest.variable]
     _, high = sizes(step.group.closure.quantifier)
     places = w.scratch("s")  # the number in the list of each element
-    beginning = code.let("f", "FAR") if step.first else None
-    began = _began(step, taken, env)
-    with _beginnings(w, step, taken, env) as (i, row):
-        at = f"pos[u({row})]"
-        if beginning is not None:
-            code.line(f"if {at} > {beginning}: break")
-        done = _take_first(w, taken, env, at, row)
-        with code.block(f"if {done}:"):
-            code.line(f"{places}[0] = {i}")
-            place = code.let("j", f"{i} + 1")
-            grown = code.let("y", "1")
-            with code.block("while True:"):
-                with code.block(f"if {grown} and {_in_range(taken)}:"):
-                    if beginning is not None:
-                        code.line(f"{beginning} = {at}")
-                    then(_complete(w, taken, began))
-                code.line(f"{grown} = 0")
-                more = "True" if high is None else f"{taken.count} < {high}"
-                with (
-                    code.block(f"if {more}:"),
-                    _rest(w, step, taken, began, place) as (j, other),
-                ):
-                    before = code.let("m", taken.count)
-                    _extend(w, taken, began, f"at{n}[u({j})]", other)
-                    with code.block(f"if {taken.count} > {before}:"):
-                        code.line(f"{places}[u({before})] = {j}")
-                        code.line(f"{place} = {j} + 1")
-                        code.line(f"{grown} = 1")
-                        code.line("break")
-                with code.block(f"if {grown} == 0:"):
-                    code.line(f"if {taken.count} == 1: break")
-                    code.line(f"{taken.count} -= 1")
-                    code.line(f"{place} = {places}[u({taken.count})] + 1")
+    with _begun(w, step, taken, env) as (i, at, began, beginning):
+        code.line(f"{places}[0] = {i}")
+        place = code.let("j", f"{i} + 1")
+        grown = code.let("y", "1")
+        with code.block("while True:"):
+            _try_group(w, taken, began, beginning, at, grown, then)
+            more = "True" if high is None else f"{taken.count} < {high}"
+            with (
+                code.block(f"if {more}:"),
+                _rest(w, step, taken, began, place) as (j, other),
+            ):
+                before = code.let("m", taken.count)
+                _extend(w, taken, began, f"at{n}[u({j})]", other)
+                with code.block(f"if {taken.count} > {before}:"):
+                    code.line(f"{places}[u({before})] = {j}")
+                    code.line(f"{place} = {j} + 1")
+                    code.line(f"{grown} = 1")
+                    code.line("break")
+            with code.block(f"if {grown} == 0:"):
+                code.line(f"if {taken.count} == 1: break")
+                code.line(f"{taken.count} -= 1")
+                code.line(f"{place} = {places}[u({taken.count})] + 1")
 
 
 def _extend(w: SourceWriter, taken: GroupInProgress, env: Env, at: str, row: str) -> None:
