@@ -137,15 +137,19 @@ def disjunctions(
 
 def applies(pattern: Pattern, variables: Iterable[str], state: State) -> bool:
     """ "A conjunct applies to a match unless, for some disjunction that the match decides, it reads
-    variables of branches of it but none of the branch taken". Of one that is repeated, a condition
-    on the complete group applies if it reads several branches."""
+    variables of branches of it but none of the branch taken". One that is repeated is decided in
+    each round: a condition on the complete group applies if a round took one of its branches."""
     read = set(variables)
     for path, disjunction, repeated in disjunctions(pattern):
-        branches = [n for n, item in enumerate(disjunction.items) if read & set(leaves(item))]
-        taken = state.choices.get(path)
-        if taken is None and not (repeated and len(branches) == 1):
-            continue
-        if branches and taken not in branches:
+        branches = {n for n, item in enumerate(disjunction.items) if read & set(leaves(item))}
+        taken = {n for n in (state.choices.get(path),) if n is not None}
+        if repeated and not taken:
+            taken = {
+                n
+                for n, item in enumerate(disjunction.items)
+                if any(state.env.get(v) for v in leaves(item))
+            }
+        if taken and branches and not taken & branches:
             return False
     return True
 

@@ -162,10 +162,14 @@ class Classifier:
 
     def _every(self, expr: Expr, groups: tuple[str, ...]) -> Expr:
         """`Every` around the condition, innermost for the last; one per closure, since the
-        variables of a group closure go through its iterations together."""
+        variables of a group closure go through its iterations together. One in a branch stands for
+        them: the condition is about the iterations that take it."""
+        branches = self.structure.branches
         chosen: dict[int, str] = {}
         for name in groups:
-            chosen.setdefault(self.structure.closure[name], name)
+            first = chosen.setdefault(self.structure.closure[name], name)
+            if len(branches[name]) > len(branches[first]):
+                chosen[self.structure.closure[name]] = name
         for name in reversed(chosen.values()):
             expr = Every(name, expr)
         return expr

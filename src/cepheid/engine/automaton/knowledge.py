@@ -11,6 +11,7 @@ from cepheid.algebra.absence import without_absent
 from cepheid.algebra.expressions import (
     Aggregate,
     Call,
+    Constant,
     Every,
     Expr,
     Previous,
@@ -34,6 +35,7 @@ from cepheid.algebra.patterns import (
     leaves,
 )
 from cepheid.algebra.query import Conjunct, Role
+from cepheid.algebra.types import Type
 from cepheid.engine.automaton.elements import Criterion, Sweep
 from cepheid.engine.automaton.instructions import Hold, Instructions
 from cepheid.engine.automaton.points import Path, Point
@@ -228,17 +230,44 @@ def element_target(c: Compilation, conjunct: Conjunct) -> str | None:
 
 
 def applies(c: Compilation, read: Sequence[str], known: Known) -> bool:
-    """Whether the branches were taken that the condition is about. Of a disjunction that each round
-    of a closure decides anew, a condition on the complete group must read several branches."""
+    """Whether the branches were taken that the condition is about."""
     names = set(read)
-    for path, disjunction, repeated in c.disjunctions:
+    for path, disjunction, _ in c.disjunctions:
         branches = [n for n, i in enumerate(disjunction.items) if names & set(leaves(i))]
         taken = known.choices.get(path)
-        if taken is None and not (repeated and len(branches) == 1):
-            continue
-        if branches and taken not in branches:
+        if taken is not None and branches and taken not in branches:
             return False
     return True
+
+
+def _where_taken(c: Compilation, expr: Expr, read: Iterable[str], known: Known) -> Expr:
+    """A disjunction that is repeated is decided in each round: a condition on the complete group
+    applies unless rounds took other branches than those that it reads."""
+    names = set(read)
+    for path, disjunction, repeated in c.disjunctions:
+        if (
+            not repeated
+            or path in known.choices
+            or not known.decided.issuperset(patterns.positive(disjunction))
+        ):
+            continue
+        sides = [frozenset(patterns.positive(item)) for item in disjunction.items]
+        own = frozenset[str]().union(*(side for side in sides if names & side))
+        others = frozenset[str]().union(*sides) - own
+        if own and others:
+            none = [Call("=", (_size(v), _ZERO), Type.BOOLEAN) for v in sorted(own)]
+            some = [Call(">", (_size(v), _ZERO), Type.BOOLEAN) for v in sorted(others)]
+            either = some[0] if len(some) == 1 else Call("or", tuple(some), Type.BOOLEAN)
+            away = Call("and", (*none, either), Type.BOOLEAN)
+            expr = Call("or", (away, expr), Type.BOOLEAN)
+    return expr
+
+
+_ZERO = Constant(0, Type.INTEGER)
+
+
+def _size(variable: str) -> Aggregate:
+    return Aggregate("count", None, variable, Type.INTEGER)
 
 
 def present(expr: Expr, known: Known) -> Expr:
@@ -251,7 +280,7 @@ def criteria(c: Compilation, known: Known, which: list[int]) -> tuple[Criterion,
     """These conjuncts, as far as they are about the branches taken."""
     return tuple(
         Criterion(
-            present(conjunct.expression, known),
+            present(_where_taken(c, conjunct.expression, conjunct.variables, known), known),
             _running(conjunct, known),
             not holds_first(conjunct.expression),
         )
@@ -275,7 +304,11 @@ def _running(conjunct: Conjunct, known: Known) -> str | None:
 
 def conditions(c: Compilation, known: Known, given: Iterable[Expr]) -> tuple[Expr, ...]:
     """Conditions on a complete match, as far as they are about the branches taken."""
-    return tuple(present(e, known) for e in given if applies(c, tuple(variables(e)), known))
+    return tuple(
+        present(_where_taken(c, e, variables(e), known), known)
+        for e in given
+        if applies(c, tuple(variables(e)), known)
+    )
 
 
 def depends(c: Compilation, closure: Closure, others: frozenset[str]) -> bool:
