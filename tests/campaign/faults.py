@@ -87,19 +87,18 @@ def start_second(campaign: Campaign, driver: Driver) -> str:
 
 def come_late(campaign: Campaign, driver: Driver) -> str:
     second = campaign.late_second()
-    if second is None:
-        return "no watermark yet"
+    assert second is not None
     return f"a file with {campaign.source.add_late(second)}"
 
 
 def add_unreadable(campaign: Campaign, driver: Driver) -> str:
-    kind = campaign.chance.choice(campaign.source.unreadable_kinds)
+    kind = campaign.draw(campaign.source.unreadable_kinds)
     campaign.done["unreadable files"] += 1
     return campaign.source.add_unreadable(kind)
 
 
 def change_rules(campaign: Campaign, driver: Driver) -> str:
-    campaign.done["rule changes"] += bool(campaign.scenario.changing)
+    campaign.done["rule changes"] += 1
     return campaign.rules.change(campaign.chance, campaign.checkpoint.folder)
 
 

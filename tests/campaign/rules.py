@@ -24,8 +24,6 @@ class Rules:
 
     def change(self, chance: random.Random, checkpoint: Path) -> str:
         """Add the rule, make it another, or remove it."""
-        if not self._scenario.changing:
-            return "there is one query"
         file = self.path / f"{CHANGING}.cep"
         self.last = self._pending = None
         if file.exists() and chance.random() < 0.3:

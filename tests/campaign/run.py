@@ -20,12 +20,15 @@ from tests.campaign.account import (
     wrong_matches,
 )
 from tests.campaign.disk import Disk
+from tests.campaign.draws import Draws, T
 from tests.campaign.driver import Checkpoint, Driver, until
 from tests.campaign.events import BEGIN, COLUMNS, DELAY, Fate, Source
 from tests.campaign.faults import FAULTS
 from tests.campaign.rules import Rules
 from tests.campaign.scenarios import CHANGING, Scenario
 
+FORMATS = ("parquet", "json", "csv")
+LOCAL = ("local[2]", "local[2,4]")
 CLUSTER = "local-cluster[2,1,1024]"
 """The master that has executors of their own, which can be killed."""
 
@@ -40,7 +43,8 @@ MOST_STARTS = 6
 @dataclass
 class Campaign:
     """`place` is the folder of all that is written. `format` and `master` are drawn if they aren't
-    given. `done` counts what has happened."""
+    given. `draws` are those of the campaigns before this one, too. `done` counts what has
+    happened."""
 
     scenario: Scenario
     seed: int
@@ -48,6 +52,7 @@ class Campaign:
     faults: Sequence[str] = tuple(FAULTS)
     format: str | None = None
     master: str = ""
+    draws: Draws = field(default_factory=Draws)
     driver: Driver | None = None
     left: list[Driver] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
@@ -56,19 +61,17 @@ class Campaign:
         self.began = time.monotonic()
         self.chance = random.Random(f"{self.scenario.name}/{self.seed}")
         self.place.mkdir(parents=True, exist_ok=True)
-        format = self.chance.choice(("parquet", "json", "csv"))
-        self.source = Source(
-            self.place / "in", self.format or format, self.scenario.streams, self.chance
-        )
+        format = self.format or self.draw(FORMATS)
+        self.source = Source(self.place / "in", format, self.scenario.streams, self.chance)
         self.disk = Disk(self.place / "disk", small="disk" in self.faults)
         self.checkpoint = Checkpoint(self.disk.folder / "state")
         self.rules = Rules(self.place / "rules", self.scenario)
-        masters = ["local[2]", "local[2,4]", *([CLUSTER] if "executor" in self.faults else [])]
-        drawn = self.chance.choice(masters)
-        self.master = self.master or drawn
-        if self.master != CLUSTER:
-            self.faults = [name for name in self.faults if name != "executor"]
-        self.most = self.chance.choice((1, 3, 10))
+        masters = [*LOCAL, *([CLUSTER] if "executor" in self.faults else [])]
+        self.master = self.master or self.draw(masters)
+        self.most = self.draw((1, 3, 10))
+
+    def draw(self, options: Sequence[T]) -> T:
+        return self.draws.draw(options, self.chance)
 
     # ── the command ──
 
@@ -127,7 +130,7 @@ class Campaign:
             self._keep_running()
             yield from self._get_somewhere()
             for _ in range(self.chance.randrange(1, 4)):
-                self._strike(self.chance.choice(self.faults))
+                self._strike()
         yield from self._finish()
         yield from self._compare()
 
@@ -158,12 +161,25 @@ class Campaign:
         until(lambda: not driver.running or self.checkpoint.begun() >= wanted, MORE)
         time.sleep(self.chance.random() * 2)
 
-    def _strike(self, fault: str) -> None:
+    def _strike(self) -> None:
         assert self.driver is not None
-        if not self.driver.running:
-            return  # by itself; it is started again first
+        possible = [name for name in self.faults if self._is_possible(name)]
+        if not self.driver.running or not possible:
+            return  # a command that has ended by itself is started again first
+        fault = self.draw(possible)
         self.done["faults"] += 1
         self.tell(f"{fault}: {FAULTS[fault](self, self.driver)}")
+
+    def _is_possible(self, fault: str) -> bool:
+        match fault:
+            case "executor":
+                return self.master == CLUSTER
+            case "rules":
+                return bool(self.scenario.changing)
+            case "late":
+                return self.late_second() is not None
+            case _:
+                return True
 
     def _finish(self) -> Iterator[str]:
         """All that is there is matched, however often it takes."""

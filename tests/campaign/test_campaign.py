@@ -13,6 +13,7 @@ import pytest
 import cepheid as cep
 from cepheid.options import Options
 from tests.campaign.account import wrong_changes, wrong_files, wrong_letters, wrong_matches
+from tests.campaign.draws import Draws
 from tests.campaign.events import SCHEMA, Event, Fate, Source
 from tests.campaign.run import Campaign
 from tests.campaign.scenarios import SCENARIOS, Found, Question
@@ -89,6 +90,14 @@ def test_rows_and_files_that_are_not_kept_are_noticed(tmp_path: Path) -> None:
     assert twice == f"1 rows ahead of the clock are kept twice: {future.row}"
     (unlisted,) = wrong_files(source, rejected)
     assert unlisted.startswith("unreadable files that aren't listed")
+
+
+def test_every_fault_has_its_turn() -> None:
+    draws, chance = Draws(), random.Random(1)
+    assert sorted(draws.draw("abcd", chance) for _ in range(4)) == [*"abcd"]
+    assert sorted(draws.draw("abcd", chance) for _ in range(4)) == [*"abcd"]
+    assert [draws.draw("abe", chance), draws.draw("ace", chance)] == ["e", "e"]
+    assert draws.never("aef") == ["f"]
 
 
 @pytest.mark.slow
