@@ -53,7 +53,7 @@ def run(ready: Prepared, table: pa.Table, adapter: Adapter | None) -> tuple[Engi
 def eager(ready: Prepared) -> Adapter:
     """Looks after every round, whatever it costs."""
     assert ready.adaptive is not None
-    return Adapter(ready.adaptive, sampling=float("inf"), searching=float("inf"))
+    return Adapter(ready.adaptive, sampling=float("inf"), searching=float("inf"), fewest=0)
 
 
 def rows(table: pa.Table) -> list[tuple[int, ...]]:

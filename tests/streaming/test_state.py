@@ -312,7 +312,7 @@ def test_columns_that_have_another_type(
 
 def eager(adaptive: Adaptive) -> Adapter:
     """Looks after every round, whatever it costs."""
-    return Adapter(adaptive, sampling=float("inf"), searching=float("inf"))
+    return Adapter(adaptive, sampling=float("inf"), searching=float("inf"), fewest=0)
 
 
 def test_a_plan_that_was_changed_to_survives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ short run never pays for a plan that it has no time to use.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Literal
 
@@ -36,6 +37,10 @@ SAMPLES = 8
 
 SEARCHING = 0.05
 """The share that looking for other plans may take."""
+
+FEWEST = 1000
+"""Events before the first look. Fewer say little about the data and are matched at once by any
+plan; a stream that counts events key by key has an engine for every key, and most end before."""
 
 COMPILING = 0.7
 """Seconds for which a kernel is compiled, about."""
@@ -74,10 +79,15 @@ class Adaptive:
 
 
 class Adapter:
-    """Advises an engine. `sampling` and `searching` are shares of the engine's time."""
+    """Advises an engine. `sampling` and `searching` are shares of the engine's time, `fewest` the
+    events that it must have had."""
 
     def __init__(
-        self, adaptive: Adaptive, sampling: float = SAMPLING, searching: float = SEARCHING
+        self,
+        adaptive: Adaptive,
+        sampling: float = SAMPLING,
+        searching: float = SEARCHING,
+        fewest: int = FEWEST,
     ) -> None:
         self.planned = adaptive.planned
         self.replans: tuple[Replan, ...] = ()
@@ -86,16 +96,29 @@ class Adapter:
         self._last = 0.0
         self._adaptive = adaptive
         self._shares = sampling, searching
-        self._targets = adaptive.targets
-        self._sampler = Sampler(self._targets)
+        self._fewest = fewest
         self._known = Windowed(SAMPLES)
-        self._basis = self._comparable(adaptive.planned.statistics)  # of the last search
         self._searching = 0.0
         self._pace = Pace()
+
+    @cached_property
+    def _targets(self) -> Targets:
+        return self._adaptive.targets
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self._targets)
+
+    @cached_property
+    def _basis(self) -> Statistics:
+        """The statistics of the last search."""
+        return self._comparable(self._adaptive.planned.statistics)
 
     def advise(self, engine: Engine) -> Plan | None:
         """Sample, if the budget allows; return another plan, if one takes over."""
         self._pace.begin(engine)
+        if engine.counts.events < self._fewest:
+            return None
         if self.seconds + self._last > self._shares[0] * engine.seconds:
             return None  # another look like the last one would go beyond the budget
         began = perf_counter()
