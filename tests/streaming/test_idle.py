@@ -12,7 +12,7 @@ import pytest
 import cepheid as cep
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.planner import prepare
+from cepheid.planner import Prepared, prepare
 from cepheid.spark.streaming.bucket_work import BucketWork
 from cepheid.spark.streaming.packed_rows import DATA
 from cepheid.spark.streaming.time import MOVED, Watermark
@@ -33,7 +33,16 @@ STRICT = "PATTERN A a => !B b WHERE [id] WITHIN 3 EVENTS"
 def job(text: str, idle: int | None = IDLE, delayed: bool = False) -> Job:
     options = Options("ts", type="type", jit=False)
     prepared = prepare(cep.Query(text).bind(SCHEMA, options), options)
-    return Job(prepared, SCHEMA, signature(prepared), 0, delayed=delayed, jit=False, idle=idle)
+    return Job(
+        prepared,
+        SCHEMA,
+        signature(prepared),
+        0,
+        delayed=delayed,
+        jit=False,
+        idle=idle,
+        settled=prepared.settled,
+    )
 
 
 def events(text: str, key: int = 1) -> pa.Table:
@@ -59,7 +68,6 @@ class Key:
         found = [r for m in bucket.step(rows.to_batches(), watermark) for r in m.to_pylist()]
         if bucket.over:
             bucket.remove(self.cells)
-            self.cells.remove_header()
             self.warm = None
         else:
             bucket.save(self.cells)
@@ -118,9 +126,18 @@ def test_rows_that_wait_for_the_watermark_keep_a_key() -> None:
     assert key.cells.value is None
 
 
-def test_keys_that_come_once_stay_bounded() -> None:
+def test_keys_that_come_once_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three keys in every tick, none of which comes again, and a watermark one tick behind: what is
-    kept are the keys of the last ticks, however many there have been."""
+    kept are the keys of the last ticks, however many there have been. A key has one engine."""
+    engines = 0
+    make = Prepared.engine
+
+    def counted(*given: Any, **named: Any) -> Any:
+        nonlocal engines
+        engines += 1
+        return make(*given, **named)
+
+    monkeypatch.setattr(Prepared, "engine", counted)
     work = BucketWork(job(PAIR), SCHEMA, Watermark(integers=True, delayed=False), "once")
     cells: dict[int, MemoryCells] = {}
     timers: dict[int, list[int]] = {}
@@ -149,6 +166,7 @@ def test_keys_that_come_once_stay_bounded() -> None:
         most = max(most, len(cells))
     assert most <= 3 * (IDLE + 4)
     assert sum(map(len, timers.values())) <= 3 * (IDLE + 4)
+    assert engines == 3 * 40
 
 
 def test_how_long_that_is() -> None:

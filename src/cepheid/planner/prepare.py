@@ -13,7 +13,7 @@ from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import LoadedRows
 from cepheid.options import Options
-from cepheid.plan.nodes import Plan, has_automaton
+from cepheid.plan.nodes import Plan, has_automaton, waits
 from cepheid.planner.adapt import Adapter, Adaptive
 from cepheid.planner.cost.figures import check
 from cepheid.planner.cost.plan_cost import cost_of
@@ -44,6 +44,12 @@ class Prepared:
     @property
     def schema(self) -> Schema:
         return self.plan.schema
+
+    @property
+    def settled(self) -> bool:
+        """Whether every match is known with its last event: none waits for what comes."""
+        waiting = has_automaton(self.plan) or any(waits(root) for root in self.plan.alternatives)
+        return not waiting and self.plan.after_match is None
 
     def warn(self) -> None:
         """Say what the writer of the query should know: that it can match nothing, for one."""

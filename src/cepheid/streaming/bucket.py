@@ -26,7 +26,7 @@ from cepheid.plan.nodes import LeafNode
 from cepheid.planner.adapt import Adapter
 from cepheid.streaming.cells import Cells
 from cepheid.streaming.evaluation import Runnable
-from cepheid.streaming.log import Log
+from cepheid.streaming.log import Log, Segment
 from cepheid.streaming.saved import TOKEN, Saved, Version, decode, encode, token_of
 from cepheid.streaming.signature import Signature, require_same, require_types
 
@@ -44,7 +44,8 @@ class Job:
     """What all buckets of a run have in common. `schema` is that of the rows; `left` are the
     classes that still have to be narrowed. `delayed`: rows wait for the watermark. `kept` columns
     are saved even if the engine doesn't hold them: RETURN may read them when a query resumes.
-    `idle`: each bucket is one key, which is over when it has had no event for so many ticks."""
+    `idle`: each bucket is one key, which is over when it has had no event for so many ticks;
+    `settled`: nothing of it waits for that, so its end brings no matches."""
 
     prepared: Runnable
     schema: pa.Schema
@@ -55,6 +56,7 @@ class Job:
     jit: bool = True
     kept: tuple[str, ...] = ()
     idle: int | None = None
+    settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,9 @@ class Report:
     size: int
     replans: int
     refused: int = 0
+
+
+NOTHING = Report(0, 0, 0, 0, 0, 0, 0)
 
 
 def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
@@ -101,6 +106,29 @@ def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
     bucket = Bucket(job)
     bucket.load(saved, cells)
     return bucket
+
+
+def end_quietly(job: Job, cells: Cells, watermark: int) -> bool:
+    """Whether the key is over and has been forgotten. Where its end brings no matches this takes no
+    engine, which is most of what a key costs that comes once."""
+    header = cells.header() if job.settled and job.idle is not None else None
+    if header is None:
+        return False
+    saved = decode(header)
+    last = saved.engine.numbering.last
+    if last is None or saved.pending:
+        return False
+    assert job.idle is not None
+    if int(times(last.column(job.prepared.schema.time))[0]) + job.idle > watermark:
+        return False
+    _remove(cells, saved.rows)
+    return True
+
+
+def _remove(cells: Cells, segments: Iterable[Segment]) -> None:
+    for segment in segments:
+        cells.remove_segment(segment.number)
+    cells.remove_header()
 
 
 class Bucket:
@@ -208,7 +236,7 @@ class Bucket:
         ends = self._ends
         self.over = ends is not None and ends <= watermark and not self._pending.num_rows
         if self.over:
-            yield from self._end_key()
+            yield from self._finished()
 
     # ── keys that are over ──
 
@@ -239,16 +267,19 @@ class Bucket:
 
     def _end_key(self) -> Iterator[pa.RecordBatch]:
         """What waits is decided as at the end of the data, and all events are forgotten."""
+        yield from self._finished()
         before = self._engine
-        assert isinstance(before, Engine)  # merged rules hold many keys, of which none ends
-        yield from before.finish()
         self._replans, self._shed = self._total_replans, self._shed - before.counts.shed
         self._journal.clear()
         anew = self.job.prepared.engine(self.job.schema, self.job.jit, self._journal)
-        assert isinstance(anew, Engine)
+        assert isinstance(before, Engine) and isinstance(anew, Engine)
         anew.store.base = before.store.base + before.store.n
         self._engine = anew
         self._epoch += 1  # no bucket in memory that has come less far can catch up
+
+    def _finished(self) -> Iterator[pa.RecordBatch]:
+        assert isinstance(self._engine, Engine)  # merged rules hold many keys, of which none ends
+        yield from self._engine.finish()
 
     def _times(self, table: pa.Table) -> NDArray[np.int64]:
         return (
@@ -266,13 +297,14 @@ class Bucket:
         return self._engine.store.base + self._engine.store.n
 
     def report(self) -> Report:
+        held = self._engine.store.n + self._pending.num_rows
         return Report(
             self._events,
             self.late_rows.num_rows,
             self._engine.counts.shed - self._shed,
             self._matches,
-            rows=self._engine.store.n + self._pending.num_rows,
-            size=self._rows.size + self._waiting.size + self._header,
+            rows=0 if self.over else held,
+            size=0 if self.over else self._rows.size + self._waiting.size + self._header,
             replans=self._total_replans,
         )
 
@@ -354,10 +386,8 @@ class Bucket:
             self._rows.append(cells, rows, store.base, store.base + store.n - 1, store.base)
 
     def remove(self, cells: Cells) -> None:
-        """Forget all rows that have been written."""
-        for log in (self._rows, self._waiting):
-            for segment in log.segments:
-                cells.remove_segment(segment.number)
+        """Forget all that has been written."""
+        _remove(cells, (*self._rows.segments, *self._waiting.segments))
 
     # ── opening ──
 

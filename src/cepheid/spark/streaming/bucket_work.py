@@ -17,7 +17,7 @@ from cepheid.spark.streaming.packed_rows import CLOCK, DATA, REJECTED, UNREAD, V
 from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import COPY_COLUMN
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.bucket import NOTHING, Bucket, Job, end_quietly, open_bucket
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
 from cepheid.streaming.rule_bucket import RuleBucket, RulesJob, RulesVersion, open_rules
 from cepheid.streaming.silence import Heartbeat, time_passed
@@ -52,6 +52,11 @@ class BucketWork:
         batches = chain.from_iterable(table.to_batches() for table in packed[None])
         rows = (batch.cast(self.schema) for batch in batches)
         place, ticks = (self.run, number), self.watermark.ticks(reached)
+        if isinstance(self.job, Job) and not any(packed.values()):
+            if end_quietly(self.job, cells, ticks):
+                _warm.pop(place, None)
+                yield report_row(number, NOTHING)
+                return None
         if self.heartbeat is not None:
             heard = any(packed.values())
             ticks = time_passed(cells, self.heartbeat, ticks, heard, clock)
@@ -73,7 +78,6 @@ class BucketWork:
             yield pd.DataFrame({DATA: [arrow_bytes(letters)], **NO_REPORT})
         if isinstance(bucket, Bucket) and bucket.over:
             bucket.remove(cells)
-            cells.remove_header()
         else:
             bucket.save(cells)
             _keep(place, bucket)

@@ -122,6 +122,7 @@ def _stateful(
         options.jit,
         tuple(kept_columns(source.plan)),
         None if options.idle is None else watermark.length("idle", options.idle, options.unit),
+        source.prepared.settled,
     )
     packed = t.StructType(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
@@ -139,7 +140,8 @@ def _stateful(
         outputMode="Append",
         timeMode="EventTime",
     )
-    return observe_found(found, run).filter(F.col(DATA).isNotNull())
+    each = not by_single_key(source, layout)
+    return observe_found(found, run, each).filter(F.col(DATA).isNotNull())
 
 
 def _refuse_durations(source: EventSource, layout: Layout, options: Options) -> None:

@@ -51,13 +51,13 @@ def observe_read(rows: DataFrame, run: str, placed: Any) -> DataFrame:
     )
 
 
-def observe_found(rows: DataFrame, run: str) -> DataFrame:
-    buckets = F.struct(BUCKET, *COUNTS)
-    return rows.observe(
-        _FOUND + run,
-        *(F.sum(name).alias(name) for name in COUNTS),
-        F.collect_list(F.when(F.col(BUCKET).isNotNull(), buckets)).alias("buckets"),
-    )
+def observe_found(rows: DataFrame, run: str, each: bool = True) -> DataFrame:
+    """Sum the reports up. `each`: list those of every bucket, unless there are as many as keys."""
+    sums = [F.sum(name).alias(name) for name in COUNTS]
+    if each:
+        bucket = F.when(F.col(BUCKET).isNotNull(), F.struct(BUCKET, *COUNTS))
+        sums.append(F.collect_list(bucket).alias("buckets"))
+    return rows.observe(_FOUND + run, *sums)
 
 
 def observe_each(matches: DataFrame, run: str) -> DataFrame:
@@ -82,7 +82,8 @@ class Status:
     size       bytes of these in the state store
     replans    how often these buckets have changed their plan since the stream began
     refused    rules that can't be run over these events, and are left out
-    buckets    the same figures for each of these buckets
+    buckets    the same figures for each of these buckets; none where every key is a bucket, which
+               is with a key and WITHIN n EVENTS: `rows` and `size` are always those of the batch
     backlog    how much waits in the sources, in their offsets (messages, of Kafka); None if none of
                them reports it, as files don't
     watermark  the time up to which all events are assumed to have arrived, as Spark writes it
@@ -179,6 +180,8 @@ class Followed:
         if self.last is None:
             return replace(status({"batchId": -1}), totals=Sums())
         totals = replace(self.sums, held=dict(self.sums.held))
+        if not totals.held:
+            return replace(self.last, totals=totals)
         return replace(self.last, rows=totals.rows, size=totals.size, totals=totals)
 
 
