@@ -17,7 +17,7 @@ from tests.cli.running import run as command
 EVENTS = pa.table({"ts": [1, 2, 3], "type": ["LOGIN", "BUY", "LOGOUT"]})
 
 
-def told(data: Any, query: str, **named: Any) -> list[str]:
+def told(data: Any, query: str | cep.RuleSet, **named: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = cep.match(data, query, **{"time": "ts", "type": "type", "jit": False, **named})
@@ -196,6 +196,24 @@ class TestTies:
     def test_what_does_not(self, query: str) -> None:
         assert told(self.EVENTS, query) == []
 
+    def test_of_rules_it_is_told_once(self) -> None:
+        """The merged rules and those that run by themselves; the last one doesn't depend on it."""
+        strict = "PATTERN A a => B b WHERE [id] WITHIN 9 RETURN a.ts"
+        rules = {
+            "next": "PATTERN A a -> B b WHERE [id] WITHIN 9 RETURN a.ts",
+            "strict": strict,
+            "other": strict.replace("9", "8"),
+            "plain": "PATTERN A a ; B b WITHIN 9 RETURN a.ts",
+        }
+        (message,) = told(self.EVENTS, cep.RuleSet.of(rules))
+        assert message == (
+            "5 of 8 events have the same `ts` and `id` as another, and rules such as next (`->`) "
+            "and 2 more depend on their order: pass tie=..., the column that orders them"
+        )
+        data = self.EVENTS.append_column("n", pa.array(range(8)))
+        assert told(data, cep.RuleSet.of(rules), tie="n") == []
+        assert told(self.EVENTS, cep.RuleSet.of({"plain": rules["plain"]})) == []
+
     def test_with_a_tie_break(self) -> None:
         data = self.EVENTS.append_column("n", pa.array(range(8)))
         assert told(data, "PATTERN A a -> B b WHERE [id] WITHIN 9", tie="n") == []
@@ -228,7 +246,7 @@ class TestTies:
     def test_of_very_many_some_are_looked_at(
         self, batches: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("cepheid.inprocess.ties.MOST", 5)
+        monkeypatch.setattr("cepheid.engine.rows.ties.MOST", 5)
         data = pa.table({"ts": [1] * 20 + [2], "type": ["A"] * 20 + ["B"], "id": [1] * 21})
         given = iter(data.to_batches(max_chunksize=24 // batches))
         (message,) = told(given, "PATTERN A a -> B b WHERE [id] WITHIN 9")

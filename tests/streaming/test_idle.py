@@ -3,6 +3,7 @@ that come once stays bounded, and the matches don't depend on how the stream is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -167,6 +168,17 @@ def test_keys_that_come_once_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert most <= 3 * (IDLE + 4)
     assert sum(map(len, timers.values())) <= 3 * (IDLE + 4)
     assert engines == 3 * 40
+
+
+def test_ties_are_counted_batch_by_batch() -> None:
+    """A and B at 1, and the two at 2, of one key; those of different keys aren't ties."""
+    own = replace(job(PAIR, idle=None), tied_by=("id",))
+    bucket = Bucket(own)
+    rows = pa.concat_tables([events("A@1 B@1 A@2 B@2"), events("A@2 A@3", 2), events("B@4")])
+    list(bucket.step(rows.to_batches(), BEGINNING))
+    assert bucket.report().ties == 4
+    list(bucket.step(events("A@4 B@5").to_batches(), BEGINNING))
+    assert bucket.report().ties == 0
 
 
 def test_how_long_that_is() -> None:

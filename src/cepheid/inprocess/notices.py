@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.arrays.columns import microseconds
 from cepheid.engine.rows.event_types import no_such_type, types_in
+from cepheid.engine.rows.ties import Ties, dependent
 from cepheid.engine.run import Engine
-from cepheid.inprocess.ties import Ties, dependent
 from cepheid.language.diagnostics import nearest
 
 SAMPLE = 1000
@@ -89,12 +89,8 @@ class Notices:
         ties, events = self._ties, self._engine.counts.events
         ties.close()
         if ties.count:
-            least = "" if ties.complete else "at least "
-            same = " and ".join(f"`{name}`" for name in (self._plan.schema.time, *ties.key))
-            _warn(
-                f"{least}{ties.count} of {events} events have the same {same} as another, and "
-                f"{dependent} depends on their order: pass tie=..., the column that orders them"
-            )
+            time, found = self._plan.schema.time, (ties.count, ties.complete)
+            _warn(tied(found, events, (time, *ties.key), f"{dependent} depends"))
 
     def _tell_types(self) -> None:
         unseen = self._engine.unseen - set(self._plan.schema.streams or ())
@@ -106,6 +102,16 @@ class Notices:
             # A type that was negated, or beside others, may well be missing for once.
             if self._engine.counts.matches == 0 or nearest(name, present):
                 _warn(no_such_type(name, present, str(self._plan.schema.type)))
+
+
+def tied(found: tuple[int, bool], events: int, same: Iterable[str], what: str) -> str:
+    """What to say of simultaneous events, of which so many were found, or at least so many."""
+    count, complete = found
+    columns = " and ".join(f"`{name}`" for name in same)
+    return (
+        f"{'' if complete else 'at least '}{count} of {events} events have the same {columns} as "
+        f"another, and {what} on their order: pass tie=..., the column that orders them"
+    )
 
 
 def _warn(text: str) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cepheid.engine.rows.classes import narrowed
 from cepheid.engine.rows.clock import times
+from cepheid.engine.rows.ties import count_ties
 from cepheid.engine.run import Engine
 from cepheid.engine.state import EngineState, LoadedRows, as_table, from_table
 from cepheid.errors import StateError
@@ -45,7 +46,8 @@ class Job:
     classes that still have to be narrowed. `delayed`: rows wait for the watermark. `kept` columns
     are saved even if the engine doesn't hold them: RETURN may read them when a query resumes.
     `idle`: each bucket is one key, which is over when it has had no event for so many ticks;
-    `settled`: nothing of it waits for that, so its end brings no matches."""
+    `settled`: nothing of it waits for that, so its end brings no matches. `tied_by`: columns in
+    which simultaneous events must agree to be counted as ties, if their order matters."""
 
     prepared: Runnable
     schema: pa.Schema
@@ -57,12 +59,14 @@ class Job:
     kept: tuple[str, ...] = ()
     idle: int | None = None
     settled: bool = False
+    tied_by: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Report:
     """What a batch did, and what is held behind it. `shed` events were dropped because of the
-    limit. `replans` are those since the stream began, `refused` rules that can't be run."""
+    limit. `replans` are those since the stream began, `refused` rules that can't be run; `ties` are
+    events whose order matters, and isn't known."""
 
     events: int
     late: int
@@ -72,6 +76,7 @@ class Report:
     size: int
     replans: int
     refused: int = 0
+    ties: int = 0
 
 
 NOTHING = Report(0, 0, 0, 0, 0, 0, 0)
@@ -154,6 +159,7 @@ class Bucket:
         self.late_rows = job.schema.empty_table()
         """Those of this batch, with all columns that they came with."""
         self._matches = 0
+        self._ties = 0
         self._shed = 0  # by this engine, before this batch
         self.over = False
         """Whether nothing of the key is left that an event to come might need."""
@@ -178,6 +184,8 @@ class Bucket:
         self.token = None
         self._matches = 0
         self._shed = self._engine.counts.shed
+        if self.job.tied_by is not None:
+            self._ties, _ = count_ties(rows, self._time, self.job.tied_by)
         for matches in self._matched(rows, watermark):
             self._matches += matches.num_rows
             yield matches
@@ -306,6 +314,7 @@ class Bucket:
             rows=0 if self.over else held,
             size=0 if self.over else self._rows.size + self._waiting.size + self._header,
             replans=self._total_replans,
+            ties=self._ties,
         )
 
     @property

@@ -213,7 +213,6 @@ class RuleBucket:
         for name in [name for name in self._members if name not in members]:
             region = Region(cells, self._regions.pop(name))
             self._members.pop(name).remove(region)
-            region.remove_header()
         for name, member in members.items():
             if name not in self._members:
                 self._members[name] = Bucket(member.job)
@@ -241,6 +240,7 @@ class RuleBucket:
             size=own.size + sum(report.size for report in others),
             replans=sum(report.replans for report in others),
             refused=self._refused,
+            ties=max(report.ties for report in (own, *others)),  # the same events
         )
 
     # ── saving and opening ──

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.binding.scope import types_of
 from cepheid.algebra.nested_columns import with_extracted
+from cepheid.algebra.query import BoundQuery
 from cepheid.engine.attribution.json_rows import RULE, found_schema
 from cepheid.engine.attribution.owners import found_by_each
 from cepheid.engine.attribution.typed_rows import typed
@@ -22,10 +23,11 @@ from cepheid.engine.merged.group import matches
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.event_types import misspelled, types_in
 from cepheid.engine.rows.order import sorted_by
+from cepheid.engine.rows.ties import count_ties, dependent, tied_by
 from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable, as_table, like, to_arrow
 from cepheid.inprocess.merged_streams import merged, slices
-from cepheid.inprocess.notices import finer, is_finer, made_simultaneous
+from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, tied
 from cepheid.inprocess.runtime import InProcess
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules, naming
@@ -46,6 +48,7 @@ class SetInProcess:
         table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
         schema = found_schema(compiled.rules, _plain(table.schema.field(options.time).type))
         _warn(templates, table, options)
+        _warn_of_ties(compiled, table, options)
         found = pa.Table.from_batches(run(compiled, table, schema, options), schema)
         order = np.argsort(times(found[MATCH_END].combine_chunks()), kind="stable")
         return like(data, schema, iter(found.take(pa.array(order)).to_batches()))
@@ -86,6 +89,33 @@ def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
                 warnings.warn(f"{template.name}: {message}", stacklevel=4)
 
 
+def _warn_of_ties(compiled: Compiled, table: pa.Table, options: Options) -> None:
+    """Once for all rules that keep the same keys apart."""
+    rules: dict[tuple[str, ...], list[str]] = {}
+    for query, rule in _queries(compiled):
+        key = tied_by([query])
+        if key is not None:
+            rules.setdefault(key, []).append(f"{rule} ({dependent(query)})")
+    for key, depending in rules.items():
+        rows = with_extracted(table, (options.time, *key))
+        found = count_ties(rows, options.time, key)
+        if found[0]:
+            more = f" and {len(depending) - 1} more" if len(depending) > 1 else ""
+            what = f"rules such as {depending[0]}{more} depend"
+            message = tied(found, table.num_rows, (options.time, *key), what)
+            warnings.warn(message, stacklevel=4)
+
+
+def _queries(compiled: Compiled) -> Iterator[tuple[BoundQuery, str]]:
+    """Each query, and the name of a rule that asks it."""
+    names = compiled.rules[RULE]
+    for group in compiled.groups:
+        for branch, numbers in zip(group.merged.branches, group.numbers, strict=True):
+            yield branch.path.query, names[int(numbers[0])].as_py()
+    for one in compiled.alone:
+        yield one.bound, names[int(one.rules[0])].as_py()
+
+
 def _plain(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
@@ -95,7 +125,8 @@ def run(
 ) -> Iterator[pa.RecordBatch]:
     """The matches of the rules in a table of events."""
     with warnings.catch_warnings():
-        for message in (".*have no time", ".*than a microsecond", "no event is of type"):
+        said = (".*have no time", ".*than a microsecond", "no event is of type", ".*on their order")
+        for message in said:
             warnings.filterwarnings("ignore", message=message)  # said once, for all rules
         for group in compiled.groups:
             rows = sorted_by(with_extracted(table, group.required), group.query.schema.order)

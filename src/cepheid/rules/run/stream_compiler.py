@@ -21,6 +21,7 @@ from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.merge import Merged, merge
 from cepheid.engine.merged.subset import own_places, subset
+from cepheid.engine.rows.ties import tied_by
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reads import uniform_key
@@ -190,7 +191,9 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
         parts.group, parts.rules, begins[parts.generation], compiler.events, compiler.found
     )
     jit = compiler.options.jit
-    merged = Job(rules, compiler.schema, {}, delayed=compiler.delayed, jit=jit)
+    branches = () if parts.group is None else parts.group.merged.branches
+    tied = tied_by(branch.path.query for branch in branches)
+    merged = Job(rules, compiler.schema, {}, delayed=compiler.delayed, jit=jit, tied_by=tied)
     members = [
         Member(
             f"{generations[place].number}.{n}",
@@ -205,7 +208,10 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
 def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
     names = [name for name in compiler.schema.names if name in run.prepared.plan.required]
     schema = pa.schema([compiler.schema.field(name) for name in names])
-    return Job(run.prepared, schema, signature(run.prepared), jit=compiler.options.jit)
+    tied = tied_by(member.bound for member in run.members)
+    return Job(
+        run.prepared, schema, signature(run.prepared), jit=compiler.options.jit, tied_by=tied
+    )
 
 
 def _left(attribution: Attribution, numbers: Ints) -> Attribution:

@@ -52,11 +52,10 @@ class BucketWork:
         batches = chain.from_iterable(table.to_batches() for table in packed[None])
         rows = (batch.cast(self.schema) for batch in batches)
         place, ticks = (self.run, number), self.watermark.ticks(reached)
-        if isinstance(self.job, Job) and not any(packed.values()):
-            if end_quietly(self.job, cells, ticks):
-                _warm.pop(place, None)
-                yield report_row(number, NOTHING)
-                return None
+        if not any(packed.values()) and self._ends_quietly(cells, ticks):
+            _warm.pop(place, None)
+            yield report_row(number, NOTHING)
+            return None
         if self.heartbeat is not None:
             heard = any(packed.values())
             ticks = time_passed(cells, self.heartbeat, ticks, heard, clock)
@@ -84,6 +83,9 @@ class BucketWork:
         unread = late_among(packed[UNREAD], ticks)
         yield report_row(number, replace(bucket.report(), late=late.num_rows + unread))
         return self._wakes(bucket, reached)
+
+    def _ends_quietly(self, cells: Cells, ticks: int) -> bool:
+        return isinstance(self.job, Job) and end_quietly(self.job, cells, ticks)
 
     def _wakes(self, bucket: Bucket | RuleBucket, reached: int) -> Wakes:
         if bucket.waits:

@@ -26,6 +26,7 @@ _COUNTERS = {
     "relevant": "Rows that some variable can take",
     "late": "Rows that came too late",
     "shed": "Events dropped because of a limit",
+    "ties": "Simultaneous events of a key whose order matters, and isn't known",
     "matches": "Matches found",
 }
 _GAUGES = {

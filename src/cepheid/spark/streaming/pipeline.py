@@ -22,6 +22,7 @@ from pyspark.sql import types as t
 
 from cepheid.engine.match_schema import output_schema
 from cepheid.engine.rows.order import in_order
+from cepheid.engine.rows.ties import tied_by
 from cepheid.errors import OptionError, StreamError
 from cepheid.options import Options
 from cepheid.plan.reads import kept_columns
@@ -123,6 +124,7 @@ def _stateful(
         tuple(kept_columns(source.plan)),
         None if options.idle is None else watermark.length("idle", options.idle, options.unit),
         source.prepared.settled,
+        tied_by([source.prepared.query]),
     )
     packed = t.StructType(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]

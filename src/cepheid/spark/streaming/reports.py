@@ -81,6 +81,8 @@ class Status:
                report alone, those in the buckets that took part in the batch
     size       bytes of these in the state store
     replans    how often these buckets have changed their plan since the stream began
+    ties       events that came with another of the same time and key, if the query or a rule
+               depends on their order and no `tie` says what it is
     refused    rules that can't be run over these events, and are left out
     buckets    the same figures for each of these buckets; none where every key is a bucket, which
                is with a key and WITHIN n EVENTS: `rows` and `size` are always those of the batch
@@ -102,6 +104,7 @@ class Status:
     rows: int
     size: int
     replans: int
+    ties: int
     refused: int
     buckets: tuple[Mapping[str, Any], ...]
     backlog: int | None
@@ -140,6 +143,7 @@ def status(progress: Any) -> Status:
         rows=_sum(found, "rows"),
         size=_sum(found, "size"),
         replans=_sum(found, "replans"),
+        ties=_sum(found, "ties"),
         refused=max((bucket["refused"] for bucket in buckets), default=0),
         buckets=buckets,
         backlog=_backlog(report.get("sources") or ()),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cepheid.spark.streaming.reports import Status
 
-COUNTED = ("events", "rejected", "future", "relevant", "late", "shed", "matches")
+COUNTED = ("events", "rejected", "future", "relevant", "late", "shed", "ties", "matches")
 """The figures of a batch that add up."""
 
 
@@ -23,6 +23,7 @@ class Sums:
     relevant: int = 0
     late: int = 0
     shed: int = 0
+    ties: int = 0
     matches: int = 0
     refused: int = 0
     held: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -4,13 +4,16 @@ comes first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cepheid.algebra import patterns
 from cepheid.algebra.expressions import Aggregate, Expr, Previous, Reduce
 from cepheid.algebra.expressions import walk as parts
-from cepheid.algebra.patterns import Closure, Sequence, walk
+from cepheid.algebra.patterns import Closure, walk
 from cepheid.algebra.query import BoundQuery, Clock, Role
 from cepheid.engine.arrays.columns import decoded
 from cepheid.engine.rows.classes import classify
@@ -37,7 +40,7 @@ def dependent(query: BoundQuery) -> str | None:
         return "a window of EVENTS"
     for part in walk(query.pattern):
         match part:
-            case Sequence(operators=operators):
+            case patterns.Sequence(operators=operators):
                 for operator in (SequenceOperator.NEXT, SequenceOperator.STRICT):
                     if operator in operators:
                         return f"`{operator.value}`"
@@ -56,6 +59,51 @@ def dependent(query: BoundQuery) -> str | None:
     return "PREV, FIRST or LAST" if any(map(_reads_an_end, read)) else None
 
 
+def tied_by(queries: Iterable[BoundQuery]) -> tuple[str, ...] | None:
+    """The columns in which, beside their time, events must agree to be ties for one of the queries;
+    None if none depends on the order of such events, or a column says what it is."""
+    found: tuple[str, ...] | None = None
+    for query in queries:
+        ordered = query.schema.tie is not None or query.schema.start is not None
+        if not ordered and dependent(query) is not None:
+            key = key_columns(part.columns for part in query.key)
+            found = key if found is None else tuple(name for name in found if name in key)
+    return found
+
+
+def key_columns(key: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Those parts of a key that have one name for all variables."""
+    names = [set(part.values()) for part in key]
+    return tuple(name for own in names if len(own) == 1 for name in own)
+
+
+def count_ties(rows: pa.Table, time: str, key: Sequence[str]) -> tuple[int, bool]:
+    """How many rows have the time and the key of another one, and whether all were counted. Rows
+    without a time are none; the rows may be in any order."""
+    rows = rows.filter(rows[time].is_valid()).select([time, *key])
+    at = times(rows[time].combine_chunks()) if rows.num_rows else np.zeros(0, np.int64)
+    order = np.argsort(at, kind="stable")
+    again = np.diff(at[order]) == 0
+    if not again.any():
+        return 0, True
+    tied = np.append(again, False)
+    tied[1:] |= again
+    found = order[tied]
+    groups = _sizes(rows.take(pa.array(found[:MOST])), time, key)
+    return int(groups[groups > 1].sum()), len(found) <= MOST
+
+
+def _sizes(rows: pa.Table | pa.RecordBatch, time: str, key: Sequence[str]) -> NDArray[np.int64]:
+    """How many rows there are of each time and key."""
+    moments = rows[time].combine_chunks() if isinstance(rows, pa.Table) else rows.column(time)
+    columns = {"time": pa.array(times(moments))}
+    columns |= {f"key {name}": decoded(rows[name]) for name in key}
+    table = pa.table(columns)
+    groups = table.group_by(list(columns), use_threads=False).aggregate([([], "count_all")])
+    sizes: NDArray[np.int64] = groups["count_all"].to_numpy()
+    return sizes
+
+
 def _reads_an_end(expr: Expr) -> bool:
     return any(
         isinstance(part, Previous | Reduce)
@@ -71,8 +119,7 @@ class Ties:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._leaves = leaves(plan)
-        names = [set(part.values()) for part in plan.key]
-        self.key = tuple(name for own in names if len(own) == 1 for name in own)
+        self.key = key_columns(plan.key)
         self.count = 0
         self._looked = 0
         self._open: list[pa.RecordBatch] = []  # the last rows, which all have the same time
@@ -124,14 +171,7 @@ class Ties:
         own = tied
         if plan.window is None or plan.window.clock is not Clock.EVENTS:  # which counts every row
             own = classify(tied, self._leaves, plan.variables, plan.schema.type, plan.key).batch
-        columns = {"time": pa.array(times(own.column(plan.schema.time)))}
-        columns |= {f"key {name}": decoded(own.column(name)) for name in self.key}
-        groups = (
-            pa.table(columns)
-            .group_by(list(columns), use_threads=False)
-            .aggregate([([], "count_all")])
-        )
-        sizes = groups["count_all"].to_numpy()
+        sizes = _sizes(own, plan.schema.time, self.key)
         self.count += int(sizes[sizes > 1].sum())
 
 
