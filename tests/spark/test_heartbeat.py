@@ -10,6 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 import cepheid as cep
 from tests.spark.streaming_harness import one_partition, write
@@ -57,6 +58,53 @@ def test_an_absence_is_released_without_events(spark: SparkSession, tmp_path: Pa
         finally:
             running.stop()
     assert running.exception() is None
+
+
+def test_an_absence_in_a_rule_is_released_without_events(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """`gone` can't be merged with other rules, `pair` can; only A of id 1 has no B."""
+    write([events((1, "A", 1), (2, "A", 2), (3, "B", 2))], tmp_path)
+    stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
+    rules = cep.RuleSet.of(
+        {
+            "gone": "PATTERN A a ; !B b WHERE [id] WITHIN 4 seconds RETURN a.id AS id",
+            "pair": "PATTERN A a ; B b WHERE [id] WITHIN 4 seconds RETURN b.id AS id",
+        }
+    )
+    found = rules.match(stream, time="ts", type="name", heartbeat="1 second", buckets=2, jit=False)
+    name = f"rows_{uuid4().hex}"
+
+    def rows() -> list[tuple[str, str]]:
+        return sorted((row["rule"], row["match"]) for row in spark.table(name).collect())
+
+    with one_partition(spark):
+        sink = found.writeStream.format("memory").queryName(name).outputMode("append")
+        running = sink.trigger(processingTime="1 second").start()
+        try:
+            wait_for(lambda: len(rows()) > 1 or not running.isActive)
+            assert rows() == [("gone", '{"id":1}'), ("pair", '{"id":2}')]
+        finally:
+            running.stop()
+    assert running.exception() is None
+
+
+def test_a_checkpoint_without_one(spark: SparkSession, tmp_path: Path) -> None:
+    """A heartbeat is a source, and Spark asserts that a checkpoint has as many as the query."""
+    write([events((1, "A", 1))], tmp_path / "events")
+    stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "events"))
+    query = "PATTERN A a ; !B b WHERE [id] WITHIN 4 seconds RETURN a.id AS id"
+    named = {"time": "ts", "type": "name", "buckets": 2, "jit": False}
+
+    def start(**more: str) -> StreamingQuery:
+        sink = cep.match(stream, query, **named, **more).writeStream.format("noop")
+        place = sink.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return place.trigger(availableNow=True).start()
+
+    with one_partition(spark):
+        cep.wait(start())
+        with pytest.raises(cep.StateError, match="written with 1 sources, and now there are 2: "):
+            cep.wait(start(heartbeat="1 second"))
 
 
 def test_where_no_time_decides(spark: SparkSession, tmp_path: Path) -> None:

@@ -68,12 +68,30 @@ def bundled_home() -> Path:
     text = _LAUNCHER.format(java=str(JAVA).replace("'", "'\\''"))
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     try:
-        home = _cache_folder() / name
+        home = cache_folder() / name
         _write_launcher(home, text)
     except OSError:
         home = Path(tempfile.mkdtemp(prefix="cepheid-")) / name
         _write_launcher(home, text)
     return home
+
+
+def archive_options() -> str:
+    """The options of a Java that uses the archive of classes (`class_archive`), if there is one."""
+    path = archive_path()
+    if not path.is_file():
+        return ""
+    # If Java can't use it, that is no matter for whoever reads the output of a program.
+    return f"-XX:SharedArchiveFile={path} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def archive_path() -> Path:
+    """Where the archive for this Java and this Spark is kept."""
+    import pyspark
+
+    java = Path(ensure_java()).resolve()
+    parts = [str(java), str(java.stat().st_mtime_ns), pyspark.__version__, pyspark.__file__]
+    return cache_folder() / f"spark-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}.jsa"
 
 
 def java_version(java: str) -> int | None:
@@ -92,7 +110,7 @@ def _is_supported(java: str) -> bool:
     return version is not None and version >= OLDEST
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     return Path(base) / "cepheid" if base else Path("~/.cache/cepheid").expanduser()
 

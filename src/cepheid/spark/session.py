@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cepheid.extras import require
-from cepheid.spark.java import ensure_java
+from cepheid.spark.java import archive_options, ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,12 +122,17 @@ def _quiet_server() -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
+def java_options() -> str:
+    """What every Java of ours is started with."""
+    log = Path(__file__).with_name("log4j2.properties").as_uri()
+    return f"-Dlog4j2.configurationFile={log} {_COMPILER}"
+
+
 def _settings(master: str) -> dict[str, str]:
     """For any master; on this machine alone, also as many partitions as cores, and checkpoints
     without the process that Spark's default starts for every file on a local disk."""
-    log = Path(__file__).with_name("log4j2.properties").as_uri()
     settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {_COMPILER}",
+        "spark.driver.extraJavaOptions": f"{java_options()} {archive_options()}".strip(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cepheid import errors
-from cepheid.errors import CepheidError, StreamError
+from cepheid.errors import CepheidError, StateError, StreamError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -33,6 +33,11 @@ _BEHIND = re.compile(r"\n\s+at |\n=== Streaming Query ===|\n\s*\n")
 
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+?)(?=\n\s+at |\Z)", re.MULTILINE | re.DOTALL)
+
+
+_SOURCES = re.compile(
+    r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]"
+)
 
 
 def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
@@ -65,6 +70,12 @@ def failure(error: BaseException) -> CepheidError:
         kind: type[CepheidError] = getattr(errors, name, StreamError)
         # Some errors carry more than a sentence, which can't be made again.
         return kind(sentence) if "__init__" not in vars(kind) else StreamError(sentence)
+    if sources := _SOURCES.search(text):
+        return StateError(
+            f"the checkpoint was written with {sources[1]} sources, and now there are "
+            f"{sources[2]}: a stream has come or gone, or heartbeat= has, which is a source, too; "
+            "run the query as before, or start with a new checkpoint"
+        )
     return StreamError(spark_sentence(text) or type(error).__name__)
 
 
