@@ -49,7 +49,7 @@ class Prepared:
     def settled(self) -> bool:
         """Whether every match is known with its last event: none waits for what comes."""
         waiting = has_automaton(self.plan) or any(waits(root) for root in self.plan.alternatives)
-        return not waiting and self.plan.after_match is None
+        return not waiting and self.plan.selection is None
 
     def warn(self) -> None:
         """Say what the writer of the query should know: that it can match nothing, for one."""

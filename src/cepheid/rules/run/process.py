@@ -89,7 +89,7 @@ def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
                 warnings.warn(f"{template.name}: {message}", stacklevel=4)
 
 
-def _warn_of_ties(compiled: Compiled, table: pa.Table, options: Options) -> None:
+def _warn_of_ties(compiled: CompiledRules, table: pa.Table, options: Options) -> None:
     """Once for all rules that keep the same keys apart."""
     rules: dict[tuple[str, ...], list[str]] = {}
     for query, rule in _queries(compiled):
@@ -106,7 +106,7 @@ def _warn_of_ties(compiled: Compiled, table: pa.Table, options: Options) -> None
             warnings.warn(message, stacklevel=4)
 
 
-def _queries(compiled: Compiled) -> Iterator[tuple[BoundQuery, str]]:
+def _queries(compiled: CompiledRules) -> Iterator[tuple[BoundQuery, str]]:
     """Each query, and the name of a rule that asks it."""
     names = compiled.rules[RULE]
     for group in compiled.groups:
