@@ -71,12 +71,12 @@ def uncut(query: BoundQuery) -> str | None:
     groups at an edge look at is bounded by the window, and an end that `@` has moved counts for it.
     A negation FOR a time before the match looks back as far from its start (`lookback`).
     """
+    if counts_all(query):
+        return "LIMIT counts all matches"
     if query.window is None:
         return "there is no window"
     if query.window.clock is Clock.EVENTS:
         return "the window counts events of the whole stream"
-    if counts_all(query):
-        return "LIMIT counts all matches"
     if skips(query):
         return "AFTER MATCH chooses among all matches, and no key partitions them"
     if _looks_ahead(query.pattern):
