@@ -28,6 +28,8 @@ class FullQueries(FullPatterns):
 
     def query(self, *, returning: bool = False) -> str:
         lines = [f"PATTERN {self.pattern()}"]
+        if all(v.negation is not None for v in self.variables):
+            reject()  # a pattern of negations alone, of which nothing can be read
         drawn = [self.condition() for _ in range(self.choose(0, 1, 0, 1, 2, 0, 1))]
         if drawn:
             lines.append(f"WHERE {' AND '.join(dict.fromkeys(drawn))}")
