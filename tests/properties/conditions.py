@@ -61,6 +61,7 @@ class Conditions(Drawing):
             "{v}.x + 1 {op} 2 * {w}.x",
             "({v}.x = 1 OR {w}.x > 1)",
             "{v}.s <> {w}.s",
+            "{v}.s {op} {w}.s",
             "{v}.x {op} {w}.y",
             "coalesce({v}.x, {w}.x) > 1",
             v=v,

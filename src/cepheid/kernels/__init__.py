@@ -18,8 +18,10 @@ from cepheid.kernels.templates import (
     scan_and_construct,
     seq,
 )
+from cepheid.kernels.templates.texts import LENGTH_BITS
 
 __all__ = [
+    "LENGTH_BITS",
     "AutomatonState",
     "KernelState",
     "Pieces",

@@ -21,6 +21,7 @@ import numba
 import numpy as np
 
 from cepheid.kernels.templates.demand import ASK
+from cepheid.kernels.templates.texts import TEXTS
 
 Kernel = Callable[..., None]
 
@@ -202,7 +203,8 @@ def _text(source: str, jit: bool) -> str:
     """The whole module."""
     checked = (_WRAPPING if jit else _UNBOUNDED) if "checked_" in source else ""
     distinct = (_DISTINCT if jit else _DISTINCT_PLAIN) if "is_new(" in source else ""
-    return (_COMPILED if jit else _PLAIN) + _SEARCH + checked + distinct + source
+    texts = TEXTS if "text_" in source else ""
+    return (_COMPILED if jit else _PLAIN) + _SEARCH + checked + distinct + texts + source
 
 
 @lru_cache(maxsize=1)

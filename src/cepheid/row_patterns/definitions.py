@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, transform
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Column, Hash, Interner, Stored, kernel_values
+from cepheid.engine.arrays.columns import Column, Interner, KernelColumn, kernel_values
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.lowering import FoldPart, Inputs, KernelLowering, NotLowered, Term, accumulate
 from cepheid.engine.lowering.folds import finalized
@@ -297,7 +297,7 @@ class _PathLowering(KernelLowering):
         self.writer = writer
         self.leaves = leaves
 
-    def read(self, variable: str, column: Column | Hash | Stored) -> Term:
+    def read(self, variable: str, column: KernelColumn) -> Term:
         if not isinstance(column, Column) or not isinstance(column.expression, Attribute):
             raise NotLowered(column)
         match self.leaves[int(variable[1:])]:

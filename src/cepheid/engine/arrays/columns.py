@@ -64,6 +64,27 @@ class Stored:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class TextPlaces:
+    """Where the bytes of a column's texts are: what kernels need to compare their order."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class TextConstant:
+    """The same of one text, as the only element."""
+
+    value: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TextBytes:
+    """The bytes themselves."""
+
+
+KernelColumn: TypeAlias = Column | Hash | Stored | TextPlaces | TextConstant | TextBytes
+
 TIME = Column(Attribute("", "", Type.INTEGER))
 START = Column(Attribute("", "…start", Type.INTEGER))
 """The event's time, whatever the time column is called."""

@@ -25,7 +25,15 @@ from cepheid.algebra.expressions import (
     variables,
 )
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import START, TIME, Column, Hash, Stored, as_column
+from cepheid.engine.arrays.columns import (
+    START,
+    TIME,
+    KernelColumn,
+    TextBytes,
+    TextConstant,
+    TextPlaces,
+    as_column,
+)
 from cepheid.engine.lowering.folds import (
     FoldPart,
     Seen,
@@ -33,7 +41,7 @@ from cepheid.engine.lowering.folds import (
     accumulate_distinct,
     finalized,
 )
-from cepheid.engine.lowering.operators import operate
+from cepheid.engine.lowering.operators import TEXTS, in_bytes, operate, operate_on_texts
 from cepheid.engine.lowering.terms import (
     DOUBLES,
     Event,
@@ -58,8 +66,9 @@ class KernelLowering:
         self.carried: Mapping[Aggregate, FoldPart] = {}  # of the elements taken before
         self._accumulator: Term | None = None
         self.outer: list[str] = []
-        self._outer_cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
-        self._cache: dict[tuple[str, Column | Hash | Stored], Term] = {}
+        self._outer_cache: dict[tuple[str, KernelColumn], Term] = {}
+        self._cache: dict[tuple[str, KernelColumn], Term] = {}
+        self._in_bytes = False  # whether texts are read as the places of their bytes
 
     # ── lines ──
 
@@ -153,10 +162,14 @@ class KernelLowering:
     def term(self, expr: Expr) -> Term:
         column = as_column(expr)
         if column is not None:
-            return self.read(next(iter(variables(expr))), column)
+            in_bytes = self._in_bytes and column.type in TEXTS
+            read = TextPlaces(column) if in_bytes else column
+            return self.read(next(iter(variables(expr))), read)
         match expr:
             case Constant(value=None):
                 return Term(zero(expr.type), "False")
+            case Constant(value=str() | bytes() as text) if self._in_bytes:
+                return Term(f"c{self.inputs.column(TextConstant(text))}[0]")
             case Constant():
                 return Term(self.inputs.param(expr))
             case Attribute():
@@ -184,7 +197,7 @@ class KernelLowering:
             case _:
                 assert_never(expr)
 
-    def read(self, variable: str, column: Column | Hash | Stored) -> Term:
+    def read(self, variable: str, column: KernelColumn) -> Term:
         place = self.scope.get(variable)
         if isinstance(place, GroupPlace):
             # Only a key is read so: a run has events, and all of them agree on it.
@@ -207,7 +220,7 @@ class KernelLowering:
 
             write(f"{value} = c{n}[u({row})]")
             valid = place.present
-            if column in self.inputs.nullable:
+            if self.inputs.may_be_null(column):
                 valid = self.name()
                 known = f"v{n}[u({row})]"
                 write(f"{valid} = {known if place.present is None else both(known, place.present)}")
@@ -377,7 +390,16 @@ class KernelLowering:
                 either = Call("or", equal, Type.BOOLEAN) if len(equal) > 1 else equal[0]
                 true, false = self.let(self.true(either)), self.let(self.false(either))
                 return Term(true, f"({true} or {false})")
+        if in_bytes(expr) and not self.inputs.objects:
+            return self._of_bytes(expr)
         return operate(self, expr, [self.term(a) for a in expr.arguments])
+
+    def _of_bytes(self, expr: Call) -> Term:
+        """What the bytes of texts decide: their order, and what is part of what."""
+        kept, self._in_bytes = self._in_bytes, True
+        terms = [self.term(a) for a in expr.arguments]
+        self._in_bytes = kept
+        return operate_on_texts(expr, terms, f"c{self.inputs.column(TextBytes())}")
 
     def _case(self, expr: Call) -> Term:
         value, valid = self.let(zero(expr.type, self.inputs.objects)), self.let("False")

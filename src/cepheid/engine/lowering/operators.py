@@ -100,6 +100,30 @@ def _function(low: KernelLowering, expr: Call, values: list[str], valid: str | N
             raise NotLowered(expr)
 
 
+TEXTS = (Type.STRING, Type.BINARY)
+_ORDER = ("<", "<=", ">", ">=")
+_PARTS = {
+    **{"like": "text_like", "contains": "text_contains"},
+    **{"starts_with": "text_starts", "ends_with": "text_ends"},
+}
+"""Functions of kernels."""
+
+
+def in_bytes(expr: Call) -> bool:
+    """Whether it is decided by the bytes of its texts."""
+    known = expr.operator in _ORDER or expr.operator in _PARTS
+    return known and expr.arguments[0].type in TEXTS
+
+
+def operate_on_texts(expr: Call, terms: list[Term], heap: str) -> Term:
+    """The call, given the places of its texts."""
+    x, y = (term.value for term in terms)
+    valid = all_valid(term.valid for term in terms)
+    if expr.operator in _ORDER:
+        return Term(f"(text_order({heap}, {x}, {y}) {expr.operator} 0)", valid)
+    return Term(f"{_PARTS[expr.operator]}({heap}, {x}, {y})", valid)
+
+
 def _defined(
     low: KernelLowering, source: str, test: str, valid: str | None, zero: str = "0.0"
 ) -> Term:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cepheid.algebra.expressions import Call, Constant
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Column, Hash, Stored
+from cepheid.engine.arrays.columns import Column, KernelColumn, TextPlaces
 
 COMPARISONS = {
     "=": "({x} == {y})",
@@ -77,11 +77,11 @@ class Inputs:
 
     nullable: frozenset[Column]
     objects: bool
-    columns: list[Column | Hash | Stored] = field(default_factory=list)
+    columns: list[KernelColumn] = field(default_factory=list)
     params: list[Constant | Call] = field(default_factory=list)
     pools: list[str] = field(default_factory=list)
 
-    def column(self, column: Column | Hash | Stored) -> int:
+    def column(self, column: KernelColumn) -> int:
         if column not in self.columns:
             self.columns.append(column)
         return self.columns.index(column)
@@ -90,6 +90,10 @@ class Inputs:
         """A constant; or a call without a kernel form, as a function of its arguments' values."""
         self.params.append(value)
         return f"p{len(self.params) - 1}"
+
+    def may_be_null(self, column: KernelColumn) -> bool:
+        held = column.column if isinstance(column, TextPlaces) else column
+        return held in self.nullable
 
     def pool(self, variable: str) -> int:
         if variable not in self.pools:
@@ -103,7 +107,7 @@ class Inputs:
         for n, column in enumerate(self.columns):
             lines.append(f"c{n} = cols[{at}]")
             at += 1
-            if column in self.nullable:
+            if self.may_be_null(column):
                 lines.append(f"v{n} = cols[{at}]")
                 at += 1
         for n in range(len(self.pools)):

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Column, Hash, Stored
+from cepheid.engine.arrays.columns import (
+    Column,
+    Hash,
+    KernelColumn,
+    Stored,
+    TextBytes,
+    TextConstant,
+    TextPlaces,
+)
 from cepheid.engine.arrays.vector import ROWWISE, evaluate
 from cepheid.engine.lowering import Inputs, KernelLowering, NotLowered
 from cepheid.engine.operators.demand import NOTHING, Asked, Demand
@@ -69,7 +77,7 @@ class KernelCall:
     """A kernel and what it is called with."""
 
     kernel: Any
-    columns: tuple[Column | Hash | Stored, ...]
+    columns: tuple[KernelColumn, ...]
     params: tuple[Any, ...]
     pools: tuple[str, ...]
     objects: bool
@@ -176,7 +184,9 @@ class Operator(ABC):
                     yield from column.columns
                 case Column():
                     yield column
-                case Stored():
+                case TextPlaces():
+                    yield column.column
+                case Stored() | TextConstant() | TextBytes():
                     pass
 
     def result_values(self, lower: KernelLowering) -> list[str] | None:

@@ -22,7 +22,11 @@ from cepheid.engine.arrays.columns import (
     Column,
     Hash,
     Interner,
+    KernelColumn,
     Stored,
+    TextBytes,
+    TextConstant,
+    TextPlaces,
     beyond,
     decoded,
     hashes,
@@ -31,6 +35,7 @@ from cepheid.engine.arrays.columns import (
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.arrays.window_columns import Growing, Returned
 from cepheid.engine.rows.clock import Ticks
+from cepheid.engine.rows.text_heap import TextHeap
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.generic]
@@ -66,6 +71,8 @@ class EventStore:
         self._valid: dict[Column, Growing[np.bool_]] = {}
         self._objects: dict[Column, Growing[np.object_]] = {}
         self._hashes: dict[Hash, Growing[np.int64]] = {}
+        self._heap = TextHeap(interner)
+        self._places: dict[Column, Growing[np.int64]] = {}
         self.remembered: Callable[[], Iterable[Ints]] = tuple  # codes that others still know
         self._pinned: set[int] = set()
         self._limit = FORGET_AT
@@ -109,6 +116,7 @@ class EventStore:
             self._valid.values(),
             self._objects.values(),
             self._hashes.values(),
+            self._places.values(),
         )
         for held in chain(*parts):
             held.drop(expired)
@@ -148,6 +156,7 @@ class EventStore:
                 column.keep(kept)
         self._objects.clear()
         self._hashes.clear()
+        self._places.clear()
         self._show()
 
     def _append(self, column: Column, batch: pa.RecordBatch) -> None:
@@ -172,31 +181,47 @@ class EventStore:
         strings += self.remembered()
         live = set(self._pinned).union(*(np.unique(v).tolist() for v in strings))
         self.interner.forget(live)
+        self._heap.clear()
+        self._places.clear()
         self._limit = max(FORGET_AT, 2 * len(self.interner))
 
-    def kernel_columns(
-        self, columns: Iterable[Column | Hash | Stored], objects: bool
-    ) -> list[Values]:
+    def kernel_columns(self, columns: Iterable[KernelColumn], objects: bool) -> list[Values]:
         """The arrays that a kernel is called with: values, and validity where NULL may be."""
-        arrays: list[Values] = []
-        for column in columns:
-            if isinstance(column, Hash):
-                arrays.append(self.hash(column))
-                continue
-            if isinstance(column, Stored):
-                arrays.append(self.stored(column.name))
-                continue
-            if column in (TIME, START):
-                arrays.append(self.time if column == TIME else self.start)
-                continue
-            if objects and column.type in CODED:
-                values, valid = self._object(column)
-            else:
-                values, valid = self.values[column], self.valid[column]
-            arrays.append(values)
-            if valid is not None:
-                arrays.append(valid)
-        return arrays
+        found = [self._kernel_column(column, objects) for column in columns]
+        # Texts are put there while places are asked for.
+        found = [(self._heap.bytes, None) if v is None else (v, valid) for v, valid in found]
+        return [array for pair in found for array in pair if array is not None]
+
+    def _kernel_column(
+        self, column: KernelColumn, objects: bool
+    ) -> tuple[Values | None, Valid | None]:
+        match column:
+            case Hash():
+                return self.hash(column), None
+            case Stored():
+                return self.stored(column.name), None
+            case TextPlaces():
+                return self._text_places(column.column), self.valid[column.column]
+            case TextConstant():
+                code = self.interner.code(column.value)
+                self.pin(code)
+                return self._heap.places(np.array([code])), None
+            case TextBytes():
+                return None, None
+            case Column() if column in (TIME, START):
+                return self.time if column == TIME else self.start, None
+            case Column() if objects and column.type in CODED:
+                return self._object(column)
+            case Column():
+                return self.values[column], self.valid[column]
+
+    def _text_places(self, column: Column) -> Values:
+        held = self._places.get(column)
+        if held is None:
+            held = self._places[column] = Growing(np.zeros(0, np.int64))
+        if len(held) < self.n:
+            held.append(self._heap.places(self.values[column][len(held) :].astype(np.int64)))
+        return held.array
 
     def stored(self, name: str) -> Values:
         """A returned column of fixed width as an array; times as integers."""

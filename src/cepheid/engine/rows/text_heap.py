@@ -1,0 +1,64 @@
+"""Texts as kernels read them: bytes behind one another, and for each text the place of its bytes.
+
+A place is one number, so that kernels handle texts as they handle numbers. Equal texts have equal
+places, and the order of texts is that of their bytes, as in Spark.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.engine.arrays.columns import Interner
+from cepheid.engine.arrays.window_columns import Growing
+from cepheid.errors import DataError
+from cepheid.kernels import LENGTH_BITS
+
+Ints = NDArray[np.int64]
+
+
+class TextHeap:
+    """The bytes of the interner's texts that kernels have asked for so far."""
+
+    def __init__(self, interner: Interner) -> None:
+        self._interner = interner
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all texts: those that are asked for again get other places."""
+        self._bytes = Growing(np.zeros(0, np.uint8))
+        self._size = 0
+        self._codes: Ints = np.zeros(0, np.int64)  # in order
+        self._places: Ints = np.zeros(0, np.int64)
+
+    @property
+    def bytes(self) -> NDArray[np.uint8]:
+        return self._bytes.array
+
+    def places(self, codes: Ints) -> Ints:
+        """Where the texts of these codes are."""
+        new = np.setdiff1d(codes, self._codes)
+        if len(new):
+            self._add(new)
+        return self._places[np.searchsorted(self._codes, codes)]
+
+    def _add(self, codes: Ints) -> None:
+        texts, _ = self._interner.decode(codes, None)
+        array = pa.array([_encoded(text) for text in texts], pa.large_binary())
+        offsets = np.frombuffer(array.buffers()[1], np.int64)[: len(array) + 1]
+        lengths = np.diff(offsets)
+        if len(lengths) and lengths.max() >> LENGTH_BITS:
+            raise DataError("a text of more than 256 MB can't be compared with others")
+        places = (self._size + offsets[:-1]) << LENGTH_BITS | lengths
+        if offsets[-1]:
+            self._bytes.append(np.frombuffer(array.buffers()[2], np.uint8)[: offsets[-1]])
+            self._size += int(offsets[-1])
+        at = np.searchsorted(self._codes, codes)
+        self._codes = np.insert(self._codes, at, codes)
+        self._places = np.insert(self._places, at, places)
+
+
+def _encoded(text: object) -> bytes:
+    """Rows without a text have any code."""
+    return text.encode() if isinstance(text, str) else text if isinstance(text, bytes) else b""
