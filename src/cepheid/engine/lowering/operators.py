@@ -112,7 +112,7 @@ _PARTS = {
 def in_bytes(expr: Call) -> bool:
     """Whether it is decided by the bytes of its texts."""
     known = expr.operator in _ORDER or expr.operator in _PARTS
-    return known and expr.arguments[0].type in TEXTS
+    return known and all(argument.type in TEXTS for argument in expr.arguments)
 
 
 def operate_on_texts(expr: Call, terms: list[Term], heap: str) -> Term:
