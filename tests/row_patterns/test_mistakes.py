@@ -69,6 +69,14 @@ MISTAKES = {
         "use a SUBSET for both",
     ),
     "MEASURES LAST(5) AS y PATTERN (A)": ("CEP619: `last` needs a column, but `5` has none", ""),
+    "MEASURES stddev(x) AS y PATTERN (A)": (
+        "CEP208: MATCH_RECOGNIZE has no `stddev`",
+        "aggregates are count, sum, avg, min, max, collect",
+    ),
+    "MEASURES reduce(A, 0, acc -> acc + A.x) AS y PATTERN (A)": (
+        "CEP208: MATCH_RECOGNIZE has no `reduce`",
+        "aggregates are count, sum, avg, min, max, collect",
+    ),
     "MEASURES FINAL PREV(x) AS y PATTERN (A)": (
         "CEP618: FINAL goes with FIRST, LAST and aggregates, not with `prev`",
         "",

@@ -44,6 +44,9 @@ _AGGREGATES = {
     **{name: name for name in ("count", "sum", "avg", "min", "max")},
     **{"mean": "avg", "collect": "collect", "collect_list": "collect", "array_agg": "collect"},
 }
+_OF_QUERIES = ("all", "some", "duration", "reduce")
+"""Functions that the query language has for groups and matches."""
+
 _MOST_LABELS = 63
 _NO_STRUCTURE = Structure({}, {}, {}, {})
 
@@ -274,6 +277,10 @@ class RowBinder(ExpressionBinder):
                 if self._frames:
                     return self._nested(node)
                 return self._leaf(MatchNumber())
+            case ast.Call(name) if name in AGGREGATES or name in _OF_QUERIES:
+                hint = f"aggregates are {', '.join(dict.fromkeys(_AGGREGATES.values()))}"
+                message = f"MATCH_RECOGNIZE has no `{name}`"
+                return self.wrong("CEP208", message, node.span, hint)
             case ast.KeyTest() | ast.OccursWithin():
                 message = f"`{self.text(node)}` is not SQL"
                 return self.wrong("CEP103", message, node.span)
