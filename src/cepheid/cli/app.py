@@ -15,6 +15,7 @@ from cepheid.cli.commands.check import check
 from cepheid.cli.commands.explain import explain
 from cepheid.cli.commands.help import show_help
 from cepheid.cli.commands.run import run
+from cepheid.cli.commands.sql import sql
 from cepheid.cli.output.command_words import in_command_words
 from cepheid.cli.output.failure import Interruptible, ended_by_sigterm, exit_cleanly
 from cepheid.spark.session import PANDAS_NOTICE
@@ -31,6 +32,7 @@ app.command()(run)
 app.command()(check)
 app.command()(explain)
 app.command()(analyze)
+app.command()(sql)
 app.command("help")(show_help)
 app.add_typer(generate.app, name="generate")
 

@@ -49,7 +49,8 @@ class InProcessTables:
             return self.given[name]
         if table.isidentifier() and not tables_before:
             hint = did_you_mean(name, self.given, f"tables are {', '.join(self.given)}")
-            raise DataError(f"there is no table `{name}`; {hint}")
+            span = next(token.span for token in self.statement.tokens if token.text == table)
+            raise self.statement.wrong("CEP609", f"there is no table `{name}`", span, hint)
         before = f"WITH {', '.join(tables_before)} " if tables_before else ""
         return self._query(f"{before}SELECT * FROM {table}")
 

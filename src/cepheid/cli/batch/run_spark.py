@@ -74,11 +74,13 @@ def run_in_session(
         found = matches.count()
         if target.output is not None:
             made_by = query.name if isinstance(query, Query) else "a set of rules"
-            _write(matches, target.output, target.format, target.guard, "--output", made_by, stack)
+            write_folder(
+                matches, target.output, target.format, target.guard, "--output", made_by, stack
+            )
         if target.rejected is not None:
             format = output_format(Path(target.rejected))
             made_by = "rejected rows"
-            _write(lost, target.rejected, format, target.guard, "--rejected", made_by, stack)
+            write_folder(lost, target.rejected, format, target.guard, "--rejected", made_by, stack)
     seconds = clock.perf_counter() - begin
     first = [] if target.output else matches.sort("match_end", "match_start").head(target.limit)
     events, rejected = 0, 0
@@ -129,7 +131,7 @@ def rejected_rows(inputs: Mapping[str, SparkInput], wanted: Mapping[str, pa.Sche
     return reduce(lambda one, other: one.union(other), parts)
 
 
-def _write(
+def write_folder(
     data: DataFrame,
     place: str,
     format: Format,

@@ -1,0 +1,156 @@
+"""`cepheid sql`: a statement with MATCH_RECOGNIZE over files."""
+
+from __future__ import annotations
+
+import time as clock
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cepheid.cli import arguments
+from cepheid.cli.commands.run import RuntimeName
+from cepheid.cli.option_groups import FileOptions, OutputOptions, flat
+from cepheid.cli.output.show import console, rejected_text, sample, shown
+from cepheid.cli.target import Target, file_target, folder_target, refuse_nested
+from cepheid.extras import require
+from cepheid.files.formats import STANDARD
+from cepheid.files.guard import guard_of
+from cepheid.options import Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TABLES = Options(time="")
+"""Tables have no event time: no row is rejected for one."""
+
+
+@flat
+def sql(
+    read: FileOptions,
+    results: OutputOptions,
+    statement: Annotated[
+        str, typer.Argument(metavar="QUERY|FILE", help="The statement, or a file that holds it.")
+    ],
+    table: Annotated[
+        list[str],
+        typer.Option(
+            "--table", "-t", metavar="NAME=PATH", help="A table of the statement, and its files."
+        ),
+    ],
+    runtime: Annotated[
+        RuntimeName | None, typer.Option(help="By default local; spark if --master is given.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master.", show_default="local[*]")
+    ] = None,
+) -> None:
+    """Run a SQL statement in which MATCH_RECOGNIZE may follow any table.
+
+    Tables are files or folders of Parquet, CSV, TSV or lines of JSON. In process, DuckDB
+    runs what stands around the clauses; on Spark, Spark does. Without --output the first
+    rows are printed.
+
+        cepheid sql 'SELECT * FROM ticker MATCH_RECOGNIZE (
+            PARTITION BY symbol ORDER BY day
+            MEASURES LAST(DOWN.day) AS bottom
+            PATTERN (DOWN+ UP+)
+            DEFINE DOWN AS price < PREV(price), UP AS price > PREV(price))'
+            --table ticker=ticker.csv
+
+        cepheid sql shapes.sql --table ticker=prices/ --runtime spark --output found/
+    """
+    on_spark = runtime is RuntimeName.SPARK or (runtime is None and master is not None)
+    if master is not None and not on_spark:
+        raise typer.BadParameter("--master is for --runtime spark")
+    if on_spark:
+        require("spark")
+    sources = arguments.parse_inputs(
+        table, read.input_format, read.schema, read.time_format, read.encoding, read.bad_rows
+    )
+    if any(source.name is None for source in sources):
+        raise typer.BadParameter("a table needs a name: --table ticker=ticker.csv")
+    file = _file_of(statement)
+    text = statement if file is None else file.read_text(encoding="utf-8")
+    guard = guard_of([*(source.path for source in sources), file], results.overwrite)
+    make = folder_target if on_spark else file_target
+    target = make(results.output, results.format, results.rejected, results.show, guard)
+    if on_spark:
+        _run_on_spark(text, sources, target, master or "local[*]")
+    else:
+        _run_here(text, sources, target)
+
+
+def _file_of(statement: str) -> Path | None:
+    """The file that holds the statement; None if it is the statement itself."""
+    path = Path(statement)
+    if len(statement.split()) > 1 and path.suffix != ".sql":
+        return None
+    if not path.is_file():
+        raise typer.BadParameter(f"there is no file {statement}, and it is no statement either")
+    return path
+
+
+def _run_here(text: str, sources: tuple[arguments.InputSource, ...], target: Target) -> None:
+
+    from cepheid.cli.batch.run_local import first_rejected, write_found
+    from cepheid.cli.inputs import open_inputs
+    from cepheid.statements.sql import sql as run
+
+    begin = clock.perf_counter()
+    inputs = open_inputs(sources, (), _TABLES).read()
+    found: pa.Table = run(text, inputs.tables)
+    refuse_nested(found.schema, target.written)
+    write_found(found.to_batches(), found.schema, inputs.rejected, target)
+    seconds = clock.perf_counter() - begin
+    rows = found.slice(0, target.limit).to_pylist()
+    _print(found.schema.names, rows, found.num_rows, seconds, target)
+    if inputs.rejected.num_rows:
+        rejected = first_rejected(inputs.rejected)
+        typer.echo(rejected_text(rejected, inputs.rejected.num_rows, target.rejected), err=True)
+
+
+def _run_on_spark(
+    text: str, sources: tuple[arguments.InputSource, ...], target: Target, master: str
+) -> None:
+    from cepheid.cli.batch.run_spark import rejected_rows, write_folder
+    from cepheid.cli.batch.spark_inputs import open_spark_inputs
+    from cepheid.cli.session import spark_session
+    from cepheid.files.formats import output_format
+    from cepheid.spark.schema import arrow_schema
+    from cepheid.statements.sql import sql as run
+
+    with spark_session(master, app="cepheid sql") as spark, ExitStack() as stack:
+        inputs = open_spark_inputs(spark, sources, (), _TABLES)
+        wanted = {name: one.columns.schema for name, one in inputs.items()}
+        begin = clock.perf_counter()
+        found = run(text, {n: one.events(wanted[n]) for n, one in inputs.items()}, spark=spark)
+        refuse_nested(arrow_schema(found.schema), target.written)
+        found = found.persist()
+        count = found.count()
+        if target.output is not None:
+            write_folder(
+                found, target.output, target.format, target.guard, "--output", "sql", stack
+            )
+        if target.rejected is not None:
+            lost, format = rejected_rows(inputs, wanted), output_format(Path(target.rejected))
+            option, made_by = "--rejected", "rejected rows"
+            write_folder(lost, target.rejected, format, target.guard, option, made_by, stack)
+        seconds = clock.perf_counter() - begin
+        rows = [] if target.output else [r.asDict(recursive=True) for r in found.head(target.limit)]
+        _print(found.columns, rows, count, seconds, target)
+
+
+def _print(
+    names: list[str], rows: list[dict[str, Any]], count: int, seconds: float, target: Target
+) -> None:
+    screen = console(stderr=target.piped)
+    if target.output is not None and target.output != STANDARD:
+        screen.print(f"rows in {target.output} ({target.format.value})", highlight=False)
+    elif target.output is None and target.limit:
+        screen.print(sample(names, rows, screen.width))
+        if len(rows) < count:
+            screen.print(shown(len(rows), count), highlight=False)
+    rows_found = "1 row" if count == 1 else f"{count:,} rows"
+    screen.print(f"{rows_found} in {seconds:.2f} s", highlight=False)
