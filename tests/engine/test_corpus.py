@@ -31,7 +31,12 @@ AUTOMATA = {
 
 AUTOMATA_CASES = {
     "after match/a longer group before its own prefix",
+    "after match/for a time, from the end that a delay has moved",
     "cayuga/table 1",
+    "limit/a delay moves the end",
+    "limit/a longer group before its own prefix",
+    "limit/next event",
+    "limit/strict steps of a key",
     "numbers/NaN runs above every number",
     "numbers/a sum that is carried along",
     "numbers/minus zero is a key like zero",

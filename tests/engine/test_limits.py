@@ -263,7 +263,7 @@ def test_a_run_tells_how_many_were_forgotten(query: str) -> None:
     limit = Limit(total=8, policy="drop-oldest")
     with pytest.warns(UserWarning, match="2 of 10 events were dropped because of the limit"):
         found = cep.match(iter(batches), query, limit=limit, **NAMED).read_all()
-    assert found["match_start"].to_pylist() == [2, 3, 4, 5, 6, 7, 8]
+    assert sorted(found["match_start"].to_pylist()) == [2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("query", [JOINED, ARROW])
@@ -274,7 +274,7 @@ def test_what_a_batch_decides_comes_before_anything_is_forgotten(query: str) -> 
     limit = Limit(total=8, policy="drop-oldest")
     with pytest.warns(UserWarning, match="3 of 10 events were dropped because of the limit"):
         found = cep.match(pa.Table.from_batches([events]), query, limit=limit, **NAMED)
-    assert found["match_start"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert sorted(found["match_start"].to_pylist()) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_other_policies_are_unknown() -> None:

@@ -31,6 +31,8 @@ _SAMPLES: dict[str, tuple[str, ...]] = {
     "NOT_FUNCTION": ("NOT",),
     "ANY_FUNCTION": ("ANY",),
     "EVENTS": ("EVENTS", "event"),
+    "EXTENT": ("RUNNING", "final"),
+    "INTERVAL": ("INTERVAL", "interval"),
     "UNIT": ("units", "ms", "seconds", "min", "hours", "days", "weeks"),
     "COMPARISON": ("<>", "!=", "<=", ">=", "==", "=", "<", ">"),
     "_EQUALS": ("=", "=="),

@@ -112,7 +112,7 @@ def test_no_plan_is_compiled_for_a_run_that_is_too_short(
 def test_looking_has_a_budget(events: pa.Table) -> None:
     ready = prepared(events)
     assert ready.adaptive is not None
-    adapter = Adapter(ready.adaptive)
+    adapter = Adapter(ready.adaptive, fewest=0)
     engine, _ = run(ready, events, adapter)
     looks = adapter.looks
     assert looks > 1
