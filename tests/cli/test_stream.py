@@ -268,6 +268,7 @@ def stopped_after_a_batch(log: Path) -> str:
     return log.read_text()
 
 
+@pytest.mark.slow
 def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
     add_parquet(place / "in", "1.parquet", (0, "A", 1, 1), (1, "B", 1, 6), (2, "A", 2, 3))
     cut(add_parquet(place / "in", "2.parquet", (3, "B", 2, 9)))

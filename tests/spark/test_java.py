@@ -116,6 +116,7 @@ def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ensure_java({"PATH": str(tmp_path)})
 
 
+@pytest.mark.slow
 def test_spark_runs_on_a_machine_without_java(tmp_path: Path) -> None:
     """Every program of this machine but Java, and a job that goes through Parquet and Python."""
     programs = tmp_path / "bin"
