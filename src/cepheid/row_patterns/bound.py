@@ -30,7 +30,6 @@ from cepheid.row_patterns.leaves import (
 from cepheid.row_patterns.row_program import RowProgram, TooLong, compile_pattern
 from cepheid.row_patterns.syntax import (
     AfterRow,
-    Exclusion,
     Measure,
     Recognition,
     RowsPerMatch,
@@ -72,7 +71,6 @@ class BoundRecognition:
     skip_labels: frozenset[str]
     window: int | None
     schema: Schema
-    excludes: bool = False
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -148,7 +146,6 @@ class _ClauseBinder:
             skip_labels=self._skip_labels(skip),
             window=self._window(),
             schema=self.schema,
-            excludes=_excludes(recognition),
         )
 
     def _program(self) -> RowProgram:
@@ -226,18 +223,6 @@ class _ClauseBinder:
         )
         size = lowering.duration(within)
         return int(size.value) if isinstance(size, Constant) and size.value is not None else None
-
-
-def _excludes(recognition: Recognition) -> bool:
-    waiting: list[object] = [recognition.pattern]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, Exclusion):
-            return True
-        waiting.extend(getattr(item, "items", ()))
-        if hasattr(item, "item"):
-            waiting.append(item.item)
-    return False
 
 
 @dataclass

@@ -7,8 +7,8 @@ rest of the partition alone, unless a condition reads the rows taken before; so 
 remembered for all matches that begin later, and every alternative is tried at a row once: the work
 is linear in rows times instructions.
 
-`{registers}` and `{checks}` are the lines of conditions that read the rows taken so far (see
-`definitions`); without them the source is always the same, and is compiled once per machine.
+Conditions that read the rows taken so far are lines of the loop (see `definitions`); without them
+the source is always the same, and is compiled once per machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BUDGET = 20_000_000
 _COMPILED_ROWS = 20_000
 """Below this many rows an uncached kernel runs as plain Python: compiling takes longer."""
 
-_SOURCE = """
+_SIGNATURE = """
 @jit
 def kernel(
     code, slots, mask, times, begins, settings, progress, starts, lengths, numbers, taken,
@@ -42,7 +42,8 @@ def kernel(
     skip, skip_set, first_set, empty, window, budget, stamped = (
         settings[0], settings[1], settings[2], settings[3], settings[4], settings[5], settings[6]
     )
-{unpack}
+"""
+_SEARCH = """\
     partition, start, matches, rows_taken, number = (
         progress[0], progress[1], progress[2], progress[3], progress[4]
     )
@@ -68,7 +69,8 @@ def kernel(
                     ok = row < end and ((mask[row] >> label) & 1) == 1
                     if ok and window >= 0 and times[row] - times[start] >= window:
                         ok = False
-{checks}
+"""
+_OUTCOME = """\
                     if ok:
                         path[row - start] = pc
                         row += 1
@@ -208,7 +210,7 @@ class Checks:
 
     @property
     def source(self) -> str:
-        return _SOURCE.replace("{unpack}\n", self.unpack).replace("{checks}\n", self.lines)
+        return "".join((_SIGNATURE, self.unpack, _SEARCH, self.lines, _OUTCOME))
 
 
 @dataclass(frozen=True)

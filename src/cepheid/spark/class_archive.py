@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from cepheid.errors import StreamError
 from cepheid.spark.java import archive_path
@@ -51,7 +52,7 @@ def load_classes(folder: str, archive: str) -> None:
 
     options = f"{java_options()} -XX:ArchiveClassesAtExit={archive}"
     spark = local_session("local[2]", config={"spark.driver.extraJavaOptions": options})
-    java = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
+    gateway: Any = spark.sparkContext._gateway
     times = pa.array([1, 2], pa.int64()).cast(pa.timestamp("us", "UTC"))
     events = pa.table({"ts": times, "kind": ["A", "B"], "id": [1, 1]})
     Path(folder, "events").mkdir()
@@ -64,8 +65,8 @@ def load_classes(folder: str, archive: str) -> None:
     writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
     cep.wait(writer.trigger(availableNow=True).start())
     spark.stop()
-    java.stdin.close()
-    java.wait()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,21 @@ def find(memory, h, keys, i):
         at = (at + 1) & mask
         entry = table[u(at)]
     return at, entry
+
+
+@jit
+def entered(memory, h, keys, i, bound, count):
+    table, known_hashes, known_keys, bounds = memory
+    at, entry = find(memory, h, keys, i)
+    if entry < 0:
+        entry = count
+        count += 1
+        table[u(at)] = entry
+        known_hashes[u(entry)] = h
+        for p in range(keys.shape[1]):
+            known_keys[u(entry), u(p)] = keys[u(i), u(p)]
+        bounds[u(entry)] = bound
+    return entry, count
 """
 
 SKIP = (
@@ -29,17 +44,9 @@ SKIP = (
 
 @jit
 def kernel(hashes, keys, leads, untils, memory, count, kept):
-    table, known_hashes, known_keys, bounds = memory
+    bounds = memory[3]
     for i in range(hashes.shape[0]):
-        at, entry = find(memory, hashes[u(i)], keys, i)
-        if entry < 0:
-            entry = count
-            count += 1
-            table[u(at)] = entry
-            known_hashes[u(entry)] = hashes[u(i)]
-            for p in range(keys.shape[1]):
-                known_keys[u(entry), u(p)] = keys[u(i), u(p)]
-            bounds[u(entry)] = leads[u(i)]
+        entry, count = entered(memory, hashes[u(i)], keys, i, leads[u(i)], count)
         kept[u(i)] = leads[u(i)] >= bounds[u(entry)]
         if kept[u(i)]:
             bounds[u(entry)] = untils[u(i)]
@@ -56,17 +63,9 @@ COUNT = (
 
 @jit
 def kernel(hashes, keys, starts, mosts, memory, count, kept):
-    table, known_hashes, known_keys, bounds = memory
+    bounds = memory[3]
     for i in range(hashes.shape[0]):
-        at, entry = find(memory, hashes[u(i)], keys, i)
-        if entry < 0:
-            entry = count
-            count += 1
-            table[u(at)] = entry
-            known_hashes[u(entry)] = hashes[u(i)]
-            for p in range(keys.shape[1]):
-                known_keys[u(entry), u(p)] = keys[u(i), u(p)]
-            bounds[u(entry)] = starts[u(i)]
+        entry, count = entered(memory, hashes[u(i)], keys, i, starts[u(i)], count)
         kept[u(i)] = bounds[u(entry)] < mosts[u(i)]
         if kept[u(i)]:
             bounds[u(entry)] += 1
