@@ -22,8 +22,8 @@ demo: $(INSTALLED)
 
 # Without arguments, three parts run side by side: two of them compute, and one waits for Spark half
 # of the time. Their dots would mix, so all but one print when they are done.
-ENGINES := tests/engine tests/properties
-SPARKS := tests/spark tests/cli tests/benchmarks
+ENGINES := tests/engine tests/properties tests/cli tests/benchmarks
+SPARKS := tests/spark
 whole = @output=$$($(BIN)/python -m pytest $(1) 2>&1); status=$$?; echo "$$output"; exit $$status
 
 test: $(INSTALLED)

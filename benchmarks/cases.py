@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from benchmarks import loops, rivals
 from benchmarks.rivals import Rival
+from cepheid.options import GivenOptions
 from cepheid.statistics import Statistics
 from cepheid.workloads import stocks, weblog
 
@@ -63,7 +64,7 @@ class Workload:
     rows: int
     events: Callable[[int], pa.Table]
     loop: Callable[[pa.Table], int]
-    columns: Mapping[str, str]
+    columns: GivenOptions
     rivals: Mapping[str, Rival] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
 
@@ -106,7 +107,7 @@ def ratio(rates: Mapping[str, float]) -> str:
     return ":".join(str(rate) for rate in rates.values())
 
 
-STOCK_COLUMNS = {"time": "ts", "type": "name"}
+STOCK_COLUMNS: GivenOptions = {"time": "ts", "type": "name"}
 
 FIXED: Mapping[str, Any] = {
     "plan": "left-deep",

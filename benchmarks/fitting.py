@@ -48,10 +48,11 @@ def ranks(values: Sequence[float]) -> Floats:
     >>> ranks([10.0, 30.0, 20.0, 20.0]).tolist()
     [1.0, 4.0, 2.5, 2.5]
     """
-    found = np.asarray(values, np.float64)
-    smaller = (found[None, :] < found[:, None]).sum(axis=1)
-    equal = (found[None, :] == found[:, None]).sum(axis=1)
-    return smaller + (equal + 1) / 2
+    array = np.asarray(values, np.float64)
+    smaller = (array[None, :] < array[:, None]).sum(axis=1)
+    equal = (array[None, :] == array[:, None]).sum(axis=1)
+    ranked: NDArray[np.float64] = smaller + (equal + 1) / 2
+    return ranked
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:

@@ -19,6 +19,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--slow"):
         os.environ[LONG] = "1"
+    else:
+        # Of what tests run, Java's optimizing compiler takes more time than it saves: a third of
+        # the processor time of a session and a few queries.
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
     # The random cases of an ordinary run are the same every time, so that a red run means a change;
     # a longer run (CEPHEID_EXAMPLES=20000) looks for new ones. On a busy machine a case may take
     # any time, and to draw one, too.

@@ -87,6 +87,15 @@ def test_sets_of_rules() -> None:
         (lambda: cep.match({"ts": [1]}, QUERY, time="ts"), "with `pyarrow.table(data)`"),
         (lambda: cep.match({"a": 5}, QUERY, time="ts"), "stream `a`: can't read events from int"),
         (lambda: cep.match(pd.Series([1]), QUERY, time="ts"), "from Series, which gives no table"),
+        (lambda: cep.match(EVENTS, QUERY, time="ts", engine="treee"), "engine must be one of auto"),
+        (lambda: cep.match(EVENTS, QUERY, time="ts", params=[1]), "a dict of values by the param"),
+        (lambda: cep.match(EVENTS, QUERY, time="ts", stats="s.json"), "`Statistics.from_json("),
+        (lambda: cep.match(EVENTS, QUERY, time="ts", limit=5), "limit is a Limit, such as Limit("),
+        (lambda: cep.match(EVENTS, QUERY, time="ts", adapt=True), "adapt is an Adaptation, or Non"),
+        (lambda: cep.match(EVENTS, QUERY, time="ts", buckets="8"), "must be at least 1, not '8'"),
+        (lambda: cep.match(EVENTS, QUERY, time="ts", without=["flat"]), "no rewrite rule 'flat'"),
+        (lambda: cep.sql("SELECT 1", EVENTS), "tables are a dict of tables, not Table: pass {"),
+        (lambda: cep.sql(5, {}), "`sql` takes the text of a statement, not int"),
         (lambda: cep.rejected(EVENTS, time="tss"), "no column `tss` (time=); did you mean `ts`?"),
     ],
 )
@@ -98,7 +107,7 @@ def test_wrong_arguments(call: Callable[[], Any], message: str) -> None:
 
 def test_columns_are_named_by_text() -> None:
     number: Any = 5
-    with pytest.raises(ValueError, match="time is the name of a column, a string; not 5"):
+    with pytest.raises(cep.OptionError, match="time is the name of a column, a string; not 5"):
         cep.match(EVENTS, QUERY, time=number)
 
 

@@ -40,6 +40,8 @@ def test_exports() -> None:
         "DataError",
         "Explanation",
         "ExtraError",
+        "Funnel",
+        "Heartbeat",
         "Limit",
         "LiveRules",
         "Metrics",
@@ -51,21 +53,34 @@ def test_exports() -> None:
         "Rule",
         "RuleSet",
         "RuleSetError",
+        "Session",
+        "SessionError",
+        "SessionStatus",
         "StateError",
         "StateLimitError",
+        "StatementExplanation",
         "Statistics",
         "Status",
         "StreamError",
+        "Timeline",
         "UnsupportedError",
         "Watch",
+        "Why",
+        "WhyNot",
         "analyze",
+        "funnel",
+        "explain_sql",
         "match",
+        "open",
         "reached",
         "rejected",
+        "resume",
         "sql",
         "status",
+        "timeline",
         "timeouts",
         "wait",
+        "why",
     }
     assert all(getattr(cep, name).__doc__ for name in cep.__all__)
 
@@ -76,7 +91,9 @@ def test_a_worker_does_not_load_the_parser() -> None:
     assert done.stdout.strip() == "set()", done.stderr
 
 
+@pytest.mark.slow
 def test_any_module_of_the_engine_can_be_imported_first() -> None:
+    """An ordinary run reads the imports instead (`tests/packaging/test_first_imports.py`)."""
     program = """
 import importlib, pkgutil, sys
 import cepheid.engine

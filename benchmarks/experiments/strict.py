@@ -21,6 +21,7 @@ from benchmarks.experiments.experiment import (
 )
 from benchmarks.experiments.programs import as_users_do, over_table
 from benchmarks.rivals import duckdb_query
+from cepheid.options import GivenOptions
 
 KEYS = 20_000
 ROWS = 1_000_000
@@ -126,7 +127,7 @@ def duckdb(table: pa.Table, window: int) -> int:
 
 
 def setting(label: str, query: str, window: int) -> Setting:
-    columns = {"time": "ts", "type": "type"}
+    columns: GivenOptions = {"time": "ts", "type": "type"}
     own = Workload(
         f"strict {label}", query, ROWS, events, lambda table: count(table, window), columns
     )

@@ -15,11 +15,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.cases import Workload
+from cepheid.options import GivenOptions
 
 TYPES = 20
 WINDOW = 10_000
 SEED = 2006
-COLUMNS = {"time": "ts", "type": "type"}
+COLUMNS: GivenOptions = {"time": "ts", "type": "type"}
 RANGE = 1_000
 """Values of `a4`, which queries compare; `a3` has ten, of which they want one."""
 

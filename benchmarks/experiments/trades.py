@@ -16,11 +16,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.cases import Workload
+from cepheid.options import GivenOptions
 from cepheid.statistics import Statistics
 
 STOCKS = {"a": "IBM", "b": "Google", "c": "Sun", "d": "Oracle", "e": "Microsoft", "f": "Yahoo"}
 EVEN: Mapping[str, float] = dict.fromkeys(STOCKS, 1.0)
-COLUMNS = {"time": "ts", "type": "name"}
+COLUMNS: GivenOptions = {"time": "ts", "type": "name"}
 ATTRIBUTES = ("price", "type", "volume")
 
 TOP = 1000

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from benchmarks.experiments.experiment import Experiment, Figure, Metric, Point, Verdict
 from benchmarks.report import (
-    HERE,
     Record,
     begun,
     origin,
@@ -19,6 +18,7 @@ from benchmarks.report import (
     replace_section,
     short,
 )
+from benchmarks.tree import HERE
 
 RESULTS = HERE / "results" / "experiments"
 PAGE = RESULTS / "README.md"

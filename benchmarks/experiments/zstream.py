@@ -7,6 +7,7 @@ Queries, events and loops are those of `benchmarks.cases`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -110,7 +111,7 @@ def windows() -> Iterator[Setting]:
             QUERY_7.replace("200", str(window)),
             500_000,
             ticks(rates),
-            lambda table, window=window: loops.query_7(table, window),
+            partial(loops.query_7, window=window),
             STOCK_COLUMNS,
             statistics=known(rates),
         )

@@ -102,10 +102,10 @@ def _ready(text: str, *names: str) -> Callable[[Streams], pa.Table]:
     """A query that is bound and planned, to be given its streams."""
     schemas = dict.fromkeys(names, COLUMNS)
     prepared = prepare(cep.Query(text).bind(schemas, OPTIONS), OPTIONS)
-    merged, _ = bind_streams(schemas, OPTIONS)
+    merged, bound = bind_streams(schemas, OPTIONS)
 
     def run(read: Streams) -> pa.Table:
-        schema, batches = execution.run(prepared, merge(streams_of(read), merged, OPTIONS), OPTIONS)
+        schema, batches = execution.run(prepared, merge(streams_of(read), merged, bound), OPTIONS)
         return pa.Table.from_batches(batches, schema)
 
     return run

@@ -16,7 +16,8 @@ from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.placement.figure import PANELS, Figure
 from benchmarks.placement.model import WAYS
-from benchmarks.report import HERE, Record, begun, origin, replace_section
+from benchmarks.report import Record, begun, origin, replace_section
+from benchmarks.tree import HERE
 
 RESULTS = HERE / "results" / "placement.json"
 PLOT = HERE.parent / "docs" / "rules" / "placement.svg"

@@ -104,7 +104,7 @@ def sharing(size: Size, say: Say) -> Sweep:
     for rules in (n // size.rules for n in (10_000, 20_000, 40_000)):
         with load(rules, size.events, Parameters()) as given:
             say(f"{rules:,} rules")
-            ways = {
+            ways: dict[tuple[str, float], Run] = {
                 (MERGED, rules): Run("Filter", given),
                 (APART, rules): Run("Filter", given, True),
             }

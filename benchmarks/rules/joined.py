@@ -18,7 +18,7 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record, Verdict, provenance, short
 from benchmarks.rules.figures import Say, Size
 from benchmarks.rules.running import SEED
-from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
@@ -130,7 +130,7 @@ def check(tables: Mapping[str, pa.Table]) -> None:
 
 
 def _matched(compiled: CompiledRules, events: pa.Table) -> pa.Table:
-    schema = found_schema(compiled.rules, events.schema.field(OPTIONS.time).type)
+    schema = alert_schema(compiled.rules, events.schema.field(OPTIONS.time).type)
     return pa.Table.from_batches(run(compiled, events, schema, OPTIONS), schema)
 
 

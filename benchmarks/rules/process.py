@@ -44,7 +44,7 @@ def memory(folder: Path) -> Record:
     sent elsewhere. A set of ten rules has loaded all code before."""
     schema = cayuga.SCHEMA
     few = RuleSet.load(folder)
-    few = RuleSet(tuple(t.where(_first(t.rows.num_rows, 10)) for t in few.templates))
+    few = RuleSet(tuple(t.where(_first(len(t), 10)) for t in few.templates))
     ready(few, schema)
     del few
     before = resident()

@@ -175,13 +175,14 @@ def satisfied(merged: Merged, events: pa.Table) -> float:
         cells = np.ascontiguousarray(np.column_stack(columns))
         _, predicates = merged.index.satisfied(cells, np.ones(cells.shape, np.bool_), True)
         found += len(predicates)
-    return found / events.num_rows
+    return float(found / events.num_rows)
 
 
 def unmerged(graph: Graph) -> Graph:
     """The same paths, each with nodes of its own: Cayuga without state merging. All indexes stay:
     an event finds the nodes that its predicates enter, and those that are active."""
-    rules, depth = len(graph.rules.values), int(graph.depth.max())
+    ended = graph.rules.values.astype(np.int64)
+    rules, depth = len(ended), int(graph.depth.max())
     path = np.repeat(np.arange(graph.nodes), np.diff(graph.rules.begins))
     old = [path]
     for _ in range(depth):
@@ -204,7 +205,7 @@ def unmerged(graph: Graph) -> Graph:
         strict=graph.strict[own],
         reach=graph.reach[own],
         restless=graph.restless[own],
-        rules=Ragged.grouped(1 + depth * rules + np.arange(rules), graph.rules.values, len(own)),
+        rules=Ragged.grouped(1 + depth * rules + np.arange(rules), ended, len(own)),
         edges=Ragged.grouped(graph.predicate[own][1:], inner, len(graph.edges.begins) - 1),
         enders=Ragged.grouped(again, ends.values[ends.begins[own][again] + within], len(own)),
     )

@@ -18,9 +18,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from benchmarks.report import HERE, Record, Verdict, provenance
+from benchmarks.report import Record, Verdict, provenance
 from benchmarks.rules.figures import Say, Size
 from benchmarks.rules.running import SEED
+from benchmarks.tree import HERE
 from cepheid.workloads import cayuga
 
 RULES, START = 100_000, 1_000

@@ -16,9 +16,10 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from benchmarks.experiments.drawing import COLORS, MARKERS
 from benchmarks.experiments.writing import claim_lines
-from benchmarks.report import HERE, Record, begun, origin, replace_section, write_json
+from benchmarks.report import Record, begun, origin, replace_section, write_json
 from benchmarks.rules.claims import WAYS
 from benchmarks.rules.figures import SWEEPS
+from benchmarks.tree import HERE
 from cepheid.workloads.cayuga import TEMPLATES
 
 RESULTS = HERE / "results" / "rules"

@@ -27,9 +27,10 @@ from cepheid.spark.streaming import pipeline
 from cepheid.spark.streaming.bucket_work import BucketWork
 from cepheid.spark.streaming.packed_rows import DATA
 from cepheid.spark.streaming.reports import COUNTS, NO_REPORT, report_row
-from cepheid.streaming.bucket import Job, Report
+from cepheid.streaming.bucket import Job
 from cepheid.streaming.cells import Cells, arrow_bytes, framed, table_of, unframed
 from cepheid.streaming.log import Log, Segment
+from cepheid.streaming.report import Report
 
 
 class Storing(BucketWork):

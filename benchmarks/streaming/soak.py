@@ -244,7 +244,9 @@ def write_csv(path: Path, samples: Sequence[Sample]) -> None:
 def read_csv(path: Path) -> list[Sample]:
     with path.open(newline="") as file:
         names = next(reader := csv.reader(file))
-        kinds = {f.name: float if f.type == "float" else int for f in fields(Sample)}
+        kinds: dict[str, Any] = {
+            f.name: float if f.type == "float" else int for f in fields(Sample)
+        }
         return [
             Sample(**{n: kinds[n](value) for n, value in zip(names, row, strict=True)})
             for row in reader

@@ -92,7 +92,7 @@ def matching(setup: Setup) -> Record:
     rows, claims, rates = [], [], []
     for size in SIZES:
         stream = setup.stream(size, WARM_UP + (6 if size < 1_000_000 else 3))
-        ways = {
+        ways: dict[str, tuple[Way, int | None]] = {
             "store": (partial(stored, Storing, query=QUERY, **COLUMNS), 0),
             "store and forward": (partial(stored, Forwarding, query=QUERY, **COLUMNS), None),
             "cepheid": (cepheid(), stream.matches()),

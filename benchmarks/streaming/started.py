@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
+
+from pyspark.sql.streaming.query import StreamingQuery
 
 import cepheid as cep
 from cepheid.spark.session import local_session
@@ -22,18 +25,26 @@ QUERIES = (
 )
 
 
+EVENT_TYPE = "ts timestamp, kind string, id long, x double, y double"
+
+
 def main(folder: str, count: int) -> None:
     spark = local_session("local[2]", app="cepheid benchmarks")
     reach("session")
     queries = []
     for number, text in enumerate(QUERIES[:count]):
-        rows = spark.readStream.schema("ts timestamp, kind string, id long, x double, y double")
-        events = rows.parquet(f"{folder}/events").withWatermark("ts", "10 seconds")
+        rows = spark.readStream.schema(EVENT_TYPE).parquet(f"{folder}/events")
+        events = rows.withWatermark("ts", "10 seconds")
         matches = cep.match(events, text, time="ts", type="kind")
         place = f"{folder}/checkpoint {number}"
         writer = matches.writeStream.format("noop").option("checkpointLocation", place)
         queries.append(writer.start())
     reach("queries")
+    wait_for_batches(queries)
+
+
+def wait_for_batches(queries: Sequence[StreamingQuery]) -> None:
+    """Say when every query has done a batch, and go on until the process is killed."""
     waiting = set(queries)
     planning = 0.0
     while waiting:
@@ -44,8 +55,8 @@ def main(folder: str, count: int) -> None:
             if batch is not None:
                 waiting.remove(query)
                 planning = max(planning, batch["durationMs"]["queryPlanning"] / 1000)
-            elif query.exception() is not None:
-                raise query.exception()
+            elif (error := query.exception()) is not None:
+                raise error
     reach("batches", planning=planning)
     while True:
         time.sleep(1)

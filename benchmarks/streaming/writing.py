@@ -15,7 +15,6 @@ from matplotlib import pyplot
 from benchmarks.experiments.drawing import COLORS
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.report import (
-    HERE,
     Record,
     begun,
     origin,
@@ -25,6 +24,7 @@ from benchmarks.report import (
 )
 from benchmarks.streaming.soak import BATCH, WINDOW, Sample, write_csv
 from benchmarks.streaming.speed import PARTS
+from benchmarks.tree import HERE
 
 RESULTS = HERE / "results" / "streaming"
 PAGE = RESULTS / "README.md"

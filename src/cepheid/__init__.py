@@ -19,6 +19,7 @@ from cepheid.errors import (
     PlanError,
     QueryError,
     RuleSetError,
+    SessionError,
     StateError,
     StateLimitError,
     StreamError,
@@ -29,17 +30,26 @@ from cepheid.spark.session import ensure_worker_python
 
 if TYPE_CHECKING:
     from cepheid.explain import Explanation
+    from cepheid.inprocess.disorder import Heartbeat
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
     from cepheid.query.analysis import analyze
+    from cepheid.query.continuous import open, resume
+    from cepheid.query.questions import funnel, timeline, why
     from cepheid.query.timeouts import timeouts
+    from cepheid.reasons.funnel import Funnel
+    from cepheid.reasons.report import Why
+    from cepheid.reasons.timeline import Timeline
+    from cepheid.reasons.why_not import WhyNot
     from cepheid.rewrites import REWRITES
     from cepheid.rules import LiveRules, Rule, RuleSet, Watch
+    from cepheid.sessions.session import Session, SessionStatus
     from cepheid.spark.streaming.checkpoint import reached
     from cepheid.spark.streaming.metrics import Metrics
     from cepheid.spark.streaming.outcome import wait
     from cepheid.spark.streaming.reports import Status, status
-    from cepheid.statements.sql import sql
+    from cepheid.statements.sql import explain_sql, sql
+    from cepheid.statements.statement_explanation import StatementExplanation
     from cepheid.statistics import Statistics
 
 __all__ = [
@@ -49,6 +59,8 @@ __all__ = [
     "DataError",
     "Explanation",
     "ExtraError",
+    "Funnel",
+    "Heartbeat",
     "Limit",
     "LiveRules",
     "Metrics",
@@ -60,21 +72,34 @@ __all__ = [
     "Rule",
     "RuleSet",
     "RuleSetError",
+    "Session",
+    "SessionError",
+    "SessionStatus",
     "StateError",
     "StateLimitError",
+    "StatementExplanation",
     "Statistics",
     "Status",
     "StreamError",
+    "Timeline",
     "UnsupportedError",
     "Watch",
+    "Why",
+    "WhyNot",
     "analyze",
+    "explain_sql",
+    "funnel",
     "match",
+    "open",
     "reached",
     "rejected",
+    "resume",
     "sql",
     "status",
+    "timeline",
     "timeouts",
     "wait",
+    "why",
 ]
 
 __version__ = "0.2.0"
@@ -86,21 +111,35 @@ _HOMES = {
     "REWRITES": "cepheid.rewrites",
     "Adaptation": "cepheid.options",
     "Explanation": "cepheid.explain",
+    "Funnel": "cepheid.reasons.funnel",
+    "Heartbeat": "cepheid.inprocess.disorder",
     "Limit": "cepheid.options",
     "LiveRules": "cepheid.rules",
     "Metrics": "cepheid.spark.streaming.metrics",
     "Options": "cepheid.options",
     "Rule": "cepheid.rules",
     "RuleSet": "cepheid.rules",
+    "Session": "cepheid.sessions.session",
+    "SessionStatus": "cepheid.sessions.session",
+    "StatementExplanation": "cepheid.statements.statement_explanation",
     "Statistics": "cepheid.statistics",
     "Status": "cepheid.spark.streaming.reports",
+    "Timeline": "cepheid.reasons.timeline",
     "Watch": "cepheid.rules",
+    "Why": "cepheid.reasons.report",
+    "WhyNot": "cepheid.reasons.why_not",
     "analyze": "cepheid.query.analysis",
+    "explain_sql": "cepheid.statements.sql",
+    "funnel": "cepheid.query.questions",
+    "open": "cepheid.query.continuous",
     "reached": "cepheid.spark.streaming.checkpoint",
+    "resume": "cepheid.query.continuous",
     "sql": "cepheid.statements.sql",
     "status": "cepheid.spark.streaming.reports",
+    "timeline": "cepheid.query.questions",
     "timeouts": "cepheid.query.timeouts",
     "wait": "cepheid.spark.streaming.outcome",
+    "why": "cepheid.query.questions",
 }
 
 

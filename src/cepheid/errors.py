@@ -7,6 +7,7 @@
     ├── PlanError             a forced plan doesn't fit the query
     ├── StateLimitError       more events would have to be held than the caller allows
     ├── StateError            saved stream state can't be resumed
+    ├── SessionError          a session is used by two threads at once, or after its end
     ├── StreamError           a streaming query has failed; the message is Spark's sentence
     ├── ExtraError            an extra of the installation is missing; the message names it
     └── DataError             the data doesn't fit: a missing column, a wrong type, disorder
@@ -122,6 +123,21 @@ class StateError(CepheidError):
     """The saved state of a streaming query is damaged, or belongs to another query."""
 
 
+class SessionError(CepheidError):
+    """A session is used by two threads at once, or after its end.
+
+    >>> import cepheid as cep, pyarrow as pa
+    >>> session = cep.open("PATTERN a ; b WITHIN 5", pa.schema({"ts": pa.int64()}), time="ts")
+    >>> session.close().num_rows
+    0
+    >>> try:
+    ...     session.push({"ts": 1})
+    ... except cep.SessionError as error:
+    ...     print(error)
+    the session is closed
+    """
+
+
 class StreamError(CepheidError):
     """A streaming query has failed, for a reason that Spark gives (see `cepheid.wait`)."""
 
@@ -143,7 +159,7 @@ class DataError(CepheidError):
     """
 
 
-class OptionError(DataError):
+class OptionError(DataError, ValueError):
     """An option is wrong: it names something that doesn't exist, or can't be used.
 
     >>> import cepheid as cep, pyarrow as pa

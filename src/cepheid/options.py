@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
+from numbers import Integral
 from typing import Literal, TypedDict, TypeVar
 
 from cepheid.errors import OptionError
@@ -60,7 +61,7 @@ class Adaptation:
     def __post_init__(self) -> None:
         for name, value in (("change", self.change), ("gain", self.gain)):
             if not 0 <= value < float("inf"):
-                raise ValueError(f"{name} must be a number from 0 up, not {value}")
+                raise OptionError(f"{name} must be a number from 0 up, not {value}")
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,7 @@ class Limit:
     def __post_init__(self) -> None:
         _one_of("policy", self.policy, ("fail", "drop-oldest"))
         for name, value in (("per_key", self.per_key), ("total", self.total)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+            _count(name, value)
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,10 @@ class Options:
     until         how far time passes at the end of the data: to a time, or to the "last event";
                   what is undecided then, such as a match that waits for the end of its window, is
                   left out and counted. None: time passes for ever, and all is decided
+    delay         of sessions and iterators of record batches: by how much events may come out of
+                  order, as "10 seconds", or in ticks if times are integers; they are put in order,
+                  and those that come later than that are left out and counted. None: an iterator
+                  is in order, and of a session the events of one push are put in order
     partitioning  on Spark: `auto`, `key`, `partial` (events without the key are copied to all
                   partitions), `slices` of time, or `single`; the matches are always the same
     placement     sets of rules on Spark: `auto` (what is done first), `keys` (a pass for each key),
@@ -128,6 +132,8 @@ class Options:
     dead_letters  on Spark streams: hand out the rows that are late, ahead of the clock or without a
                   time, too, in a column `dead_letter` beside the matches; with names, those columns
                   of the rows besides the ones that are read
+    threads       in process: how many threads match a large table, 1 by default; the matches are
+                  always the same
     jit           compile the kernels; without it the same code runs as plain Python
 
     >>> Options(time="ts", type="name").plan
@@ -149,6 +155,7 @@ class Options:
     without: tuple[str, ...] = ()
     limit: Limit | None = None
     until: int | datetime | date | str | None = None
+    delay: str | int | None = None
     partitioning: Partitioning = "auto"
     placement: Placement = "auto"
     partitions: int | None = None
@@ -157,6 +164,7 @@ class Options:
     idle: str | None = None
     heartbeat: str | None = None
     dead_letters: bool | Sequence[str] = False
+    threads: int = 1
     jit: bool = True
 
     def __post_init__(self) -> None:
@@ -169,18 +177,20 @@ class Options:
         _one_of("placement", self.placement, ("auto", "keys", "one", "split"))
         if self.unit is not None:
             _one_of("unit", self.unit, ("us", "ms", "s", "min", "h", "d"))
+        for part, kind, remedy in _KINDS:
+            _instance(part, getattr(self, part), kind, remedy)
         if self.start is not None and self.tie is not None:
-            raise ValueError(
+            raise OptionError(
                 "start and tie exclude each other: a tie is between events of one time"
             )
-        for name, count in (("partitions", self.partitions), ("buckets", self.buckets)):
-            if count is not None and count < 1:
-                raise ValueError(f"{name} must be at least 1, not {count}")
+        for name in ("partitions", "buckets", "threads"):
+            _count(name, getattr(self, name))
         if self.future is not None and self.future != AUTO:
             duration_us(self.future)
+        _delay(self.delay)
         for name, length in (("idle", self.idle), ("heartbeat", self.heartbeat)):
             if length is not None and duration_us(length) == 0:
-                raise ValueError(f"{name} must be longer than {length}")
+                raise OptionError(f"{name} must be longer than {length}")
 
 
 def refuse_until(options: Options) -> None:
@@ -201,26 +211,69 @@ def refuse_dead_letters(options: Options) -> None:
         )
 
 
+ON_SPARK = (
+    "a batch is put in order anyway, and the delay of a stream is that of withWatermark; leave it "
+    "out"
+)
+"""What is done there instead of `delay`."""
+
+
+def refuse_delay(options: Options, kind: str, instead: str) -> None:
+    """Where rows are put in order without it."""
+    if options.delay is not None:
+        raise OptionError(
+            f"delay= is for sessions and iterators of record batches, not for {kind}: {instead}"
+        )
+
+
 def duration_us(text: str) -> int:
     """A duration in microseconds.
 
     >>> duration_us("90 seconds"), duration_us("1 hour")
     (90000000, 3600000000)
     """
-    found = DURATION.fullmatch(text)
-    if found is None:
-        raise ValueError(f"a duration is like '10 seconds', not {text!r}")
-    return int(found[1]) * _US[found[2]]
+    parts = DURATION.fullmatch(text)
+    if parts is None:
+        raise OptionError(f"a duration is like '10 seconds', not {text!r}")
+    return int(parts[1]) * _US[parts[2]]
 
 
 def _column(part: str, name: object) -> None:
     if not isinstance(name, str) and (name is not None or part == "time"):
-        raise ValueError(f"{part} is the name of a column, a string; not {name!r}")
+        raise OptionError(f"{part} is the name of a column, a string; not {name!r}")
+
+
+def _delay(delay: object) -> None:
+    if isinstance(delay, str):
+        duration_us(delay)
+    elif delay is not None and (not isinstance(delay, Integral) or delay < 0):
+        raise OptionError(
+            f"delay is a duration like '10 seconds', or ticks from 0 up; not {delay!r}"
+        )
+
+
+def _count(name: str, count: object) -> None:
+    if count is not None and (not isinstance(count, Integral) or count < 1):
+        raise OptionError(f"{name} must be at least 1, not {count!r}")
+
+
+_KINDS: tuple[tuple[str, type, str], ...] = (
+    ("params", Mapping, "a dict of values by the parameters' names"),
+    ("stats", Statistics, "Statistics: of a file, `Statistics.from_json(path.read_text())`"),
+    ("limit", Limit, "a Limit, such as Limit(total=1_000_000)"),
+    ("adapt", Adaptation, "an Adaptation, or None to keep the first plan"),
+)
+"""Options that are objects, and how to make them."""
+
+
+def _instance(name: str, value: object, kind: type, remedy: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise OptionError(f"{name} is {remedy}; not {value!r}")
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}; not {value!r}")
+        raise OptionError(f"{name} must be one of {', '.join(known)}; not {value!r}")
 
 
 class GivenOptions(TypedDict, total=False):
@@ -241,6 +294,7 @@ class GivenOptions(TypedDict, total=False):
     without: tuple[str, ...]
     limit: Limit | None
     until: int | datetime | date | str | None
+    delay: str | int | None
     partitioning: Partitioning
     placement: Placement
     partitions: int | None
@@ -249,6 +303,7 @@ class GivenOptions(TypedDict, total=False):
     idle: str | None
     heartbeat: str | None
     dead_letters: bool | Sequence[str]
+    threads: int
     jit: bool
 
 
@@ -259,7 +314,7 @@ def takes_options(function: Function) -> Function:
     """Show the options one by one in the signature of a function that takes them by name, which is
     what `help` and completion look at."""
     signature = inspect.signature(function)
-    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    declared = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     options = [
         inspect.Parameter(
             option.name,
@@ -269,6 +324,6 @@ def takes_options(function: Function) -> Function:
         )
         for option in fields(Options)
     ]
-    spelled = signature.replace(parameters=[*own, *options])
+    spelled = signature.replace(parameters=[*declared, *options])
     function.__signature__ = spelled  # type: ignore[attr-defined]
     return function

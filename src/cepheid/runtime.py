@@ -36,11 +36,13 @@ class Bindable(Protocol):
 
 @dataclass(frozen=True)
 class Explained:
-    """How a query is run; by name, how the work is distributed; and what happened, if it ran."""
+    """How a query is run; by name, how the work is distributed; what happened, if it ran; and
+    where it is distributed."""
 
     prepared: Prepared
     distribution: tuple[tuple[str, str], ...] = ()
     profile: Profile | None = None
+    where: str = "on Spark"
 
 
 class Runtime(Protocol):
@@ -103,4 +105,9 @@ class Runtime(Protocol):
 
     def collected(self, data: Any) -> Any:
         """The rows in this process."""
+        ...
+
+    def first_events(self, data: Any, time: str, rows: int | None) -> tuple[Any, int]:
+        """Repeatable data as Arrow tables in this process, and how many events they are. Where
+        events are far away only the first ones by time come, that many; all with None."""
         ...

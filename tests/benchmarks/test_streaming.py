@@ -147,14 +147,13 @@ sys.exit("StateError: the query is not the one")
 """
 
 
-def test_a_start_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
     program = tmp_path / "failing.py"
     program.write_text(FAILING)
-    monkeypatch.setattr(start, "_PROGRAM", program)
     # Spark fails twice because the machine is busy, and then the query fails.
     with pytest.raises(RuntimeError, match="a query has failed:\nStateError: the query is not"):
-        start.start(tmp_path, 3, tmp_path)
+        start.start(tmp_path, 3, tmp_path, program)
     assert (tmp_path / "attempts").read_text() == "xxx"
     with pytest.raises(RuntimeError, match="failed to connect back"):
-        start.start(tmp_path, 99, tmp_path)
+        start.start(tmp_path, 99, tmp_path, program)
     assert (tmp_path / "attempts").read_text() == "xxxxxx"

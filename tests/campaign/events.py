@@ -12,6 +12,7 @@ import gzip
 import io
 import json
 import random
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -119,10 +120,15 @@ class Source:
         return f"{len(events)} events{f' ({few})' if few else ''}"
 
     def add_late(self, second: int) -> str:
-        """Events before a second that the watermark has passed."""
+        """Events before a second that the watermark has passed, of types that every query takes:
+        of others, late rows are only counted."""
         count = self.chance.randrange(1, 6)
         events = [
-            replace(self._event(0), second=self.chance.randrange(second - 30, second))
+            replace(
+                self._event(0),
+                second=self.chance.randrange(second - 30, second),
+                type=self.chance.choice(("A", "B")),
+            )
             for _ in range(count)
         ]
         self._remember(Fate.LATE, events)
@@ -203,6 +209,8 @@ class Source:
         """In one piece, as files must come to a folder that is read."""
         folder = self.folder / stream
         hidden = folder / f".{name}"
+        # Spark reads files in the order of their milliseconds, and those of one in any order.
+        time.sleep(0.002)
         hidden.write_bytes(content)
         return hidden.rename(folder / name)
 

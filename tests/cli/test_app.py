@@ -79,7 +79,7 @@ def test_options_are_called_as_in_python() -> None:
     parameters = {p.name for p in get_command(app).commands["run"].params}
     assert parameters & {option.name for option in fields(Options)} == {
         "time", "type", "tie", "start", "unit", "engine", "plan", "negation", "propagation",
-        "stats", "limit", "until", "buckets", "future", "idle", "heartbeat",
+        "stats", "limit", "until", "buckets", "future", "idle", "heartbeat", "threads",
     }  # fmt: skip
     assert tuple(EngineName) == get_args(EngineChoice)
     assert tuple(NegationMode) == get_args(NegationChoice)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from cepheid.cli.fraud_demo import earliest, event_file, planted_and_found
+from cepheid.cli.fraud_demo import earliest, event_file, planted_and_detected
 from cepheid.cli.output.show import RunSummary, sample
 from cepheid.workloads import fraud
 
@@ -42,8 +42,8 @@ def test_planted_frauds_are_counted(tmp_path: Path) -> None:
     assert triples == len(large) > 2
     # One of them twice, one ordinary event, and nothing else.
     matches = pa.table({"id": pa.array([large[0], large[0], -1])})
-    assert planted_and_found(path, matches) == (triples, 1)
-    assert planted_and_found(path, pa.table({"id": pa.array([], pa.int64())})) == (triples, 0)
+    assert planted_and_detected(path, matches) == (triples, 1)
+    assert planted_and_detected(path, pa.table({"id": pa.array([], pa.int64())})) == (triples, 0)
 
 
 def test_the_sample_is_the_earliest_matches() -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import cepheid.cli
 from cepheid.workloads import stocks
 
 # All pairs of events: it goes on for many minutes.
@@ -49,6 +50,23 @@ def test_ctrl_c(command: tuple[str, ...], begun: str, tmp_path: Path) -> None:
     told = interrupted(tmp_path, *command, when=lambda: list(tmp_path.glob(begun)))
     assert told == (130, "interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["s.csv"]
+
+
+def test_ctrl_c_while_modules_are_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        @staticmethod
+        def find_spec(name: str, *more: object) -> None:
+            if name == "cepheid.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "cepheid.cli.app", raising=False)
+    monkeypatch.delattr(cepheid.cli, "app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    with pytest.raises(SystemExit) as exit:
+        cepheid.cli.main(["--version"])
+    assert (exit.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
 @pytest.mark.slow

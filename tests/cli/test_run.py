@@ -82,6 +82,18 @@ def test_every_format_is_read(name: str, query: str, tmp_path: Path) -> None:
     assert end == datetime(2026, 1, 31, 12, 2, tzinfo=UTC)
 
 
+def test_answers_are_written_like_matches(tmp_path: Path) -> None:
+    (tmp_path / "q.cep").write_text(
+        "PATTERN A a ; B b WHERE [id] WITHIN 20 minutes GROUP BY a.id, TUMBLE(10 minutes) "
+        "RETURN a.id AS id, window_end, count(*) AS n"
+    )
+    found = tmp_path / "found.parquet"
+    events = str(write(tmp_path, "e.parquet"))
+    assert run("run", str(tmp_path / "q.cep"), "-i", events, *COMMON[:4], "-o", str(found)) == 0
+    rows = [(r["id"], r["window_end"].minute, r["n"]) for r in pq.read_table(found).to_pylist()]
+    assert rows == [(1, 10, 1), (2, 10, 1), (1, 20, 1)]
+
+
 @pytest.mark.parametrize(
     "time", ["2026-01-31 12:00:0{}", "2026-01-31T12:00:0{}.250", "2026-01-31T12:00:0{}.5+02:00"]
 )

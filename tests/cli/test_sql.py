@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -49,14 +50,27 @@ def test_a_statement_in_a_file_is_written(ticker: Path, tmp_path: Path) -> None:
     assert ticker.read_text() == TICKER
 
 
+def test_explain(ticker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(V_SHAPE, "--table", f"ticker={ticker}", "--explain", "--analyze") == 0
+    told = capsys.readouterr().out
+    assert told.startswith("MATCH_RECOGNIZE over ticker\n\nprogram\n  0  take DOWN\n")
+    assert "  DOWN  once for every row: price < PREV(price)\n" in told
+    assert "run\n  rows        5\n  partitions  1\n  matches     1\n" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["nope.sql", "-t", "t=TICKER"], "there is no file nope.sql"),
         (["SELECT 1", "-t", "TICKER"], "a table needs a name: --table ticker=ticker.csv"),
+        (["SELECT 1", "-t", "t=TICKER", "--analyze"], "--analyze goes with --explain"),
+        (["SELECT 1", "-t", "t=TICKER", "--explain", "-o", "x.csv"], "leave out --output"),
         (["SELECT 1", "-t", "t=TICKER", "--runtime", "local", "--master", "x"], "--master is for"),
         (["SELECT * FROM u MATCH_RECOGNIZE (PATTERN (A))", "-t", "t=TICKER"], "no table `u`"),
         (["SELECT * FROM t MATCH_RECOGNIZE (PATERN (A))", "-t", "t=TICKER"], "CEP603"),
+        (["SELECT * FROM tt", "-t", "t=TICKER"], "there is no table `tt`; did you mean `t`?"),
+        (["SELEC * FROM t", "-t", "t=TICKER"], 'syntax error at or near "SELEC"'),
+        (["SELECT prise FROM t", "-t", "t=TICKER"], 'Referenced column "prise" not found'),
     ],
 )
 def test_wrong_use(
@@ -64,3 +78,22 @@ def test_wrong_use(
 ) -> None:
     assert run(*(a.replace("TICKER", str(ticker)) for a in arguments)) == 2
     assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_a_statement_that_fails_is_not_a_wrong_use(
+    ticker: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("SELECT CAST(symbol AS INT) FROM t", "-t", f"t={ticker}") == 1
+    assert "error: DuckDB: Conversion Error" in capsys.readouterr().err
+
+
+def test_rejected_rows_of_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its copy has a name that the user doesn't know."""
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(TICKER.encode())))
+    kept = tmp_path / "kept.csv"
+    options = ("--input-format", "csv", "--rejected", str(kept))
+    assert run("SELECT count(*) AS n FROM t", "-t", "t=-", *options) == 0
+    assert "rejected: standard input:6: `price` is 'bad'" in capsys.readouterr().err
+    assert "standard input" in kept.read_text()

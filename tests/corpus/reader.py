@@ -14,6 +14,8 @@
   where several events have that time; groups with commas, an empty group as `b()`. A variable
   that is not named belongs to a branch not taken. `none`: there is no match.
 - `returns`: the RETURN rows, in the order of the matches, as JSON.
+- `answers`: the rows of a query that returns answers, in their order, as JSON; always by hand.
+  `matches` need not be given then.
 - `tie`: the tie-break column. `params`: `n=5, s='x'`. `columns`: types that can't be inferred,
   `t:timestamp`. `unit`: what a tick of `ts` is. `streams`: `A(x) B(x, y)`, several streams with
   their attributes. `note`: what the case is about.
@@ -56,7 +58,8 @@ Bindings = Mapping[str, Binding]
 
 @dataclass(frozen=True)
 class Case:
-    """`expected` is a multiset; `returns` its RETURN rows, if the case tells them."""
+    """`expected` is a multiset; `returns` its RETURN rows, if the case tells them. `rows` are the
+    answers, if the query returns some."""
 
     name: str
     file: str
@@ -67,6 +70,7 @@ class Case:
     expected: tuple[Bindings, ...] = ()
     by_hand: bool = True
     returns: tuple[Mapping[str, Any], ...] | None = None
+    rows: tuple[Mapping[str, Any], ...] | None = None
     note: str = ""
 
     def __str__(self) -> str:
@@ -76,6 +80,12 @@ class Case:
     def bound(self) -> BoundQuery:
         source = Source(self.query_text, self.name)
         return bind(parse(self.query_text, self.name), self.schema, self.params, source)
+
+    def over(self, events: tuple[Event, ...]) -> Case:
+        """The same query, bound once, over other events."""
+        other = replace(self, events=events)
+        vars(other)["bound"] = self.bound
+        return other
 
     @cached_property
     def answer(self) -> list[Match]:
@@ -123,13 +133,14 @@ def fields_of(paragraph: str, file: str) -> dict[str, str]:
 
 KNOWN = {
     "name", "query", "events", "matches", "oracle", "returns", "tie", "params", "columns", "unit",
-    "streams", "note",
+    "streams", "note", "answers",
 }  # fmt: skip
 
 
 def case_of(fields: Mapping[str, str], file: str) -> Case:
     name = fields["name"]
-    if not fields.keys() <= KNOWN or ("matches" in fields) == ("oracle" in fields):
+    told = [field for field in ("matches", "oracle") if field in fields]
+    if not fields.keys() <= KNOWN or len(told) > 1 or not (told or "answers" in fields):
         raise ValueError(f"{file}: {name}: needs `matches` or `oracle`, and only known fields")
     kind = STREAM_COLUMN if "streams" in fields else KIND
     types = nested_types(fields)
@@ -143,8 +154,11 @@ def case_of(fields: Mapping[str, str], file: str) -> Case:
         params={k: value_of(v) for k, v in PAIR.findall(fields.get("params", ""))},
         by_hand="matches" in fields,
         returns=tuple(json.loads(fields["returns"])) if "returns" in fields else None,
+        rows=tuple(json.loads(fields["answers"])) if "answers" in fields else None,
         note=fields.get("note", ""),
     )
+    if not told:
+        return case
     text = fields.get("matches", fields.get("oracle", ""))
     return Case(**{**case.__dict__, "expected": read_matches(text, case)})
 

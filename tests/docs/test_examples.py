@@ -23,6 +23,7 @@ def example(name: str) -> dict[str, Any]:
 def test_every_example_is_tested() -> None:
     assert sorted(p.name for p in EXAMPLES.glob("*.py")) == [
         "card_fraud.py",
+        "left_carts.py",
         "shoplifting.py",
         "stocks.py",
     ]
@@ -69,3 +70,16 @@ def test_the_queries_pass_the_check(path: Path, capsys: pytest.CaptureFixture[st
         main(["check", str(path), *given])
     assert exit.value.code in (0, None)
     assert capsys.readouterr().out == f"{path}: OK\n"
+
+
+def test_left_carts(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        '{"ts": 0, "type": "ADD", "cart": 7}',
+        '{"ts": 10, "type": "ADD", "cart": 8}',
+        '{"ts": 20, "type": "PAY", "cart": 8}',
+        '{"ts": 1800}',
+        '{"ts": 1900, "type": "ADD", "cart": 9}',
+    ]
+    status = example("left_carts.py")["main"](lines)
+    assert (status.events, status.matches, status.undecided) == (4, 1, 1)
+    assert capsys.readouterr().out == "cart 7 was left at 0 s\n"

@@ -17,10 +17,11 @@ from cepheid.algebra.functions import FUNCTIONS, SYNONYMS
 from cepheid.errors import QueryError
 from cepheid.language import Source, parse
 from cepheid.planner.automata.automaton_needs import needs_automaton
+from tests.answers.harness import answered
 from tests.corpus.reader import Case, bound, case_of, fields_of, show
 from tests.docs.blocks import ROOT, Block, blocks
 from tests.engine.harness import Setup, multiset, run
-from tests.oracle import matches, outputs
+from tests.oracle import answers, matches, outputs
 from tests.oracle.test_timeouts import written as expiring
 from tests.oracle.timeouts import timeouts
 from tests.query.test_timeouts import by_engine as expired_by_engine
@@ -48,6 +49,13 @@ def test_the_matches_are_as_written(block: Block) -> None:
     )
     if written.returns is not None:
         assert [outputs(query, m, written.events) for m in found] == list(written.returns)
+
+
+@pytest.mark.parametrize("block", of_kind("cep answers"), ids=str)
+def test_the_answers_are_as_written(block: Block) -> None:
+    written = case(block)
+    assert answers(bound(written), written.events) == list(written.rows or ())
+    assert answered(bound(written), written.events, (2,)) == list(written.rows or ())
 
 
 @pytest.mark.parametrize(
@@ -115,7 +123,9 @@ def test_every_code_is_listed_once() -> None:
 
 
 def test_no_block_is_left_out() -> None:
-    assert {block.kind for block in BLOCKS} <= {"cep", "cep error", "cep timeouts", "text"}
+    kinds = {"cep", "cep answers", "cep error", "cep timeouts", "text"}
+    assert {block.kind for block in BLOCKS} <= kinds
+    assert len(of_kind("cep answers")) >= 7
     assert len(of_kind("cep")) >= 110
     assert len(of_kind("cep error")) >= 12
     assert len(of_kind("cep timeouts")) >= 4

@@ -23,7 +23,13 @@ EXAMPLES = [
     for example, printed in pairwise(blocks("README.md"))
     if example.kind == "python"
 ]
-STORIES = ["docs/tutorial.md", "docs/cookbook.md", "docs/sql.md"]
+STORIES = [
+    "docs/tutorial.md",
+    "docs/cookbook.md",
+    "docs/sql.md",
+    "docs/why.md",
+    "docs/sessions.md",
+]
 """Pages whose examples go on from one to the next."""
 CALIBRATED = re.compile(r"[\d.]+ (ns|µs|ms)|(<\d+|\d+) %|×[\d.]+")
 """Estimated costs and what follows from them change with the weights of the cost model."""
@@ -121,6 +127,27 @@ def test_files_that_are_named_exist(page: str) -> None:
     for name in re.findall(r"`([\w/]+/[\w.]+)`", (ROOT / page).read_text()):
         known = [f / n for f in folders for n in (name, f"{name}.py")]
         assert any(Path(path).exists() for path in known), name
+
+
+def test_recipes_name_what_their_files_have() -> None:
+    """`FUNCTIONS` is in the file that the same step of a recipe names."""
+    recipes = (ROOT / "CONTRIBUTING.md").read_text().split("## Recipes")[1].split("\n## ")[0]
+    checked = 0
+    for step in re.findall(r"^\d\. (.*?)(?=^\d\. |^#|\Z)", recipes, re.MULTILINE | re.DOTALL):
+        names = re.findall(r"`([A-Z]\w+)`", step)
+        paths = [ROOT / "src" / "cepheid" / name for name in re.findall(r"`([a-z][\w/.]*)`", step)]
+        files = [file for path in paths for file in (path, *path.glob("*.py")) if file.is_file()]
+        words = {word for file in files for word in re.findall(r"\w+", file.read_text())}
+        assert words.issuperset(names), step
+        checked += len(names)
+    assert checked > 10
+
+
+def test_the_folders_outside_of_the_package_exist() -> None:
+    table = (ROOT / "README.md").read_text().split("Outside of `src/cepheid/`:")[1].split("\n\n")[1]
+    named = re.findall(r"`([\w/.]+)`", table)
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_the_changelog_knows_the_version() -> None:

@@ -36,7 +36,8 @@ INDEX = "#"
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round.
+    """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round;
+    `compile_at`: from how many rows on `jit` also compiles the kernels that are the query's own.
 
     `engine`: joins (`tree`, with a shape), one automaton for the whole pattern (`automaton`),
     automata for parts of it below joins (`mixed`; if nothing can be separated, one for all), or
@@ -48,6 +49,7 @@ class Setup:
     jit: bool = False
     cuts: tuple[int, ...] = (1 << 20,)
     round_size: int = 4096
+    compile_at: int = 0
     propagation: Propagation = "lazy"
     engine: Literal["tree", "automaton", "mixed", "nfa", "auto"] = "tree"
 
@@ -122,7 +124,7 @@ def increments(
     class moves time on by one tick."""
     plan = plan_of(indexed(query), setup)
     data = with_index(query, events)
-    engine = Engine(plan, data.schema, jit=setup.jit, round_size=setup.round_size, compile_at=0)
+    engine = _engine(plan, data.schema, setup)
     time = query.schema.time
     found: dict[int, list[Match]] = {}
     for at in sorted({e.time for e in events}):
@@ -160,14 +162,7 @@ def run_plan(
 def _rows(
     plan: Plan, data: pa.Table, setup: Setup, advisor: Advisor | None = None
 ) -> list[dict[str, Any]]:
-    engine = Engine(
-        plan,
-        data.schema,
-        jit=setup.jit,
-        round_size=setup.round_size,
-        compile_at=0,
-        advisor=advisor,
-    )
+    engine = _engine(plan, data.schema, setup, advisor)
     rows: list[dict[str, Any]] = []
     for batch in cut(in_order(plan, data), setup.cuts):
         for matches in engine.push(batch):
@@ -176,6 +171,17 @@ def _rows(
         rows += matches.to_pylist()
     assert engine.counts.matches == len(rows)
     return rows
+
+
+def _engine(plan: Plan, schema: pa.Schema, setup: Setup, advisor: Advisor | None = None) -> Engine:
+    return Engine(
+        plan,
+        schema,
+        jit=setup.jit,
+        round_size=setup.round_size,
+        compile_at=setup.compile_at,
+        advisor=advisor,
+    )
 
 
 def with_index(query: BoundQuery, events: Sequence[Event]) -> pa.Table:

@@ -17,6 +17,7 @@ AUTOMATA = {
     "distinct_automata.txt",
     "durations_next.txt",
     "exception.txt",
+    "foreign_automata.txt",
     "groups.txt",
     "keys_of_parts.txt",
     "modes.txt",

@@ -18,6 +18,12 @@ EVENTS = pa.table(
 )
 
 
+@pytest.fixture(autouse=True)
+def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for few rows."""
+    monkeypatch.setattr("cepheid.engine.run.COMPILE_AT", 0)
+
+
 def pairs(condition: str, pattern: str = "A a ; B b") -> list[tuple[int, int]]:
     query = f"PATTERN {pattern} WHERE {condition} WITHIN 9 RETURN a.ts AS a, b.ts AS b"
     first, *others = (

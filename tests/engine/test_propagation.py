@@ -188,7 +188,7 @@ def test_compiled(query: str) -> None:
         for n in range(40)
     )
     case = Case("compiled", "here", f"PATTERN {query} WITHIN 14", SCHEMA, events, False)
-    for shape in ("left-deep", "right-deep"):
+    for shape in in_turn(("left-deep", "right-deep"), query):
         check(case, Setup(shape, jit=True, round_size=8, propagation="pass-down"))
 
 

@@ -44,6 +44,12 @@ CONDITIONS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for few rows."""
+    monkeypatch.setattr("cepheid.engine.run.COMPILE_AT", 0)
+
+
 def pairs(batches: list[pa.RecordBatch], condition: str, jit: bool) -> set[tuple[str, str]]:
     query = f"PATTERN A a ; B b WHERE {condition} WITHIN 1000 RETURN a.s, b.s AS t"
     found = cep.match(iter(batches), query, time="ts", type="type", jit=jit).read_all()

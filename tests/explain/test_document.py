@@ -63,6 +63,7 @@ def test_the_whole_object() -> None:
         "query": QUERY,
         "warnings": ["mind this"],
         "rewrites": [{"rule": "fold", "before": "x", "after": "y"}],
+        "answers": None,
         "plan": {
             "name": "left-deep",
             "forced": False,

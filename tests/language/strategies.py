@@ -12,6 +12,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from cepheid.language import ast
+from cepheid.language.group_clause import GroupBy, GroupWindow, WindowKind
 from cepheid.language.names import RESERVED
 
 T = TypeVar("T")
@@ -171,11 +172,42 @@ def queries() -> st.SearchStrategy[ast.Query]:
         st.builds(ast.ReturnItem, st.builds(ast.Star, st.none() | names())),
         st.builds(ast.ReturnItem, expressions(), st.none() | names()),
     )
+    atoms = st.builds(ast.Atom, names(), st.none() | names())
+    combinations = st.lists(atoms, min_size=2, max_size=3).map(tuple).map(ast.Conjunction)
+    return st.one_of(
+        _queries(patterns(), st.just(()) | _some(names()), st.just(False), skips, items, counts),
+        _queries(atoms | combinations, st.just(()), st.just(True), skips, items, counts),
+    )
+
+
+def groups() -> st.SearchStrategy[GroupBy]:
+    one = [kind for kind in WindowKind if kind is not WindowKind.HOP]
+    windows = st.one_of(
+        st.builds(GroupWindow, st.sampled_from(one), durations(1)),
+        st.builds(GroupWindow, st.just(WindowKind.HOP), durations(1), durations(1)),
+    )
+    having = st.none() | expressions()
+    return st.one_of(
+        st.builds(GroupBy, _some(expressions()), st.none() | windows, having),
+        st.builds(GroupBy, st.just(()), windows, having),
+    )
+
+
+def _queries(
+    pattern: st.SearchStrategy[ast.Pattern],
+    streams: st.SearchStrategy[tuple[str, ...]],
+    relational: st.SearchStrategy[bool],
+    skips: st.SearchStrategy[ast.AfterMatch],
+    items: st.SearchStrategy[ast.ReturnItem],
+    counts: st.SearchStrategy[ast.EventCount],
+) -> st.SearchStrategy[ast.Query]:
     return st.builds(
         ast.Query,
-        pattern=patterns(),
+        pattern=pattern,
         into=st.none() | names(),
-        streams=st.just(()) | _some(names()),
+        streams=streams,
+        relational=relational,
+        group_by=st.none() | groups(),
         where=st.none() | expressions(),
         having=st.none() | expressions(),
         within=st.none() | durations(1) | counts,

@@ -174,14 +174,16 @@ def with_edges(search: Search, state: State) -> Iterator[State]:
 
 def with_edge(search: Search, state: State, edge: Edge) -> Iterator[State]:
     strict_right = edge.lower is None and edge.after is SequenceOperator.STRICT
+    ends = [state.spans[path].end for path in edge.beside if path in state.spans]
+    lower = max(ends, default=edge.lower)
     found = groups(
         search,
         edge.path,
         edge.closure,
         state,
-        edge_limits(search, state, edge.lower, edge.upper),
+        edge_limits(search, state, lower, edge.upper),
         unbroken=strict_right or edge.before is SequenceOperator.STRICT,
-        touch_left=edge.lower if edge.before is SequenceOperator.STRICT else None,
+        touch_left=lower if edge.before is SequenceOperator.STRICT else None,
         touch_right=edge.touched if strict_right else None,
     )
     low, high = size_range(edge.closure)

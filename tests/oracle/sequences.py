@@ -196,12 +196,15 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
             if lower is None and item.after is NEXT:
                 raise AssertionError("binding refuses a leading closure before `->`")
             touched = None if neighbor is None else neighbor.first
-            edge = Edge(item.path, closure, lower, upper, touched, item.before, item.after)
+            beside = tuple(e.path for e in state.edges if lower is not None and e.upper is None)
+            edge = Edge(item.path, closure, lower, upper, touched, item.before, item.after, beside)
             edged = replace(state, edges=(*state.edges, edge))
             yield from choose(waiting[1:], edged, spans, fits)
             return
         limits = Limits(anchors.after if lower is None else lower, upper)
-        neighbor_known = lower is not None and (n == 0 or n - 1 in free)
+        # "`s => d+ => u+` takes the longest run of d from s on, then the longest run of u that
+        # touches it": what is left of u is known, then.
+        neighbor_known = lower is not None and (n == 0 or n - 1 in free or n in other)
         found = groups(
             search,
             item.path,

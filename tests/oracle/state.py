@@ -38,7 +38,8 @@ class Span:
 @dataclass(frozen=True)
 class Edge:
     """A closure without a neighbor on one side: it waits for the whole match's start or end.
-    `upper` is the start of what stands right of it, `touched` where that stands in the stream."""
+    `upper` is the start of what stands right of it, `touched` where that stands in the stream.
+    `beside` are closures before it that wait, too: it comes after those that aren't empty."""
 
     path: Path
     closure: Closure
@@ -47,6 +48,7 @@ class Edge:
     touched: Position | None
     before: SequenceOperator | None
     after: SequenceOperator | None
+    beside: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,26 @@ query    PATTERN A a ; B b ; C c WITHIN 10
 events   A@1 B@2 A@5 C@14
 timeouts a1 b2 | a5
 """,
+    "the next event continues": """
+query    PATTERN A a -> B b -> C c WITHIN 10
+events   A@1 B@2 B@3 C@4 A@12 B@13 B@14 A@30
+timeouts a12 b13 | a30
+""",
+    "next events and any": """
+query    PATTERN A a -> B b ; C c WITHIN 10
+events   A@1 B@2 B@3 C@4 C@5 A@20 B@21 B@22
+timeouts a20 b21
+""",
+    "the next event that a condition takes": """
+query    PATTERN A a -> B b -> C c WHERE b.x > a.x AND c.x > b.x WITHIN 10
+events   A@1(x=1) B@2(x=1) B@3(x=5) C@4(x=2) B@5(x=1)
+timeouts a1 b3
+""",
+    "a group before the next event": """
+query    PATTERN A a -> B+ b -> C c WITHIN 5
+events   A@1 B@2 B@3 A@10 B@11 C@12 A@20
+timeouts a1 b2,3 | a20
+""",
     "a match is none": """
 query    PATTERN A a ; B b ; C c WITHIN 10
 events   A@1 B@2 C@3

@@ -112,12 +112,13 @@ def test_no_plan_is_compiled_for_a_run_that_is_too_short(
 def test_looking_has_a_budget(events: pa.Table) -> None:
     ready = prepared(events)
     assert ready.adaptive is not None
-    adapter = Adapter(ready.adaptive, fewest=0)
+    share = 0.2  # on a busy machine one look may take as long as many
+    adapter = Adapter(ready.adaptive, sampling=share, fewest=0)
     engine, _ = run(ready, events, adapter)
     looks = adapter.looks
     assert looks > 1
     # A look may take longer than the one before, from which its time was foreseen.
-    assert adapter.seconds <= 0.02 * engine.seconds + adapter.seconds / looks
+    assert adapter.seconds <= share * engine.seconds + adapter.seconds / looks
 
 
 @pytest.mark.parametrize(

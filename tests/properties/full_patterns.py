@@ -1,8 +1,9 @@
 """Patterns over the whole language: `;` `->` `=>` mixed and nested, `&` `|` `!` `\\` `@`,
 closures of every quantifier and mode, also over patterns.
 
-What binding refuses is mostly not drawn: closures side by side or at the edge of a nested
-pattern. What depends on more than a neighbor is, now and then: `full_cases` draws again.
+What binding refuses is mostly not drawn: closures side by side, unless they are runs that touch
+each other, or at the edge of a nested pattern. What depends on more than a neighbor is, now and
+then: `full_cases` draws again.
 """
 
 from __future__ import annotations
@@ -61,12 +62,23 @@ class FullPatterns(Patterns, FullConditions):
             edge = not before or room == 1
             if text and edge and room > 1 and self.chance(10):
                 break
-            part, kind = self.link(room, before, closures=outer or not edge, negation=negation)
             operator = self.operator()
             if before.startswith("leading") and operator == "->":
                 operator = ";"
+            touches = before == "run" and operator == "=>"
+            part, kind = self.link(
+                room,
+                "event" if touches else before,
+                closures=outer or not edge,
+                negation=negation,
+            )
             text += f" {operator} {part}" if text else part
-            before = ("leading " if kind == "open" and not before else "") + kind
+            if kind == "open" and not before:
+                before = "leading open"
+            elif kind == "open" and operator == "=>" and before in ("event", "run"):
+                before = "run"
+            else:
+                before = kind
             if kind == "negation" and room == 1 and not self.binds(end - most):
                 return f"{text} ; {self.atom(negation=negation)}" if self.left else self.atom()
         return text or self.atom(negation=negation)
@@ -86,7 +98,8 @@ class FullPatterns(Patterns, FullConditions):
         )
         match kind:
             case "closure":
-                free = before.endswith("open") or (not before and most == 1)
+                open_before = before == "run" or before.endswith("open")
+                free = open_before or (not before and most == 1)
                 return self.repeated(most, anchored=bool(before), free=free, negation=negation)
             case "negation":
                 return self.negation(most - 1), "negation"

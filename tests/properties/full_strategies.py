@@ -97,6 +97,22 @@ class TimedQueries(FullQueries):
         return [] if self.chance(35) else [f"WITHIN {size}"]
 
 
+class TouchingQueries(FullQueries):
+    """Closures after an event and beside each other, joined by `=>`."""
+
+    def pattern(self) -> str:
+        self.operators = ("=>",)
+        text = self.atom()
+        for _ in range(self.choose(2, 2, 3)):
+            text += f" => {self.run()}"
+        return f"{text} {self.choose('=>', ';', '->')} {self.atom()}" if self.chance(50) else text
+
+    def run(self) -> str:
+        quantifier = self.choose("+", "+", "*", "?", "{1,2}", "{2,}")
+        kind = Kind.OPTIONAL if quantifier == "?" else Kind.GROUP
+        return self.atom(kind, None, quantifier)
+
+
 class PartedQueries(FullQueries):
     """Patterns of `;` or `&` in which arrows are between a few events: those parts can have an
     automaton of their own."""
@@ -200,5 +216,5 @@ def full_cases(
         except QueryError:
             continue
         events = draw(streams(queries.types, most_events, kind.values))
-        return replace(case, events=draw(durations(events)) if lasting else events)
+        return case.over(draw(durations(events)) if lasting else events)
     reject()

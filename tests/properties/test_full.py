@@ -17,6 +17,7 @@ from tests.properties.full_strategies import (
     PartedQueries,
     PartlyKeyedQueries,
     TimedQueries,
+    TouchingQueries,
     full_cases,
 )
 
@@ -79,6 +80,12 @@ def test_negations_with_a_time_of_their_own(case: Case, setup: Setup) -> None:
 @settings(full, max_examples=examples("language", part=8))
 @given(full_cases(kind=TimedQueries, lasting=True), setups())
 def test_negations_with_a_time_among_events_that_last(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@settings(full, max_examples=examples("language", part=4))
+@given(full_cases(kind=TouchingQueries), setups())
+def test_closures_side_by_side(case: Case, setup: Setup) -> None:
     check(case, setup)
 
 

@@ -47,7 +47,9 @@ class Sequences(Patterns, Conditions):
             open_before = open_now
         if all(v.kind is not Kind.SINGLE for v in self.variables[1:]):
             parts.append(self.atom())
-        lines = [f"PATTERN {' ; '.join(parts)}"]
+        operators = self.choose((";",), (";",), ("->",), (";", "->"))
+        text = parts[0] + "".join(f" {self.choose(*operators)} {part}" for part in parts[1:])
+        lines = [f"PATTERN {text}"]
         conditions = [self.condition() for _ in range(self.choose(0, 1, 1, 2, 3))]
         if conditions:
             lines.append(f"WHERE {' AND '.join(dict.fromkeys(conditions))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -329,8 +330,13 @@ def test_queries_without_a_label_need_names_of_their_own() -> None:
         cep.match(events("A1"), [], **TYPED)
 
 
-def test_an_iterator_can_be_read_only_once() -> None:
-    batch = pa.record_batch({"ts": [1], "type": ["A"]})
+def test_an_iterable_can_be_read_only_once() -> None:
+    class Once:
+        """Neither an iterator nor of a known length."""
+
+        def __iter__(self) -> Iterator[pa.RecordBatch]:
+            yield pa.record_batch({"ts": [1], "type": ["A"]})
+
     queries = ["INTO x PATTERN A a", "PATTERN x FROM x"]
     with pytest.raises(cep.DataError, match="an iterator gives only once"):
-        cep.match(iter([batch]), queries, time="ts", type="type")
+        cep.match(Once(), queries, time="ts", type="type")

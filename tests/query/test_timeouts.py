@@ -144,8 +144,9 @@ class TestWhatIsRefused:
         [
             ("A a", "this pattern isn't one"),
             ("A a & B b", "this pattern isn't one"),
-            ("A a -> B b", "this pattern isn't one"),
-            ("A a ; B b -> C c", "this pattern isn't one"),
+            ("A a => B b", "this pattern isn't one"),
+            ("A a ; B b => C c", "this pattern isn't one"),
+            ("A a -> (B b -> C c)", "this pattern has another part"),
             ("A a ; B b USING STRICT CONTIGUITY", "this pattern isn't one"),
             ("A a ; !B b ; C c", "this pattern has another part"),
             ("A a ; (B b | C c)", "this pattern has another part"),
@@ -163,6 +164,10 @@ class TestWhatIsRefused:
             cep.timeouts(EVENTS, f"PATTERN {pattern} WITHIN 9", **NAMED)
         assert str(refused.value).startswith("timeouts are defined for a sequence `c1 ; c2 ; …`")
         assert why in str(refused.value)
+
+    def test_nothing_expires_without_a_window(self) -> None:
+        with pytest.raises(cep.UnsupportedError, match="nothing expires: add WITHIN to the query"):
+            cep.timeouts(EVENTS, "PATTERN A a -> B b", **NAMED)
 
     def test_parentheses_that_change_nothing_are_taken(self) -> None:
         assert cep.timeouts(EVENTS, "PATTERN A a ; (B b ; C c) WITHIN 9", **NAMED).num_rows == 2

@@ -60,6 +60,21 @@ def draw_condition(random: Random, labels: list[str], own: str) -> str:
         if random.random() < 0.15:  # of texts
             other = random.choice([f"LAST({random.choice(labels)}.s)", "'b'", "PREV(s)"])
             return f"{own}.s {random.choice(_OPERATORS)} {other}"
+        if random.random() < 0.15:  # of labels
+            label = random.choice([*labels, "U"])
+            read = random.choice(
+                [
+                    f"LAST(CLASSIFIER(), {random.randrange(3)})",
+                    "FIRST(CLASSIFIER())",
+                    "PREV(CLASSIFIER())",
+                    f"CLASSIFIER({label})",
+                    f"LAST(CLASSIFIER({label}), 1)",
+                ]
+            )
+            other = random.choice([f"'{random.choice(labels)}'", "FIRST(CLASSIFIER(), 1)", "s"])
+            return f"{read} {random.choice(_OPERATORS)} {other}"
+        if random.random() < 0.1:
+            return f"count(DISTINCT CLASSIFIER()) < {random.randint(1, 3)}"
         if random.random() < 0.6:  # of the row and its neighbors
             other = random.choice([str(random.randrange(4)), f"PREV({own}.x)", f"NEXT({own}.y)"])
             return f"{own}.{random.choice('xy')} {random.choice(_OPERATORS)} {other}"
@@ -98,6 +113,8 @@ def draw_clause(random: Random) -> str:
             "ALL ROWS PER MATCH WITH UNMATCHED ROWS",
         ]
     )
+    if "UNMATCHED" in rows:  # the standard doesn't allow both
+        pattern = pattern.replace("{- ", "(").replace(" -}", ")")
     label = random.choice([*labels, "U"])
     skips = ["PAST LAST ROW", "TO NEXT ROW", f"TO FIRST {label}", f"TO LAST {label}"]
     skip = random.choice(skips if random.random() < 0.5 else skips[:2])
@@ -107,6 +124,25 @@ def draw_clause(random: Random) -> str:
         f"PARTITION BY k ORDER BY t MEASURES {named} {rows} AFTER MATCH SKIP {skip} "
         f"PATTERN ({pattern}) {within} {subset} {define}"
     )
+
+
+def draw_endless_clause(random: Random) -> str:
+    """One that a stream can run: bounded by WITHIN, or without loops that have no end."""
+    while True:
+        clause = draw_clause(random)
+        rows, pattern = clause.index(" AFTER MATCH"), clause.index("PATTERN (")
+        head = clause[:rows]
+        for mode in ("ONE ROW", "ALL ROWS"):
+            head = head.split(f" {mode} PER MATCH")[0]
+        body = clause[pattern:]
+        if random.random() < 0.5 and "WITHIN" not in body:
+            body = body.replace(" SUBSET", f" WITHIN {random.randint(2, 6)} units SUBSET", 1)
+        elif "WITHIN" not in body:
+            for endless, bounded in {"*": "{0,2}", ")+": "){1,2}", "{2,}": "{2,3}"}.items():
+                until = body.index("SUBSET")
+                body = body[:until].replace(endless, bounded) + body[until:]
+        if "NEXT(" not in clause and "$" not in body:
+            return f"{head} {clause[rows:pattern]} {body}"
 
 
 def draw_rows(random: Random) -> list[dict[str, object]]:

@@ -50,6 +50,15 @@ def recognize(recognition: Recognition, rows: Sequence[Row]) -> list[Row]:
     return _Partition(recognition, rows).output()
 
 
+def single_rows(recognition: Recognition, rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """ONE ROW PER MATCH: where each match begins, and its row."""
+    partition = _Partition(recognition, rows)
+    return [
+        (start, partition.row(start, path, path, number))
+        for start, path, number in partition.matches()
+    ]
+
+
 class _Partition:
     def __init__(self, recognition: Recognition, rows: Sequence[Row]) -> None:
         self.recognition = recognition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,8 @@ import cepheid as cep
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.bound import bind
 from cepheid.row_patterns.clause import parse_recognition
-from cepheid.row_patterns.recognize import column_types, recognize
+from cepheid.row_patterns.recognize import recognize
+from cepheid.row_patterns.row_machine import Budget
 
 TICKER = pa.table(
     {
@@ -118,6 +120,24 @@ def test_nulls_in_order_and_partition() -> None:
     assert run(clause, rows) == [{"k": None, "xs": [1, 3]}, {"k": "a", "xs": [2]}]
 
 
+def test_conditions_read_the_labels_of_rows_before() -> None:
+    """No two of the same kind one after the other: B after A, A after B."""
+    rows = pa.table({"t": range(5), "x": [1, 1, 1, 1, 1]})
+    clause = """ORDER BY t MEASURES array_agg(CLASSIFIER()) AS labels PATTERN ((A | B){4})
+        DEFINE A AS LAST(CLASSIFIER(), 1) IS NULL OR LAST(CLASSIFIER(), 1) <> 'A',
+               B AS PREV(CLASSIFIER()) = 'A'"""
+    assert run(clause, rows) == [{"labels": ["A", "B", "A", "B"]}]
+
+
+def test_paths_into_nested_columns() -> None:
+    requests = [{"ip": "a", "tags": ["x"]}, {"ip": "b", "tags": []}, {"ip": "a", "tags": ["y"]}]
+    rows = pa.table({"t": range(3), "request": requests})
+    clause = """ORDER BY t MEASURES C.request.tags[0] AS tag, LAST(request.ip) AS ip
+        PATTERN (A B C)
+        DEFINE B AS request.ip <> PREV(request.ip), C AS C.request.ip = A.request.ip"""
+    assert run(clause, rows) == [{"tag": "y", "ip": "a"}]
+
+
 def test_types_of_measures_are_those_of_the_columns() -> None:
     rows = pa.table(
         {"t": pa.array([1, 2], pa.timestamp("ms", "UTC")), "d": pa.array(["1.10", "2.25"])}
@@ -132,13 +152,78 @@ def test_types_of_measures_are_those_of_the_columns() -> None:
     assert result.schema.types == types
 
 
-def test_budget_ends_a_search_that_would_take_forever() -> None:
-    rows = pa.table({"t": range(60), "x": [1] * 60})
-    clause = (
-        "ORDER BY t MEASURES count(*) AS n PATTERN ((A | B | C)+ D) "
-        "DEFINE A AS sum(A.x) < 99, B AS sum(B.x) < 99, C AS sum(C.x) < 99, D AS D.x > 5"
+AMBIGUOUS = """PARTITION BY k ORDER BY t MEASURES count(*) AS n PATTERN ((A | B | C)+ D)
+    DEFINE A AS sum(A.x) < 9999, B AS sum(B.x) < 9999, C AS sum(C.x) < 9999, D AS D.x > 5"""
+
+
+def test_a_search_that_would_take_forever_ends_with_an_error() -> None:
+    """There are 3^5000 ways to go; the search gives up after some seconds, most of it compiling."""
+    rows = pa.table({"k": ["a"] * 5000, "t": range(5000), "x": [1] * 5000})
+    begin = process_time()
+    with pytest.raises(cep.DataError) as failed:
+        run(AMBIGUOUS, rows)
+    assert process_time() - begin < 60
+    assert str(failed.value) == (
+        "the search for a match that begins at row 1 of the partition k = 'a' takes too many "
+        "steps, because the conditions of A, B, C read rows that were taken before: compare with "
+        "PREV, add WITHIN, or make the pattern less ambiguous"
     )
-    source = Source(clause)
-    bound = bind(parse_recognition(source), column_types(rows.schema), source)
+
+
+def test_the_budget_is_for_a_whole_partition() -> None:
+    """Each start is cheap, but there are many of them."""
+    rows = pa.table({"k": ["a"] * 400, "t": range(400), "x": [1] * 400})
+    source = Source(
+        "PARTITION BY k ORDER BY t MEASURES count(*) AS n PATTERN (A B+ C) "
+        "DEFINE B AS B.x = A.x, C AS C.x > 5"
+    )
+    bound = bind(parse_recognition(source), rows.schema, source)
+    assert recognize(bound, rows, jit=False).num_rows == 0
     with pytest.raises(cep.DataError, match="takes too many steps"):
-        recognize(bound, rows, jit=False, budget=2000)
+        recognize(bound, rows, jit=False, budget=Budget(per_row=100, least=0))
+
+
+def test_ambiguous_patterns_are_quick() -> None:
+    rows = pa.table({"t": range(5000), "x": [1] * 5000})
+    clause = """ORDER BY t MEASURES count(*) AS n PATTERN ((A+ B?)+ C)
+        DEFINE A AS x = 1, B AS x = 1, C AS x > 5"""
+    begin = process_time()
+    assert run(clause, rows) == []
+    assert process_time() - begin < 1
+
+
+def test_a_budget_that_wide_windows_use_up() -> None:
+    rows = pa.table({"t": range(400), "x": [1] * 400})
+    source = Source(
+        "ORDER BY t MEASURES count(*) AS n PATTERN (A+ B) WITHIN 300 units DEFINE B AS x > 5"
+    )
+    bound = bind(parse_recognition(source), rows.schema, source)
+    with pytest.raises(cep.DataError) as failed:
+        recognize(bound, rows, jit=False, budget=Budget(per_row=100, least=0))
+    assert str(failed.value).endswith(
+        "too many steps, because WITHIN allows matches of very many rows: make it shorter"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (
+            "A",
+            "AFTER MATCH SKIP TO A would go to the first row of the match that begins at row 1 of "
+            "the partition symbol = 'X', so the search would never end: skip to a later label, or "
+            "TO NEXT ROW",
+        ),
+        (
+            "B",
+            "AFTER MATCH SKIP TO B: the match that begins at row 1 of the partition symbol = 'X' "
+            "has no row with this label",
+        ),
+    ],
+)
+def test_a_search_that_can_not_go_on(label: str, message: str) -> None:
+    clause = f"""PARTITION BY symbol ORDER BY day AFTER MATCH SKIP TO FIRST {label} PATTERN (A B?)
+        DEFINE B AS price > 99"""
+    with pytest.raises(cep.DataError) as failed:
+        run(clause)
+    assert str(failed.value) == message

@@ -7,7 +7,7 @@ import pytest
 
 import cepheid as cep
 
-TABLE = pa.table({"k": ["a"], "t": [1], "x": [1], "s": ["b"]})
+TABLE = pa.table({"k": ["a"], "t": [1], "x": [1], "s": ["b"], "r": [{"ip": 1}]})
 
 MISTAKES = {
     # Clauses.
@@ -35,6 +35,10 @@ MISTAKES = {
         "CEP615: this pattern has too many steps when its quantifiers are written out",
         "use `*`, `+` or smaller numbers",
     ),
+    "ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A {- B -})": (
+        "CEP610: {- -} can't stand with WITH UNMATCHED ROWS: its rows are matched, not shown",
+        "leave one of them out",
+    ),
     # Names.
     "PATTERN (A) DEFINE B AS x > 1": (
         "CEP611: the pattern has no label `B`",
@@ -58,9 +62,25 @@ MISTAKES = {
     ),
     "MEASURES A.y AS y PATTERN (A)": (
         "CEP204: there is no column `y`",
-        "columns are `k`, `t`, `x`, `s`",
+        "columns are `k`, `t`, `x`, `s`, `r`",
     ),
     "MEASURES A AS y PATTERN (A)": ("CEP205: `A` is a label, not a value", "name a column: `A.x`"),
+    "PARTITION BY lower(k), t ORDER BY t PATTERN (A)": (
+        "CEP617: PARTITION BY takes columns, not expressions",
+        "compute it in a subquery: `(SELECT *, lower(k) AS x FROM …)`, and use x",
+    ),
+    "ORDER BY t, x + (1) DESC PATTERN (A)": (
+        "CEP617: ORDER BY takes columns, not expressions",
+        "compute it in a subquery: `(SELECT *, x + (1) AS x FROM …)`, and use x",
+    ),
+    "ORDER BY -t PATTERN (A)": (
+        "CEP617: ORDER BY takes columns, not expressions",
+        "compute it in a subquery: `(SELECT *, -t AS x FROM …)`, and use x",
+    ),
+    "MEASURES A.r.ipp AS y PATTERN (A)": (
+        "CEP204: `r` has no field `ipp`",
+        "did you mean `ip`?",
+    ),
     # Functions.
     "MEASURES sum(avg(x)) AS y PATTERN (A)": ("CEP613: `avg` can't stand inside of SUM", ""),
     "MEASURES FIRST(PREV(x)) AS y PATTERN (A)": ("CEP613: `prev` can't stand inside of FIRST", ""),
@@ -89,9 +109,13 @@ MISTAKES = {
         "CEP618: FINAL can't stand in DEFINE: the match isn't complete there",
         "",
     ),
-    "PATTERN (A) DEFINE A AS CLASSIFIER() = 'A'": (
-        "CEP617: DEFINE can't read CLASSIFIER()",
-        "a condition belongs to one label, so its own label is known",
+    "MEASURES CLASSIFIER(B) AS y PATTERN (A)": (
+        "CEP611: the pattern has no label `B`",
+        "labels are `A`",
+    ),
+    "MEASURES CLASSIFIER(A, A) AS y PATTERN (A)": (
+        "CEP209: `CLASSIFIER` takes a label or nothing",
+        "",
     ),
     "PATTERN (A) DEFINE A AS x + 1": (
         "CEP211: a condition is needed here, but `x + 1` is an integer",

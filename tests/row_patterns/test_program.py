@@ -93,4 +93,4 @@ def test_ambiguous_patterns_take_linear_time() -> None:
         bits = np.ones(rows, np.int64)
         found = RowMachine(program).run(bits, np.array([0, rows]), jit=False)
         assert len(found.starts) == 0
-        assert found.steps < 10 * rows
+        assert found.backtracks < 10 * rows

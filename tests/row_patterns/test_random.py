@@ -12,7 +12,7 @@ from cepheid.errors import DataError
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.bound import BoundRecognition, bind
 from cepheid.row_patterns.clause import parse_recognition
-from cepheid.row_patterns.recognize import column_types, recognize
+from cepheid.row_patterns.recognize import recognize
 from cepheid.row_patterns.syntax import Recognition
 from tests.examples import examples
 from tests.row_patterns import oracle
@@ -45,7 +45,7 @@ def _compare(seed: int) -> None:
     random = Random(seed)
     source = Source(draw_clause(random))
     recognition = parse_recognition(source)
-    bound = bind(recognition, column_types(_SCHEMA), source)
+    bound = bind(recognition, _SCHEMA, source)
     for _ in range(_ROW_SETS):
         rows = draw_rows(random)
         try:
@@ -70,7 +70,7 @@ def test_compiled_kernels_return_the_same() -> None:
         "DEFINE B AS B.s >= A.s AND sum(B.x) < 6 AND LAST(B.n, 1) IS NULL, C AS C.x > avg(B.x)"
     )
     recognition = parse_recognition(source)
-    bound = bind(recognition, column_types(_SCHEMA), source)
+    bound = bind(recognition, _SCHEMA, source)
     random = Random(5)
     rows = [row for _ in range(8) for row in draw_rows(random)]
     for number, row in enumerate(rows):

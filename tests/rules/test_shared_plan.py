@@ -95,10 +95,10 @@ def test_a_good_share_of_random_rules_are_joined() -> None:
         for joint in compiled.joints:
             counts["joined"] += len(joint.places)
             plan = joint.prepared.plan
-            counts["shorter window"] += any(own.window is not None for own in joint.own)
+            counts["shorter window"] += any(own.window is not None for own in joint.owners)
             counts["waits"] += any(map(waits, plan.alternatives))
             counts["key"] += bool(plan.key)
-            counts["same tree"] += max(map(len, plan.returned)) > len(joint.own[0].columns) + 1
+            counts["same tree"] += max(map(len, plan.returned)) > len(joint.owners[0].columns) + 1
             queries = [drawn.templates[f"rule {place}"][0] for place in joint.places]
             for word in ("&", "|", "!", "HAVING", "RETURN"):
                 counts[word] += sum(word in query for query in queries)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cepheid.algebra.types import Schema
-from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.options import Options, Placement
 from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
@@ -125,7 +125,7 @@ def test_every_rule_finds_what_it_finds_alone_however_it_is_placed(
     placed = passes_of(whole.groups, Ground(cores, cores, length), placement)
     parts = tuple(part for one in placed for part in one.parts)
     spread = replace(whole, groups=parts)
-    output = found_schema(whole.rules, events.schema.field("ts").type)
+    output = alert_schema(whole.rules, events.schema.field("ts").type)
     result: dict[str, Counter[str]] = {name: Counter() for name in rules}
     for batch in run(spread, events, output, options):
         for row in batch.to_pylist():

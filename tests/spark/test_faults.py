@@ -28,6 +28,7 @@ from tests.spark.streaming_harness import EPOCH, write
 pytestmark = pytest.mark.classic
 
 KEYS = 6
+FOLDERS = ("input", "output", "checkpoint")
 DEADLINE = 600
 """Seconds after which a driver that isn't done is taken to hang."""
 
@@ -85,7 +86,7 @@ class Driver:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         command = [sys.executable, "-m", "tests.spark.faulty_driver"]
-        paths = [str(folder / name) for name in ("input", "output", "checkpoint")]
+        paths = [str(folder / name) for name in FOLDERS]
         self.log = (folder / "log").open("ab")
         self.process = subprocess.Popen(
             [*command, *paths],
@@ -155,7 +156,8 @@ def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
 
 
 def survive(spark: SparkSession, folder: Path, kills: int, seed: int) -> None:
-    """Kill as often, each time somewhere in the next three batches or before the first of them."""
+    """Kill as often, each time somewhere in the next three batches or before the first of them. At
+    the end the session of the tests resumes what the drivers have left: a start less."""
     stream = events(60 * (kills + 3), seed)
     write(files(stream, 2 * kills + 4, seed), folder / "input")
     want, chance, killed = pairs(stream), random.Random(seed), 0
@@ -169,7 +171,7 @@ def survive(spark: SparkSession, folder: Path, kills: int, seed: int) -> None:
         driver.kill()
         killed += 1
     assert killed == kills, "the input was done too soon"
-    Driver(folder).finish()
+    start(spark, *(folder / name for name in FOLDERS)).awaitTermination()
     assert written(spark, folder / "output") == want
 
 
@@ -207,7 +209,6 @@ def test_workers_that_are_killed(spark: SparkSession, tmp_path: Path) -> None:
 # ── damaged ──
 
 
-FOLDERS = ("input", "output", "checkpoint")
 HALF = events(200, 4)
 
 

@@ -18,8 +18,8 @@ from cepheid.cli.inputs import input_options, open_inputs
 from cepheid.files.events import file_columns
 from cepheid.files.formats import Format, spark_format
 from cepheid.options import Options
-from cepheid.spark.text_files import lines_of
-from cepheid.spark.text_values import for_text
+from cepheid.spark.event_files.text_files import lines_of
+from cepheid.spark.event_files.text_values import for_text
 from tests.files.kinds import KINDS, read_value, write_kinds, write_parquet
 
 UNKNOWN_TO_SPARK = ("clock", "finer")

@@ -58,6 +58,13 @@ def test_another_error_is_one_sentence() -> None:
     assert str(failure(StreamingQueryException("\n"))) == "StreamingQueryException"
 
 
+def test_keys_that_no_longer_have_buckets_of_their_own() -> None:
+    reason = "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match"
+    found = failure(StreamingQueryException(f"{FAILED}{reason} existing state key schema.{STACK}"))
+    assert isinstance(found, cep.StateError)
+    assert "with a bucket for each key, and now keys share buckets" in str(found)
+
+
 def test_errors_that_carry_more_than_a_sentence() -> None:
     (found,) = [failure(RuntimeError("cepheid.errors.QueryError: CEP104: it ends\n  query:1:8"))]
     assert isinstance(found, cep.StreamError) and str(found) == "CEP104: it ends\n  query:1:8"

@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -92,6 +93,36 @@ def test_the_users_interpreter_is_kept() -> None:
     assert environ == {"PYSPARK_PYTHON": sys.executable}
 
 
+@pytest.mark.classic
+def test_a_session_at_the_default_interpreter_gets_ours(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = spark.sparkContext
+    monkeypatch.setattr(context, "pythonExec", "python3")
+    session.adopt_session(spark)
+    assert context.pythonExec == sys.executable
+    monkeypatch.setattr(context, "pythonExec", "/opt/python")
+    session.adopt_session(spark)
+    assert context.pythonExec == "/opt/python"
+
+
+@pytest.mark.classic
+@pytest.mark.parametrize("quiet", [True, False])
+def test_processes_of_a_users_session_are_quiet(
+    quiet: bool, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Java that `local_session` has started hands them its own path; any other is given one."""
+    jvm = SimpleNamespace(
+        System=SimpleNamespace(getenv=lambda _: with_quiet("") if quiet else None)
+    )
+    monkeypatch.setattr(spark.sparkContext, "_jvm", jvm)
+    monkeypatch.setattr(spark.sparkContext, "environment", {"PYTHONPATH": "/opt/ours"})
+    session.adopt_session(spark)
+    path = "/opt/ours" if quiet else with_quiet("/opt/ours")
+    assert spark.sparkContext.environment == {"PYTHONPATH": path}
+
+
+@pytest.mark.slow
 @pytest.mark.classic
 def test_a_session_of_the_user_is_put_right(tmp_path: Path) -> None:
     """`python3` on PATH is a stranger that can't run our code, and the session knows only it."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import cepheid as cep
+from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.whole_partitions import whole_partitions
+from cepheid.spark.streaming.reports import Status
+from tests.spark.streaming_harness import read, write
 
 ROWS = {
     "User Id": ["a", "a", "b", "a", "b", None, None],
@@ -36,6 +43,32 @@ def test_statement(spark: Any, rows: str) -> None:
     assert wanted
 
 
+def test_explain_counts_what_workers_did(spark: Any) -> None:
+    table = pa.table(ROWS)
+    statement = f"SELECT * FROM events {CLAUSE.format(rows='')}"
+    here = cep.explain_sql(statement, {"events": table}, analyze=True).clauses[0]
+    frame = spark.createDataFrame(table.to_pandas())
+    there = cep.explain_sql(statement, {"events": frame}, analyze=True).clauses[0]
+    assert isinstance(here, RecognitionSummary) and isinstance(there, RecognitionSummary)
+    assert there.profile == here.profile
+    assert there.where == "on Spark"
+    assert there.distribution == (
+        ("partitioning", "by User Id, shuffled; each partition sorted by t DESC"),
+        ("columns", "3 of 3: User Id, t, x"),
+    )
+
+
+def test_paths_into_nested_columns(spark: Any) -> None:
+    rows = "VALUES (1, 1, struct(3 AS n)), (1, 2, struct(2 AS n)), (1, 3, struct(5 AS n))"
+    found = cep.sql(
+        f"""SELECT * FROM (SELECT * FROM {rows} AS v(k, t, r)) MATCH_RECOGNIZE (
+            PARTITION BY k ORDER BY t MEASURES LAST(UP.r.n) AS n PATTERN (A UP)
+            DEFINE UP AS r.n > PREV(r.n))""",
+        spark=spark,
+    )
+    assert [tuple(row) for row in found.collect()] == [(1, 5)]
+
+
 def test_without_partition_by_one_task_runs(spark: Any) -> None:
     frame = spark.range(5).withColumnRenamed("id", "t")
     frame.createOrReplaceTempView("numbers_of_sql")
@@ -52,11 +85,65 @@ def test_mistakes_are_found_before_any_job(spark: Any) -> None:
     frame = spark.range(5)
     with warnings.catch_warnings(), pytest.raises(cep.QueryError, match="there is no column `idd`"):
         cep.sql("SELECT * FROM r MATCH_RECOGNIZE (ORDER BY idd PATTERN (A))", {"r": frame})
+    for statement, message in (
+        ("SELECT * FROM rr", r"Spark: \[TABLE_OR_VIEW_NOT_FOUND\] .*`rr`"),
+        ("SELEC * FROM r", r"Spark: \[PARSE_SYNTAX_ERROR\] .*'SELEC'"),
+    ):
+        with pytest.raises(cep.OptionError, match=message) as failed:
+            cep.sql(statement, {"r": frame})
+        assert "\n" not in str(failed.value)
 
 
-def test_streams_are_refused(spark: Any) -> None:
+STREAMED = """SELECT k, low AS bottom, n FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
+    MEASURES LAST(DOWN.x) AS low, MATCH_NUMBER() AS n PATTERN (A DOWN+ UP) WITHIN INTERVAL '1' HOUR
+    DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)) WHERE low < 5"""
+
+
+def _stream_rows(*rows: tuple[str, int, int]) -> pa.Table:
+    keys, minutes, values = zip(*rows, strict=True)
+    at = [datetime(2024, 5, 1, tzinfo=UTC) + timedelta(minutes=m) for m in minutes]
+    times = pa.array(at, pa.timestamp("us", "UTC"))
+    return pa.table({"k": pa.array(keys), "t": times, "x": pa.array(values, pa.int64())})
+
+
+def test_a_stream_is_resumed(spark: Any, tmp_path: Path) -> None:
+    """V shapes across files, and across a restart: row by row as in a table."""
+    parts = [
+        _stream_rows(("a", 0, 5), ("b", 0, 9), ("a", 1, 3)),
+        _stream_rows(("b", 2, 4), ("a", 3, 4), ("a", 4, 2)),
+        _stream_rows(("b", 5, 6), ("a", 6, 7), ("c", 7, 1)),
+        _stream_rows(("c", 200, 1)),
+    ]
+    write(parts[:2], tmp_path / "in")
+    run = partial(_run_stream, spark, tmp_path, parts[0].schema)
+    first = run()
+    write(parts[2:], tmp_path / "in", first=2)
+    run()
+    table = pa.concat_tables(parts)
+    wanted = cep.sql(STREAMED, {"events": table}).to_pylist()
+    returned = pq.read_table(tmp_path / "out").to_pylist()
+    assert sorted(map(str, returned)) == sorted(map(str, wanted))
+    # a: 5 3 4, then 2 alone is no start of a shape; b: 9 4 6.
+    assert sorted((r["k"], r["bottom"], r["n"]) for r in wanted) == [("a", 3, 1), ("b", 4, 1)]
+    assert first.totals.events == 6
+
+
+def _run_stream(spark: Any, folder: Path, schema: pa.Schema) -> Status:
+    events = read(spark, folder / "in", schema)
+    query = (
+        cep.sql(STREAMED, {"events": events})
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "out"))
+    )
+    cep.wait(query)
+    return cep.status(query)
+
+
+def test_what_streams_refuse(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(cep.UnsupportedError, match="reads tables, not streams"):
+    with pytest.raises(cep.QueryError, match="CEP620: a stream needs ORDER BY"):
         cep.sql("SELECT * FROM r MATCH_RECOGNIZE (PATTERN (A))", {"r": stream})
 
 

@@ -25,6 +25,7 @@ from tests.spark.streaming_harness import (
     course_of,
     drawn,
     run,
+    run_twice,
     streamable,
     ticks,
     with_fillers,
@@ -43,6 +44,13 @@ LATE = (
     "keys/different names, events of the whole stream",
     "events/negated end",
     "negation/end",
+)
+CHOSEN_BY_TIME_AND_NUMBER = (
+    "eql/a missing event at the end",
+    "limit/per key",
+    "after match/for a time, per key",
+    "reduce/a sum in HAVING",
+    "strict/closures side by side, by key",
 )
 TOGETHER = 10
 """Queries of one run."""
@@ -83,6 +91,7 @@ def test_some_streams(spark: SparkSession, tmp_path: Path) -> None:
     check(spark, tmp_path, named("keys/[id]", "events/negated end"), None)
 
 
+@pytest.mark.slow  # `test_some_streams` and the restart below match in order in every run
 @pytest.mark.classic
 def test_events_in_order(spark: SparkSession, tmp_path: Path) -> None:
     """Matched in their batch. Time is a number."""
@@ -93,6 +102,22 @@ def test_events_in_order(spark: SparkSession, tmp_path: Path) -> None:
 def test_events_late_by_some_seconds(spark: SparkSession, tmp_path: Path) -> None:
     """They wait until the watermark passes them. Time is a timestamp."""
     check(spark, tmp_path, [*named(*LATE), *random_cases(1, True)], 5)
+
+
+@pytest.mark.classic
+def test_absences_limits_pauses_folds_and_runs_after_a_restart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    chosen = named(*CHOSEN_BY_TIME_AND_NUMBER)
+    streams = [with_fillers(bound(case), case.events) for case in chosen]
+    courses = [
+        course_of(c, events, n) for n, (c, events) in enumerate(zip(chosen, streams, strict=True))
+    ]
+    assert all(len(course.parts) > 2 for course in courses)
+    outcome = run_twice(spark, tmp_path, courses)
+    want = {c.name: expected(c, events) for c, events in zip(chosen, streams, strict=True)}
+    assert len(want) == len(CHOSEN_BY_TIME_AND_NUMBER) and all(want.values())
+    assert {name: outcome.rows(name) for name in want} == want
 
 
 def packs(slow: Sequence[Case]) -> list[Sequence[Case]]:

@@ -63,10 +63,18 @@ def test_without_a_key_there_is_one_bucket(stream: DataFrame, query: str, why: s
 
 
 def test_counted_keys_have_buckets_of_their_own(stream: DataFrame) -> None:
-    query = "PATTERN A a ; B b WHERE [user] WITHIN 10 EVENTS"
-    assert told(stream, query)["partitioning"] == "key user (a bucket for each value)"
-    assert "if new keys keep coming, the state grows" in told(stream, query)["state"]
-    assert told(stream, query, idle="1 day")["state"].endswith("until it has no event for 1 day")
+    """Or share some, where every match is known with its last event."""
+    waiting = "PATTERN A a ; !B b WHERE [user] WITHIN 10 EVENTS"
+    assert told(stream, waiting)["partitioning"] == "key user (a bucket for each value)"
+    settled = "PATTERN A a ; B b WHERE [user] WITHIN 10 EVENTS"
+    assert told(stream, settled)["partitioning"] == "key user (8 buckets)"
+    assert told(stream, settled, partitioning="single")["partitioning"] == "one bucket"
+    with pytest.raises(cep.PlanError, match="Leave partitioning= out"):
+        told(stream, waiting, partitioning="single")
+    for query in (waiting, settled):
+        assert "if new keys keep coming, the state grows" in told(stream, query)["state"]
+        idle = told(stream, query, idle="1 day")["state"]
+        assert idle.endswith("until it has no event for 1 day")
 
 
 def test_one_event_needs_no_state(stream: DataFrame) -> None:

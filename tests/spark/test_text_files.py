@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from cepheid.files.events import EventFiles, InputOptions, row_format
 from cepheid.files.formats import Format, data_files
-from cepheid.spark.text_files import lines_of, read_text_events, read_text_rejected
+from cepheid.spark.event_files.text_files import lines_of, read_text_events, read_text_rejected
 
 _SPLIT = "spark.sql.files.maxPartitionBytes"
 

@@ -11,6 +11,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.language.diagnostics import Source
+from cepheid.statements.in_process import InProcessTables
 from cepheid.statements.statement import Statement
 
 ROWS = {"k": ["a", "a", "a", "b", "b"], "t": [1, 2, 3, 1, 2], "x": [3, 1, 2, 5, 4]}
@@ -74,6 +75,65 @@ def test_queries_of_our_own_language_are_tables_too() -> None:
     assert run(statement) == [{"k": "a", "n": 1}]
 
 
+EXPLAINED = """\
+MATCH_RECOGNIZE over (SELECT * FROM t WHERE x > 0)
+
+program
+  0  take A
+  1  try 2, then 4
+  2  take DOWN
+  3  go to 1
+  4  take UP
+  5  match
+
+conditions
+  A     always true
+  DOWN  once for every row: x < PREV(x)
+  UP    while rows are taken: UP.x > A.x
+
+search
+  failures before UP are tried again; at most 100 k steps for each row of a partition
+
+in this process
+  partitioning  by k, in order of t
+  columns       3 of 3: k, t, x"""
+
+
+def test_explain() -> None:
+    """By hand, with - after a step that fails. In a (3, 1, 2): A try DOWN go try DOWN- UP- UP-,
+    then A try DOWN- UP match. In b (5, 4): A try DOWN go try DOWN- UP- UP-, then A try DOWN-
+    UP-."""
+    statement = """SELECT * FROM (SELECT * FROM t WHERE x > 0) MATCH_RECOGNIZE (
+        PARTITION BY k ORDER BY t PATTERN (A DOWN* UP)
+        DEFINE DOWN AS x < PREV(x), UP AS UP.x > A.x)"""
+    tables = {"t": pa.table(ROWS)}
+    assert str(cep.explain_sql(statement, tables)) == EXPLAINED
+    analyzed = cep.explain_sql(statement, tables, analyze=True)
+    run = {"rows": 5, "partitions": 2, "matches": 1, "steps": 25, "backtracks": 9}
+    assert analyzed.to_dict()["clauses"][0]["profile"] == run
+    lines = [f"  {name:<10}  {figure}" for name, figure in run.items()]
+    assert str(analyzed) == "\n".join([EXPLAINED, "", "run", *lines])
+
+
+def test_explain_of_what_is_no_clause_of_sql() -> None:
+    tables = {"t": pa.table(ROWS)}
+    assert "left to the SQL engine" in str(cep.explain_sql("SELECT 1", tables))
+    statement = "SELECT * FROM cep_match(TABLE(t), 'PATTERN a ; b WITHIN 9', time => 't')"
+    assert str(cep.explain_sql(statement, tables)).startswith("PATTERN a ; b\n")
+
+
+def test_findings_in_queries_stand_in_the_whole_statement() -> None:
+    statement = """SELECT * FROM cep_match(TABLE(t),
+        'PATTERN a ; b WHERE a.k = ''a'' AND b.y > 5 WITHIN 9', time => 't')"""
+    with pytest.raises(cep.QueryError) as failed:
+        run(statement)
+    assert str(failed.value) == (
+        "CEP204: `b` has no attribute `y`\n  sql:2:46\n"
+        "  2 |         'PATTERN a ; b WHERE a.k = ''a'' AND b.y > 5 WITHIN 9', time => 't')\n"
+        "    |                                              ^^^ it has `k`, `t`, `x`"
+    )
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -83,7 +143,7 @@ def test_queries_of_our_own_language_are_tables_too() -> None:
     ],
 )
 def test_wrong_statements(statement: str, message: str) -> None:
-    with pytest.raises(cep.DataError) as failed:
+    with pytest.raises(cep.OptionError) as failed:
         run(statement)
     assert str(failed.value).startswith(message)
 
@@ -111,3 +171,19 @@ def test_text_is_needed() -> None:
     number: Any = 5
     with pytest.raises(cep.DataError, match="takes the text of a statement, not int"):
         cep.sql(number, {"t": pa.table(ROWS)})
+
+
+def test_ctrl_c_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB ends a statement that is interrupted with an error of its own."""
+
+    class Relation:
+        def to_arrow_table(self) -> pa.Table:
+            raise RuntimeError("Query interrupted")
+
+    class Connection:
+        def sql(self, text: str) -> Relation:
+            return Relation()
+
+    monkeypatch.setattr(InProcessTables, "_connection", Connection())
+    with pytest.raises(KeyboardInterrupt):
+        run("SELECT 1 AS x FROM t")

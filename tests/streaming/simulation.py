@@ -16,6 +16,7 @@ from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.rows.order import key_by_key
 from cepheid.planner import Prepared
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.counted_keys import CountedKeys, keys_share
 from cepheid.streaming.signature import signature
 from tests.engine.harness import match_of, with_index
 from tests.oracle.events import Event, Match
@@ -75,8 +76,9 @@ class Cluster:
         self.weather = weather
         self.plan = prepared.plan
         delayed = weather.delay is not None
+        self.shared = keys_share(prepared)
         self.job = Job(
-            prepared,
+            CountedKeys(prepared.plan) if self.shared else prepared,
             schema,
             signature(prepared),
             weather.buckets,
@@ -105,7 +107,8 @@ class Cluster:
 
     def parts(self, table: pa.Table) -> dict[Any, pa.Table]:
         """The rows of each bucket: by key, if there is one of one name; each key by itself where
-        its events are counted. Where LIMIT counts all matches there is one."""
+        its events are counted, and keys can't share a bucket. Where LIMIT counts all matches
+        there is one."""
         names = [set(part.values()) for part in self.plan.key]
         whole = self.plan.selection is not None and self.plan.selection.counts_all
         if whole or not names or any(len(n) > 1 for n in names):
@@ -114,7 +117,8 @@ class Cluster:
         for index, row in enumerate(table.to_pylist()):
             key = tuple(same(row[name]) for (name,) in map(tuple, names))
             if None not in key:
-                own = key if key_by_key(self.plan) else hash(str(key)) % self.weather.buckets
+                single = key_by_key(self.plan) and not self.shared
+                own = key if single else hash(str(key)) % self.weather.buckets
                 found.setdefault(own, []).append(index)
         return {key: table.take(pa.array(rows)) for key, rows in found.items()}
 

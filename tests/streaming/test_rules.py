@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.types import Schema
-from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import Rule, RuleSet
@@ -91,7 +91,7 @@ class RulesCluster:
         self.random = random.Random(weather.seed)
         self.schema = Schema(COLUMNS, time="ts", type="type", tie=options.tie)
         self.columns = table(self.schema, ()).schema
-        self.found = found_schema(pa.table({"rule": pa.array([], pa.string())}), pa.int64())
+        self.found = alert_schema(pa.table({"rule": pa.array([], pa.string())}), pa.int64())
         self.jobs = {key: self.job(key, tuple(keys)) for key in keys}
         self.cells: dict[Any, Cells] = {}
         self.workers: list[dict[Any, RuleBucket]] = [{} for _ in range(weather.workers)]
@@ -107,7 +107,7 @@ class RulesCluster:
             keys=keys,
             schema=self.columns,
             events=self.schema,
-            found=self.found,
+            alert_schema=self.found,
             delayed=self.weather.delay is not None,
         )
         return RulesJob(compiler, {"key": str(key)}, self.weather.buckets)

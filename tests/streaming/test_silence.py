@@ -11,10 +11,10 @@ from cepheid.spark.streaming.heartbeat import heartbeat_of
 from cepheid.spark.streaming.packed_rows import BUCKET, BUCKET_COLUMN, DATA, packing
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming.cells import table_of
-from cepheid.streaming.silence import CELL, Heartbeat, time_passed
+from cepheid.streaming.silence import CELL, SilenceLimit, time_passed
 from tests.streaming.simulation import MemoryCells
 
-BEAT = Heartbeat(silence=60_000, tick=1)
+BEAT = SilenceLimit(silence=60_000, tick=1)
 MINUTE = 60_000_000
 
 
@@ -24,7 +24,7 @@ class Overwritten(MemoryCells):
         self.segments[number] = data
 
 
-def reached(*batches: tuple[int, bool, int | None], beat: Heartbeat = BEAT) -> list[int]:
+def reached(*batches: tuple[int, bool, int | None], beat: SilenceLimit = BEAT) -> list[int]:
     """After each batch: its watermark, whether it has events, and the clock in seconds."""
     cells = Overwritten()
     return [
@@ -63,7 +63,7 @@ def test_a_batch_that_does_not_tell_the_clock_decides_nothing() -> None:
 
 def test_ticks_of_integers() -> None:
     beat = heartbeat_of(Options("ts", unit="s", heartbeat="1 minute"), Watermark(True, False))
-    assert beat == Heartbeat(60_000, 1_000_000)
+    assert beat == SilenceLimit(60_000, 1_000_000)
     assert reached((7, True, 100), (7, False, 165), beat=beat) == [7, 72]
     with pytest.raises(DataError, match=r"heartbeat='1 minute' is a duration, .* as in unit='ms'"):
         heartbeat_of(Options("ts", heartbeat="1 minute"), Watermark(True, False))

@@ -236,7 +236,7 @@ def transform(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 def variables(expr: Expr) -> frozenset[str]:
     """Every variable that the expression reads, in whatever way."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in walk(expr):
         match node:
             case (
@@ -249,14 +249,14 @@ def variables(expr: Expr) -> frozenset[str]:
                 | Some()
                 | Whole()
             ):
-                found.add(node.variable)
+                names.add(node.variable)
             case TimeSpan():
-                found.update(node.variables)
+                names.update(node.variables)
             case Constant() | Accumulator() | MatchDuration() | Call():
                 pass
             case _:
                 assert_never(node)
-    return frozenset(found)
+    return frozenset(names)
 
 
 def reads_before(expr: Expr) -> bool:

@@ -48,10 +48,10 @@ def reach(path: AttributePath, columns: Mapping[str, pa.DataType]) -> Reached | 
         return None
     here = Reached(AttributePath(column, ()), columns[column])
     for step in path.steps:
-        found = _step(here.type, step)
-        if found is None:
+        reached = _step(here.type, step)
+        if reached is None:
             return Missing(here.path, here.type, step)
-        here = Reached(AttributePath(column, (*here.path.steps, found[0])), found[1])
+        here = Reached(AttributePath(column, (*here.path.steps, reached[0])), reached[1])
     return here
 
 
@@ -77,8 +77,8 @@ def _step(type_: pa.DataType, step: PathStep) -> tuple[PathStep, pa.DataType] | 
     if is_array(type_) and isinstance(key, int):
         return Element(key), type_.value_type
     if is_array(type_) and isinstance(step, Field) and is_.is_struct(type_.value_type):
-        found = _step(type_.value_type, step)
-        return None if found is None else (found[0], pa.list_(found[1]))
+        element = _step(type_.value_type, step)
+        return None if element is None else (element[0], pa.list_(element[1]))
     return None
 
 
@@ -98,7 +98,7 @@ def is_array(type_: pa.DataType) -> bool:
 
 def with_paths(schema: Schema, query: ast.Query) -> Schema:
     """The schema with a column for every path that the query reads."""
-    found: dict[str, Reached] = {}
+    paths_read: dict[str, Reached] = {}
     unreadable = dict(schema.unreadable)
     for name in attribute_names(query):
         path = None if schema.resolve(name) is not None else read_path(name)
@@ -106,15 +106,15 @@ def with_paths(schema: Schema, query: ast.Query) -> Schema:
             continue
         reached = reach(path, schema.nested)
         if isinstance(reached, Reached):
-            found[str(reached.path)] = reached
+            paths_read[str(reached.path)] = reached
         elif path.column in unreadable:
-            found[name] = Reached(path, pa.null())
+            paths_read[name] = Reached(path, pa.null())
             unreadable[name] = unreadable[path.column]
-    if not found:
+    if not paths_read:
         return schema
-    kinds = {name: attribute_type(reached.type) for name, reached in found.items()}
-    nested = {n: r.type for n, r in found.items() if kinds[n] is Type.OTHER}
-    paths = {name: reached.path for name, reached in found.items()}
+    kinds = {name: attribute_type(reached.type) for name, reached in paths_read.items()}
+    nested = {n: r.type for n, r in paths_read.items() if kinds[n] is Type.OTHER}
+    paths = {name: reached.path for name, reached in paths_read.items()}
     streams = schema.streams
     return replace(
         schema,
@@ -153,18 +153,18 @@ def read_field(columns: pa.Schema, name: str) -> pa.Field | None:
 def read_fields(columns: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Those of these names that are columns or lead into one, the columns in their order."""
     wanted = list(names)
-    own = [f for f in columns if f.name in wanted]
+    direct = [f for f in columns if f.name in wanted]
     others = (read_field(columns, n) for n in wanted if n not in columns.names)
-    return pa.schema([*own, *(f for f in others if f is not None)])
+    return pa.schema([*direct, *(f for f in others if f is not None)])
 
 
 def roots(columns: pa.Schema, names: Iterable[str]) -> list[str]:
     """The columns that have to be read for these names."""
-    found: dict[str, None] = {}
+    columns_read: dict[str, None] = {}
     for name in names:
         path = None if name in columns.names else read_path(name)
-        found[name if path is None else path.column] = None
-    return list(found)
+        columns_read[name if path is None else path.column] = None
+    return list(columns_read)
 
 
 # ── values ───────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from cepheid.algebra.answer_shape import Answers
 from cepheid.algebra.expressions import Expr
 from cepheid.algebra.patterns import Pattern
 from cepheid.algebra.types import Schema
@@ -154,6 +155,8 @@ class BoundQuery:
     `warnings` are what the writer should hear of. `renamed` says where RETURN's names and the
     pattern's differ; conditions always use the pattern's. A variable that is not in the pattern
     any more is absent from every match.
+
+    With `answers` the query returns those: `outputs` are then the values that they are made of.
     """
 
     pattern: Pattern
@@ -170,3 +173,4 @@ class BoundQuery:
     nothing: str | None = None
     warnings: tuple[str, ...] = ()
     renamed: tuple[Renamed, ...] = ()
+    answers: Answers | None = None

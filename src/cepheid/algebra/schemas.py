@@ -50,6 +50,13 @@ def bind_schema(columns: pa.Schema, options: Options) -> Schema:
     return _schema(columns, options, None)
 
 
+def columns_schema(columns: pa.Schema | Mapping[str, pa.Schema], options: Options) -> Schema:
+    """The schema of one stream, or of several."""
+    if isinstance(columns, pa.Schema):
+        return bind_schema(columns, options)
+    return bind_streams(columns, options)[1]
+
+
 def bind_streams(streams: Mapping[str, pa.Schema], options: Options) -> tuple[pa.Schema, Schema]:
     """The schema of several streams merged: all their columns, and the stream's name as type."""
     if options.type is not None:
@@ -112,36 +119,36 @@ def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schem
     return columns, schema
 
 
-def _unify(one: pa.Field, other: pa.Field, stream: str) -> pa.Field:
+def _unify(known: pa.Field, other: pa.Field, stream: str) -> pa.Field:
     """A column that several streams have: of the type that holds the values of all. Streams that
     have no such type disagree about it, so that it can't be read."""
-    if is_unreadable(one) or is_unreadable(other):
-        return one if is_unreadable(one) else other
-    zoned = _zoned(one.type, other.type)
+    if is_unreadable(known) or is_unreadable(other):
+        return known if is_unreadable(known) else other
+    zoned = _zoned(known.type, other.type)
     if zoned is not None:
-        return one.with_type(zoned)
+        return known.with_type(zoned)
     try:
         return pa.unify_schemas(
-            [pa.schema([one]), pa.schema([other])], promote_options="permissive"
+            [pa.schema([known]), pa.schema([other])], promote_options="permissive"
         ).field(0)
     except (pa.ArrowTypeError, pa.ArrowInvalid):
         why = (
-            f"is {one.type} in one stream and {other.type} in `{stream}`; "
+            f"is {known.type} in one stream and {other.type} in `{stream}`; "
             "give them one type or different names"
         )
-        if pa.types.is_timestamp(one.type) and pa.types.is_timestamp(other.type):
+        if pa.types.is_timestamp(known.type) and pa.types.is_timestamp(other.type):
             naive = f"`{stream}`" if other.type.tz is None else "another stream"
             why += f": without a time zone nobody knows which moments those of {naive} are"
-        return unreadable(one.name, why)
+        return unreadable(known.name, why)
 
 
-def _zoned(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+def _zoned(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """The type of moments in two time zones."""
-    if not (pa.types.is_timestamp(one) and pa.types.is_timestamp(other)):
+    if not (pa.types.is_timestamp(left) and pa.types.is_timestamp(right)):
         return None
-    if one.tz is None or other.tz is None or one.tz == other.tz:
+    if left.tz is None or right.tz is None or left.tz == right.tz:
         return None
-    finer = max(one.unit, other.unit, key=("s", "ms", "us", "ns").index)
+    finer = max(left.unit, right.unit, key=("s", "ms", "us", "ns").index)
     return pa.timestamp(finer, "UTC")
 
 

@@ -33,10 +33,13 @@ class Structure:
     reach: Mapping[int, int]
     branches: Mapping[str, Mapping[int, int]]
 
-    def exclusive(self, one: str, other: str) -> bool:
+    def exclusive(self, left: str, right: str) -> bool:
         """Never both bound: they stand in different branches of the same disjunction."""
-        mine, theirs = self.branches[one], self.branches[other]
-        return any(mine[d] != theirs[d] for d in mine.keys() & theirs.keys())
+        left_branches, right_branches = self.branches[left], self.branches[right]
+        return any(
+            left_branches[d] != right_branches[d]
+            for d in left_branches.keys() & right_branches.keys()
+        )
 
 
 def structure(pattern: Pattern) -> Structure:

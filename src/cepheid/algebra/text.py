@@ -257,6 +257,8 @@ def _clauses(query: BoundQuery) -> Iterator[str]:
         yield f"HAVING {' AND '.join(map(condition_text, query.having))}"
     if query.window is not None:
         yield f"WITHIN {window_text(query.window, query.schema)}"
+    if query.answers is not None and query.answers.text:
+        yield query.answers.text
 
 
 def key_text(part: KeyPart) -> str:

@@ -97,7 +97,7 @@ class Schema:
         """Columns that an event of one of these types (streams) may have."""
         if self.streams is None:
             return frozenset(self.columns)
-        named = [own for own in map(self.own_columns, types) if own is not None]
+        named = [columns for columns in map(self.own_columns, types) if columns is not None]
         return frozenset().union(*named) if named else frozenset(self.columns)
 
     def own_columns(self, type_: str) -> frozenset[str] | None:

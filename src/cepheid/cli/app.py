@@ -16,6 +16,7 @@ from cepheid.cli.commands.explain import explain
 from cepheid.cli.commands.help import show_help
 from cepheid.cli.commands.run import run
 from cepheid.cli.commands.sql import sql
+from cepheid.cli.commands.why import funnel, why
 from cepheid.cli.output.command_words import in_command_words
 from cepheid.cli.output.failure import Interruptible, ended_by_sigterm, exit_cleanly
 from cepheid.spark.session import PANDAS_NOTICE
@@ -31,6 +32,8 @@ app = typer.Typer(
 app.command()(run)
 app.command()(check)
 app.command()(explain)
+app.command()(why)
+app.command()(funnel)
 app.command()(analyze)
 app.command()(sql)
 app.command("help")(show_help)
@@ -55,7 +58,7 @@ def _show(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A warning as a line of its own, without the place in the code that it comes from."""
+    """Print a warning on its own line, without its place in the code."""
     typer.echo(f"warning: {in_command_words(str(message))}", err=True)
 
 

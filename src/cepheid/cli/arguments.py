@@ -22,7 +22,7 @@ _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
 
 
 class TimeUnit(StrEnum):
-    """What one tick of an integer time column can be."""
+    """The possible units of an integer time column."""
 
     US = "us"
     MS = "ms"
@@ -208,6 +208,9 @@ Until = Annotated[
         "Matches that are undecided then are left out and counted.",
     ),
 ]  # fmt: skip
+Threads = Annotated[
+    int, typer.Option(min=1, help="How many threads match a large table, in process.")
+]
 Idle = Annotated[
     str | None,
     typer.Option(
@@ -286,8 +289,8 @@ Shed = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """Where the events of a stream are, and what the options say of its files. Without a name,
-    there is only this stream."""
+    """Where a stream's events are, and the options for its files. Without a name, it is the only
+    stream."""
 
     name: str | None
     path: str
@@ -299,7 +302,7 @@ class InputSource:
 
     @property
     def format(self) -> Format:
-        """The one chosen, or else that of the files; Parquet by default."""
+        """The chosen format, else the format of the files; Parquet by default."""
         return input_format(self.path, self.chosen) or Format.PARQUET
 
 
@@ -348,7 +351,7 @@ def reads_standard_input(texts: Sequence[str]) -> bool:
 
 
 def spooled(format: Format | None) -> str:
-    """Standard input as a file: what is in it is looked at more than once."""
+    """Standard input copied to a file, since it is read more than once."""
     if format is None:
         choices = ", ".join(Format)
         raise typer.BadParameter(f"--input - needs --input-format: {choices}")
@@ -361,12 +364,12 @@ def spooled(format: Format | None) -> str:
 
 
 def parse_schemas(texts: Sequence[str], inputs: Sequence[str | None]) -> dict[str | None, str]:
-    """The columns given, by the name of the input; without names there is only one.
+    """The declared columns by input name; without names there is only one input.
 
     >>> parse_schemas(["ts timestamp, user long"], [None])
     {None: 'ts timestamp, user long'}
     """
-    found: dict[str | None, str] = {}
+    columns_by_input: dict[str | None, str] = {}
     for text in texts:
         named = _NAMED.fullmatch(text)
         name, columns = (named[1], named[2]) if named else (None, text)
@@ -376,12 +379,12 @@ def parse_schemas(texts: Sequence[str], inputs: Sequence[str | None]) -> dict[st
                 if name
                 else "with several inputs each schema needs a name: --schema 'news=ts timestamp'"
             )
-        found[name] = columns
-    return found
+        columns_by_input[name] = columns
+    return columns_by_input
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, object]:
-    """The values of a query's parameters. Quotes make text of what would be something else.
+    """The values of a query's parameters. A value in quotes is text.
 
     >>> parse_parameters(["limit=5", "share=0.2", "name=IBM", "code='007'", "x=null"])
     {'limit': 5, 'share': 0.2, 'name': 'IBM', 'code': '007', 'x': None}

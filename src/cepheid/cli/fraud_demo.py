@@ -62,12 +62,12 @@ def demo(folder: Path, rows: int = EVENTS) -> RunSummary:
         seconds = time.perf_counter() - begin
 
     result = pq.read_table(folder / "matches")
-    planted, found = planted_and_found(events, result)
+    planted, detected = planted_and_detected(events, result)
     figures = RunSummary(rows, result.num_rows, seconds)
     screen.rule("some of the matches")
     screen.print(earliest(result, screen.width))
     screen.rule("figures")
-    screen.print(figures.table({"planted frauds found": f"{found:,} of {planted:,}"}))
+    screen.print(figures.table({"planted frauds found": f"{detected:,} of {planted:,}"}))
     return figures
 
 
@@ -81,7 +81,7 @@ def event_file(folder: Path, rows: int) -> Path:
     return path
 
 
-def planted_and_found(events: Path, matches: pa.Table) -> tuple[int, int]:
+def planted_and_detected(events: Path, matches: pa.Table) -> tuple[int, int]:
     """How many frauds were planted, and how many large purchases of theirs are in a match."""
     columns = ["id", "planted", "amount"]
     planted = (pc.field("planted").is_valid()) & (pc.field("amount") > fraud.LARGE)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cepheid.algebra.schemas import assumed
 from cepheid.cli.arguments import InputSource, parse_inputs, parse_parameters
 from cepheid.cli.option_groups import AssumedEventOptions, EventOptions, FileOptions, PlanOptions
+from cepheid.cli.output.command_words import SPOOLED, STANDARD_INPUT
 from cepheid.engine.rows.event_types import types_in
 from cepheid.errors import DataError, OptionError
 from cepheid.files.declared import parse_columns, quoted
@@ -117,8 +119,11 @@ class LocalInputs:
             columns = [f for f in self.schemas[name] if required is None or f.name in required]
             rows = file.read(pa.schema(columns))
             tables[name] = rows.table
-            streams = pa.array([name or None] * rows.rejected.num_rows, pa.string())
-            rejected.append(rows.rejected.add_column(0, "stream", streams))
+            lost = rows.rejected
+            places = pc.replace_substring_regex(lost["file"], SPOOLED, STANDARD_INPUT)
+            lost = lost.set_column(lost.column_names.index("file"), "file", places)
+            streams = pa.array([name or None] * lost.num_rows, pa.string())
+            rejected.append(lost.add_column(0, "stream", streams))
         return ReadInputs(tables, pa.concat_tables(rejected))
 
 
@@ -141,23 +146,23 @@ def open_inputs(
 
 def warn_of_texts(queries: Iterable[ast.Query], columns: Iterable[InputColumns]) -> None:
     """Tell of comparisons of columns that are text, but whose cells are numbers."""
-    numeric = {name.lower(): name for one in columns for name in one.numeric_texts}
+    numeric = {name.lower(): name for input_ in columns for name in input_.numeric_texts}
     for query in queries if numeric else ():
         for text, names in compared_by_order(query).items():
-            own = [numeric[name.lower()] for name in sorted(names) if name.lower() in numeric]
-            if len(own) == len(names):
-                declared = ", ".join(f"{quoted(name)} double" for name in own)
+            compared = [numeric[name.lower()] for name in sorted(names) if name.lower() in numeric]
+            if len(compared) == len(names):
+                declared = ", ".join(f"{quoted(name)} double" for name in compared)
                 warnings.warn(as_texts(text, f"--schema '{declared}' reads numbers"), stacklevel=2)
 
 
 def fitting_types(queries: Iterable[ast.Query], options: Options) -> dict[str, pa.DataType]:
     """Types that fit the queries, for columns that have no value."""
-    found: dict[str, pa.DataType] = {}
+    types: dict[str, pa.DataType] = {}
     for query in queries:
         for column in assumed(query, options):
-            if pa.types.is_string(column.type) or column.name not in found:
-                found[column.name] = column.type
-    return found
+            if pa.types.is_string(column.type) or column.name not in types:
+                types[column.name] = column.type
+    return types
 
 
 def with_types(columns: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""What is to be run: a query, several that read each other's matches, or a set of rules."""
+"""The input of a command: a query, several that read each other's matches, or a set of rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE_QUERY = "name the file of a query, or write the query itself: -q 'PATTERN a 
 
 
 def read_query(path: Path | None, text: str | None = None) -> Query:
-    """The query of a file, whose findings will name it, or the one written in the command."""
+    """The query of a file, which findings then name, or the query given with `-q`."""
     if (path is None) == (text is None):
         raise typer.BadParameter(ONE_QUERY)
     return Query(_text(path), str(path)) if path is not None else Query(text or "")
@@ -51,8 +51,7 @@ def read_queries(
 @dataclass(frozen=True, slots=True)
 class WatchedRules:
     """The rules of a folder or a file, for a stream that keeps running while they change.
-    `versions` is where all that there were are kept; without `watched`, they change at a start
-    only."""
+    `versions` is the folder of all versions; without `watched`, rules change only at a start."""
 
     path: Path
     versions: Path
@@ -66,8 +65,8 @@ def read_stream(
     versions: Path,
     watched: bool,
 ) -> Query | WatchedRules:
-    """What a stream is to run. Rules may be wrong in part, and even altogether if there are some
-    to go on with."""
+    """The query or rules of a stream. Some rules may be invalid, or even all, if there are earlier
+    versions to resume."""
     if path is None or text is not None:
         return read_query(path, text)
     loaded = read(path, params)
@@ -90,7 +89,7 @@ def alone(path: Path, loaded: LoadedFiles) -> Query | None:
 
 
 def refuse_unknown(params: Mapping[str, object], wanted: tuple[Query, ...] | RuleSet) -> None:
-    """A value for a parameter that no query has: most often its name is misspelled."""
+    """Refuse a value for a parameter that no query has: most often its name is misspelled."""
     if not params:
         return
     named = (
@@ -105,7 +104,7 @@ def refuse_unknown(params: Mapping[str, object], wanted: tuple[Query, ...] | Rul
 
 
 def files_read(paths: Sequence[Path], wanted: tuple[Query, ...] | RuleSet) -> tuple[str, ...]:
-    """The files and folders that the queries are from, and the tables of their parameters."""
+    """The files and folders of the queries, and the tables of their parameters."""
     tables = [t.origin for t in wanted.templates] if isinstance(wanted, RuleSet) else []
     return (*map(str, paths), *(table for table in tables if Path(table).exists()))
 

@@ -8,9 +8,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
+from cepheid.cli.output.failure import raised_by
 from cepheid.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 STDERR = 2
 
 EXACT_NAMES = {"spark.sql.caseSensitive": "true"}
-"""Files may have columns that differ in case alone."""
+"""Case-sensitive names: files may have columns that differ only in case."""
 
 
 @contextmanager
 def spark_session(master: str, app: str) -> Iterator[SparkSession]:
-    """A session that Ctrl-C ends without a word of Spark's."""
+    """A session that Ctrl-C ends without output from Spark."""
     with errors_to(Path(os.devnull)):
         spark = local_session(master, app=app, config=EXACT_NAMES)
-    with plain_interrupts():
+    # Spark's own handler calls the JVM from within the interrupted call, which fails and is logged.
+    with raised_by(signal.SIGINT, KeyboardInterrupt):
         try:
             yield spark
         finally:
@@ -36,7 +37,7 @@ def spark_session(master: str, app: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def errors_to(log: Path) -> Iterator[None]:
-    """What is started in the block writes its stderr to a file: a JVM and its workers talk, and log
+    """Redirect the stderr of processes started in the block to a file: a JVM and its workers log
     every failure with its stack, which a person at a terminal shouldn't have to read."""
     if os.environ.get("CEPHEID_DEBUG"):
         yield
@@ -44,28 +45,11 @@ def errors_to(log: Path) -> Iterator[None]:
     # py4j logs a connection that breaks, with its stack; without a handler that would be printed.
     logging.getLogger().addHandler(logging.NullHandler())
     log.parent.mkdir(parents=True, exist_ok=True)
-    own = os.dup(STDERR)
+    stderr = os.dup(STDERR)
     try:
         with log.open("wb") as file:
             os.dup2(file.fileno(), STDERR)
         yield
     finally:
-        os.dup2(own, STDERR)
-        os.close(own)
-
-
-@contextmanager
-def plain_interrupts() -> Iterator[None]:
-    """Ctrl-C is a KeyboardInterrupt, as without Spark. Its own handler calls the JVM from within
-    the call that it has cut short, which fails, and is logged at length."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if not os.environ.get("CEPHEID_DEBUG"):
-            logging.disable(logging.CRITICAL)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        os.dup2(stderr, STDERR)
+        os.close(stderr)

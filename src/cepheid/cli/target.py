@@ -1,4 +1,4 @@
-"""What a run should do, and what it returns."""
+"""The outputs of a run, and its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from cepheid.files.output import check_output
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where matches and dead letters go; without an output, so many matches to the screen.
+    """Where matches and dead letters go; without an output, `limit` matches go to the screen. Paths
+    are as written: Spark also writes to remote addresses.
 
     The paths are as they were written: Spark also writes to addresses.
     """
@@ -48,8 +49,8 @@ def file_target(
     guard: Guard,
     several: bool = False,
 ) -> Target:
-    """Where the local engine writes files; of several queries, each to one in a folder. OptionError
-    if it must not."""
+    """Check the files that the local engine will write; for several queries, files in a folder.
+    OptionError if one must not be written."""
     refuse_nested_places({"--output": output, "--rejected": rejected})
     for option, place in (("--output", output), ("--rejected", rejected)):
         if place is not None and not is_local(place):
@@ -69,7 +70,7 @@ def file_target(
 def folder_target(
     output: str | None, format: Format | None, rejected: str | None, limit: int, guard: Guard
 ) -> Target:
-    """Where Spark writes folders; OptionError if it must not."""
+    """Check the folders that Spark will write; OptionError if one must not be written."""
     places = {"--output": output, "--rejected": rejected}
     refuse_nested_places(places)
     for option, place in places.items():

@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 FORGET_AT = 4096
-"""Keys that may be remembered before those are looked for that nothing can reach any more."""
+"""How many keys may be remembered before unreachable ones are dropped."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Considered:
 
 
 def together(parts: Sequence[Considered]) -> Considered:
-    """The matches of all parts, one after the other."""
+    """The concatenation of all parts."""
     if len(parts) == 1:
         return parts[0]
     return Considered(
@@ -108,8 +108,8 @@ def spread(starts: Ints, lengths: Ints) -> Ints:
 
 
 def considered_order(matches: Considered) -> Ints:
-    """By end, start, the positions of the events in the order of the pattern, and then the order
-    of the input, which is that of rows."""
+    """The order of matches: by end, start, the positions of the events in the order of the pattern,
+    and then input order, which is that of rows."""
     order = _Order(matches.last)
     order.refine(matches.first[order.tied])
     lengths = np.diff(matches.offsets)
@@ -125,7 +125,8 @@ def considered_order(matches: Considered) -> Ints:
 
 
 class _Order:
-    """An order that is made finer. Only those that are still `tied` are looked at: mostly few."""
+    """An order that is refined step by step. Only rows that are still `tied` are compared: mostly
+    few."""
 
     def __init__(self, values: Ints) -> None:
         self.order: Ints = np.argsort(values, kind="stable")
@@ -133,7 +134,7 @@ class _Order:
         self.tied = self.order[self._places]
 
     def refine(self, values: Ints) -> None:
-        """Let these values of the tied ones decide between them."""
+        """Order the tied rows by these values."""
         between = np.diff(self._classes) != 0
         if not ((np.diff(values) != 0) & ~between).any():
             return
@@ -171,7 +172,7 @@ class Reader:
         self._pause = plan.selection.pause
 
     def read(self) -> Considered:
-        """All records that the root has collected."""
+        """Read all records that the root has collected."""
         out, store = self._root.out, self._root.context.store
         records, n = out.records, out.n
         bound = {v: self._bound(v) for v in self._variables}
@@ -181,8 +182,8 @@ class Reader:
         offsets = _offsets(lengths)
         rows = np.full(offsets[-1], FOREVER)
         cursor = offsets[:-1].copy()
-        for variable, (own, counts) in bound.items():
-            rows[spread(cursor, counts)] = own
+        for variable, (bound_rows, counts) in bound.items():
+            rows[spread(cursor, counts)] = bound_rows
             cursor += counts + 1 if variable in self._root.groups else 1
         positions = rows.copy()
         there = rows < FOREVER
@@ -219,14 +220,14 @@ class Reader:
         if slot is None:
             return np.zeros(0, np.int64), np.zeros(n, np.int64)
         if variable not in root.groups:
-            own = slots[slot, :n]
-            there = own >= 0
-            return own[there], there.astype(np.int64)
+            slot_rows = slots[slot, :n]
+            there = slot_rows >= 0
+            return slot_rows[there], there.astype(np.int64)
         pool, counts = root.groups[variable], np.maximum(slots[slot + 1, :n], 0)
         return pool.rows[spread(slots[slot, :n] - pool.base, counts)], counts
 
     def _keys(self, bound: Mapping[str, tuple[Ints, Ints]]) -> Ints:
-        """Of one event of each record: all events of a match agree."""
+        """The key of each record, read from one of its events: all events of a match agree."""
         store, n = self._root.context.store, self._root.out.n
         keys = np.zeros((n, len(self._key)), np.int64)
         missing = np.ones(n, np.bool_)
@@ -265,7 +266,7 @@ class Reader:
         return first
 
     def _until(self, bound: Mapping[str, tuple[Ints, Ints]]) -> Ints:
-        """Where the event starts that is skipped to; if there is none, nothing is dropped."""
+        """The start of the event that is skipped to; if there is none, nothing is dropped."""
         store = self._root.context.store
         rows, counts = bound.get(self._target or "", (_NONE, np.zeros(self._root.out.n, np.int64)))
         until = np.full(len(counts), -FOREVER)
@@ -312,7 +313,7 @@ def keyed_starts(plan: Plan, root: Operator) -> Iterator[tuple[int, Ints, Ints]]
 
 
 def key_columns(plan: Plan) -> Iterator[Column]:
-    """What the store must keep to distinguish keys."""
+    """The columns that the store must keep to distinguish keys."""
     for part in plan.key:
         for name in dict.fromkeys(part.values()):
             yield _column(plan, name)
@@ -350,7 +351,7 @@ class Memory:
         self._allocate(0, 0)
 
     def __len__(self) -> int:
-        """How many keys are remembered."""
+        """The number of remembered keys."""
         return self._count
 
     def _allocate(self, room: int, parts: int) -> None:
@@ -387,38 +388,38 @@ class Memory:
             self._apply(hashed, keys, bounds, bounds)
 
     def keys(self) -> Ints:
-        """Those that are remembered."""
+        """The remembered keys."""
         return self._keys[: self._count]
 
     def above(self, floor: int) -> tuple[Ints, Ints]:
-        """The keys whose bounds still rule something out, and these."""
+        """The keys whose bounds still exclude matches, and the bounds."""
         live = np.flatnonzero(self._bounds[: self._count] > floor)
         return self._keys[live], self._bounds[live]
 
     def replace(self, keys: Ints, bounds: Ints) -> None:
-        """Remember these, and nothing else."""
+        """Replace the memory with these keys and bounds."""
         self._allocate(len(keys), keys.shape[1])
         if len(keys):
             self._apply(_hashed(keys), keys, bounds, bounds)
 
     def bounds(self, keys: Ints) -> Ints:
         """The bound that matches of each of these keys have set so far."""
-        found = np.full(len(keys), -FOREVER)
+        bounds = np.full(len(keys), -FOREVER)
         if self._count:
             hashed = _hashed(keys)
             memory = (self._table, self._hashes, self._keys, self._bounds)
-            self._lookup(hashed, keys, memory, found)
-        return found
+            self._lookup(hashed, keys, memory, bounds)
+        return bounds
 
     def copy(self) -> Memory:
-        """Another one that remembers the same."""
+        """A copy."""
         other = copy(self)
         other._table, other._hashes = self._table.copy(), self._hashes.copy()
         other._keys, other._bounds = self._keys.copy(), self._bounds.copy()
         return other
 
     def forget(self, floor: int) -> None:
-        """Nothing will lead before the floor any more: bounds up to there rule out nothing."""
+        """Drop bounds up to the floor: no match will lead before it any more."""
         if self._count > self._limit:
             live = np.flatnonzero(self._bounds[: self._count] > floor)
             self._rebuild(live, 2 * len(live), self._keys.shape[1])

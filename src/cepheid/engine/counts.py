@@ -1,4 +1,4 @@
-"""What an engine counts."""
+"""The counters of an engine."""
 
 from __future__ import annotations
 
@@ -16,3 +16,4 @@ class Counts:
     idle: int = 0
     shed: int = 0
     undecided: int = 0
+    late: int = 0

@@ -38,27 +38,34 @@ def last_moment(until: object, plan: Plan) -> int | None:
 
 
 def _ticks(until: object, schema: Schema) -> int:
+    return moment(until, schema, "until=", f", or '{LAST_EVENT}'")
+
+
+def moment(value: object, schema: Schema, option: str, others: str = "") -> int:
+    """A time like those of the events, on their clock. `option` says in an error where it was
+    given, `others` what else may stand there."""
     is_number = schema.columns[schema.time] is Type.INTEGER
     try:
-        if isinstance(until, str):
-            found = constant(int(until)) if is_number else parse_moment(until)
+        if isinstance(value, str):
+            parsed = constant(int(value)) if is_number else parse_moment(value)
         else:
-            found = constant(until)
+            parsed = constant(value)
     except ValueError:
-        found = None
+        parsed = None
     kinds = (Type.INTEGER,) if is_number else (Type.TIMESTAMP, Type.DATE)
-    if found is None or found.type not in kinds or not isinstance(found.value, int):
-        example = "until=1000" if is_number else "until='2026-01-31 12:00'"
+    if parsed is None or parsed.type not in kinds or not isinstance(parsed.value, int):
+        example = "1000" if is_number else "'2026-01-31 12:00'"
+        given = f"{option}{example}" if option.endswith("=") else f"{option}({example})"
         raise OptionError(
-            f"until= is a time like those of `{schema.time}`, as in {example}, or "
-            f"'{LAST_EVENT}'; not {until!r}"
+            f"{option} is a time like those of `{schema.time}`, as in {given}{others}; "
+            f"not {value!r}"
         )
-    return found.value * (_DAY if found.type is Type.DATE else 1)
+    return parsed.value * (_DAY if parsed.type is Type.DATE else 1)
 
 
 def end(engine: Engine, until: int | None) -> Iterator[pa.RecordBatch]:
-    """The last matches. With a last moment, those that are known then; the others are counted as
-    undecided: a later event might still rule them out, or change them."""
+    """Yield the last matches: with a last moment, those that are decided then. The others are
+    counted as undecided: a later event might still rule them out, or change them."""
     reached = engine.context.frontier
     if until is None or reached == -FOREVER:
         yield from engine.finish()

@@ -1,4 +1,4 @@
-"""How many events are held, and what happens if that is more than the caller allows."""
+"""Limits on held events, and what happens when one is exceeded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ Mask = NDArray[np.bool_]
 
 
 def within(limit: Limit, total: int, most: int) -> bool:
-    """Whether `total` events, and `most` of one key, may be held; an error if a run must stop."""
+    """Whether `total` events, and `most` of one key, are within the limit. Raises an error if the
+    run must stop."""
     for name, count, allowed in (
         ("altogether (total)", total, limit.total),
         ("of one key (per_key)", most, limit.per_key),
@@ -70,7 +71,7 @@ class Floors:
         return mask
 
     def plus(self, other: Floors) -> Floors:
-        """Of each key the higher one."""
+        """The union; for a key in both, the higher floor."""
         if not len(other):
             return self
         both = np.concatenate((self.keys, other.keys))
@@ -80,7 +81,7 @@ class Floors:
         return Floors(keys, positions)
 
     def after(self, position: int) -> Floors:
-        """Those that say something about events at this position, or later ones."""
+        """The floors that affect events at this position or later."""
         live = self.positions >= position
         return Floors(self.keys[live], self.positions[live])
 
@@ -90,8 +91,8 @@ def no_floors(plan: Plan) -> Floors:
 
 
 class HeldWindow:
-    """What joins and stacks hold: all events of their classes for as long as the window. And what
-    is given up, by any plan, where that is too much."""
+    """What joins and stacks hold: all events of their classes within the window. It also chooses,
+    for any plan, what is dropped beyond the limit."""
 
     def __init__(
         self, plan: Plan, context: Context, leaves: Mapping[LeafNode, LeafOperator]
@@ -106,7 +107,7 @@ class HeldWindow:
         ]
 
     def columns(self) -> Iterable[Column]:
-        """Columns that the store must keep for it."""
+        """The columns that the store must keep for the limit."""
         return (column for _, columns in self._leaves for column in columns)
 
     def held(self, until: int) -> Mask:
@@ -117,7 +118,7 @@ class HeldWindow:
         return held
 
     def counts(self, held: Mask) -> tuple[int, int]:
-        """How many events are held altogether, and of one class and key."""
+        """The number of held events: in total, and the most of one class and key."""
         most = 0
         for leaf, columns in self._leaves:
             rows = self._rows(leaf, held)
@@ -127,10 +128,10 @@ class HeldWindow:
         return int(np.count_nonzero(held)), most
 
     def excess(self, held: Mask) -> tuple[int, Floors]:
-        """Which of the held rows have to go so that there is room again: how many of the first of
-        the store, and up to which positions those of single keys. Never those of an instant that
-        may not be complete: events that arrive with them couldn't be distinguished from dropped
-        ones."""
+        """The held rows to drop so that there is room again: how many of the oldest rows of the
+        store, and up to which positions rows of single keys. Rows of an instant that may be
+        incomplete are never dropped: events that arrive later with that time couldn't be
+        distinguished from dropped ones."""
         limit, store = self._context.limit, self._context.store
         assert limit is not None
         cut, floors = 0, self._none
@@ -140,12 +141,12 @@ class HeldWindow:
         if limit.per_key is not None:
             for leaf, columns in self._leaves:
                 rows = self._rows(leaf, held)
-                own, last = _oldest(self._keys(columns, rows), rows, limit.per_key)
+                keys, last = _oldest(self._keys(columns, rows), rows, limit.per_key)
                 if not len(last):
                     continue
                 if self._by_key:
                     known = self._context.horizon.position - 1
-                    floors = floors.plus(Floors(own, np.minimum(store.position[last], known)))
+                    floors = floors.plus(Floors(keys, np.minimum(store.position[last], known)))
                 else:
                     cut = max(cut, int(last.max()) + 1)
         return self._between_instants(cut), floors
@@ -164,8 +165,8 @@ class HeldWindow:
         return int(places[at])
 
     def drop(self, position: int, floors: Floors) -> Ints:
-        """Forget the events up to this position, and those below the floors of their keys. The
-        rows that some class has lost: other operators over it must be made anew."""
+        """Drop the events up to this position, and those below the floors of their keys. Returns
+        the rows that any class has lost: other operators over it must be rebuilt."""
         store = self._context.store
         lost = [np.zeros(0, np.int64)]
         for leaf, columns in self._leaves:
@@ -183,32 +184,32 @@ class HeldWindow:
         return np.unique(np.concatenate(lost))
 
     def _rows(self, leaf: LeafOperator, held: Mask) -> Ints:
-        """Those of a class that are held, as places in the store."""
+        """The held rows of a class, as places in the store."""
         rows = leaf.out.records.slots[0, : leaf.out.visible] - self._context.store.base
         rows = rows[rows >= 0]
-        own: Ints = rows[held[rows]]
-        return own
+        held_rows: Ints = rows[held[rows]]
+        return held_rows
 
     def _keys(self, columns: list[Column], rows: Ints) -> Ints:
-        """Without a key all are of one."""
+        """The keys of the rows; without a key, all rows have the same."""
         values = self._context.store.values
         parts = [as_integers(values[c][rows]) for c in columns]
         return np.column_stack(parts) if parts else np.zeros((len(rows), 1), np.int64)
 
 
 def _room(allowed: int) -> int:
-    """As many are kept when others have to go: fewer than allowed, so that it is worth the
-    effort."""
+    """How many rows are kept when others are dropped: fewer than allowed, so that dropping is worth
+    the effort."""
     return max(1, allowed * 7 // 8)
 
 
 def _oldest(keys: Ints, rows: Ints, allowed: int) -> tuple[Ints, Ints]:
-    """The keys that have more rows than allowed, and of each the last of the rows that go."""
-    found, codes, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    """The keys with more rows than allowed, and for each key the last row to drop."""
+    distinct, codes, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     ordered = rows[np.argsort(codes.ravel(), kind="stable")]
     over = np.flatnonzero(counts > allowed)
     ends = np.cumsum(counts)[over]
-    return found[over], ordered[ends - _room(allowed) - 1]
+    return distinct[over], ordered[ends - _room(allowed) - 1]
 
 
 def _parts_by_key(plan: Plan) -> bool:
@@ -220,7 +221,7 @@ def _parts_by_key(plan: Plan) -> bool:
 
 
 def looks_back(plan: Plan) -> bool:
-    """Whether a match is judged by events before its start: a window before its end."""
+    """Whether a match depends on events before its start: up to a window before its end."""
     return any(
         node.gap.open_before
         if isinstance(node, Neg | Kseq)

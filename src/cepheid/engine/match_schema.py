@@ -80,7 +80,15 @@ def _arrow_type(expr: Expr, query: Returning, schema: pa.Schema) -> pa.DataType:
         case Constant(type=Type.NULL):
             return pa.null()
         case _:
-            return computed_type(expr.type, schema.field(query.schema.time).type)
+            return computed_type(expr.type, _time_type(expr, query, schema))
+
+
+def _time_type(expr: Expr, query: Returning, schema: pa.Schema) -> pa.DataType:
+    """The type that says in which zone a computed time is: that of the times which it is computed
+    from, if they agree; else that of the events' time."""
+    read = {_field(schema, node.name).type for node in walk(expr) if isinstance(node, Attribute)}
+    times = {type_ for type_ in read if pa.types.is_timestamp(type_)}
+    return times.pop() if len(times) == 1 else schema.field(query.schema.time).type
 
 
 def keeps_values(expr: Aggregate) -> bool:

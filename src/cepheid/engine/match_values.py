@@ -49,8 +49,8 @@ def _from_ticks(values: Ints, type_: pa.DataType) -> pa.Array:
 
 
 class View:
-    """The records at hand, which all bind the same variables: their rows, and columns gathered
-    once. `times` are slots of their starts and ends, if a delay may have moved them."""
+    """A set of records that bind the same variables: their rows, and columns gathered once. `times`
+    are the slots of their starts and ends, if a delay may have moved them."""
 
     def __init__(
         self,
@@ -230,24 +230,24 @@ class View:
             return pa.array(np.diff(offsets))
         values = evaluate(expr.argument, self._elements(expr.variable), len(elements))
         function = AGGREGATES[expr.function]
-        found = _reduced(expr, offsets, values)
-        return found if function.step in (FoldStep.FIRST, FoldStep.LAST) else found.cast(target)
+        folded = _reduced(expr, offsets, values)
+        return folded if function.step in (FoldStep.FIRST, FoldStep.LAST) else folded.cast(target)
 
     def _reduce(self, expr: Reduce) -> pa.Array:
-        """The n-th elements of all groups together."""
+        """Fold the n-th elements of all groups at once."""
         target = ARROW.get(expr.type, pa.int64())
         if expr.variable not in self.slots:
             return pa.nulls(self.n, target)
         offsets, _ = self.group(expr.variable)
         sizes = np.diff(offsets)
-        found = evaluate(expr.start, self._read, self.n, self._special).cast(target)
+        totals = evaluate(expr.start, self._read, self.n, self._special).cast(target)
         for n in range(int(sizes.max(initial=0))):
             groups = np.flatnonzero(sizes > n)
-            step = self._step(expr.step, found.take(pa.array(groups)), offsets[groups] + n)
+            step = self._step(expr.step, totals.take(pa.array(groups)), offsets[groups] + n)
             index = np.arange(self.n)
             index[groups] = self.n + np.arange(len(groups))
-            found = pa.concat_arrays([found, step.cast(target)]).take(pa.array(index))
-        return found
+            totals = pa.concat_arrays([totals, step.cast(target)]).take(pa.array(index))
+        return totals
 
     def _step(self, step: Expr, before: pa.Array, places: Ints) -> pa.Array:
         """The step of `reduce`, at these places of the elements."""

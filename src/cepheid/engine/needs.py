@@ -1,4 +1,4 @@
-"""What a plan needs from the engine that runs it: how far back, by which clock, in what rounds."""
+"""What a plan needs from its engine: how far back, by which clock, in what rounds."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Build(Protocol):
 def build_operators(
     context: Context, roots: Sequence[Node], leaves: Mapping[LeafNode, LeafOperator]
 ) -> tuple[list[Operator], list[Operator]]:
-    """One operator per distinct node, inputs first; and the operators of the roots."""
+    """Make one operator per distinct node, inputs first; return them and the roots' operators."""
     known: dict[tuple[Node, bool, PassedDown | None], Operator] = {
         (node, False, None): leaf for node, leaf in leaves.items()
     }

@@ -31,7 +31,7 @@ class Projection:
         self.plan = plan
         self.root = root
         every = frozenset(range(len(plan.outputs)))
-        self._own = plan.returned[alternative] if plan.returned else every
+        self._returned_places = plan.returned[alternative] if plan.returned else every
         self.schema = output_schema(plan, input_schema)
         self.input_schema = input_schema
 
@@ -39,7 +39,9 @@ class Projection:
         """RETURN for matches that bind these variables: the schema follows from it as written, the
         values from the trees' own names."""
         return [
-            _in_tree(o.expression, self.plan.renamed, bound) if place in self._own else _NOTHING
+            _in_tree(o.expression, self.plan.renamed, bound)
+            if place in self._returned_places
+            else _NOTHING
             for place, o in enumerate(self.plan.outputs)
         ]
 
@@ -74,7 +76,7 @@ class Projection:
         return tuple(np.empty(capacity, t) for t in (*types, np.int64, np.int64))
 
     def _fused(self, n: int) -> pa.RecordBatch:
-        """The columns that the kernel wrote; it gets new ones."""
+        """Take the columns that the kernel wrote, and give it new ones."""
         written = self.root.results
         arrays = [
             pa.Array.from_buffers(field.type, n, [None, pa.py_buffer(values)])
@@ -84,7 +86,7 @@ class Projection:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def batch(self) -> pa.RecordBatch:
-        """All records of the root, as rows."""
+        """Project all records of the root."""
         n = self.root.out.n
         if self.root.returned is not None:
             return self._fused(n)
@@ -113,7 +115,7 @@ class Projection:
 
 
 _ABSENT = ""
-"""A variable that no tree binds."""
+"""The value of a variable that no tree binds."""
 
 _NOTHING = Attribute(_ABSENT, "", Type.NULL)
 

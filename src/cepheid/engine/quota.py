@@ -1,4 +1,4 @@
-"""LIMIT: how many matches were kept, of each key or of all, and which keys are done."""
+"""LIMIT: counts kept matches, per key or in total, and knows which keys are done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 FIRST_PART = 1 << 10
-"""Rows that are matched before it is looked which keys are done. Then twice as many, and so on."""
+"""How many rows are matched before the first check of which keys are done; then twice as many, and
+so on."""
 
 
 class Quota:
@@ -36,20 +37,20 @@ class Quota:
 
     @property
     def done(self) -> bool:
-        """Whether no match will be kept any more, of whatever key."""
+        """Whether no further match can be kept, of any key."""
         return not self._parts and bool((self.counted()[1] >= self._most).any())
 
     def counted(self) -> tuple[Ints, Ints]:
-        """The keys that have had matches, and how many."""
+        """The keys with matches, and their counts."""
         return self.memory.above(0)
 
     def admit(self, keys: Ints) -> Mask:
         """Which matches, in the order in which they are considered, are among the first."""
-        own, n = keys[:, : self._parts], len(keys)
-        return self.memory.admit(own, np.zeros(n, np.int64), np.full(n, self._most))
+        key_parts, n = keys[:, : self._parts], len(keys)
+        return self.memory.admit(key_parts, np.zeros(n, np.int64), np.full(n, self._most))
 
     def copy(self) -> Quota:
-        """Another one that has counted the same."""
+        """A copy."""
         other = Quota(self._plan, self._most, jit=False)
         other.memory = self.memory.copy()
         return other
@@ -76,8 +77,7 @@ class Quota:
         return ~closed if closed.any() else None
 
     def free(self, root: Operator) -> None:
-        """Look for no more matches from events of keys that are done, if the operator looks for
-        matches from their starts."""
+        """Free the starts of keys that are done, if the operator searches from starts."""
         if self._parts and len(self.memory):
             for entry, rows, keys in keyed_starts(self._plan, root):
                 root.free(entry, rows[self.full(keys)])

@@ -44,7 +44,7 @@ class Advisor(Protocol):
 
     @property
     def replans(self) -> tuple[Replan, ...]:
-        """What has been decided so far."""
+        """The decisions so far."""
 
     @property
     def seconds(self) -> float:
@@ -66,7 +66,7 @@ class Engine:
         *,
         jit: bool = True,
         round_size: int | None = None,
-        compile_at: int = COMPILE_AT,
+        compile_at: int | None = None,
         advisor: Advisor | None = None,
         journal: list[LoadedRows] | None = None,
     ) -> None:
@@ -92,7 +92,7 @@ class Engine:
             needs.in_time(plan),
             needs.tie(plan),
             plan.limit,
-            compile_at,
+            COMPILE_AT if compile_at is None else compile_at,
         )
         # AFTER MATCH would only hold back what ends where more may come.
         self.context.prompt = plan.selection is None
@@ -119,14 +119,14 @@ class Engine:
     # ── in and out ──
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Match the next batch of events, which is not earlier than those before."""
+        """Match the next batch of events, which must not be earlier than those before."""
         for part in parts(self.plan, batch):
             if self.done:
                 return
             yield from self._counted(self._push(part))
 
     def _push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        batch = self._with_times(without_dictionary_nulls(batch))
+        batch = self.with_times(without_dictionary_nulls(batch))
         if batch.num_rows:
             self._load(batch)
             yield from self._rounds()
@@ -140,8 +140,8 @@ class Engine:
             self.compact(kept)
 
     def _limit(self) -> Iterator[pa.RecordBatch]:
-        """No more may be held than the caller allows. An automaton knows what it needs; all else
-        holds the window."""
+        """Enforce the caller's limit on held events. An automaton knows what it needs; all other
+        operators hold the window."""
         window, limit = self._window, self.plan.limit
         if window is None or limit is None:
             return
@@ -152,8 +152,8 @@ class Engine:
             yield from self._shed(window, held)
 
     def _shed(self, window: HeldWindow, held: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-        """Forget the oldest events. No match that starts at or before one of them, in its key or
-        in any, is looked for any more: so none can be found that they would have ruled out."""
+        """Drop the oldest events, and every match that would start at or before one of them, in its
+        key or in any: so no match is found that the dropped events would have ruled out."""
         context, store = self.context, self.context.store
         cut, floors = window.excess(held)
         floors = self._floors.plus(floors).after(int(store.position[0]))
@@ -170,7 +170,7 @@ class Engine:
             self._replant(self.plan)
 
     def _forget(self, window: HeldWindow) -> NDArray[np.int64]:
-        """Take from the leaves what lies below a floor; the rows that were there."""
+        """Remove from the leaves what lies below a floor; returns those rows."""
         floor = self.context.floor
         lost = window.drop(-FOREVER if floor is None else floor.position, self._floors)
         for leaf in self.leaves.values():
@@ -229,7 +229,7 @@ class Engine:
 
     @property
     def done(self) -> bool:
-        """Whether LIMIT lets no further match out: nothing more needs to be read."""
+        """Whether LIMIT allows no further match, so that nothing more needs to be read."""
         return self.tree.sink.done
 
     @property
@@ -239,7 +239,7 @@ class Engine:
 
     @property
     def classes(self) -> int:
-        """How many there are."""
+        """The number of classes."""
         return len(self.leaves)
 
     @property
@@ -249,12 +249,12 @@ class Engine:
 
     @property
     def waits(self) -> bool:
-        """Whether there may be matches that time alone brings."""
+        """Whether passing time alone may decide a match."""
         waiting = self.tree.sink.holds or (self.tree.waits and self.context.store.n > 0)
         return waiting and not self.done
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Time passes to infinity: what waited for it is released."""
+        """Let time pass to infinity: release all matches that waited."""
         yield from self._counted(self._finish())
 
     def _finish(self) -> Iterator[pa.RecordBatch]:
@@ -282,8 +282,8 @@ class Engine:
         under_way = 0.0 if self._began is None else perf_counter() - self._began
         return self._seconds + under_way
 
-    def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Without the rows that can't be placed in time: they are counted."""
+    def with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Drop and count the rows without a valid time."""
         self.counts.events += batch.num_rows
         rejected = unplaced(batch, self.plan.schema.time, self.plan.schema.start)
         if rejected is None:
@@ -293,29 +293,29 @@ class Engine:
 
     def _load(self, batch: pa.RecordBatch) -> None:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
-        plan = self.plan
-        classes = tuple(self.leaves)
-        found = classify(batch, classes, plan.variables, plan.schema.type, plan.key, self.unseen)
-        self.unseen -= found.types
-        found = self.tree.sink.narrowed(found)
-        ticks = self._ticker.read(batch, found.rows)
+        plan, classes = self.plan, tuple(self.leaves)
+        types = plan.schema.type
+        classified = classify(batch, classes, plan.variables, types, plan.key, self.unseen)
+        self.unseen -= classified.types
+        classified = self.tree.sink.narrowed(classified)
+        ticks = self._ticker.read(batch, classified.rows)
         self._reached = ticks.reached
-        loaded = LoadedRows(found.batch, ticks, found.masks)
-        if self._journal is not None and len(found.rows):
+        loaded = LoadedRows(classified.batch, ticks, classified.masks)
+        if self._journal is not None and len(classified.rows):
             self._journal.append(loaded)
         self._row = self._put(loaded)
 
     def _put(self, loaded: LoadedRows) -> int:
-        """Into the store and the leaf buffers; the number of the first row."""
+        """Store the rows and fill the leaf buffers; returns the number of the first row."""
         store, ticks = self.context.store, loaded.ticks
         store.append(loaded.batch, ticks, self.context.eat)
         self.tree.fuse()
         first = store.base + store.n - len(ticks.time)
         for leaf, mask in zip(self.leaves.values(), loaded.masks, strict=True):
-            own = np.flatnonzero(mask)
+            places = np.flatnonzero(mask)
             if self._longest is not None:
-                own = own[ticks.clock[own] - ticks.opened[own] < self._longest]
-            leaf.out.append(ticks, own, first)
+                places = places[ticks.clock[places] - ticks.opened[places] < self._longest]
+            leaf.out.append(ticks, places, first)
         return first
 
     def _rounds(self) -> Iterator[pa.RecordBatch]:
@@ -377,7 +377,7 @@ class Engine:
     # ── in another process ──
 
     def save(self) -> EngineState:
-        """What must be known, besides the rows, to resume elsewhere; between batches."""
+        """The state, besides the rows, to resume elsewhere; called between batches."""
         context, store = self.context, self.context.store
         choice = self.tree.sink.save()
         floors = self._floors.after(int(store.position[0]) if store.n else FOREVER)
@@ -396,8 +396,8 @@ class Engine:
         )
 
     def resume(self, state: EngineState, loaded: Iterable[LoadedRows]) -> None:
-        """Go on where an engine had stopped. `loaded` are its rows, all that it retained, or those
-        that this engine has not seen, if it has come part of the way itself."""
+        """Resume a saved engine. `loaded` are all rows that it retained, or those that this engine
+        hasn't seen, if it has come part of the way itself."""
         context, store = self.context, self.context.store
         if not store.n:
             store.base = state.base
@@ -430,15 +430,15 @@ class Engine:
             yield from self.switch(plan)
 
     def switch(self, plan: Plan) -> Iterator[pa.RecordBatch]:
-        """Go on with another plan of the same query; only between rounds. What the roots hold
-        comes out first."""
+        """Switch to another plan of the same query; only between rounds. What the roots hold comes
+        out first."""
         if set(leaves(plan)) != set(self.leaves):
             raise ValueError("a plan can be replaced only by one over the same classes")
         yield from self.tree.flush()
         self._replant(plan)
 
     def _replant(self, plan: Plan) -> None:
-        """Make the operators anew, over what the leaves hold."""
+        """Rebuild the operators over the leaves' records."""
         self._past = self._profiles()
         self._compiled += self.tree.compiling
         tree = self._plant(plan)
@@ -457,13 +457,13 @@ class Engine:
         none = NodeProfile()
         now = {
             # Leaves outlive plans; of all others, what they did in earlier plans is added.
-            node: own if isinstance(node, LeafNode) else self._past.get(node, none).plus(own)
-            for node, own in self.tree.profile().items()
+            node: done if isinstance(node, LeafNode) else self._past.get(node, none).plus(done)
+            for node, done in self.tree.profile().items()
         }
         return {**self._past, **now}
 
     def profile(self) -> Profile:
-        """What has happened so far."""
+        """The profile of the run so far."""
         counts, advisor = self.counts, self.advisor
         return Profile(
             events=counts.events,

@@ -76,9 +76,9 @@ class Sink(ABC):
         """Whether no match will be let out any more."""
         return False
 
-    def narrowed(self, found: Classified) -> Classified:
+    def narrowed(self, classified: Classified) -> Classified:
         """Those of the events that may still be in a match that is let out."""
-        return found
+        return classified
 
     @abstractmethod
     def inherit(self, other: Sink) -> None:
@@ -236,11 +236,11 @@ class Choosing(Sink):
     def done(self) -> bool:
         return self._quota is not None and self._quota.done
 
-    def narrowed(self, found: Classified) -> Classified:
+    def narrowed(self, classified: Classified) -> Classified:
         if self._quota is None:
-            return found
-        rows = self._quota.open_rows(found.batch, self._context.store.interner)
-        return found if rows is None else found.only(rows)
+            return classified
+        rows = self._quota.open_rows(classified.batch, self._context.store.interner)
+        return classified if rows is None else classified.only(rows)
 
     def inherit(self, other: Sink) -> None:
         assert isinstance(other, Choosing)
@@ -339,13 +339,13 @@ class Choosing(Sink):
         size = begin = sum(batch.num_rows for batch in batches)
         for index, matches in fresh:
             end = begin + len(matches)
-            own = needed[(begin <= needed) & (needed < end)]
-            rows[own] = size + np.arange(len(own))
-            if len(own):
-                batches.append(self._project(index, own - begin))
+            chosen = needed[(begin <= needed) & (needed < end)]
+            rows[chosen] = size + np.arange(len(chosen))
+            if len(chosen):
+                batches.append(self._project(index, chosen - begin))
             else:
                 self._roots[index].out.drop(len(matches))
-            size, begin = size + len(own), end
+            size, begin = size + len(chosen), end
         return pa.Table.from_batches(batches, self._projections[0].schema), rows[needed]
 
     def _project(self, index: int, chosen: Ints | None = None) -> pa.RecordBatch:

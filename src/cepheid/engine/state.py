@@ -19,7 +19,7 @@ from cepheid.engine.arrays.columns import decoded
 from cepheid.engine.limits import Floors
 from cepheid.engine.operators.base import Horizon
 from cepheid.engine.rows.classes import Mask
-from cepheid.engine.rows.clock import Numbering, Ticks
+from cepheid.engine.rows.clock import Numbering, Ticks, joined_ticks
 from cepheid.engine.sink import SkipState
 from cepheid.plan.nodes import Plan
 
@@ -60,6 +60,23 @@ class EngineState:
     floor: Horizon | None
     floors: Floors
     prompt: bool = True
+
+
+def joined(parts: Sequence[LoadedRows], names: Sequence[str]) -> LoadedRows:
+    """Rows that were loaded one after the other, with these columns only."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = {
+        n: pa.chunked_array([decoded(part.batch.column(n)) for part in parts]).combine_chunks()
+        for n in names
+    }
+    ticks = [part.ticks for part in parts]
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+    masks = [
+        np.concatenate(class_masks)
+        for class_masks in zip(*(part.masks for part in parts), strict=True)
+    ]
+    return LoadedRows(batch, joined_ticks(ticks), masks)
 
 
 def as_table(loaded: LoadedRows, names: Sequence[str]) -> pa.Table:

@@ -21,23 +21,16 @@ from cepheid.engine.operators.base import Context, Horizon, LeafOperator, Operat
 from cepheid.engine.sink import make_sink
 from cepheid.kernels.compile import is_cold
 from cepheid.plan.nodes import (
-    Automaton,
-    Conj,
     Filter,
-    Kseq,
     LeafNode,
-    Neg,
     Node,
-    Nseq,
     Plan,
-    Run,
-    Seq,
-    Stacks,
     has_automaton,
     waits,
     walk,
 )
 from cepheid.plan.profile import NodeProfile
+from cepheid.plan.reads import final_leaves
 
 CAPACITY = 1 << 17
 """Matches that the roots collect, all together, before they are projected."""
@@ -110,7 +103,7 @@ class OperatorTree:
                 root.out.reserve(self._capacity - root.out.n)
             while not self._step(root):
                 yield from self.sink.take(index)
-        yield from self.sink.release(self._undecided())
+        yield from self.sink.release(self.undecided())
 
     def _run_inner(self) -> None:
         for operator in self._inner:
@@ -139,9 +132,10 @@ class OperatorTree:
         """What the roots have collected, as far as no record that waits can come before it."""
         for index in range(len(self.roots)):
             yield from self.sink.take(index)
-        yield from self.sink.release(self._undecided())
+        yield from self.sink.release(self.undecided())
 
-    def _undecided(self) -> int:
+    def undecided(self) -> int:
+        """The earliest position at which a match may end that waits; FOREVER if none does."""
         return min(root.undecided() for root in self.roots)
 
     def trim(self) -> None:
@@ -210,13 +204,13 @@ class OperatorTree:
 
     def profile(self) -> dict[Node, NodeProfile]:
         """What the operators have done so far."""
-        found: dict[Node, NodeProfile] = {}
+        profiles: dict[Node, NodeProfile] = {}
         for operator in self.operators:
             meter = self._meters[id(operator)]
             peak = max(meter.peak, operator.out.n)
-            own = NodeProfile(operator.made, meter.seconds, peak)
-            found[operator.node] = found.get(operator.node, NodeProfile()).plus(own)
-        return found
+            current = NodeProfile(operator.made, meter.seconds, peak)
+            profiles[operator.node] = profiles.get(operator.node, NodeProfile()).plus(current)
+        return profiles
 
 
 def _is_cold(operator: Operator) -> bool:
@@ -244,22 +238,4 @@ def _finals(
     leaves: Mapping[LeafNode, LeafOperator], roots: tuple[Node, ...]
 ) -> frozenset[LeafOperator]:
     """Leaves one of which every match ends with."""
-    return frozenset(leaves[leaf] for root in roots for leaf in _final_leaves(root))
-
-
-def _final_leaves(node: Node) -> set[LeafNode]:
-    match node:
-        case LeafNode():
-            return {node}
-        case Seq():
-            return _final_leaves(node.right)
-        case Conj():
-            return _final_leaves(node.left) | _final_leaves(node.right)
-        case Run():
-            return {node.element}
-        case Stacks():
-            return {node.classes[-1]}
-        case Automaton():
-            return set(node.leaves)
-        case Nseq() | Neg() | Kseq() | Filter():
-            return _final_leaves(node.input)
+    return frozenset(leaves[leaf] for root in roots for leaf in final_leaves(root))

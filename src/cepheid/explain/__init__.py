@@ -1,4 +1,4 @@
-"""What planning decided and what a run did, for people: text, JSON, SVG and HTML."""
+"""Explains the plan and the run of a query to people: text, JSON, SVG and HTML."""
 
 from cepheid.explain.explanation import Explanation
 

@@ -51,13 +51,13 @@ def arrange(root: Item, apart: float = 24, between: float = 40) -> Layout:
 
     `apart` is the room beside a box, `between` that between one depth and the next.
     """
-    found = []
+    layouts = []
     for sideways, spine in ((False, False), (False, True), (True, False)):
         layout = _place(root, apart, between, sideways, spine)
         if layout.width <= PAGE:
             return layout
-        found.append(layout)
-    return min(found, key=lambda layout: layout.width)
+        layouts.append(layout)
+    return min(layouts, key=lambda layout: layout.width)
 
 
 @dataclass(frozen=True, slots=True)

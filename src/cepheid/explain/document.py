@@ -29,6 +29,7 @@ def to_json(explanation: Explanation) -> str:
         "rewrites": [
             {"rule": a.rule, "before": a.before, "after": a.after} for a in explanation.rewrites
         ],
+        "answers": explanation.answers,
         "plan": _plan(planned, profile),
         "other_plans": [
             {"name": c.name, "cost": c.cost, "relative": relative(c.cost, planned.winner.cost)}

@@ -1,4 +1,4 @@
-"""What `explain` gives: how a query is run and why, and with a run, what came of it."""
+"""The result of `explain`: how a query runs and why, and with a run, what happened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cepheid.planner.planned import Planned
 from cepheid.rewrites import Applied
 
 _SHOWN = 60
-"""Characters of a query that its representation shows."""
+"""How many characters of the query its repr shows."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Explanation:
     warnings      what the user should know: a query that can match nothing, say
     distribution  how the work is spread, as (label, text): partitioning, columns, push-down
     profile       what happened, if it was run
+    where         `on Spark` or `in process`
+    answers       how answers are made of the matches, if the query returns those
     """
 
     query: str
@@ -37,6 +39,8 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     distribution: tuple[tuple[str, str], ...] = ()
     profile: Profile | None = None
+    where: str = "on Spark"
+    answers: str | None = None
 
     def __str__(self) -> str:
         return explanation_text(self)
@@ -61,7 +65,7 @@ class Explanation:
         return fragment(self)
 
     def save(self, path: str | Path) -> None:
-        """Write it as what the name says: .txt, .json, .svg or .html."""
+        """Write the explanation in the format of the name's ending: .txt, .json, .svg or .html."""
         target = Path(path)
         match target.suffix.lower():
             case ".txt":

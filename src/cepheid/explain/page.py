@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cepheid.explain.explanation import Explanation
 
 # Colors come from the page around it, which may be a notebook's, light or dark.
-_STYLE = f"""
+STYLE = f"""
 .cepheid {{ font: 14px/1.5 {SANS}; max-width: 1080px; }}
 .cepheid h2 {{ font-size: 15px; margin: 28px 0 8px; }}
 .cepheid pre, .cepheid code {{ font: 13px/1.5 {MONO}; background: none; color: inherit; }}
@@ -49,41 +49,48 @@ _BAR = 220
 
 
 def page(explanation: Explanation) -> str:
-    """A page that needs nothing but itself."""
+    """A self-contained page."""
+    return document(f"Plan: {explanation.planned.winner.name}", fragment(explanation))
+
+
+def document(title: str, body: str) -> str:
+    """A page around markup; it needs nothing but itself."""
     head = element(
         "head",
         '<meta charset="utf-8"/>',
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-        element("title", escape(f"Plan: {explanation.planned.winner.name}")),
+        element("title", escape(title)),
         element("style", _PAGE_STYLE),
     )
-    body = element("body", fragment(explanation))
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', body), lang='en')}\n"
 
 
 def fragment(explanation: Explanation) -> str:
-    """The drawing, and what the text says beside it."""
+    """The drawing, and the sections of the text."""
     planned, profile = explanation.planned, explanation.profile
     drawing = element("div", picture(planned, profile), class_="drawing")
     run = [] if profile is None else run_lines(planned.plan, profile)
     replans = () if profile is None else profile.replans
     return element(
         "div",
-        element("style", _STYLE),
+        element("style", STYLE),
         *(element("p", escape(w), class_="warning") for w in explanation.warnings),
-        _section("Query", element("pre", escape(explanation.query))),
-        _section("Plan", drawing),
-        _section("Plans", _plans(explanation)),
-        _section("Rewrites", _rewrites(explanation)),
-        _section("Statistics", _table(statistics_lines(planned.plan, planned.statistics))),
-        _section("On Spark", _table(explanation.distribution)),
-        _section("Run", _table(run)),
-        _section("Replans", _table(replan_text(planned.plan, replan) for replan in replans)),
+        section("Query", element("pre", escape(explanation.query))),
+        section("Answers", escape(explanation.answers or "")),
+        section("Plan", drawing),
+        section("Plans", _plans(explanation)),
+        section("Rewrites", _rewrites(explanation)),
+        section("Statistics", _table(statistics_lines(planned.plan, planned.statistics))),
+        section(
+            explanation.where[0].upper() + explanation.where[1:], _table(explanation.distribution)
+        ),
+        section("Run", _table(run)),
+        section("Replans", _table(replan_text(planned.plan, replan) for replan in replans)),
         class_="cepheid",
     )
 
 
-def _section(name: str, content: str) -> str:
+def section(name: str, content: str) -> str:
     return element("h2", escape(name)) + content if content else ""
 
 
@@ -109,10 +116,10 @@ def _plans(explanation: Explanation) -> str:
     planned = explanation.planned
     if not planned.losers:
         return element("p", escape(verdict(planned)))
-    found = rivals(planned)
-    most = max(rival.cost for rival in found)
+    listed = rivals(planned)
+    most = max(rival.cost for rival in listed)
     lines = []
-    for rival in found:
+    for rival in listed:
         long = _BAR * rival.cost / most if 0 < most < float("inf") else 0
         cells = (
             element("td", escape(rival.name)),

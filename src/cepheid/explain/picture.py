@@ -119,9 +119,9 @@ def _item(node: Shown, analyzed: bool) -> Item:
     width = max(NARROWEST, math.ceil(widest) + 2 * PADDING)
     height = LINE * len(lines) + 2 * PADDING - 4
     if node.states:
-        found = diagram(node.states)
-        width = max(width, math.ceil(found.width) + 2 * PADDING)
-        height += math.ceil(found.height)
+        states = diagram(node.states)
+        width = max(width, math.ceil(states.width) + 2 * PADDING)
+        height += math.ceil(states.height)
     return Item(width, height, tuple(_item(part, analyzed) for part in node.inputs))
 
 
@@ -190,19 +190,19 @@ def _contents(box: Box, node: Shown, analyzed: bool) -> list[str]:
         x, y = box.x + box.width - PADDING, box.y + PADDING + 11
         parts.append(element("text", escape(said), x=x, y=y, fill=INK, text_anchor="end"))
     if node.states:
-        found = diagram(node.states)
-        left = box.x + (box.width - found.width) / 2
-        parts.append(found.drawn(left, box.y + box.height - PADDING - found.height))
+        states = diagram(node.states)
+        left = box.x + (box.width - states.width) / 2
+        parts.append(states.drawn(left, box.y + box.height - PADDING - states.height))
     return parts
 
 
 def _tooltip(node: Shown) -> str:
     lines = [node.title, *node.conditions, *map(str, node.states)]
     if node.estimate is not None:
-        found = node.estimate
+        estimate = node.estimate
         lines.append(
-            f"per window: {amount(found.rows)} rows of {amount(found.tried)} tried, "
-            f"{duration(found.cost)}, {share(node.share)} of the cost"
+            f"per window: {amount(estimate.rows)} rows of {amount(estimate.tried)} tried, "
+            f"{duration(estimate.cost)}, {share(node.share)} of the cost"
         )
     if node.actual is not None:
         done = node.actual

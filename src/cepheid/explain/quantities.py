@@ -13,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def relative(cost: float, least: float) -> float:
-    """A cost in terms of the winner's; two plans that cost nothing are as good as each other."""
+    """A cost relative to the winner's; two plans that cost nothing are equal."""
     if least > 0:
         return cost / least
     return 1.0 if cost == least else math.inf

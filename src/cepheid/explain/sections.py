@@ -1,4 +1,4 @@
-"""What there is to say beside the tree, as lines: text and HTML say the same."""
+"""The sections beside the tree, as lines: text and HTML have the same."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def rivals(planned: Planned) -> tuple[Rival, ...]:
     winner = planned.winner
     named = [(winner, True), *((loser, False) for loser in planned.losers)]
     named.sort(key=lambda pair: pair[0].cost)
-    found = [Rival(c.name, c.cost, relative(c.cost, winner.cost), won) for c, won in named]
-    return tuple(found)
+    listed = [Rival(c.name, c.cost, relative(c.cost, winner.cost), won) for c, won in named]
+    return tuple(listed)
 
 
 def settings_lines(planned: Planned) -> list[tuple[str, str]]:
-    """What holds for the whole plan: key, window, and how results move."""
+    """The settings of the whole plan: key, window, and how results move."""
     kinds = dict.fromkeys(choice.propagation for choice in planned.winner.choices)
     moving = [("propagation", f"{kind}, {_PROPAGATION[kind]}") for kind in kinds]
     return [*settings(planned.plan), *moving]
@@ -90,7 +90,7 @@ def _figures(figures: Mapping[str, float]) -> str:
 
 
 def run_lines(plan: Plan, profile: Profile) -> list[tuple[str, str]]:
-    """What the run amounts to."""
+    """The summary of the run."""
     rejected = f", {count(profile.rejected)} rejected" if profile.rejected else ""
     shed = f", {count(profile.shed)} dropped because of the limit" if profile.shed else ""
     lines = [

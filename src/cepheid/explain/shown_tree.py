@@ -64,7 +64,7 @@ class _Showing:
         self._profile = profile
         self._uses = _uses(planned.plan)
         costs = (self._estimates.get(node) for node in operators(planned.plan))
-        cost = sum(found.cost for found in costs if found is not None)
+        cost = sum(estimate.cost for estimate in costs if estimate is not None)
         self._cost = cost if math.isfinite(cost) else 0.0
 
     def root(self) -> Shown:

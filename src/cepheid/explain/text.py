@@ -41,7 +41,7 @@ LONG = 100
 
 
 def explanation_text(explanation: Explanation) -> str:
-    """All that there is to say, from the query to the run."""
+    """The whole explanation, from the query to the run."""
     parts = (
         explanation.query.splitlines(),
         _section("warnings", explanation.warnings),
@@ -49,7 +49,7 @@ def explanation_text(explanation: Explanation) -> str:
         _plan(explanation),
         _section("other plans", _others(explanation)),
         _section("statistics", _table(_statistics(explanation))),
-        _section("on Spark", _table(explanation.distribution)),
+        _section(explanation.where, _table(explanation.distribution)),
         _section("run", _table(_run(explanation))),
         _section("replans", _replans(explanation)),
     )
@@ -57,8 +57,8 @@ def explanation_text(explanation: Explanation) -> str:
 
 
 def _section(name: str, lines: Iterable[str]) -> list[str]:
-    found = [f"  {line}" for line in lines]
-    return [name, *found] if found else []
+    indented = [f"  {line}" for line in lines]
+    return [name, *indented] if indented else []
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -82,6 +82,7 @@ def _rewrites(explanation: Explanation) -> Iterator[str]:
 def _plan(explanation: Explanation) -> list[str]:
     planned = explanation.planned
     return [
+        *([] if explanation.answers is None else [f"answers: {explanation.answers}"]),
         f"plan: {verdict(planned)}",
         *(f"{name}: {text}" for name, text in settings_lines(planned)),
         *_tree(show(planned, explanation.profile), explanation.profile is not None),
@@ -127,10 +128,10 @@ def _tree(shown: Shown, analyzed: bool) -> list[str]:
         room = sum(widths[done : done + len(columns)]) + 2 * (len(columns) - 1)
         heading += "  " + f" {title} ".center(room, "─")
         done += len(columns)
-    found = [heading, " " * left + _row(names, widths)]
+    table = [heading, " " * left + _row(names, widths)]
     for (first, *others), cells in rows:
-        found += [f"{first:<{left}}{_row(cells, widths)}", *others]
-    return [line.rstrip() for line in found]
+        table += [f"{first:<{left}}{_row(cells, widths)}", *others]
+    return [line.rstrip() for line in table]
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:

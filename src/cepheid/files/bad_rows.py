@@ -1,4 +1,4 @@
-"""What a user may say of text files; without pyarrow, so that `--help` comes at once."""
+"""Options for text files; without pyarrow, so that `--help` starts at once."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MOMENT = pa.timestamp("us", "UTC")
 """The type of times that were text. Without an offset they are taken as UTC."""
 
 MISSING = ("", "null", "na", "n/a", "#n/a", "nan", "none", "\\n")
-"""What stands for no value in a column that isn't text, in small letters."""
+"""Texts that mean NULL in columns other than text, in lower case."""
 
 INTEGER = r"[+-]?[0-9]+"
 FLOAT = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)"
@@ -28,7 +28,7 @@ BOOLEAN = r"(?i:true|false)"
 DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
 TIME = rf"{DATE}[T ][0-9]{{2}}(?::[0-9]{{2}}(?::[0-9]{{2}}(?:\.[0-9]{{1,9}})?)?)?{_ZONE}?"
-"""The forms of cells. Whether 2026-02-30 is a date, they don't know."""
+"""The forms of cells. They don't check the calendar: 2026-02-30 has the form of a date."""
 
 _HEXADECIMAL = "0[xX][0-9a-fA-F]{1,16}"  # pyarrow reads it as an integer, so it always is one
 _ZONED = rf"[T :][0-9]{{2}}(?:\.[0-9]+)?{_ZONE}$"
@@ -36,7 +36,8 @@ _ZONED = rf"[T :][0-9]{{2}}(?:\.[0-9]+)?{_ZONE}$"
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The values, NULL where a cell is empty or doesn't fit; and which don't, None if all do."""
+    """The values, NULL where a cell is empty or doesn't fit; and the mask of cells that don't fit,
+    None if all do."""
 
     values: pa.Array
     misfits: NDArray[np.bool_] | None = None
@@ -64,7 +65,7 @@ def convert(
 
 
 def without_nan(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """NaN in a text says that there is no value."""
+    """NaN in a text means NULL."""
     nan = pc.is_nan(array)
     return pc.if_else(nan, pa.scalar(None, array.type), array) if pc.any(nan).as_py() else array
 

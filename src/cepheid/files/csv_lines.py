@@ -27,7 +27,7 @@ from cepheid.files.text_rows import (
 _QUOTE = '"'
 _LETTER = re.compile(rb"[^\n]")
 _PIECE = 1 << 20
-"""Bytes that a thread of pyarrow's reader takes at once."""
+"""The block size of pyarrow's reader, in bytes."""
 
 
 def read_csv(form: RowFormat, block: LineBlock) -> EventRows:
@@ -44,7 +44,7 @@ def read_csv(form: RowFormat, block: LineBlock) -> EventRows:
         table, faults, ragged = _as_text(form, block.header, text)
     faults = without_time(form, table, faults)
     if faults or ragged:
-        lines += _found(text.decode(), form.format.delimiter or ",", faults, ragged)
+        lines += _rejected_lines(text.decode(), form.format.delimiter or ",", faults, ragged)
     return finish(form, block, table, faults, lines)
 
 
@@ -60,8 +60,8 @@ def parse_header(line: str, delimiter: str) -> tuple[str, ...]:
 
 
 def take_header(text: bytes, form: RowFormat) -> tuple[tuple[str, ...], bytes, int]:
-    """The header of a CSV file, what follows it, and how many lines it was. There is none in empty
-    lines."""
+    """The header of a CSV file, the text after it, and how many lines the header took. Empty lines
+    are no header."""
     taken = 0
     while text:
         line, _, text = text.partition(b"\n")
@@ -77,16 +77,16 @@ class RaggedRows:
     """Rows with too many or too few cells. Whether a row is one depends on its text alone, so the
     text is enough to find it again."""
 
-    found: dict[str, RowFault] = field(default_factory=dict)
+    faults: dict[str, RowFault] = field(default_factory=dict)
 
     def __call__(self, row: pa.csv.InvalidRow) -> str:
         cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
-        self.found[row.text] = RowFault(f"it has {cells}, the header {row.expected_columns}")
+        self.faults[row.text] = RowFault(f"it has {cells}, the header {row.expected_columns}")
         return "skip"
 
 
 def _fast(form: RowFormat, header: Sequence[str], text: bytes) -> pa.Table | None:
-    """The rows if all is as it should be; None if something isn't."""
+    """The rows, if every cell fits; else None."""
     types = {c.name: _read_as(c.type) for c in form.columns if c.name in header}
     if len(types) < len(form.columns):
         return None
@@ -95,12 +95,12 @@ def _fast(form: RowFormat, header: Sequence[str], text: bytes) -> pa.Table | Non
         table = _parse(form, header, text, types, ragged)
     except pa.ArrowInvalid:
         return None
-    return None if ragged.found else settled(form, table)
+    return None if ragged.faults else settled(form, table)
 
 
 def _read_as(type_: pa.DataType) -> pa.DataType:
-    """What pyarrow's reader makes of a column. Of times it wants to know whether they have an
-    offset, and it would drop digits of decimals."""
+    """The type for which pyarrow's reader is asked. It must be told whether times have an offset,
+    and it would drop digits of decimals."""
     is_ = pa.types
     plain = is_.is_integer(type_) or is_.is_floating(type_) or is_.is_date(type_)
     return type_ if plain or is_.is_boolean(type_) else pa.string()
@@ -109,13 +109,13 @@ def _read_as(type_: pa.DataType) -> pa.DataType:
 def _as_text(
     form: RowFormat, header: Sequence[str], text: bytes
 ) -> tuple[pa.Table, dict[int, RowFault], dict[str, RowFault]]:
-    """The rows cell by cell, what is wrong with them, and the texts of those that are ragged."""
+    """The rows cell by cell, their faults, and the texts of ragged rows."""
     ragged = RaggedRows()
     types = {name: pa.string() for name in form.columns.names if name in header}
     table = _parse(form, header, text, types, ragged)
     texts = {name: table[name].combine_chunks() for name in types}
     rows, faults = typed(form, texts, table.num_rows, set(form.columns.names) - set(header))
-    return rows, faults, ragged.found
+    return rows, faults, ragged.faults
 
 
 def _parse(
@@ -175,8 +175,8 @@ def _odd_lines(text: bytes) -> list[int]:
     letters = np.frombuffer(text, np.uint8)
     quotes, ends = np.flatnonzero(letters == ord(_QUOTE)), np.flatnonzero(letters == ord("\n"))
     counts = np.diff(np.searchsorted(quotes, [*ends.tolist(), len(text)]), prepend=0)
-    found: list[int] = np.flatnonzero(counts % 2).tolist()
-    return found
+    odd: list[int] = np.flatnonzero(counts % 2).tolist()
+    return odd
 
 
 def _unclosed_cells(lines: Sequence[str], delimiter: str) -> Iterator[int]:
@@ -196,7 +196,7 @@ def _unclosed_cells(lines: Sequence[str], delimiter: str) -> Iterator[int]:
 
 
 def records(text: str, delimiter: str) -> Iterator[tuple[int, str]]:
-    """The rows as text, and the number of their first line. Empty lines are none."""
+    """The rows as text, and the number of their first line, without empty lines."""
     if _QUOTE not in text:
         yield from ((n, line) for n, line in enumerate(text.split("\n")) if line)
         return
@@ -237,10 +237,10 @@ def _inside(line: str, delimiter: str, inside: bool) -> bool:
         at += len(delimiter)
 
 
-def _found(
+def _rejected_lines(
     text: str, delimiter: str, faults: Mapping[int, RowFault], ragged: Mapping[str, RowFault]
 ) -> Iterator[RejectedLine]:
-    """The lines of the rows that are rejected."""
+    """The lines of rejected rows."""
     row = 0
     for number, line in records(text, delimiter):
         fault = ragged.get(line)

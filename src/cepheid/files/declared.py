@@ -80,9 +80,9 @@ class _Parser:
     """Reads the text from left to right; ValueError says what is wrong."""
 
     def __init__(self, text: str) -> None:
-        found = list(_TOKEN.finditer(text.strip()))
-        self._words = [m[1].replace("``", "`") if m[1] else m[2] for m in found]
-        self._marks = [m[3] for m in found]
+        tokens = list(_TOKEN.finditer(text.strip()))
+        self._words = [m[1].replace("``", "`") if m[1] else m[2] for m in tokens]
+        self._marks = [m[3] for m in tokens]
         self._at = 0
 
     def columns(self) -> pa.Schema:

@@ -23,9 +23,8 @@ from cepheid.files.time_format import TimeFormat
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What the user says of the files: the column of the event time, columns that he declares, how
-    times are written, the encoding, what becomes of bad rows, and the column of the time at which
-    an event starts."""
+    """The user's options for the files: the column of the event time, declared columns, the format
+    of times, the encoding, what happens to bad rows, and the column of an event's start."""
 
     time: str
     declared: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -105,7 +104,7 @@ def _time_type(
 def row_format(
     format: Format, known: InputColumns, columns: pa.Schema, given: InputOptions
 ) -> RowFormat:
-    """How the lines of the files become rows of these columns."""
+    """How lines of the files become rows with these columns."""
     return RowFormat(
         format,
         columns,
@@ -133,7 +132,7 @@ class EventFiles:
         return self.columns.schema
 
     def read(self, columns: pa.Schema) -> EventRows:
-        """These columns of all rows, and what was rejected."""
+        """Read these columns of all rows; also returns the rejected rows."""
         form = row_format(self._format, self.columns, columns, self._given)
         if self._format is Format.PARQUET:
             read = [read_parquet(form, file) for file in self._files]
@@ -148,7 +147,7 @@ class EventFiles:
 def file_columns(
     path: str, files: Sequence[Path], format: Format, given: InputOptions
 ) -> InputColumns:
-    """The columns of files that are here."""
+    """The columns of local files."""
     if format is Format.PARQUET:
         sampled = Sampled(parquet_columns(files, given.time))
     else:

@@ -23,14 +23,14 @@ from cepheid.files.line_blocks import cut_off_named, open_text
 from cepheid.files.text_rows import with_line_ends
 
 _FILES = 20
-"""Files that are looked at; of more, as many spread over all."""
+"""How many files are sampled; of more files, this many, evenly spaced."""
 
 _HEAD, _PIECE, _PIECES = 1 << 15, 1 << 13, 15
-"""Bytes of the beginning of a file, those of each of the other pieces, and how many there are. Of
-several files, each is looked at less."""
+"""The sampled bytes: of a file's beginning, of each other piece, and the number of pieces. With
+several files, less is read of each."""
 
 _COMPRESSED = 1 << 17
-"""Bytes of a compressed file, of which only the beginning can be looked at."""
+"""The sampled bytes of a compressed file, of which only the beginning can be read."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class FileSample:
     multiline: bool = False
 
     def add_csv(self, text: str, delimiter: str) -> None:
-        """Rows of CSV; those that aren't as long as the header say nothing."""
+        """Add rows of CSV; rows with another number of cells than the header are ignored."""
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         while True:
             try:
@@ -58,9 +58,9 @@ class FileSample:
                 self.cells[name].cells.append(cell)
 
     def add_json(self, text: str) -> int:
-        """Lines of JSON; how many of them are objects."""
-        found = [value for line in text.split("\n") if (value := parse_line(line)) is not None]
-        for value in found:
+        """Add lines of JSON; return how many are objects."""
+        objects = [value for line in text.split("\n") if (value := parse_line(line)) is not None]
+        for value in objects:
             for name, cell in value.items():
                 sample = self.cells.setdefault(name, CellSample())
                 match cell:
@@ -70,7 +70,7 @@ class FileSample:
                         sample.quoted.append(cell)
                     case _:
                         sample.cells.append(cell_text(cell) or "")
-        return len(found)
+        return len(objects)
 
 
 def plain(value: object) -> object:
@@ -89,8 +89,8 @@ def plain(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What the files of an input look like. `header` is that of most CSV files; `multiline` says
-    whether cells go over several lines."""
+    """The sample of an input's files. `header` is that of most CSV files; `multiline`: cells may
+    span lines."""
 
     columns: tuple[InferredColumn, ...]
     header: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def sample_files(
 
 
 def spread(files: Sequence[Path]) -> Sequence[Path]:
-    """The files that are looked at: all, or some from everywhere among them."""
+    """The files to sample: all, or evenly spaced ones."""
     return files[:: max(1, -(-len(files) // _FILES))]
 
 
@@ -169,7 +169,7 @@ def _not_json(file: str, text: str) -> DataError:
 
 
 def combine(samples: Sequence[FileSample], time: str, *, exact: bool = False) -> Sampled:
-    """What most of the files say."""
+    """The columns that most of the files agree on."""
     by_name: dict[str, list[InferredColumn]] = {}
     for sample in samples:
         for name, cells in sample.cells.items():
@@ -184,7 +184,7 @@ def combine(samples: Sequence[FileSample], time: str, *, exact: bool = False) ->
 
 
 def _pieces(path: Path, head: int, pieces: int) -> Iterator[bytes]:
-    """Whole lines from all over a file, those of its beginning first."""
+    """Whole lines from pieces all over a file, its beginning first."""
     if path.suffix.lower() in COMPRESSED:
         with cut_off_named(path), open_text(path) as stream:
             begin = stream.read(_COMPRESSED)

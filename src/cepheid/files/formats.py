@@ -25,7 +25,7 @@ class Format(StrEnum):
 
     @property
     def delimiter(self) -> str | None:
-        """What is between the columns of a line; None if a line isn't divided so."""
+        """The delimiter of a line's columns; None if the format has none."""
         return {Format.CSV: ",", Format.TSV: "\t"}.get(self)
 
 
@@ -39,26 +39,26 @@ ENDINGS = {
 }
 
 STANDARD = "-"
-"""The path that stands for standard input or output."""
+"""The path that means standard input or output."""
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bzip2"}
-"""Endings of compressed text files that pyarrow and Spark both read, and what Spark calls them."""
+"""Endings of compressed text files that pyarrow and Spark both read, and Spark's names for them."""
 
 _SPARK_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""How Spark writes times in text; by itself it writes milliseconds, and drops the rest."""
+"""Spark's option for times in text: by default it writes milliseconds and drops the rest."""
 
 SPARK_JSON = {**_SPARK_TIMES, "ignoreNullFields": "false"}
-"""How Spark writes a row as JSON with all that is in it."""
+"""Spark's options to write all of a row as JSON."""
 
 _SPARK_CELLS = {
     "escape": '"',
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }
-"""How Spark writes cells as others do: a quote is doubled, and spaces stay."""
+"""Spark's options to write cells as others do: quotes are doubled, and spaces kept."""
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _PATTERN = re.compile(r"[*?\[{]")
@@ -70,12 +70,12 @@ def is_local(path: str) -> bool:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether the path stands for all whose names fit; a file that is called so is only itself."""
+    """Whether the path is a pattern of names; a file of exactly this name is only itself."""
     return bool(_PATTERN.search(path)) and not (is_local(path) and Path(path).exists())
 
 
 def fixed_folder(pattern: str) -> Path:
-    """The folder in which all that fits a pattern is.
+    """The folder that contains all files of a pattern.
 
     >>> fixed_folder("logs/day=*/a.csv").name
     'logs'
@@ -108,17 +108,17 @@ def input_format(path: str, chosen: Format | None = None) -> Format | None:
         return chosen
     if not is_local(path):
         return named_format(path)
-    found = {named_format(file): file for file in data_files(path)}
-    match list(found.items()):
+    by_format = {named_format(file): file for file in data_files(path)}
+    match list(by_format.items()):
         case []:
             return named_format(path)
         case [(None, file)]:
             raise unknown_ending(file, "--input-format")
         case [(format, _)]:
             return format
-        case [(_, one), (_, other), *_]:
+        case [(_, file), (_, second), *_]:
             raise OptionError(
-                f"{path} has files of several formats, such as {one.name} and {other.name}: read "
+                f"{path} has files of several formats, such as {file.name} and {second.name}: read "
                 f"some of them, --input '{_folder(path)}/*.csv', or all as one, --input-format csv"
             )
     raise AssertionError
@@ -129,14 +129,14 @@ def output_format(path: Path, chosen: Format | None = None) -> Format:
     has no ending. OptionError if it has another."""
     if chosen is not None:
         return chosen
-    found = named_format(path)
-    if found is None and path.suffix:
+    named = named_format(path)
+    if named is None and path.suffix:
         raise unknown_ending(path, "--format")
-    return found or Format.PARQUET
+    return named or Format.PARQUET
 
 
 def spark_format(format: Format, path: str) -> tuple[str, dict[str, str]]:
-    """What Spark calls the format, and the options to write it to a folder of this name."""
+    """Spark's name of the format, and the options to write it to a folder of this name."""
     ending = PurePath(path).suffix.lower()
     options = {"compression": COMPRESSED[ending]} if ending in COMPRESSED else {}
     match format:
@@ -165,9 +165,9 @@ def existing_files(path: str) -> list[Path]:
     """The files of a local path; OptionError if there is none."""
     if not is_local(path):
         raise OptionError(f"{path}: only Spark reads from there, --runtime spark")
-    found = list(data_files(path))
-    if found:
-        return found
+    files = list(data_files(path))
+    if files:
+        return files
     if is_pattern(path):
         raise OptionError(f"{path}: no file has a name that fits")
     if Path(path).is_dir():
@@ -214,8 +214,8 @@ def _places(path: str) -> list[Path]:
         return [Path(path)]
     if "**" in path:
         raise OptionError(f"{path}: `**` can't be read by Spark, so it isn't known here either")
-    found = {place for one in alternatives(path) for place in glob(one)}
-    return [place for place in map(Path, sorted(found)) if not _is_hidden(Path(place.name))]
+    places = {place for pattern in alternatives(path) for place in glob(pattern)}
+    return [place for place in map(Path, sorted(places)) if not _is_hidden(Path(place.name))]
 
 
 def alternatives(path: str) -> Iterator[str]:

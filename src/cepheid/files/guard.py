@@ -29,13 +29,14 @@ _SYSTEM = ("/dev", "/proc", "/sys")
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`reads` are the files, folders and patterns that a command reads."""
+    """Protects files: `reads` are the files, folders and patterns that a command reads."""
 
     reads: tuple[str, ...] = ()
     overwrite: bool = False
 
     def check_file(self, path: Path, option: str) -> None:
-        """OptionError if a file of this name must not be written; the sooner, the better."""
+        """Raise OptionError if a file of this name must not be written; called before any work is
+        done."""
         if str(path) == STANDARD:
             return
         if _is_system(path):
@@ -55,7 +56,7 @@ class Guard:
         _refuse_unwritable(path, option)
 
     def check_folder(self, path: Path, option: str) -> None:
-        """OptionError if a folder of this name must not be written."""
+        """Raise OptionError if a folder of this name must not be written."""
         self._refuse_folder(path, option)
         marker = read_marker(path)
         listed = set() if marker is None else {MARKER, *marker.get("files", ())}
@@ -73,8 +74,8 @@ class Guard:
         _refuse_unwritable(path, option)
 
     def check_stream(self, path: Path, option: str) -> None:
-        """OptionError if a stream must not write to a folder of this name. It may go on in one to
-        which a stream has written before."""
+        """Raise OptionError if a stream must not write to a folder of this name. It may continue in
+        a folder to which a stream has written before."""
         self._refuse_folder(path, option)
         marker = read_marker(path)
         used = path.is_dir() and any(path.iterdir())
@@ -135,7 +136,9 @@ class Guard:
         real = path.resolve()
         for read in self.reads:
             if is_pattern(read):
-                fits = any(real.match(str(Path(one).absolute())) for one in alternatives(read))
+                fits = any(
+                    real.match(str(Path(pattern).absolute())) for pattern in alternatives(read)
+                )
                 if fits or real in map(Path.resolve, data_files(read)):
                     raise OptionError(
                         f"{option} {path}: the name fits {read}, which is read; choose another"
@@ -154,7 +157,7 @@ class Guard:
                 )
 
     def _files(self) -> Iterator[Path]:
-        """What is read, as it is called without links."""
+        """The read paths, with links resolved."""
         for read in self.reads:
             if is_pattern(read):
                 yield from (file.resolve() for file in data_files(read))
@@ -163,18 +166,18 @@ class Guard:
 
 
 def guard_of(reads: Iterable[str | Path | None], overwrite: bool) -> Guard:
-    """A guard of those of the paths that it can look at."""
+    """A guard of those paths that are local."""
     named = (str(path) for path in reads if path is not None)
     return Guard(tuple(path for path in named if is_local(path)), overwrite)
 
 
 def mark(folder: Path, made_by: str) -> None:
-    """Make a folder known as an output of ours, with the files that are in it."""
+    """Mark a folder as an output of ours, with a list of its files."""
     _write_marker(folder, {"made_by": made_by, "files": list(_files_in(folder))})
 
 
 def mark_stream(folder: Path) -> None:
-    """Make a folder known as one to which a stream writes; it lists what comes itself."""
+    """Mark a folder as one to which a stream writes; Spark lists its files."""
     folder.mkdir(parents=True, exist_ok=True)
     if read_marker(folder) is None:
         _write_marker(folder, {"made_by": "a stream"})
@@ -195,7 +198,7 @@ def _write_marker(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_marker(folder: Path) -> dict[str, Any] | None:
-    """What is noted of a folder; None if it isn't known."""
+    """The marker of a folder; None if it has none."""
     try:
         content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -210,13 +213,13 @@ def _files_in(folder: Path) -> Iterator[str]:
 
 
 def _is_system(path: Path) -> bool:
-    """Devices and what stands for them: /dev/stdout may well be a link to a regular file."""
+    """Whether the path is a device: /dev/stdout may be a link to a regular file."""
     return any(path.absolute().is_relative_to(system) for system in _SYSTEM)
 
 
-def _is_same(one: PurePath, other: Path) -> bool:
+def _is_same(path: PurePath, other: Path) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(path, other)
     except OSError:
         return False
 
@@ -239,7 +242,7 @@ def _refuse_unwritable(path: Path, option: str, inside: Path | None = None) -> N
 
 @contextmanager
 def _parents(path: Path) -> Iterator[None]:
-    """The folders that the path needs; those that are new go again if the block fails."""
+    """Create the folders that the path needs; new ones are removed if the block fails."""
     missing = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -253,7 +256,7 @@ def _parents(path: Path) -> Iterator[None]:
 
 
 def _swap(new: Path, path: Path) -> None:
-    """Give a folder its name; one that has it goes, once the new one is there."""
+    """Give a folder its name; the folder that had it is deleted once the new one is in place."""
     if not path.exists():
         new.rename(path)
         return

@@ -18,11 +18,11 @@ from cepheid.files import cell_values
 from cepheid.files.cell_values import MISSING, MOMENT
 
 FEW = 20
-"""One cell in so many may not fit its column; where there are fewer but `_ENOUGH`, one."""
+"""One cell in this many may misfit its column; with fewer cells, but at least `_ENOUGH`, one."""
 
 _ENOUGH = 4
 _FEW_CODES = 1000
-"""One number in so many may begin with a zero; if there are more, they are names: 007."""
+"""One number in this many may begin with a zero; if there are more, they are names: 007."""
 
 _EXAMPLES = 3
 _BEYOND, _DIGITS = 2**63, 18
@@ -30,7 +30,7 @@ _BEYOND, _DIGITS = 2**63, 18
 
 
 class CellKind(StrEnum):
-    """What a cell looks like by itself."""
+    """The kind of a single cell."""
 
     EMPTY = "empty"
     BOOLEAN = "boolean"
@@ -47,7 +47,7 @@ class CellKind(StrEnum):
 
 _NUMBERS = (CellKind.INTEGER, CellKind.HUGE, CellKind.FLOAT, CellKind.CODE)
 _QUOTED = {**dict.fromkeys(_NUMBERS, CellKind.QUOTED), CellKind.BOOLEAN: CellKind.TEXT}
-"""What a cell of JSON in quotes is taken for: it can be a time, but not a number."""
+"""The kinds of quoted JSON cells: they can be times, but not numbers."""
 
 _FORMS = re.compile(
     rf"(?P<code>[+-]?0[0-9]+)|(?P<integer>{cell_values.INTEGER})|(?P<float>{cell_values.FLOAT})"
@@ -96,16 +96,16 @@ class CellSample:
     nested: list[object] = field(default_factory=list)
 
     def counts(self) -> dict[str, tuple[CellKind, int]]:
-        """The kind of each cell that isn't empty, and how often it is there."""
-        found = {}
+        """The kind and the number of each nonempty cell."""
+        kinds = {}
         for cell, count in Counter(self.cells).items():
-            found[cell] = (kind_of(cell), count)
+            kinds[cell] = (kind_of(cell), count)
         for cell, count in Counter(self.quoted).items():
             kind = kind_of(cell)
-            found[cell] = (_QUOTED.get(kind, kind), count)
+            kinds[cell] = (_QUOTED.get(kind, kind), count)
         for value in self.nested:
-            found[str(value)] = (CellKind.NESTED, 1)
-        return {cell: pair for cell, pair in found.items() if pair[0] is not CellKind.EMPTY}
+            kinds[str(value)] = (CellKind.NESTED, 1)
+        return {cell: pair for cell, pair in kinds.items() if pair[0] is not CellKind.EMPTY}
 
 
 def decide(
@@ -136,7 +136,7 @@ def decide(
 
 
 def _few(total: int, exact: bool, time: bool) -> int:
-    """How many cells may not fit."""
+    """How many cells may misfit."""
     if time:
         return (total - 1) // 2
     return 0 if exact or total < _ENOUGH else max(1, total // FEW)
@@ -145,7 +145,7 @@ def _few(total: int, exact: bool, time: bool) -> int:
 def _candidates(
     counts: Counter[CellKind], nested: pa.DataType | None, time: bool
 ) -> Iterator[tuple[pa.DataType, frozenset[CellKind]]]:
-    """Types that the cells might have, and the kinds of cells that do; the narrowest first."""
+    """Candidate types, the narrowest first, and the kinds of cells that fit them."""
     whole, moments = {CellKind.INTEGER, CellKind.CODE}, {CellKind.DATE, CellKind.TIME}
     named = counts[CellKind.CODE] > counts.total() // _FEW_CODES
     if time or not named:
@@ -175,7 +175,9 @@ def _nested_type(values: Sequence[object]) -> pa.DataType | None:
 
 
 def agree(columns: Sequence[InferredColumn], *, exact: bool = False) -> InferredColumn:
-    """What most of the files say that a column is; text if they don't agree.
+    """The type on which most of the files agree; text if there is none. Files without cells don't
+    count. Integers beside fractions are fractions, and dates beside times are times: each of their
+    cells fits.
 
     Files without cells don't count. Integers beside fractions are fractions, and dates beside times
     are times: no cell of them fails to fit.

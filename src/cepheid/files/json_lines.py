@@ -28,7 +28,7 @@ from cepheid.files.text_rows import (
 )
 
 _NULL_AFTER = re.compile(rb"\}[ \t\r]*null")
-"""What would end pyarrow's process: `null` where an object might be."""
+"""Text that crashes pyarrow's reader: `null` in the place of an object."""
 
 
 def read_json(form: RowFormat, block: LineBlock) -> EventRows:
@@ -44,13 +44,13 @@ def read_json(form: RowFormat, block: LineBlock) -> EventRows:
     numbers, kept, objects = [], [], []
     for number, line in enumerate(text.decode().split("\n")):
         if line.strip():
-            found = parse_line(line)
-            if found is None:
+            parsed = parse_line(line)
+            if parsed is None:
                 lines.append(RejectedLine(number, line, RowFault("it isn't a JSON object")))
                 continue
             numbers.append(number)
             kept.append(line)
-            objects.append(found)
+            objects.append(parsed)
     table, faults = _one_by_one(form, kept, objects)
     faults = without_time(form, table, faults)
     lines += [RejectedLine(numbers[row], kept[row], fault) for row, fault in faults.items()]
@@ -62,16 +62,16 @@ class Number(str):
 
 
 def parse_line(line: str) -> dict[str, Any] | None:
-    """The object of a line, with its numbers as they are written; None if it isn't one."""
+    """The object of a line, with numbers as they are written; None if the line isn't an object."""
     try:
-        found = json.loads(line, parse_int=Number, parse_float=Number, parse_constant=Number)
+        value = json.loads(line, parse_int=Number, parse_float=Number, parse_constant=Number)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def cell_text(value: object) -> str | None:
-    """A value as the cell of a CSV file would be.
+    """The value as the cell of a CSV file.
 
     >>> [cell_text(v) for v in (None, True, Number("1.50"), "x", {"a": Number("1")})]
     [None, 'true', '1.50', 'x', '{"a": "1"}']
@@ -88,7 +88,7 @@ def cell_text(value: object) -> str | None:
 
 
 def _fast(form: RowFormat, text: bytes) -> pa.Table | None:
-    """The rows if all is as it should be; None if something isn't, or pyarrow can't tell."""
+    """The rows, if every value fits; None if one doesn't, or pyarrow can't tell."""
     read_as = {column.name: _read_as(column.type) for column in form.columns}
     lines = text.count(b"\n{") + text.startswith(b"{")
     plain = lines == np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")) + (
@@ -110,7 +110,7 @@ def _fast(form: RowFormat, text: bytes) -> pa.Table | None:
 
 
 def _read_as(type_: pa.DataType) -> pa.DataType | None:
-    """What pyarrow's reader makes of a column; None if it can't do what is wanted."""
+    """The type for which pyarrow's reader is asked; None if it can't read the wanted type."""
     is_ = pa.types
     if is_.is_timestamp(type_) or is_.is_date(type_):
         return pa.string()
@@ -121,10 +121,10 @@ def _read_as(type_: pa.DataType) -> pa.DataType | None:
 def _one_by_one(
     form: RowFormat, lines: Sequence[str], objects: Sequence[dict[str, Any]]
 ) -> tuple[pa.Table, dict[int, RowFault]]:
-    """The rows value by value, and what is wrong with them."""
+    """The rows value by value, and their faults."""
     nested = {column.name: column for column in form.columns if pa.types.is_nested(column.type)}
     texts = {
-        name: pa.array([cell_text(found.get(name)) for found in objects], pa.string())
+        name: pa.array([cell_text(parsed.get(name)) for parsed in objects], pa.string())
         for name in form.columns.names
         if name not in nested
     }

@@ -18,10 +18,10 @@ from cepheid.files.json_lines import read_json
 from cepheid.files.text_rows import EventRows, LineBlock, RowFormat, with_line_ends
 
 _BYTES = 1 << 23
-"""Bytes of a file that are read at once."""
+"""How many bytes of a file are read at once."""
 
 _LONGEST = 1 << 24
-"""Bytes of a cell that goes over several lines: a longer one is a quote that is never closed."""
+"""The most bytes of a multiline cell: a longer one is a quote that is never closed."""
 
 
 def read_block(form: RowFormat, block: LineBlock) -> EventRows:
@@ -80,7 +80,7 @@ class LineCutter:
         yield from self._block(text[:end])
 
     def end(self) -> Iterator[LineBlock]:
-        """What is left when the file ends."""
+        """The rest at the end of the file."""
         whole, self._rest = self._rest, b""
         yield from self._block(with_line_ends(whole))
 

@@ -24,13 +24,13 @@ from cepheid.files.guard import Guard
 
 
 class Writer(Protocol):
-    """What the writers have in common: batches go in, and the context closes the file."""
+    """A writer: takes batches; its context closes the file."""
 
     def write_batch(self, batch: pa.RecordBatch) -> None: ...
 
 
 def check_output(path: Path, chosen: Format | None, guard: Guard, option: str) -> Format:
-    """The format to write; OptionError if this can't be written, before there is anything to."""
+    """The format to write. Raises OptionError, before any work, if it can't be written."""
     guard.check_file(path, option)
     if str(path) != STANDARD:
         return output_format(path, chosen)
@@ -69,7 +69,7 @@ def write_text(text: str, path: Path, guard: Guard, option: str = "--output") ->
 
 @contextmanager
 def open_sink(path: Path, guard: Guard, option: str) -> Iterator[BinaryIO]:
-    """Where the bytes of a file go. Its ending says whether they are compressed."""
+    """Open a file for writing; its ending decides on compression."""
     if str(path) == STANDARD:
         sys.stdout.flush()
         yield sys.stdout.buffer

@@ -42,7 +42,8 @@ def parquet_columns(files: Sequence[Path], time: str) -> tuple[InferredColumn, .
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column as most of the files store it that have it: one of them, and those that don't."""
+    """A column with the type in which most files store it, an example file, and the files that
+    differ."""
 
     name: str
     example: Path
@@ -50,17 +51,17 @@ class StoredColumn:
 
 
 def stored_columns(files: Sequence[Path]) -> list[StoredColumn]:
-    """The columns of all files; those that can't be read say nothing."""
-    found: dict[str, dict[Path, pa.DataType]] = {}
+    """The columns of all files; unreadable files are ignored."""
+    types_by_column: dict[str, dict[Path, pa.DataType]] = {}
     for file in files:
         try:
             schema = pa.parquet.read_schema(file)
         except (*_WRONG, OSError):
             continue
         for column in schema:
-            found.setdefault(column.name, {})[file] = column.type
+            types_by_column.setdefault(column.name, {})[file] = column.type
     columns = []
-    for name, types in found.items():
+    for name, types in types_by_column.items():
         chosen, _ = Counter(types.values()).most_common(1)[0]
         example = next(file for file, type_ in types.items() if type_ == chosen)
         others = tuple(file for file, type_ in types.items() if type_ != chosen)
@@ -82,14 +83,14 @@ def _holds_text(type_: pa.DataType) -> bool:
 
 
 def read_parquet(form: RowFormat, path: Path) -> EventRows:
-    """The rows of a file; a column that it hasn't got is NULL."""
+    """The rows of a file; missing columns are NULL."""
     try:
         dataset = pa.dataset.dataset(path, format="parquet")
         names = [name for name in form.columns.names if name in dataset.schema.names]
-        found = dataset.to_table(columns=names)
+        stored = dataset.to_table(columns=names)
     except (*_WRONG, OSError) as error:
         raise _unreadable(path, error) from None
-    table, faults = typed_columns(form, found, str(path))
+    table, faults = typed_columns(form, stored, str(path))
     lines = []
     if faults:
         whole = dataset.to_table().take(pa.array(sorted(faults))).to_pylist()
@@ -102,21 +103,21 @@ def read_parquet(form: RowFormat, path: Path) -> EventRows:
 
 
 def typed_columns(
-    form: RowFormat, found: pa.Table, file: str
+    form: RowFormat, stored: pa.Table, file: str
 ) -> tuple[pa.Table, dict[int, RowFault]]:
-    """Columns as they are wanted, text cell by cell, and what is wrong, by row."""
+    """Convert the columns to the wanted types, text cell by cell; also returns faults by row."""
     texts, arrays = {}, {}
     for column in form.columns:
-        if column.name not in found.column_names:
+        if column.name not in stored.column_names:
             continue
-        array = found[column.name]
+        array = stored[column.name]
         if _holds_text(array.type) and not _holds_text(column.type):
             texts[column.name] = pc.cast(array, pa.string()).combine_chunks()
         elif array.type != column.type:
             arrays[column.name] = _cast(array, column, file)
         else:
             arrays[column.name] = array
-    table, faults = typed(form, texts, found.num_rows)
+    table, faults = typed(form, texts, stored.num_rows)
     for name, array in arrays.items():
         table = table.set_column(
             table.schema.get_field_index(name), form.columns.field(name), array

@@ -24,11 +24,11 @@ from cepheid.files.time_format import TimeFormat
 REJECTED = pa.schema(
     {"file": pa.string(), "number": pa.int64(), "line": pa.string(), "reason": pa.string()}
 )
-"""What is kept of a row that is rejected: its file, the number of its line where that is known, the
-line as it is in the file, and why."""
+"""The columns of rejected rows: the file, the line number if it is known, the line as it is in the
+file, and the reason."""
 
 _SHOWN = 60
-"""Letters of a cell that a reason shows."""
+"""How many characters of a cell a reason shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class RowFormat:
     start: str | None = None
 
     def format_of(self, name: str) -> TimeFormat | None:
-        """How the cells of a column are written, if the user has said it."""
+        """The user's format for the cells of a column, if there is one."""
         return self.time_format if name in (self.time, self.start) else None
 
 
@@ -64,7 +64,7 @@ class LineBlock:
 
 @dataclass(frozen=True, slots=True)
 class RowFault:
-    """Why a row is rejected. It isn't `bad` if it only has no time."""
+    """The reason why a row is rejected. A row that only lacks a time isn't `bad`."""
 
     reason: str
     bad: bool = True
@@ -72,7 +72,7 @@ class RowFault:
 
 @dataclass(frozen=True, slots=True)
 class RejectedLine:
-    """A line that is rejected, counted from the first of its block."""
+    """A rejected line, numbered from the first of its block."""
 
     number: int
     text: str
@@ -81,7 +81,7 @@ class RejectedLine:
 
 @dataclass(frozen=True, slots=True)
 class EventRows:
-    """The rows of a block, and those of its lines that are rejected."""
+    """The rows of a block, and its rejected lines."""
 
     table: pa.Table
     rejected: pa.Table = field(default_factory=REJECTED.empty_table)
@@ -90,8 +90,8 @@ class EventRows:
 def typed(
     form: RowFormat, texts: Mapping[str, pa.Array], length: int, lacking: Container[str] = ()
 ) -> tuple[pa.Table, dict[int, RowFault]]:
-    """The cells of the columns as values, and what is wrong, by row. A column without cells is
-    NULL; if the file is `lacking` it, all its rows are bad."""
+    """The cells as values, and the faults by row. A column without cells is NULL; if the file is
+    `lacking` it, all its rows are bad."""
     faults: dict[int, RowFault] = {}
     arrays = []
     nulled = form.bad_rows is BadRows.NULL
@@ -114,8 +114,8 @@ def typed(
 
 
 def settled(form: RowFormat, table: pa.Table) -> pa.Table | None:
-    """Columns that pyarrow has read, some of them as text, as they should be; None if a cell
-    doesn't fit. A column that isn't there is NULL."""
+    """Convert columns that pyarrow read as text; None if a cell doesn't fit. Missing columns are
+    NULL."""
     arrays = []
     for column in form.columns:
         if column.name not in table.column_names:
@@ -137,7 +137,7 @@ def settled(form: RowFormat, table: pa.Table) -> pa.Table | None:
 def without_time(
     form: RowFormat, table: pa.Table, faults: dict[int, RowFault]
 ) -> dict[int, RowFault]:
-    """Also the faults of the rows that have no time or no start, or start after their end."""
+    """Add the faults of rows that have no time or no start, or start after their end."""
     names = [n for n in (form.time, form.start) if n is not None and n in table.column_names]
     missing: dict[int, RowFault] = {}
     if len(names) == 2 and len({table[name].type for name in names}) == 1:
@@ -183,8 +183,8 @@ def finish(
     faults: Mapping[int, RowFault],
     lines: Sequence[RejectedLine],
 ) -> EventRows:
-    """The table without its faulty rows, and the lines that are rejected: of those rows, and
-    others. DataError for the first bad one if the user wants that."""
+    """Drop the faulty rows; return the table and the rejected lines, these and others. Raises
+    DataError for the first bad one if the user wants that."""
     if not lines:
         return EventRows(table)
     if faults:

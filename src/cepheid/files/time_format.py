@@ -49,7 +49,8 @@ class TimeFormat:
 
     @staticmethod
     def of(text: str) -> TimeFormat:
-        """OptionError if it isn't a format, or doesn't say which day a time is of."""
+        """Parse a format. Raises OptionError if the text isn't one, or doesn't determine the
+        day."""
         pattern, seen = "", set[str]()
         for directive, literal in _parts(text):
             if literal is not None:
@@ -116,9 +117,9 @@ class TimeFormat:
 
 
 def _parts(text: str) -> Iterator[tuple[str | None, str | None]]:
-    """Directives, and what stands between them."""
-    for found in _DIRECTIVE.finditer(text):
-        directive, literal = found[1], found[2]
+    """The directives, and the text between them."""
+    for part in _DIRECTIVE.finditer(text):
+        directive, literal = part[1], part[2]
         if directive in _SAME:
             yield from _parts(_SAME[directive])
         elif directive == "%":

@@ -21,14 +21,14 @@ from cepheid.statistics import Statistics
 
 
 def analyze(query: Bindable, data: Any, options: Options, rows: int) -> Statistics:
-    """The statistics of the data, from about so many rows."""
+    """The statistics of the data, from a sample of about `rows` rows."""
     bound, table = _events(query, data, options)
     wanted = targets(analyzed(bound))
     return of_table(wanted, table, rows).statistics(wanted.ticks)
 
 
 def _events(query: Bindable, data: Any, options: Options) -> tuple[BoundQuery, pa.Table]:
-    """The query bound to the data, and what it reads of them."""
+    """The query bound to the data, and the columns that it reads, as a table."""
     if not isinstance(data, Mapping):
         source = _whole(to_arrow(data))
         bound = query.bind(source.schema, options)
@@ -36,9 +36,9 @@ def _events(query: Bindable, data: Any, options: Options) -> tuple[BoundQuery, p
     streams = {name: _whole(part) for name, part in streams_of(data).items()}
     schemas = {name: part.schema for name, part in streams.items()}
     bound = query.bind(schemas, options)
-    merged, _ = bind_streams(schemas, options)
+    merged, every = bind_streams(schemas, options)
     named = {n: part for n, part in streams.items() if n in (bound.schema.streams or ())}
-    return bound, _whole(merge(named, merged, options)).read(bound.required)
+    return bound, _whole(merge(named, merged, every)).read(bound.required)
 
 
 def _whole(source: Source) -> EventTable:

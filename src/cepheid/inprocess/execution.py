@@ -1,4 +1,4 @@
-"""The in-process runtime: one engine over all events, in one thread.
+"""The in-process runtime: one engine over all events, or one for each share of a large table.
 
 Tables are put in order here; an iterator of record batches is taken as it comes and must be in
 order already, so that it may be larger than memory.
@@ -6,23 +6,29 @@ order already, so that it may be larger than memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.answers import AnswerFold
+from cepheid.answers.countable import uncounted
+from cepheid.answers.sequence_counter import SequenceCounter
 from cepheid.engine.end_of_data import end, last_moment
-from cepheid.engine.match_schema import MATCH_END
-from cepheid.engine.rows.clock import times, unplaced
+from cepheid.engine.operators.base import FOREVER
+from cepheid.engine.rows.clock import unplaced
 from cepheid.engine.rows.event_types import types_in
 from cepheid.engine.rows.order import in_order, key_by_key
 from cepheid.engine.run import Engine
-from cepheid.inprocess.frames import Batches, EventTable, Source
+from cepheid.engine.settled_time import settled_time
+from cepheid.inprocess.disorder import delay_ticks
+from cepheid.inprocess.frames import EventTable, Source
 from cepheid.inprocess.merged_streams import slices
 from cepheid.inprocess.notices import Notices
+from cepheid.inprocess.threads import Engines, Share, by_end, shares
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan
 from cepheid.plan.profile import Profile
@@ -37,57 +43,165 @@ def run(
     options: Options,
     seen: Callable[[int], None] = lambda rows: None,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The matches' schema, and the matches as they are found.
+    """The schema of the matches, or answers, and those as they are found.
 
     `seen` is called with the number of rows after every batch of events.
     """
     until = last_moment(options.until, prepared.plan)
-    engine, batches, notices = _start(prepared, source, options)
-    matches = _matches(engine, notices.watch(batches), seen, notices, until)
-    return engine.schema, _by_end(engine, matches) if key_by_key(prepared.plan) else matches
+    plan, query = prepared.plan, prepared.query
+    table = _whole(prepared, source)
+    if table is not None:
+        placed = _placed(plan, table)
+        if divided := shares(plan, query, placed, options):
+            each = [prepared.engine(table.schema, options.jit) for _ in divided]
+            engines = Engines(each, table.num_rows, table.num_rows - placed.num_rows)
+            notices = Notices(query, engines, _present(plan, table))
+            return engines.schema, _in_threads(engines, placed, divided, seen, notices)
+    engine, batches, notices = _start(prepared, source, table, options)
+    shape = query.answers
+    if shape is not None:
+        fold = AnswerFold(shape, engine.schema, options.limit)
+        if isinstance(source, EventTable) and uncounted(query) is None:
+            counter = SequenceCounter(query, engine, options.jit)
+            return fold.schema, _counted(fold, counter, batches, seen, notices, until)
+        return fold.schema, _answers(fold, engine, batches, seen, notices, until)
+    matches = _matches(engine, batches, seen, notices, until)
+    return engine.schema, by_end(engine.schema, matches) if key_by_key(plan) else matches
 
 
 def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profile, Planned]:
-    """Run the query, drop its matches, and return what happened, and with which plan it ended."""
+    """Run the query in one thread, drop its matches, and return its profile and its last plan."""
     until = last_moment(options.until, prepared.plan)
-    engine, batches, notices = _start(prepared, source, options)
-    for _ in _matches(engine, notices.watch(batches), lambda rows: None, notices, until):
+    table = _whole(prepared, source)
+    engine, batches, notices = _start(prepared, source, table, options)
+    for _ in _matches(engine, batches, lambda rows: None, notices, until):
         pass
     advisor = engine.advisor
     return engine.profile(), advisor.planned if isinstance(advisor, Adapter) else prepared.planned
 
 
+def _whole(prepared: Prepared, source: Source) -> pa.Table | None:
+    """All events in order, if they are in memory, and the query can match something."""
+    if not isinstance(source, EventTable) or prepared.query.nothing is not None:
+        return None
+    plan = prepared.plan
+    table = source.read(read_fields(source.schema, plan.required).names)
+    return in_order(plan, named_streams(plan, table))
+
+
 def _start(
-    prepared: Prepared, source: Source, options: Options
-) -> tuple[Engine, Iterable[pa.RecordBatch], Notices]:
-    """An engine, the events as it needs them, and who looks at them on their way. What can match
-    nothing isn't read."""
+    prepared: Prepared, source: Source, table: pa.Table | None, options: Options
+) -> tuple[Engine, Iterable[pa.RecordBatch | int], Notices]:
+    """An engine, its input batches with the times that are reached between them, and the observer
+    of the batches. A query that can match nothing reads no events."""
     plan = prepared.plan
     schema = read_fields(source.schema, plan.required)
-    needed = schema.names
     engine = prepared.engine(schema, options.jit)
     if prepared.query.nothing is not None:
         return engine, (), Notices(prepared.query, engine)
-    if isinstance(source, Batches) and not key_by_key(plan):
-        return engine, source.read(needed), Notices(prepared.query, engine)
-    table = source.read(needed)
     if not isinstance(source, EventTable):
-        table = pa.Table.from_batches(table, schema)
-    table = in_order(plan, _named(plan, table))
+        delay = delay_ticks(options, plan.schema)
+        items = source.timed(schema.names, plan.schema, delay, partial(_count_late, engine))
+        if not key_by_key(plan):
+            return engine, items, Notices(prepared.query, engine)
+        batches = (item for item in items if not isinstance(item, int))
+        table = in_order(plan, named_streams(plan, pa.Table.from_batches(batches, schema)))
+    assert table is not None
+    return engine, slices(table), Notices(prepared.query, engine, _present(plan, table))
+
+
+def _present(plan: Plan, table: pa.Table) -> Callable[[], Iterable[str]] | None:
+    """Returns the types of the events; None if events have no types."""
     type_ = plan.schema.type
-    present = None if type_ is None else lambda: types_in(table[type_])
-    return engine, slices(table), Notices(prepared.query, engine, present)
+    return None if type_ is None else lambda: types_in(table[type_])
 
 
-def _by_end(engine: Engine, matches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Matches that were found key by key, in the order of their ends."""
-    table = pa.Table.from_batches(matches, engine.schema)
-    order = np.argsort(times(table[MATCH_END].combine_chunks()), kind="stable")
-    yield from table.take(pa.array(order)).combine_chunks().to_batches()
+def _placed(plan: Plan, table: pa.Table) -> pa.Table:
+    """The rows with a valid time."""
+    dead = unplaced(table, plan.schema.time, plan.schema.start)
+    return table if dead is None else table.filter(pc.invert(dead))
 
 
-def _named(plan: Plan, table: pa.Table) -> pa.Table:
-    """Only the streams that FROM names, if it does: others don't count as events."""
+def _in_threads(
+    engines: Engines,
+    table: pa.Table,
+    divided: Sequence[Share],
+    seen: Callable[[int], None],
+    notices: Notices,
+) -> Iterator[pa.RecordBatch]:
+    yield from engines.matches(table, divided, seen)
+    for batch in slices(table):
+        notices.look(batch)
+    notices.tell()
+
+
+def _count_late(engine: Engine, rows: int) -> None:
+    engine.counts.late += rows
+
+
+def _counted(
+    fold: AnswerFold,
+    counter: SequenceCounter,
+    items: Iterable[pa.RecordBatch | int],
+    seen: Callable[[int], None],
+    notices: Notices,
+    until: int | None,
+) -> Iterator[pa.RecordBatch]:
+    """What the matches in a table come to, though none is found."""
+    reached = -FOREVER
+    for batch in items:
+        assert not isinstance(batch, int)
+        notices.look(batch)
+        reached = max(reached, counter.read(batch))
+        seen(batch.num_rows)
+    fold.push(*counter.ends())
+    if until is None or not fold.windowed:
+        yield from fold.finish()
+    else:
+        yield from fold.advance(max(until, reached))
+        counter.engine.counts.undecided += fold.open
+    notices.tell()
+
+
+def _answers(
+    fold: AnswerFold,
+    engine: Engine,
+    items: Iterable[pa.RecordBatch | int],
+    seen: Callable[[int], None],
+    notices: Notices,
+    until: int | None,
+) -> Iterator[pa.RecordBatch]:
+    """What the matches come to; each answer as soon as no match can change it."""
+    if key_by_key(engine.plan):
+        for found in by_end(engine.schema, _matches(engine, items, seen, notices, until)):
+            fold.push(found)
+        yield from fold.finish()
+        return
+    for batch in items:
+        if isinstance(batch, int):
+            for found in engine.advance(batch - 1):  # more events of this time may come
+                fold.push(found)
+        else:
+            notices.look(batch)
+            for found in engine.push(batch):
+                fold.push(found)
+            seen(batch.num_rows)
+        yield from fold.advance(settled_time(engine))
+        if engine.done or fold.done:  # nothing more is read
+            break
+    reached = engine.context.frontier
+    for found in end(engine, until):
+        fold.push(found)
+    if until is None or not fold.windowed:
+        yield from fold.finish()
+    else:
+        yield from fold.advance(max(until, reached))
+        engine.counts.undecided += fold.open
+    notices.tell()
+
+
+def named_streams(plan: Plan, table: pa.Table) -> pa.Table:
+    """Keep only the streams that FROM names, if it does: others don't count as events."""
     streams = plan.schema.streams
     if streams is None or plan.schema.others is not None:
         return table
@@ -98,12 +212,16 @@ def _named(plan: Plan, table: pa.Table) -> pa.Table:
 
 def _matches(
     engine: Engine,
-    batches: Iterable[pa.RecordBatch],
+    items: Iterable[pa.RecordBatch | int],
     seen: Callable[[int], None],
     notices: Notices,
     until: int | None,
 ) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
+    for batch in items:
+        if isinstance(batch, int):
+            yield from engine.advance(batch - 1)  # more events of this time may come
+            continue
+        notices.look(batch)
         yield from engine.push(batch)
         seen(batch.num_rows)
         if engine.done:  # nothing more is read
@@ -113,6 +231,6 @@ def _matches(
 
 
 def rejected(table: pa.Table, time: str, start: str | None) -> pa.Table:
-    """The rows that no query can place."""
+    """The rows without a valid time."""
     dead = unplaced(table, time, start)
     return table.slice(0, 0) if dead is None else table.filter(dead)

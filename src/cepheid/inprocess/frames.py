@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
@@ -17,27 +18,30 @@ import pyarrow as pa
 
 from cepheid.algebra.kinds import is_unreadable, plain_column, plain_field, readable, unreadable
 from cepheid.algebra.nested_columns import roots, with_extracted
+from cepheid.algebra.types import Schema
 from cepheid.errors import DataError
+from cepheid.inprocess.disorder import Heartbeat, in_time
 
 _NO_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
-"""What pyarrow raises if it has no array for the values."""
+"""The errors that pyarrow raises for values that fit no Arrow type."""
 
 
 @dataclass(frozen=True)
 class EventTable:
-    """Events that are there as a whole, and can be read again: their columns, and a function that
-    gives some of them."""
+    """Events in memory, which can be read several times: their columns, a function that loads some
+    of them, and the number of rows, if it is known before they are loaded."""
 
     schema: pa.Schema
     load: Callable[[Sequence[str]], pa.Table]
+    rows: int | None = None
 
     @staticmethod
     def of(table: pa.Table) -> EventTable:
         """A table whose columns are plain, and may have reserved names."""
-        return EventTable(table.schema, table.select)
+        return EventTable(table.schema, table.select, table.num_rows)
 
     def read(self, names: Sequence[str]) -> pa.Table:
-        """These columns, plain; a path into one is extracted."""
+        """Read these columns, plain; paths are extracted."""
         wanted = roots(self.schema, names)
         loaded = self.load([n for n in wanted if not is_unreadable(self.schema.field(n))])
         columns: dict[str, Any] = {
@@ -61,8 +65,8 @@ def _nulls(table: pa.Table, field: pa.Field) -> pa.Array:
 
 
 class Batches:
-    """An iterator of record batches whose schema is known. `endless`: it may be, since nobody can
-    tell how many there are."""
+    """An iterator of record batches, and of heartbeats among them, with a known schema. `endless`:
+    it may never end, since its length is unknown."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self.endless = not isinstance(batches, Sized)
@@ -70,19 +74,28 @@ class Batches:
         if isinstance(batches, pa.RecordBatchReader):
             self._raw = batches.schema
         else:
-            first = next(self._batches, None)
-            if first is None:
+            begin = list[Any]()
+            for item in self._batches:
+                begin.append(item)
+                if not isinstance(item, Heartbeat):
+                    break
+            else:
                 raise DataError(
                     "the iterator of record batches is empty, so its columns are unknown"
                 )
-            self._raw = _batch(first).schema
-            self._batches = _chain(first, self._batches)
+            self._raw = _batch(begin[-1]).schema
+            self._batches = chain(begin, self._batches)
         self.schema = readable(self._raw)
 
-    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """These columns, plain, of batch after batch. An iterator gives them once."""
+    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch | Heartbeat]:
+        """Read these columns, plain, batch by batch; an iterator can be read once."""
         fields = [self.schema.field(n) for n in roots(self.schema, names)]
-        for number, batch in enumerate(self._batches, 1):
+        number = 0
+        for batch in self._batches:
+            if isinstance(batch, Heartbeat):
+                yield batch
+                continue
+            number += 1
             arrays = [
                 pa.nulls(batch.num_rows, field.type)
                 if is_unreadable(field)
@@ -92,15 +105,21 @@ class Batches:
             rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
             yield with_extracted(rows, names)
 
+    def timed(
+        self, names: Sequence[str], schema: Schema, delay: int | None, late: Callable[[int], None]
+    ) -> Iterator[pa.RecordBatch | int]:
+        """These columns in order, and the times that have been reached (see `disorder.in_time`)."""
+        return in_time(self.read(names), schema, delay, late)
+
     def _column(self, batch: pa.RecordBatch, name: str, number: int) -> pa.Array:
         """All batches must have the columns of the first."""
         place = batch.schema.get_field_index(name)
         if place < 0:
             raise DataError(f"batch {number} has no column `{name}`, which the first batch has")
-        was, found = self._raw.field(name).type, batch.schema.field(place).type
-        if was != found:
+        was, now = self._raw.field(name).type, batch.schema.field(place).type
+        if was != now:
             raise DataError(
-                f"column `{name}` is {found} in batch {number}, but {was} in the first batch; "
+                f"column `{name}` is {now} in batch {number}, but {was} in the first batch; "
                 "give all batches one schema"
             )
         return batch.column(place)
@@ -113,7 +132,7 @@ def _batch(item: Any) -> pa.RecordBatch:
 
 
 def _remedy(item: object) -> str:
-    """What to do with something that isn't a record batch."""
+    """The hint for an element that isn't a record batch."""
     match item:
         case pa.Table():
             return ": pass `table.to_batches()` of each"
@@ -121,11 +140,6 @@ def _remedy(item: object) -> str:
             return ": make a table of them, with `pyarrow.Table.from_pylist`"
         case _:
             return ""
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
 
 
 Source: TypeAlias = EventTable | Batches
@@ -137,13 +151,15 @@ def to_arrow(data: Any, *, nan_is_null: bool = False) -> Source:
     if isinstance(data, EventTable | Batches):
         return data
     if isinstance(data, pa.Table):
-        return EventTable(readable(data.schema), data.select)
+        return EventTable(readable(data.schema), data.select, data.num_rows)
     if isinstance(data, pa.RecordBatch):
         return to_arrow(pa.Table.from_batches([data]))
     if _is(data, "pandas", "DataFrame"):
         return _of_pandas(data, nan_is_null)
     if _is(data, "polars", "DataFrame"):
-        return EventTable(_polars_schema(data), lambda names: data.select(names).to_arrow())
+        return EventTable(
+            _polars_schema(data), lambda names: data.select(names).to_arrow(), data.height
+        )
     if _is(data, "polars", "LazyFrame"):
         empty = data.collect_schema().to_frame()
         return EventTable(
@@ -174,14 +190,16 @@ def _suggestion(data: object) -> str:
 
 
 def as_table(source: Source) -> pa.Table:
-    """All columns, and all rows: what can be read only once is read."""
+    """All columns and rows; reads an iterator to its end."""
     if isinstance(source, EventTable):
         return source.read(source.schema.names)
-    return pa.Table.from_batches(source.read(source.schema.names), source.schema)
+    items = source.read(source.schema.names)
+    batches = (item for item in items if not isinstance(item, Heartbeat))
+    return pa.Table.from_batches(batches, source.schema)
 
 
 def may_be_endless(data: Any) -> bool:
-    """Whether there may always be more to read: of an iterator nobody knows."""
+    """Whether the data may never end, as an iterator may."""
     if isinstance(data, Mapping):
         return any(may_be_endless(part) for part in data.values())
     return isinstance(data, Batches) and data.endless
@@ -197,7 +215,7 @@ def _is(data: Any, module: str, name: str) -> bool:
 
 
 def _produced(data: Any) -> pa.Table:
-    """What an object of any library gives through Arrow's C interface."""
+    """The data of an object with Arrow's C interface, of any library."""
     try:
         return pa.RecordBatchReader.from_stream(data).read_all()
     except pa.ArrowException as error:
@@ -245,7 +263,7 @@ def _of_pandas(data: Any, nan_is_null: bool) -> EventTable:
     def load(names: Sequence[str]) -> pa.Table:
         return pa.table({n: objects[n] if n in objects else converted(n) for n in names})
 
-    return EventTable(readable(pa.schema(fields)), load)
+    return EventTable(readable(pa.schema(fields)), load, len(data))
 
 
 def _half_zoned(column: Any) -> bool:
@@ -267,8 +285,8 @@ def _polars_schema(data: Any) -> pa.Schema:
         try:
             if type_ == polars.Object:
                 raise TypeError("it holds Python objects")
-            found = data.get_column(name).head(0).to_arrow().type
-            fields.append(plain_field(pa.field(name, found)))
+            arrow = data.get_column(name).head(0).to_arrow().type
+            fields.append(plain_field(pa.field(name, arrow)))
         except _NO_ARROW as error:
             why = f"is {type_}, which can't be read ({_first_line(error)}); cast it before"
             fields.append(unreadable(name, why))
@@ -299,7 +317,7 @@ def like(data: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Any
 
 
 def filtered(data: Any, chosen: pa.ChunkedArray | None) -> Any:
-    """The rows of the data that are chosen, with all that is in them; without a choice, none."""
+    """The chosen rows of the data, with all columns; without a choice, none."""
     if _is(data, "pandas", "DataFrame"):
         return data.iloc[:0] if chosen is None else data[chosen.to_numpy()]
     if _is(data, "polars", "LazyFrame"):
@@ -344,7 +362,7 @@ def _polars(data: pa.Table | pa.ChunkedArray) -> Any:
 
 
 def _as_produced(data: Any, table: pa.Table) -> Any:
-    """As the kind that the library of the events makes of Arrow data; else the table."""
+    """The matches as the events' library converts Arrow data; else the table."""
     library = type(data).__module__.partition(".")[0]
     match library:
         case "duckdb" | "_duckdb":

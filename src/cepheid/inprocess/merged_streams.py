@@ -7,7 +7,7 @@ much is held as the streams are apart: a batch of each, and all events of its la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,21 +17,22 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.schemas import Input, bind_streams
-from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
+from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN, Schema
 from cepheid.engine.arrays.columns import decoded
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.order import sorted_by
 from cepheid.errors import DataError
+from cepheid.inprocess.disorder import Heartbeat, in_time
 from cepheid.inprocess.frames import Batches, EventTable, Source, to_arrow
 from cepheid.options import Options
 
 BATCH = 1 << 17
-"""Rows of a table that go to the engine at once."""
+"""How many rows of a table go to the engine at once."""
 
 
 def streams_of(data: Mapping[str, Any]) -> dict[str, Source]:
     """The streams of a dict, by their names."""
-    found: dict[str, Source] = {}
+    streams: dict[str, Source] = {}
     for name, part in data.items():
         if isinstance(part, list | tuple) and not any(isinstance(p, pa.RecordBatch) for p in part):
             raise DataError(
@@ -39,21 +40,22 @@ def streams_of(data: Mapping[str, Any]) -> dict[str, Source]:
                 "values; of columns make a table, with `pyarrow.table(data)`"
             )
         try:
-            found[name] = to_arrow(part)
+            streams[name] = to_arrow(part)
         except DataError as error:
             raise DataError(f"stream `{name}`: {error}") from None
-    return found
+    return streams
 
 
-def merge(streams: Mapping[str, Source], schema: pa.Schema, options: Options) -> Source:
-    """The streams as one with the columns of `schema` (see `algebra.schemas.bind_streams`)."""
+def merge(streams: Mapping[str, Source], schema: pa.Schema, bound: Schema) -> Source:
+    """The streams as one with the columns of `schema`, and what they are to queries (see
+    `algebra.schemas.bind_streams`)."""
     if any(isinstance(source, Batches) for source in streams.values()):
-        return MergedBatches(streams, schema, options)
+        return MergedBatches(streams, schema, bound)
 
     def load(names: Sequence[str]) -> pa.Table:
         fields = read_fields(schema, names)
         tables = [
-            _widened(name, _own(source, names), fields)
+            widened(name, _read_columns(source, names), fields)
             for name, source in streams.items()
             if isinstance(source, EventTable)
         ]
@@ -63,23 +65,23 @@ def merge(streams: Mapping[str, Source], schema: pa.Schema, options: Options) ->
 
 
 def merged(tables: Mapping[str, pa.Table], options: Options) -> Source:
-    """Tables of several streams as one; if the only one has no name, it."""
+    """Merge the tables of several streams; a single unnamed table is returned as it is."""
     if "" in tables:
         return to_arrow(tables[""])
-    schema, _ = bind_streams({name: table.schema for name, table in tables.items()}, options)
-    return merge(streams_of(tables), schema, options)
+    schemas = {name: table.schema for name, table in tables.items()}
+    return merge(streams_of(tables), *bind_streams(schemas, options))
 
 
-def _own(source: EventTable, names: Sequence[str]) -> pa.Table:
+def _read_columns(source: EventTable, names: Sequence[str]) -> pa.Table:
     return source.read(_had(source, names))
 
 
 def _had(source: Source, names: Sequence[str]) -> list[str]:
-    """Those that the stream has, or can be reached in it."""
+    """The names that are columns of the stream, or paths into one."""
     return [field.name for field in read_fields(source.schema, names)]
 
 
-def _widened(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def widened(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows of the stream with all columns of the merged one."""
     columns: list[Any] = []
     for field in schema:
@@ -108,14 +110,17 @@ def merge_inputs(
 ) -> pa.Table:
     """Streams of events and of matches as one table (see `algebra.schemas.bind_inputs`)."""
     tables = []
-    for name, own in inputs.items():
+    for name, input_ in inputs.items():
         table = streams[name]
         given = dict(zip(table.column_names, table.columns, strict=True))
-        given[TIME_COLUMN], given[START_COLUMN] = table[own.time], table[own.start or own.time]
-        if own.type is None:
+        given[TIME_COLUMN], given[START_COLUMN] = (
+            table[input_.time],
+            table[input_.start or input_.time],
+        )
+        if input_.type is None:
             given[STREAM_COLUMN] = pa.chunked_array([pa.repeat(pa.scalar(name), table.num_rows)])
         else:
-            given[STREAM_COLUMN] = table[own.type]
+            given[STREAM_COLUMN] = table[input_.type]
         columns = [
             given[f.name].cast(f.type) if f.name in given else pa.nulls(table.num_rows, f.type)
             for f in schema
@@ -133,38 +138,65 @@ def slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 class MergedBatches(Batches):
-    """Batches of several streams, of which some may be tables."""
+    """Merges the batches of several streams, some of which may be tables."""
 
-    def __init__(self, streams: Mapping[str, Source], schema: pa.Schema, options: Options) -> None:
+    def __init__(self, streams: Mapping[str, Source], schema: pa.Schema, bound: Schema) -> None:
         self.schema = schema
         self.endless = any(isinstance(s, Batches) and s.endless for s in streams.values())
         self._streams = streams
-        self._time = options.time
-        self._order = [n for n in (options.time, options.tie, options.start) if n is not None]
+        self._bound = bound
 
-    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        needed = list(dict.fromkeys((*names, *self._order)))
-        schema = read_fields(self.schema, needed)
+    def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch | Heartbeat]:
+        items = self.timed(names, self._bound, None, lambda rows: None)
+        return (item for item in items if not isinstance(item, int))
+
+    def timed(
+        self, names: Sequence[str], schema: Schema, delay: int | None, late: Callable[[int], None]
+    ) -> Iterator[pa.RecordBatch | int]:
+        """Each stream may be out of order by the delay."""
+        needed = list(dict.fromkeys((*names, *schema.order)))
+        columns = read_fields(self.schema, needed)
         streams = [
-            _Ahead(name, self._rows(source, needed), schema, self._time)
-            for name, source in self._streams.items()
+            _Ahead(
+                name,
+                in_time(_wide(name, self._rows(s, needed), columns), schema, delay, late),
+                columns,
+                schema.time,
+            )
+            for name, s in self._streams.items()
         ]
         while True:
             bound = min((s.last for s in streams if s.goes_on), default=None)
             rows = pa.concat_tables([s.before(bound) for s in streams])
             if rows.num_rows:
-                yield from slices(sorted_by(rows, self._order).select(names))
+                yield from slices(sorted_by(rows, schema.order).select(names))
             if bound is None:
                 return
+            if any(s.beats for s in streams):
+                yield bound
             for stream in streams:
                 if stream.goes_on and stream.last == bound:
                     stream.read()
 
-    def _rows(self, source: Source, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        own = _had(source, names)
+    def _rows(self, source: Source, names: Sequence[str]) -> Iterator[pa.RecordBatch | Heartbeat]:
+        columns = _had(source, names)
         if isinstance(source, Batches):
-            return source.read(own)
-        return slices(sorted_by(source.read(own), [n for n in self._order if n in own]))
+            return source.read(columns)
+        return slices(
+            sorted_by(source.read(columns), [n for n in self._bound.order if n in columns])
+        )
+
+
+def _wide(
+    name: str, items: Iterator[pa.RecordBatch | Heartbeat], schema: pa.Schema
+) -> Iterator[pa.RecordBatch | Heartbeat]:
+    """The items of a stream, with all columns of the merged one."""
+    for item in items:
+        if isinstance(item, Heartbeat):
+            yield item
+        else:
+            rows = widened(name, pa.Table.from_batches([item]), schema)
+            yield from rows.combine_chunks().to_batches()
 
 
 class _Ahead:
@@ -172,24 +204,32 @@ class _Ahead:
     rows of the `last` time may come, but none before it."""
 
     def __init__(
-        self, name: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema, time: str
+        self, name: str, items: Iterator[pa.RecordBatch | int], schema: pa.Schema, time: str
     ) -> None:
-        self._name, self._batches, self._time = name, batches, time
+        self._name, self._items, self._time = name, items, time
         self._rows = schema.empty_table()
         self._untimed = schema.empty_table()  # rejected later, where they are counted
         self._times: NDArray[np.int64] = np.zeros(0, np.int64)
         self.last = -(1 << 63)
         self.goes_on = True
+        self.beats = False
+        """Whether time alone has passed."""
         self.read()
 
     def read(self) -> None:
-        """Read on, until there is a row."""
+        """Read on, until there is a row, or time has passed."""
         while self.goes_on:
-            batch = self._next()
-            if batch is None:
+            item = self._next()
+            if item is None:
                 self.goes_on = False
                 return
-            rows = _widened(self._name, pa.Table.from_batches([batch]), self._rows.schema)
+            if isinstance(item, int):
+                self.beats = True
+                if item > self.last:
+                    self.last = item
+                    return
+                continue
+            rows = pa.Table.from_batches([item])
             missing = rows[self._time].null_count
             if missing:
                 untimed = pc.is_null(rows[self._time])
@@ -199,9 +239,9 @@ class _Ahead:
                 self._append(rows)
                 return
 
-    def _next(self) -> pa.RecordBatch | None:
+    def _next(self) -> pa.RecordBatch | int | None:
         try:
-            return next(self._batches, None)
+            return next(self._items, None)
         except DataError as error:
             raise DataError(f"stream `{self._name}`: {error}") from None
 
@@ -220,7 +260,7 @@ class _Ahead:
         self._times = np.concatenate((self._times, new))
 
     def before(self, bound: int | None) -> pa.Table:
-        """Take the rows before this time, or all."""
+        """Take the rows before this time; all rows, if it is None."""
         count = len(self._times) if bound is None else int(np.searchsorted(self._times, bound))
         taken = pa.concat_tables([self._untimed, self._rows.slice(0, count)])
         self._rows, self._times = self._rows.slice(count), self._times[count:]

@@ -1,11 +1,11 @@
-"""What a run has to say of its events when it ends, as warnings: what was left out, what was lost,
-and what the writer of the query may not have meant.
-"""
+"""The warnings of a run about its events: what was left out, what was lost, and what the query's
+author may not have meant."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,23 +13,40 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.arrays.columns import microseconds
+from cepheid.engine.counts import Counts
 from cepheid.engine.rows.event_types import no_such_type, types_in
 from cepheid.engine.rows.ties import Ties, dependent
-from cepheid.engine.run import Engine
 from cepheid.language.diagnostics import nearest
+from cepheid.plan.nodes import Plan
 
 SAMPLE = 1000
-"""Rows of each batch whose types are noted, where the events can't be read again."""
+"""How many rows of each batch are checked for their types, where events can't be read again."""
+
+
+class Counted(Protocol):
+    """One engine, or several as one: what they have read and found."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def counts(self) -> Counts: ...
+
+    @property
+    def unseen(self) -> set[str]: ...
+
+    @property
+    def done(self) -> bool: ...
 
 
 class Notices:
-    """Looks at the batches on their way to the engine. `present` gives the types of the events,
+    """Observes the batches before the engine gets them. `present` returns the types of the events,
     if all of them can be read."""
 
     def __init__(
         self,
         query: BoundQuery,
-        engine: Engine,
+        engine: Counted,
         present: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self._engine = engine
@@ -42,16 +59,15 @@ class Notices:
         self._dependent = None if ordered else dependent(query)
         self._ties = Ties(engine.plan)
 
-    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def look(self, batch: pa.RecordBatch) -> None:
+        """At a batch that is about to be matched."""
         type_, time = self._plan.schema.type, self._plan.schema.time
-        for batch in batches:
-            if type_ is not None and self._present is None and self._engine.unseen:
-                self._types |= types_in(batch.column(type_).slice(0, SAMPLE))
-            if self._plan.schema.tie is None and is_finer(batch.schema.field(time).type):
-                self._compare(batch.column(time))
-            if self._dependent is not None:
-                self._ties.add(batch)
-            yield batch
+        if type_ is not None and self._present is None and self._engine.unseen:
+            self._types |= types_in(batch.column(type_).slice(0, SAMPLE))
+        if self._plan.schema.tie is None and is_finer(batch.schema.field(time).type):
+            self._compare(batch.column(time))
+        if self._dependent is not None:
+            self._ties.add(batch)
 
     def _compare(self, time: pa.Array) -> None:
         moments = pa.concat_arrays([self._last.cast(time.type), time.drop_null()])
@@ -59,16 +75,12 @@ class Notices:
         self._last = moments.slice(max(0, len(moments) - 1))
 
     def tell(self) -> None:
-        """Say it, as warnings."""
+        """Issue the warnings."""
         counts, schema = self._engine.counts, self._plan.schema
         if counts.rejected:
-            what, how = "have no time", "time=..."
-            if schema.start is not None:
-                what, how = "have no time, or start after their end,", "time=..., start=..."
-            _warn(
-                f"{counts.rejected} of {counts.events} events {what} and were left out; "
-                f"cepheid.rejected(data, {how}) shows them"
-            )
+            _warn(without_time(counts.rejected, counts.events, schema.start))
+        if counts.late:
+            _warn(came_late(counts.late))
         if counts.shed:
             _warn(
                 f"{counts.shed} of {counts.events} events were dropped because of the limit, "
@@ -89,8 +101,8 @@ class Notices:
         ties, events = self._ties, self._engine.counts.events
         ties.close()
         if ties.count:
-            time, found = self._plan.schema.time, (ties.count, ties.complete)
-            _warn(tied(found, events, (time, *ties.key), f"{dependent} depends"))
+            time, counted = self._plan.schema.time, (ties.count, ties.complete)
+            _warn(tied(counted, events, (time, *ties.key), f"{dependent} depends"))
 
     def _tell_types(self) -> None:
         unseen = self._engine.unseen - set(self._plan.schema.streams or ())
@@ -104,9 +116,27 @@ class Notices:
                 _warn(no_such_type(name, present, str(self._plan.schema.type)))
 
 
-def tied(found: tuple[int, bool], events: int, same: Iterable[str], what: str) -> str:
-    """What to say of simultaneous events, of which so many were found, or at least so many."""
-    count, complete = found
+def without_time(rejected: int, events: int, start: str | None) -> str:
+    """The warning for rows that can't be placed in time."""
+    what, how = "have no time", "time=..."
+    if start is not None:
+        what, how = "have no time, or start after their end,", "time=..., start=..."
+    return (
+        f"{rejected} of {events} events {what} and were left out; cepheid.rejected(data, {how}) "
+        "shows them"
+    )
+
+
+def came_late(late: int) -> str:
+    """The warning for rows that came later than the delay allows."""
+    were = "events were left out: they came" if late > 1 else "event was left out: it came"
+    return f"{late} {were} later than delay= allows; a session (cepheid.open) hands such events out"
+
+
+def tied(counted: tuple[int, bool], events: int, same: Iterable[str], what: str) -> str:
+    """The warning about simultaneous events; `counted` is their number, and whether it is
+    complete."""
+    count, complete = counted
     columns = " and ".join(f"`{name}`" for name in same)
     return (
         f"{'' if complete else 'at least '}{count} of {events} events have the same {columns} as "
@@ -127,15 +157,15 @@ def is_finer(type_: pa.DataType) -> bool:
 
 
 def made_simultaneous(moments: pa.Array) -> int:
-    """Of moments in order, how many are after the one before, but not in microseconds."""
+    """How many of these sorted moments differ from the one before, but not in microseconds."""
     steps = np.diff(moments.cast(pa.int64()).to_numpy())
     near = np.flatnonzero((steps > 0) & (steps < 1000))
-    one, other = (microseconds(moments.take(pa.array(at))) for at in (near, near + 1))
-    return int(pc.equal(one, other).true_count)
+    before, after = (microseconds(moments.take(pa.array(at))) for at in (near, near + 1))
+    return int(pc.equal(before, after).true_count)
 
 
 def finer(count: int, events: int, time: str) -> str:
-    """What to say of those."""
+    """The warning about such moments."""
     return (
         f"{count} of {events} events are less than a microsecond after the previous one and count "
         f"as simultaneous, because times are read in microseconds: tie={time!r} keeps their order"

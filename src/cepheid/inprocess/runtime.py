@@ -28,8 +28,9 @@ from cepheid.inprocess.frames import (
 )
 from cepheid.inprocess.merged_streams import merge, merge_inputs, streams_of
 from cepheid.inprocess.text_comparisons import as_texts, compared_by_order, looks_numeric
+from cepheid.inprocess.threads import division_text
 from cepheid.language import ast
-from cepheid.options import Options, refuse_dead_letters
+from cepheid.options import Options, refuse_dead_letters, refuse_delay
 from cepheid.planner import Prepared, prepare
 from cepheid.runtime import Bindable, Columns, Explained, Place
 from cepheid.statistics import Statistics
@@ -37,7 +38,7 @@ from cepheid.statistics import Statistics
 
 @dataclass(frozen=True)
 class InProcess:
-    """Frames, tables and iterators of record batches, with one engine in one thread."""
+    """Runs queries over frames, tables and iterators of record batches."""
 
     place: Place = "process"
 
@@ -54,13 +55,16 @@ class InProcess:
     def match(self, query: Bindable, data: Any, options: Options) -> Any:
         refuse_dead_letters(options)
         prepared, source = _prepared(query, data, options)
+        if isinstance(source, EventTable):
+            refuse_delay(options, "whole tables", "these are put in order anyway; leave it out")
         prepared.warn()
         _warn_of_texts(query.syntax, source)
         schema, batches = execution.run(prepared, source, options)
         return like(data, schema, batches)
 
     def explain(self, query: Bindable, data: Any, options: Options) -> Explained:
-        return Explained(_prepared(query, data, options)[0])
+        prepared, source = _prepared(query, data, options)
+        return Explained(prepared, _distribution(prepared, source, options), where="in process")
 
     def profile(self, query: Bindable, data: Any, options: Options) -> Explained:
         prepared, source = _prepared(query, data, options)
@@ -120,9 +124,13 @@ class InProcess:
     def collected(self, data: Any) -> Any:
         return data
 
+    def first_events(self, data: Any, time: str, rows: int | None) -> tuple[Any, int]:
+        tables = data.values() if isinstance(data, Mapping) else (data,)
+        return data, sum(table.num_rows for table in tables)
+
 
 def _prepared(query: Bindable, data: Any, options: Options) -> tuple[Prepared, Source]:
-    """The query, bound to the data and planned, and the data as Arrow."""
+    """Bind the query to the data and plan it; also returns the data as Arrow."""
     if not isinstance(data, Mapping):
         source = to_arrow(data)
         bound = query.bind(source.schema, options)
@@ -131,16 +139,27 @@ def _prepared(query: Bindable, data: Any, options: Options) -> tuple[Prepared, S
         return prepare(bound, options), source
     streams = streams_of(data)
     schemas = {name: part.schema for name, part in streams.items()}
-    merged, _ = bind_streams(schemas, options)
+    merged, every = bind_streams(schemas, options)
     bound = query.bind(schemas, options)
     chosen = {n: part for n, part in streams.items() if n in (bound.schema.streams or ())}
     if may_be_endless(chosen):
         query.require_bounds(bound, options)
-    return prepare(bound, options), merge(chosen, merged, options)
+    return prepare(bound, options), merge(chosen, merged, every)
+
+
+def _distribution(
+    prepared: Prepared, source: Source, options: Options
+) -> tuple[tuple[str, str], ...]:
+    """How the work is divided among threads, if it may be."""
+    rows = source.rows if isinstance(source, EventTable) else None
+    text = None
+    if rows is not None:
+        text = division_text(prepared.plan, prepared.query, rows, options)
+    return () if text is None else (("threads", text),)
 
 
 def _warn_of_texts(query: ast.Query, source: Source) -> None:
-    """Warn of comparisons of columns that are text, but hold numbers as far as one sees."""
+    """Warn of comparisons of text columns that seem to hold numbers."""
     if not isinstance(source, EventTable):
         return
     columns = {f.name.lower(): f.name for f in source.schema if pa.types.is_string(f.type)}

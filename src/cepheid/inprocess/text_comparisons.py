@@ -14,7 +14,7 @@ _ORDER = frozenset(("<", "<=", ">", ">="))
 _VALUES = {"prev", *(a.name for a in AGGREGATES.values() if a.chooses)}
 _NUMBER = r"^\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*$"
 _ROWS = 100
-"""Rows of a table that are looked at."""
+"""How many rows of a table are checked."""
 
 
 def compared_by_order(query: ast.Query) -> dict[str, frozenset[str]]:
@@ -25,17 +25,17 @@ def compared_by_order(query: ast.Query) -> dict[str, frozenset[str]]:
     >>> [(text, sorted(names)) for text, names in found.items()]
     [('b.x > a.y', ['x', 'y'])]
     """
-    found = {}
+    comparisons = {}
     for node in walk(query):
         if isinstance(node, ast.Comparison) and _ORDER.intersection(node.operators):
             names = [_attribute(operand) for operand in node.operands]
             if None not in names:
-                found[render_expression(node)] = frozenset(filter(None, names))
-    return found
+                comparisons[render_expression(node)] = frozenset(filter(None, names))
+    return comparisons
 
 
 def _attribute(operand: object) -> str | None:
-    """The attribute of which an operand is a value."""
+    """The attribute that an operand reads."""
     match operand:
         case ast.Attribute(name=name):
             return name
@@ -46,7 +46,7 @@ def _attribute(operand: object) -> str | None:
 
 
 def as_texts(comparison: str, instead: str) -> str:
-    """The warning for one whose attributes are texts that look like numbers."""
+    """The warning for a comparison whose attributes are texts that look like numbers."""
     return (
         f"`{comparison}` compares texts that look like numbers: as texts, 10 comes before 9; "
         f"{instead}"

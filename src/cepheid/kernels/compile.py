@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -199,12 +199,17 @@ def is_new(table, places, values, n, value):
 """
 
 
-def _text(source: str, jit: bool) -> str:
-    """The whole module."""
+def _functions(source: str, jit: bool) -> str:
+    """What stands before a kernel: the functions that it may call."""
     checked = (_WRAPPING if jit else _UNBOUNDED) if "checked_" in source else ""
     distinct = (_DISTINCT if jit else _DISTINCT_PLAIN) if "is_new(" in source else ""
     texts = TEXTS if "text_" in source else ""
-    return (_COMPILED if jit else _PLAIN) + _SEARCH + checked + distinct + texts + source
+    return (_COMPILED if jit else _PLAIN) + _SEARCH + checked + distinct + texts
+
+
+def _text(source: str) -> str:
+    """The whole module, to be compiled."""
+    return _functions(source, True) + source
 
 
 @lru_cache(maxsize=1)
@@ -233,7 +238,7 @@ def _place(text: str) -> Path:
 
 def is_cold(source: str) -> bool:
     """Whether calling this kernel would first have to compile it."""
-    place = _place(_text(source, True))
+    place = _place(_text(source))
     machine_code = place.parent / "__pycache__"
     if not machine_code.exists():
         return True
@@ -251,12 +256,11 @@ def _indexed(folder: Path, changed: int) -> frozenset[str]:
 def load(source: str, jit: bool) -> Kernel:
     """The function `kernel` of a generated source."""
     if not jit:
-        namespace: dict[str, Any] = {}
-        text = _INDEX.sub("(", _text(source, False))
-        exec(compile(text, "<kernel>", "exec"), namespace)
+        namespace = dict(_plain(_functions(source, False)))
+        exec(compile(_INDEX.sub("(", source), "<kernel>", "exec"), namespace)
         plain: Kernel = namespace["kernel"]
         return plain
-    text = _text(source, True)
+    text = _text(source)
     path = _place(text)
     if not path.exists():
         # Written whole under another name first: another process may be doing the same.
@@ -270,6 +274,14 @@ def load(source: str, jit: bool) -> Kernel:
     spec.loader.exec_module(module)
     compiled: Kernel = module.kernel
     return compiled
+
+
+@cache
+def _plain(functions: str) -> dict[str, Any]:
+    """The functions that kernels may call, as plain Python; they are the same for many kernels."""
+    namespace: dict[str, Any] = {}
+    exec(compile(_INDEX.sub("(", functions), "<kernel>", "exec"), namespace)
+    return namespace
 
 
 def load_ask(jit: bool) -> Callable[..., int]:

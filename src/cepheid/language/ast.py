@@ -1,7 +1,5 @@
-"""The query as written: frozen nodes with source spans.
-
-Names are unresolved and nothing is typed here; that is `cepheid.algebra`'s work.
-Spans never take part in equality, so `parse(render(q)) == q`.
+"""The query as written: frozen nodes with source spans. Names are unresolved and nothing is typed;
+that is `cepheid.algebra`'s work. Spans never take part in equality, so `parse(render(q)) == q`.
 """
 
 from __future__ import annotations
@@ -9,6 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cepheid.language.group_clause import GroupBy
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,14 +31,9 @@ def _span() -> Span:
     return field(default=NOWHERE, compare=False, repr=False)
 
 
-# ── durations ────────────────────────────────────────────────────────────────
-
-
 class Unit(Enum):
-    """Units of a duration; the value is the canonical spelling.
-
-    `UNITS` is the unit of an integer time column, whatever that is; a bare number means it.
-    """
+    """The value is the canonical spelling. `UNITS` is the unit of an integer time column,
+    whatever that is; a bare number means it."""
 
     UNITS = "units"
     MICROSECONDS = "microseconds"
@@ -346,10 +343,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`name(args)`: scalar functions, aggregates, `PREV FIRST LAST ALL SOME duration`.
-
-    The name is kept in lower case.
-    """
+    """`name(args)`: scalar functions, aggregates, `PREV FIRST LAST ALL SOME duration`. The name is
+    kept in lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -467,6 +462,8 @@ class ReturnItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """`relational`: the pattern was written as `FROM A a, B b`, without PATTERN."""
+
     pattern: Pattern
     into: str | None = None
     streams: tuple[str, ...] = ()
@@ -475,6 +472,8 @@ class Query:
     within: Duration | EventCount | None = None
     using: Strategy | None = None
     after_match: AfterMatch | None = None
+    group_by: GroupBy | None = None
     returns: tuple[ReturnItem, ...] = ()
     limit: MatchLimit | None = None
+    relational: bool = False
     span: Span = _span()

@@ -69,20 +69,20 @@ def read_path(name: str) -> AttributePath | None:
     >>> read_path("unit price") is None
     True
     """
-    found = _PATH.fullmatch(name)
-    if found is None:
+    parts = _PATH.fullmatch(name)
+    if parts is None:
         return None
-    steps = tuple(map(_read_step, _STEP.finditer(found["steps"])))
-    path = AttributePath(_plain(found["column"]), steps)
+    steps = tuple(map(_read_step, _STEP.finditer(parts["steps"])))
+    path = AttributePath(_plain(parts["column"]), steps)
     return path if str(path) == name else None
 
 
-def _read_step(found: re.Match[str]) -> PathStep:
-    if found["field"] is not None:
-        return Field(_plain(found["field"]))
-    if found["index"] is not None:
-        return Element(int(found["index"]))
-    return Element(found["key"].replace("''", "'"))
+def _read_step(step: re.Match[str]) -> PathStep:
+    if step["field"] is not None:
+        return Field(_plain(step["field"]))
+    if step["index"] is not None:
+        return Element(int(step["index"]))
+    return Element(step["key"].replace("''", "'"))
 
 
 def _plain(name: str) -> str:

@@ -46,6 +46,7 @@ from cepheid.language.build_expression import (
     build_number,
     positive,
 )
+from cepheid.language.group_clause import GroupBy, GroupWindow, WindowKind
 from cepheid.language.lark_tree import (
     Mistake,
     Node,
@@ -79,8 +80,10 @@ _SKIPS = {
 def build_query(tree: Node) -> Query:
     into, pattern, *clauses = slots(tree)
     given = _clauses([as_tree(c) for c in clauses])
+    relational = tree.data == "relational"
+    build = _combination if relational else build_pattern
     return Query(
-        pattern=build_pattern(as_tree(pattern)),
+        pattern=build(as_tree(pattern)),
         into=None if into is None else only_name(as_tree(into)),
         streams=tuple(map(name_of, tokens(given["from"]))) if "from" in given else (),
         where=build_expression(child(given["where"])) if "where" in given else None,
@@ -88,16 +91,25 @@ def build_query(tree: Node) -> Query:
         within=_window(child(given["within"])) if "within" in given else None,
         using=_STRATEGIES[child(given["using"]).data] if "using" in given else None,
         after_match=_after_match(given["after_match"]) if "after_match" in given else None,
+        group_by=_group_by(given) if "group_by" in given else None,
         returns=tuple(map(_return_item, trees(given["return"]))) if "return" in given else (),
         limit=_limit(given["limit"]) if "limit" in given else None,
+        relational=relational,
         span=span_of(tree),
     )
+
+
+_GROUP_HAVING = "group having"
+"""A HAVING after GROUP BY: there may be another one before it."""
 
 
 def _clauses(clauses: list[Node]) -> dict[str, Node]:
     given: dict[str, Node] = {}
     for clause in clauses:
-        if clause.data in given:
+        name = clause.data
+        if name == "having" and "group_by" in given:
+            name = _GROUP_HAVING
+        if name in given:
             keyword = clause.data.replace("_", " ").upper()
             start = span_of(clause).start
             raise Mistake(
@@ -106,8 +118,44 @@ def _clauses(clauses: list[Node]) -> dict[str, Node]:
                 Span(start, start + len(keyword)),
                 "join the conditions with AND" if keyword in ("WHERE", "HAVING") else "keep one",
             )
-        given[clause.data] = clause
+        given[name] = clause
     return given
+
+
+def _combination(tree: Node) -> Pattern:
+    """`FROM A a, B b` without PATTERN: one event of each, in any order."""
+    items: list[Pattern] = []
+    for source in trees(tree):
+        name, alias = slots(source)
+        named = None if alias is None else name_of(as_token(alias))
+        items.append(Atom(name_of(as_token(name)), named, span_of(source)))
+    return items[0] if len(items) == 1 else Conjunction(tuple(items), span_of(tree))
+
+
+def _group_by(given: dict[str, Node]) -> GroupBy:
+    expressions: list[Expression] = []
+    window: GroupWindow | None = None
+    for item in trees(given["group_by"]):
+        if item.data.upper() not in WindowKind.__members__:
+            expressions.append(build_expression(item))
+            continue
+        if window is not None:
+            message = "GROUP BY has one window, this is one too many"
+            raise Mistake("CEP121", message, span_of(item), "keep one")
+        window = _group_window(item)
+    having = given.get(_GROUP_HAVING)
+    return GroupBy(
+        tuple(expressions),
+        window,
+        None if having is None else build_expression(child(having)),
+        span_of(given["group_by"]),
+    )
+
+
+def _group_window(tree: Node) -> GroupWindow:
+    kind = WindowKind(tree.data.upper())
+    *slide, size = map(build_duration, trees(tree))
+    return GroupWindow(kind, size, slide[0] if slide else None, span_of(tree))
 
 
 def _window(tree: Node) -> Duration | EventCount:

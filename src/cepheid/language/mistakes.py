@@ -11,13 +11,14 @@ may be the one before, taken for an alias), the unit that doesn't exist.
     CEP105 bracket never closed  CEP111 impossible quantifier   CEP117 too many words
     CEP106 bracket never opened  CEP112 clause given twice      CEP118 too many events
     CEP119 AS or FROM in a function that has none
-    CEP120 impossible LIMIT                                    CEP125 impossible index
+    CEP120 impossible LIMIT      CEP121 one window too many     CEP125 impossible index
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
@@ -55,7 +56,12 @@ _IN_CONDITION = {
     "&": "did you mean `AND`?",
     "|": "did you mean `OR`?",
     "!": "did you mean `NOT`?",
+    **dict.fromkeys(
+        ("REGEXP", "REGEXP_LIKE", "MATCHES", "SIMILAR", "GLOB"),
+        "RLIKE compares with a regular expression, as in `a.name RLIKE '^x'`",
+    ),
 }
+_DISTINCT = ("UNIQUE", "UNIQ", "DIFFERENT")
 _CLAUSES_OF_SQL = {
     "SELECT": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
     "MEASURES": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
@@ -63,6 +69,7 @@ _CLAUSES_OF_SQL = {
     "PARTITION": "write `[user]` in WHERE: events then match only events of the same `user`",
     **dict.fromkeys(("TOP", "FETCH"), "LIMIT keeps the first matches, as in `LIMIT 3`"),
     "ORDER": "events are in the order of their times, and matches in the order of their ends",
+    "GROUP": "write GROUP BY, as in `GROUP BY a.x`",
     "JOIN": "streams are joined by the pattern: `A a & B b WHERE a.id = b.id WITHIN 1 minute`",
 }
 _UNITS_OF_OTHERS = {
@@ -101,8 +108,8 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
 
 def _word_at(place: int, words: list[Word], text: str) -> Word:
     """There may be none where the lexer saw no comment: in `{--}`, a quantifier."""
-    found = next((w for w in words if w.span.end > place), None)
-    return found or Word("symbol", text[place], Span(place, place + 1))
+    following = next((w for w in words if w.span.end > place), None)
+    return following or Word("symbol", text[place], Span(place, place + 1))
 
 
 def _example(what: str) -> str:
@@ -158,9 +165,10 @@ def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistak
         what = {"@": "delay", "FOR": "time after FOR"}.get(last.keyword or last.text, "window")
         return Mistake("CEP110", f"a {what} can't be negative", here.span, "leave out the `-`")
     if here.keyword == "EVENTS" and [word.keyword for word in before[-2:-1]] == ["FOR"]:
-        hint = "write a duration, as in `!B b FOR 10 minutes`"
+        skips = [word.keyword for word in before[-3:-2]] == ["SKIP"]
+        hint = f"write a duration, as in `{'SKIP' if skips else '!B b'} FOR 10 minutes`"
         return Mistake("CEP110", "FOR takes a time, no number of events", here.span, hint)
-    foreign = here.keyword in _CLAUSES_OF_SQL
+    foreign = here.keyword in _CLAUSES_OF_SQL or here.keyword == "SKIP"
     if last.kind == "number" and here.kind == "word" and "UNIT" in accepted and not foreign:
         near = nearest(here.text, [*UNIT_WORDS, "events"])
         keyword = nearest(here.text, accepted & RESERVED)
@@ -179,10 +187,14 @@ def _no_pattern(words: list[Word], here: Word | None, accepted: set[str]) -> Mis
     if here is None:
         return Mistake("CEP102", "this query has no PATTERN", words[-1].span, "add PATTERN …")
     near = nearest(here.text, ["PATTERN", "INTO"]) if here.kind == "word" else None
-    if near:
-        hint = f"did you mean `{near}`?"
-    elif here.keyword == "SELECT":
+    if here.keyword == "SELECT":
         hint = "write PATTERN …, and RETURN at the end for what to select"
+    elif here.keyword == "LIMIT":
+        hint = "LIMIT stands at the end, as in `PATTERN A a LIMIT 3`"
+    elif here.keyword in _CLAUSES_OF_SQL:
+        hint = _CLAUSES_OF_SQL[here.keyword]
+    elif near:
+        hint = f"did you mean `{near}`?"
     else:
         hint = "write PATTERN before it"
     return Mistake("CEP102", "a query starts with PATTERN", here.span, hint)
@@ -197,7 +209,8 @@ def _misspelled(before: list[Word], here: Word | None, accepted: set[str]) -> Mi
         if meant and not dotted and _likeness(word.text, meant) >= _SURELY:
             return _unknown_word(word, meant)
         called = len(before) > 2 and before[-2].text == "(" and before[-3].kind == "word"
-        if called and here is not None and here.kind == "word" and nearest(word.text, ["DISTINCT"]):
+        says_distinct = word.keyword in _DISTINCT or nearest(word.text, ["DISTINCT"])
+        if called and here is not None and here.kind == "word" and says_distinct:
             return _unknown_word(word, "DISTINCT")
     if here is not None and here.kind == "word" and here.keyword not in RESERVED:
         near = nearest(here.text, sorted(t for t in accepted if t.isalpha() and t != "NAME"))
@@ -237,6 +250,8 @@ def _unexpected(
     foreign = (_IN_PATTERN if in_pattern else _IN_CONDITION).get(here.keyword or here.text)
     if foreign or here.keyword in _CLAUSES_OF_SQL:
         hint = foreign or _CLAUSES_OF_SQL[here.keyword]
+    elif (beside := _beside(before, here)) is not None:
+        hint = beside
     elif here.kind in ("word", "quoted") and [w.text for w in before[-2:-1]] == ["["]:
         hint = f"write a comma between two names: `[{before[-1].text}, {here.text}]`"
     elif here.keyword == "FOR" and in_pattern:
@@ -248,8 +263,30 @@ def _unexpected(
     elif here.text == ";" and here == words[-1]:
         hint = "a query doesn't end with `;`"
     elif here.keyword == "PATTERN":
-        hint = "a query has one PATTERN"
+        second = any(word.keyword == "PATTERN" for word in before)
+        hint = "a query has one PATTERN" if second else "write PATTERN before FROM"
     return Mistake("CEP103", f"unexpected `{here.text}`", here.span, hint)
+
+
+def _beside(before: list[Word], here: Word) -> str | None:
+    """What the words before say of this one."""
+    last = before[-1] if before else None
+    match (last.keyword or last.text if last else "", here.keyword or here.text):
+        case ("RLIKE" | "LIKE" | "ILIKE" as operator, _) if here.kind == "word":
+            return f"what is compared stands first, as in `a.name {operator} 'x'`"
+        case "=", "~":
+            return "leave out the `=`: `a.name ~ '^x'`"
+        case "PARTITION", "BY":
+            return _CLAUSES_OF_SQL["PARTITION"]
+        case "SKIP", _ if here.kind == "number":
+            return "a time stands after FOR, as in `SKIP FOR 10 minutes`"
+        case _, "SKIP":
+            return "write AFTER MATCH before it"
+        case _:
+            pass
+    if ("RETURN", "DISTINCT") in pairwise(word.keyword for word in before):
+        return "DISTINCT stands in an aggregate, as in `count(DISTINCT b.x)`"
+    return None
 
 
 # Groups of terminals in a user's words: the phrase stands for the whole group.
@@ -272,7 +309,7 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
                 "PARAMETER",
             }
         )
-        | {"TRUE", "FALSE", "NULL", "NOT", "STAR", "DISTINCT"},
+        | {"TRUE", "FALSE", "NULL", "NOT", "STAR", "DISTINCT", "TUMBLE", "HOP", "SESSION", "RANGE"},
     ),
     ("SEQUENCE_OPERATOR", "an operator such as `;`", frozenset({"VBAR", "AMPERSAND", "BACKSLASH"})),
     (
@@ -285,7 +322,7 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("UNIT", "a unit such as `minutes`", frozenset()),
     ("NAME", "a name", frozenset({"AS"})),
     ("FIELD", "a name", frozenset()),
-    ("WHERE", "a clause such as WHERE or WITHIN", frozenset(CLAUSES)),
+    ("WHERE", "a clause such as WHERE or WITHIN", frozenset((*CLAUSES, "GROUP_BY"))),
     ("LPAR", "`(`", frozenset()),
     ("RPAR", "`)`", frozenset()),
     ("RSQB", "`]`", frozenset()),

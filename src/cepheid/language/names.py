@@ -9,7 +9,7 @@ from typing import assert_never
 
 from cepheid.language.ast import Between, Exactly, Optional, Quantifier
 
-CLAUSES = ("FROM", "WHERE", "HAVING", "WITHIN", "USING", "AFTER", "RETURN", "LIMIT")
+CLAUSES = ("FROM", "WHERE", "HAVING", "WITHIN", "USING", "AFTER", "GROUP", "RETURN", "LIMIT")
 
 RESERVED = frozenset(
     {
@@ -25,7 +25,7 @@ RESERVED = frozenset(
 
 _NO_FUNCTION = frozenset(
     {*CLAUSES, "INTO", "PATTERN", "AND", "OR", "NOT", "CASE", "NULL", "TRUE", "FALSE"}
-    | {"WHEN", "DISTINCT"}
+    | {"WHEN", "DISTINCT", "TUMBLE", "HOP", "SESSION", "RANGE"}
 )
 _PLAIN = re.compile(r"[^\W\d]\w*")
 

@@ -57,7 +57,7 @@ def split_queries(source: Source) -> tuple[Source, ...]:
 def split_at_lines(source: Source) -> tuple[Source, ...]:
     """The same by lines that begin with INTO alone, for a text with an unclosed quote: to
     the words, all that follows it is turned inside out."""
-    begins = [found.start(1) for found in _LINE.finditer(source.text)]
+    begins = [line.start(1) for line in _LINE.finditer(source.text)]
     leading = source.text[: begins[0]] if begins else source.text
     if any(scan(leading)) or not begins:
         begins = [0, *begins]
@@ -108,12 +108,12 @@ def _end_of_words(text: str, end: int, comments: Sequence[tuple[int, int]]) -> i
 
 def _pieces(source: Source, spans: Iterable[tuple[int, int]]) -> tuple[Source, ...]:
     """Parts of the text, in order; it is gone through once."""
-    found, line, line_start, seen = [], source.line, 1 - source.column, 0
+    pieces, line, line_start, seen = [], source.line, 1 - source.column, 0
     for start, end in spans:
         breaks = source.text.count("\n", seen, start)
         if breaks:
             line, line_start = line + breaks, source.text.rindex("\n", seen, start) + 1
         seen = start
         text = source.text[start:end]
-        found.append(replace(source, text=text, line=line, column=start - line_start + 1))
-    return tuple(found)
+        pieces.append(replace(source, text=text, line=line, column=start - line_start + 1))
+    return tuple(pieces)

@@ -50,6 +50,7 @@ from cepheid.language.ast import (
     Unless,
 )
 from cepheid.language.attribute_paths import quoted_attribute
+from cepheid.language.group_clause import GroupBy
 from cepheid.language.names import quantifier_text, quoted, quoted_field, quoted_function
 
 
@@ -67,7 +68,7 @@ def render(query: Query) -> str:
 def _clauses(query: Query) -> Iterator[str]:
     if query.into is not None:
         yield f"INTO {quoted(query.into)}"
-    yield f"PATTERN {render_pattern(query.pattern)}"
+    yield _matched(query)
     if query.streams:
         yield f"FROM {', '.join(map(quoted, query.streams))}"
     if query.where is not None:
@@ -83,11 +84,32 @@ def _clauses(query: Query) -> Iterator[str]:
         yield f"USING {query.using.value}"
     if query.after_match is not None:
         yield f"AFTER MATCH {_after_match(query.after_match)}"
+    if query.group_by is not None:
+        yield from render_group_by(query.group_by)
     if query.returns:
         yield f"RETURN {', '.join(map(_return_item, query.returns))}"
     if query.limit is not None:
         per_key = " PER KEY" if query.limit.per_key else ""
         yield f"LIMIT {_amount(query.limit.most.count)}{per_key}"
+
+
+def _matched(query: Query) -> str:
+    """What is looked for: a pattern, or the combinations of some streams."""
+    if not query.relational:
+        return f"PATTERN {render_pattern(query.pattern)}"
+    parts = query.pattern.items if isinstance(query.pattern, Conjunction) else (query.pattern,)
+    return f"FROM {', '.join(map(render_pattern, parts))}"
+
+
+def render_group_by(group_by: GroupBy) -> Iterator[str]:
+    items = [render_expression(expression) for expression in group_by.expressions]
+    window = group_by.window
+    if window is not None:
+        lengths = (window.size,) if window.slide is None else (window.slide, window.size)
+        items.append(f"{window.kind.value}({', '.join(map(_duration, lengths))})")
+    yield f"GROUP BY {', '.join(items)}"
+    if group_by.having is not None:
+        yield f"HAVING {render_expression(group_by.having)}"
 
 
 def _after_match(after: AfterMatch) -> str:

@@ -1,4 +1,4 @@
-"""Every node of a query as written, whatever its kind; and the parameters among them."""
+"""The nodes of a query as written: all of them, the parameters, the conjuncts of a condition."""
 
 from __future__ import annotations
 
@@ -26,8 +26,20 @@ def parameters(node: object) -> dict[str, ast.Span]:
     >>> list(parameters(parse("PATTERN A a ; B b WHERE b.x > :low WITHIN :long minutes")))
     ['low', 'long']
     """
-    found: dict[str, ast.Span] = {}
+    places: dict[str, ast.Span] = {}
     for part in walk(node):
         if isinstance(part, ast.Parameter):
-            found.setdefault(part.name, part.span)
-    return found
+            places.setdefault(part.name, part.span)
+    return places
+
+
+def written_conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
+    """The top-level conjuncts as written, so that each keeps its place in the text."""
+    match condition:
+        case None:
+            return
+        case ast.Logical("AND", operands):
+            for operand in operands:
+                yield from written_conjuncts(operand)
+        case _:
+            yield condition

@@ -59,8 +59,8 @@ class Word:
 def words_of(text: str) -> Iterator[Word]:
     """All words of the text but space and comments, up to a quote or comment that is never closed:
     what follows may be inside it."""
-    for found in scan(text):
-        word = Word(found.lastgroup or "", found[0], Span(*found.span()))
+    for token in scan(text):
+        word = Word(token.lastgroup or "", token[0], Span(*token.span()))
         yield word
         if word.kind in UNCLOSED:
             return
@@ -68,7 +68,7 @@ def words_of(text: str) -> Iterator[Word]:
 
 def scan(text: str, begin: int = 0) -> Iterator[re.Match[str]]:
     """The same for a long text: a match for each word, its kind the last group."""
-    return (found for found in _WORDS.finditer(text, begin) if found.lastgroup != "space")
+    return (token for token in _WORDS.finditer(text, begin) if token.lastgroup != "space")
 
 
 def lexemes(text: str) -> list[str]:

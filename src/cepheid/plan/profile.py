@@ -1,4 +1,4 @@
-"""What happened in a run: the figures beside a plan's estimates."""
+"""The profile of a run: actual figures beside a plan's estimates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NodeProfile:
     peak: int = 0
 
     def plus(self, other: NodeProfile) -> NodeProfile:
-        """Of two runs, or of two partitions, whose buffers are apart."""
+        """The sum of two runs or partitions, which have separate buffers."""
         return NodeProfile(
             self.rows + other.rows, self.seconds + other.seconds, max(self.peak, other.peak)
         )
@@ -83,5 +83,5 @@ class Profile:
 
 
 def total(profiles: Iterable[Profile]) -> Profile:
-    """All partitions together; none of them at all is an empty profile."""
+    """The sum over all partitions; without any, an empty profile."""
     return reduce(Profile.plus, profiles, Profile(partitions=0))

@@ -34,12 +34,33 @@ def leaves(plan: Plan) -> tuple[LeafNode, ...]:
     with one plan are opened with another."""
     places = {variable: place for place, variable in enumerate(plan.variables)}
     nodes = (node for root in plan.alternatives for node in walk(root))
-    found = {node for node in nodes if isinstance(node, LeafNode)}
-    return tuple(sorted(found, key=lambda leaf: (places[leaf.variable], *_texts(leaf.filters))))
+    classes = {node for node in nodes if isinstance(node, LeafNode)}
+    return tuple(sorted(classes, key=lambda leaf: (places[leaf.variable], *_texts(leaf.filters))))
 
 
 def _texts(expressions: Iterable[Expr]) -> Iterator[str]:
     return map(expression_text, expressions)
+
+
+def final_leaves(node: Node) -> frozenset[LeafNode]:
+    """Classes, of one of which the last event of every match is; unless matches wait."""
+    match node:
+        case LeafNode():
+            return frozenset((node,))
+        case Seq():
+            return final_leaves(node.right)
+        case Conj():
+            return final_leaves(node.left) | final_leaves(node.right)
+        case Run():
+            return frozenset((node.element,))
+        case Stacks():
+            return frozenset((node.classes[-1],))
+        case Automaton():
+            return frozenset(node.leaves)
+        case Nseq() | Neg() | Kseq() | Filter():
+            return final_leaves(node.input)
+        case _:
+            assert_never(node)
 
 
 def uniform_key(plan: Plan) -> tuple[str, ...]:
@@ -62,7 +83,7 @@ def joined_columns(plan: Plan) -> frozenset[str]:
 
 
 def columns_of(*expressions: Expr) -> frozenset[str]:
-    """Columns that the expressions read, of whatever variable."""
+    """The columns that the expressions read, of any variable."""
     names: set[str] = set()
     for node in (n for expr in expressions for n in walk_expression(expr)):
         match node:
@@ -97,7 +118,7 @@ def _conditions(node: Node) -> tuple[Expr, ...]:
 
 
 def automaton_conditions(node: Automaton) -> Iterator[Expr]:
-    """All that an automaton evaluates: its conjuncts and checks, its key, what ends its groups."""
+    """Everything that an automaton evaluates: its conjuncts and checks, its key, and UNTIL."""
     yield from (conjunct.expression for conjunct in node.where)
     yield from node.checks
     yield from (a for part in node.key for a in part if a is not None)

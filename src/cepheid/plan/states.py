@@ -131,11 +131,13 @@ class _Telling:
         return f"no {pattern_text(negation.item, self.variables)} {where}{phrases}"
 
     def _where(self, item: Pattern) -> list[str]:
-        """Conjuncts that are looked at when the item is bound: it has the last variable that they
-        read. Those that choose the elements of a group stand at its rebind edge, too."""
-        own = set(positive(item))
-        found = [c for c in self.node.where if self._last(c) in own and c.role is not Role.RUNNING]
-        return [condition_text(c.expression) for c in found]
+        """The conjuncts that are checked when the item is bound: it has the last variable that they
+        read. Those that choose the elements of a group are also at its rebind edge."""
+        bound = set(positive(item))
+        checked = [
+            c for c in self.node.where if self._last(c) in bound and c.role is not Role.RUNNING
+        ]
+        return [condition_text(c.expression) for c in checked]
 
     def _last(self, conjunct: Conjunct) -> str | None:
         if conjunct.role in (Role.MATCH, Role.NEGATION):
@@ -149,12 +151,12 @@ class _Telling:
             return None
         inner = pattern_text(item.item, self.variables)
         phrases = [_TAKEN[item.mode].format(inner) + (" without a break" if item.strict else "")]
-        own = set(leaves(item))
+        bound = set(leaves(item))
         chosen = (Role.FILTER, Role.RUNNING)
         phrases += [
             condition_text(c.expression)
             for c in self.node.where
-            if c.role in chosen and c.target in own
+            if c.role in chosen and c.target in bound
         ]
         if item.until is not None:
             phrases.append(f"until {condition_text(item.until)}")

@@ -54,20 +54,20 @@ def plan_text(plan: Plan) -> str:
 
 def settings(plan: Plan) -> list[tuple[str, str]]:
     """What holds for the whole plan, by name: its key and its window, where it has them."""
-    found = []
+    pairs = []
     if plan.key:
-        found.append(("key", ", ".join(_key(part) for part in plan.key)))
+        pairs.append(("key", ", ".join(_key(part) for part in plan.key)))
     if plan.window is not None:
         ticks = plan.schema.columns[plan.schema.time] is Type.INTEGER
         events = plan.window.clock is Clock.EVENTS
         size = f"{plan.window.size} events" if events else span_text(plan.window.size, ticks)
-        found.append(("window", size))
+        pairs.append(("window", size))
     selection = plan.selection
     if selection is not None and selection.skip is not Skip.NONE:
-        found.append(("after match", _after_match(selection, plan.schema)))
+        pairs.append(("after match", _after_match(selection, plan.schema)))
     if selection is not None and selection.most is not None:
-        found.append(("first matches", f"{selection.most}{' per key' * selection.per_key}"))
-    return found
+        pairs.append(("first matches", f"{selection.most}{' per key' * selection.per_key}"))
+    return pairs
 
 
 def _after_match(selection: Selection, schema: Schema) -> str:

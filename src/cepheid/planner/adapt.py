@@ -33,22 +33,23 @@ SAMPLING = 0.02
 """The share of a run's time that gathering statistics may take."""
 
 SAMPLES = 8
-"""How many samples an average is over: more of them are steadier, fewer notice changes sooner."""
+"""How many samples are averaged: more are steadier, fewer notice changes sooner."""
 
 SEARCHING = 0.05
-"""The share that looking for other plans may take."""
+"""The share of a run's time that searching for plans may take."""
 
 FEWEST = 1000
-"""Events before the first look. Fewer say little about the data and are matched at once by any
-plan; a stream that counts events key by key has an engine for every key, and most end before."""
+"""How many events come before the first sample. Fewer say little about the data, and any plan
+matches them at once; a stream that counts events per key has an engine for every key, and most end
+before."""
 
 COMPILING = 0.7
-"""Seconds for which a kernel is compiled, about."""
+"""About how many seconds it takes to compile a kernel."""
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """What an engine must have at hand to look for another plan, on workers, too."""
+    """What an engine needs to search for another plan, also on workers."""
 
     query: BoundQuery
     planned: Planned
@@ -59,11 +60,11 @@ class Adaptive:
 
     @property
     def targets(self) -> Targets:
-        """What is to be found out about the data."""
+        """The statistics to gather."""
         return targets(self.query)
 
     def search(self, statistics: Statistics) -> Planned:
-        """The best plan for these statistics that can replace the one that runs."""
+        """The best plan for these statistics that can replace the running one."""
         negation = self.negation
         if any(waits(root) for root in self.planned.plan.alternatives):
             # What waits must wait for the same in all plans: negations stay where they are.
@@ -145,8 +146,8 @@ class Adapter:
         return self._known.statistics(self._targets.ticks)
 
     def _comparable(self, statistics: Statistics) -> Statistics:
-        """Leaves see events that satisfy the conjuncts of their class, so what can be compared is
-        the product of rate and selectivities."""
+        """Leaves hold events that satisfy their class's conditions, so only the product of rate and
+        selectivities can be compared."""
         rates = dict(statistics.rates)
         shares = dict(statistics.selectivities)
         for name, conditions in self._targets.classes.items():
@@ -215,12 +216,12 @@ class Pace:
         return seconds / rounds if rounds else None
 
     def change(self, before: float | None) -> None:
-        """Another plan begins."""
+        """Start a new plan."""
         self.before, self._mark = before, None
 
 
 def moved(basis: Statistics, now: Statistics, change: float) -> str | None:
-    """What has moved by more than the given share, most of all; None if nothing has."""
+    """The statistic that has changed most, if by more than the given share; else None."""
     far: list[tuple[float, str]] = []
     for what, before, after in (
         ("rate of", basis.rates, now.rates),

@@ -1,4 +1,4 @@
-"""A pattern with disjunctions as alternatives without.
+"""A pattern with disjunctions as alternatives without disjunctions.
 
 `(A | B) ; C` is `A ; C` or `B ; C`: a disjunction is never materialized (ZStream 4.4.4), and each
 alternative has only variables that are bound in all its matches, so its equalities can be hash
@@ -62,7 +62,7 @@ def alternatives(query: BoundQuery) -> tuple[Alternative, ...]:
 
 
 def count_alternatives(query: BoundQuery) -> int:
-    """How many there would be, without making them."""
+    """The number of alternatives, without making them."""
     return _count(query.pattern)
 
 
@@ -104,7 +104,8 @@ def _restrict(
 
 
 def _expand(pattern: Pattern) -> list[Pattern]:
-    """All choices. A negated disjunction is not a choice: each of its branches is forbidden."""
+    """All choices of branches. A negated disjunction is no choice: each of its branches is
+    forbidden."""
     match pattern:
         case Leaf() | Negation() | Absence():
             return [pattern]

@@ -1,4 +1,4 @@
-"""What bounds the events that a query has to hold, and how far around itself a match looks.
+"""What bounds the events that a query holds, and how far from itself a match depends on events.
 
 A window bounds both. Without one, `->` and `=>` still run on finite data; on data that may never
 end the caller must say how much may be held. With one, a match depends on nothing further than a
@@ -24,13 +24,17 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.values import integer_time
 from cepheid.errors import QueryError
-from cepheid.language.ast import Between, Exactly, SequenceOperator, Span
+from cepheid.language.ast import Between, Exactly, Mode, SequenceOperator, Span
 from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.options import Limit
 
 
 def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source: Source) -> None:
-    """Refuse a query that could hold ever more of data that may never end.
+    """Refuse a query that could need unbounded memory on data that may never end. Only patterns
+    with a sequence wait for later events; a match of one event doesn't, and `!P FOR d` after it
+    waits for time alone. Whether other patterns without a window stay small (`=>` on its own mostly
+    ends soon) depends on the data, so they need a window or a limit. `written` is the place of the
+    pattern in the text.
 
     Only what stands in a sequence waits for events to come; a match of one event doesn't, and
     `!P FOR d` after it waits for time alone. What else needs no window (`=>` on its own is mostly
@@ -39,13 +43,18 @@ def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source
     """
     if query.schema.tie is not None and moves_end(query.pattern):
         delayed = any(isinstance(part, Delay) for part in walk(query.pattern))
-        what, one = ("delays", "the delay") if delayed else ("times after FOR", "FOR")
+        what, named = ("delays", "the delay") if delayed else ("times after FOR", "FOR")
         message = (
             f"with a tie-break column {what} are decided at the end of the data, which may never "
             "come"
         )
-        hint = f"leave {one} or the tie-break column out"
+        hint = f"leave {named} or the tie-break column out"
         raise QueryError([Diagnostic("CEP407", message, written, source, hint)])
+    if query.answers is not None and query.answers.window is None:
+        message = "on data that may never end, a group without a window is never complete"
+        plain = integer_time(query.schema) and query.schema.unit is None
+        hint = f"add a window to GROUP BY, as in `TUMBLE({'10 units' if plain else '1 hour'})`"
+        raise QueryError([Diagnostic("CEP346", message, written, source, hint)])
     declared = limit is not None and (limit.per_key is not None or limit.total is not None)
     waiting = any(isinstance(part, Sequence) and _awaits(part) for part in walk(query.pattern))
     if query.window is not None or declared or not waiting:
@@ -58,7 +67,7 @@ def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source
 
 
 def _awaits(sequence: Sequence) -> bool:
-    """Whether events to come may continue what has begun."""
+    """Whether later events may continue a partial match."""
     binding = [i for i in sequence.items if not isinstance(i, Negation | Absence)]
     return len(binding) > 1 or not all(isinstance(item, Leaf) for item in binding)
 
@@ -84,13 +93,47 @@ def uncut(query: BoundQuery) -> str | None:
     return None
 
 
+def known_after(query: BoundQuery) -> int | None:
+    """How far time has to pass the end of a match until it is known; None if that depends on the
+    events to come. What is open at its end waits for the window of its start."""
+    if _looks_ahead(query.pattern):
+        return None
+    if not _open_at_end(query.pattern):
+        return 0
+    window = query.window
+    return None if window is None or window.clock is Clock.EVENTS else window.size
+
+
+def _open_at_end(pattern: Pattern) -> bool:
+    """Whether events after its last one may decide on a match."""
+    match pattern:
+        case Leaf() | Absence():
+            return False
+        case Negation():
+            return True
+        case Closure():
+            chosen = isinstance(pattern.quantifier, Exactly) or pattern.mode is not Mode.MAXIMAL
+            return not chosen or _open_at_end(pattern.item)
+        case Conjunction() | Disjunction():
+            return any(map(_open_at_end, pattern.items))
+        case Unless() | Delay():
+            return _open_at_end(pattern.item)
+        case Sequence():
+            for item in reversed(pattern.items):
+                if _open_at_end(item):
+                    return True
+                if _binds(item):
+                    return False
+            return False
+
+
 def counts_all(query: BoundQuery) -> bool:
     """Whether the matches of all keys must be counted in one place."""
     return query.selection is not None and query.selection.counts_all
 
 
 def skips(query: BoundQuery) -> bool:
-    """Whether which matches are kept depends on other matches (of the same key)."""
+    """Whether the choice of matches depends on other matches (of the same key)."""
     return query.selection is not None
 
 

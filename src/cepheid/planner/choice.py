@@ -1,4 +1,4 @@
-"""What a plan search decides, and what a caller can decide in its place."""
+"""The choices of a plan search, each of which the caller can force."""
 
 from __future__ import annotations
 

@@ -20,20 +20,20 @@ from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP, parse_shape
 def make_plan(query: BoundQuery, shape: str = LEFT_DEEP, push_negation: bool = True) -> Plan:
     """The plan of the given shape: `left-deep`, `right-deep`, or a tree such as `((a b) c)`."""
     require_trees(query)
-    found = alternatives(query)
+    branches = alternatives(query)
     if shape not in (LEFT_DEEP, RIGHT_DEEP):
-        bound = dict.fromkeys(v for alternative in found for v in core(alternative.pattern))
+        bound = dict.fromkeys(v for alternative in branches for v in core(alternative.pattern))
         tree = parse_shape(shape, tuple(bound))
     else:
         tree = shape
     negations = (p.index for p in walk(query.pattern) if isinstance(p, Negation))
     top = frozenset() if push_negation else frozenset(negations)
-    return assemble(query, found, [Choice(tree, top)] * len(found))
+    return assemble(query, branches, [Choice(tree, top)] * len(branches))
 
 
-def assemble(query: BoundQuery, found: Items[Alternative], choices: Items[Choice]) -> Plan:
+def assemble(query: BoundQuery, branches: Items[Alternative], choices: Items[Choice]) -> Plan:
     """The plan in which each alternative is evaluated as chosen for it."""
-    pairs = zip(found, choices, strict=True)
+    pairs = zip(branches, choices, strict=True)
     return plan_of(query, tuple(build(query, alternative, choice) for alternative, choice in pairs))
 
 

@@ -24,8 +24,8 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan that could have been: one choice for each alternative of the pattern, and the
-    estimated cost of all its operators. `name` is how a person would call it."""
+    """A candidate plan: one choice for each alternative of the pattern, and the estimated cost of
+    all its operators. `name` describes it to a person."""
 
     name: str
     choices: tuple[Choice, ...]

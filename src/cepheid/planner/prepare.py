@@ -1,4 +1,4 @@
-"""From a bound query and options to what a runtime needs: rewritten, planned, ready to adapt."""
+"""Prepares a bound query for a runtime: rewritten, planned, ready to adapt."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Schema
+from cepheid.answers.countable import uncounted
 from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import LoadedRows
@@ -51,25 +52,34 @@ class Prepared:
         waiting = has_automaton(self.plan) or any(waits(root) for root in self.plan.alternatives)
         return not waiting and self.plan.selection is None
 
+    def answers_text(self, distributed: bool) -> str | None:
+        """How answers are made, if the query returns some."""
+        if self.query.answers is None:
+            return None
+        why = "on Spark, matches are found" if distributed else uncounted(self.query)
+        if why is None:
+            return "counted from the events, no match is found; tables only, iterators enumerate"
+        return f"enumerated, every match is found and folded into its group: {why}"
+
     def warn(self) -> None:
-        """Say what the writer of the query should know: that it can match nothing, for one."""
+        """Warn the query's author, for example that it can match nothing."""
         for text in self.query.warnings:
             warnings.warn(text, stacklevel=4)
 
     def engine(
         self, schema: pa.Schema, jit: bool = True, journal: list[LoadedRows] | None = None
     ) -> Engine:
-        """An engine of its own, for one ordered stream of events; with a journal, one that can be
+        """A new engine, for one ordered stream of events; with a journal, its state can be
         saved."""
         advisor = None if self.adaptive is None else Adapter(self.adaptive)
         return Engine(self.plan, schema, jit=jit, advisor=advisor, journal=journal)
 
     def in_order(self, table: pa.Table) -> pa.Table:
-        """The events as an engine must get them."""
+        """The events in the order that an engine needs."""
         return in_order(self.plan, table)
 
     def replanned(self, statistics: str) -> Prepared:
-        """With the plan that had been changed to because of these statistics."""
+        """The same query with the plan for these statistics, to which a run had changed."""
         if self.adaptive is None:
             return self
         planned = self.adaptive.search(Statistics.from_json(statistics))
@@ -114,5 +124,5 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
 
 
 def analyzed(query: BoundQuery) -> BoundQuery:
-    """The form of a query that statistics are gathered for, before any are known."""
+    """The rewritten query for which statistics are gathered, before any are known."""
     return rewrite(query).query

@@ -57,19 +57,19 @@ MOST_SUBSETS = 6400
 them in a pattern of twenty."""
 
 MOST_JOINED = 40
-"""Over more events no tree is searched for, since that takes more than a second: it is left-deep,
-and lazy."""
+"""With more events than this, no tree is searched for, since that takes more than a second: the
+tree is left-deep, and lazy."""
 
 MOST_BRANCHES = 8
-"""With more alternatives, all of them are lazy: shared operators aren't pulled from anyway."""
+"""With more alternatives than this, all are lazy: shared operators aren't pulled from anyway."""
 
 MOST_MOVED = 3
-"""Of so many trees, the cheapest ones, it is looked at how their results might move; and of the
-left-deep one, from which most can be pulled."""
+"""For this many of the cheapest trees, the search tries how results may move; also for the
+left-deep tree, from which most can be pulled."""
 
 WORTH_PULLING = 0.9
-"""What pull must lower the cost to, and pass-down that of pull: a smaller gain is one that the
-model can't be trusted with, such as that pass-down begins anew in every round."""
+"""Pull must lower the cost to this share, and pass-down that of pull: the model can't be trusted
+with smaller gains, such as that pass-down starts anew in every round."""
 
 
 def search(
@@ -174,7 +174,7 @@ def propagation_of(
 
 
 def _rarely_asked(node: Node, costing: Costing) -> bool:
-    """Whether some of what is left of a SEQ need not be made."""
+    """Whether pull can avoid some of a SEQ's left records."""
     if not isinstance(node, Seq) or isinstance(node.left, LeafNode):
         return False
     return pulled_share(costing.flow(node.left), costing.flow(node.right)) < WORTH_PULLING
@@ -246,7 +246,7 @@ class _Search:
         return self.propagated(choices, plan, [mode] * len(choices))
 
     def moved(self, candidate: Candidate, plan: Plan) -> tuple[Candidate, Plan]:
-        """The same trees, with results that move as they should."""
+        """The same trees, with the best movement of results."""
         modes = [
             propagation_of(plan, root, self.statistics, self.costing) for root in plan.alternatives
         ]
@@ -281,8 +281,8 @@ class _Search:
         return [tuple(every), tuple(cheaper)]
 
     def comparable(self, stacks: Choice) -> bool:
-        """Whether stacks leave to the caller what he has chosen: they have no inputs to pull
-        from, and their negations are on top."""
+        """Whether stacks respect the caller's choices: they have no inputs to pull from, and their
+        negations are on top."""
         if self.propagation in ("pull", "pass-down"):
             return False
         return self.negation != "push" or not stacks.top
@@ -360,7 +360,7 @@ def _styled(alternative: Alternative, shape: Shape) -> Shape:
 
 
 def _name(alternatives: Sequence[Alternative], choices: Sequence[Choice]) -> str:
-    """As a person would call it: by its style, by its tree, and by what is unusual."""
+    """The plan's name for a person: its style, its tree, and what is unusual."""
     pairs = zip(alternatives, choices, strict=True)
     names = {STACKS if c.stacks else _shape_name(a, c.shape) for a, c in pairs}
     name = names.pop() if len(names) == 1 else "each branch its own tree"

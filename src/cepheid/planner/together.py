@@ -50,7 +50,7 @@ def tag(member: int) -> str:
 
 
 def column(member: int, name: str) -> str:
-    """What the query returns under this name."""
+    """The name of a query's output in the joint plan."""
     return f"{member} {name}"
 
 
@@ -61,7 +61,7 @@ def ways(query: BoundQuery, statistics: Statistics, negation: str = AUTO) -> Way
 
 
 def _deep(query: BoundQuery, best: Planned, style: str, statistics: Statistics) -> Planned:
-    """All lazy: what is shared isn't pulled from."""
+    """The deep tree of a style, lazy: shared operators aren't pulled from."""
     choices = tuple(Choice(style, choice.top) for choice in best.winner.choices)
     costing = Costing(figures_of(query, statistics), calibrated())
     plan = with_lookups(assemble(query, alternatives(query), choices), costing)
@@ -77,7 +77,7 @@ def prepare_together(
     planned = _cheapest(query, queries, ways_by_query, Statistics())
     if adaptation is None or not any(plans[0].losers for plans in ways_by_query):
         return Prepared(Rewritten(query), planned)
-    queries = [replace(one, window=query.window) for one in queries]
+    queries = [replace(member, window=query.window) for member in queries]
     chosen = [plans[STYLES.index(planned.winner.name)] for plans in ways_by_query]
     settled = tuple(map(_settled, chosen))
     adaptive = TogetherAdaptive(
@@ -96,7 +96,7 @@ class TogetherAdaptive(Adaptive):
 
     @property
     def targets(self) -> Targets:
-        """What is to be found out about all of them, each thing once."""
+        """The statistics to gather for all of them, each once."""
         target_sets = [targets(query) for query in self.queries]
         leaves = dict.fromkeys(leaf for target in target_sets for leaf in target.plan.alternatives)
         return Targets(
@@ -163,7 +163,7 @@ def _assembled(query: BoundQuery, queries: Sequence[BoundQuery], plans: Sequence
 
 
 def _joined(queries: Sequence[BoundQuery]) -> BoundQuery:
-    """What a runtime needs to know of a query, for all of them."""
+    """One query that describes all of them to a runtime."""
     patterns = tuple(dict.fromkeys(query.pattern for query in queries))
     outputs: list[Output] = []
     for n, query in enumerate(queries):
@@ -184,7 +184,7 @@ def _joined(queries: Sequence[BoundQuery]) -> BoundQuery:
         selection=None,
         into=None,
         warnings=tuple(dict.fromkeys(text for query in queries for text in query.warnings)),
-        renamed=tuple(one for query in queries for one in query.renamed),
+        renamed=tuple(renaming for query in queries for renaming in query.renamed),
     )
 
 

@@ -1,4 +1,4 @@
-"""`analyze`: what a planner should know of the data, from a sample of them."""
+"""`analyze`: statistics of the data for the planner, from a sample."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Where users enter: `match` and `rejected`."""
+"""The public functions `match` and `rejected`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query.option_arguments import options_of
 from cepheid.query.parsed_query import Query, query_of
 from cepheid.query.runtimes import runtime_of
 from cepheid.query.several import match_all
+from cepheid.query.several_endless import is_endless, match_endless
 
 if TYPE_CHECKING:
     from cepheid.rules import RuleSet
@@ -63,20 +64,23 @@ def match(
     >>> rise = "INTO Rise PATTERN IBM a ; IBM b WHERE a.price < b.price WITHIN 9 RETURN b.price"
     >>> fall = "INTO Fall PATTERN IBM a ; IBM b WHERE a.price > b.price WITHIN 9 RETURN b.price"
     >>> both = "PATTERN Fall f & Rise r WITHIN 9 RETURN f.price AS low, r.price AS high"
-    >>> found = cep.match(trades, [both, fall, rise], time="ts", type="name")
-    >>> {name: matches.num_rows for name, matches in found.items()}
+    >>> results = cep.match(trades, [both, fall, rise], time="ts", type="name")
+    >>> {name: matches.num_rows for name, matches in results.items()}
     {'query 1': 0, 'Fall': 1, 'Rise': 0}
 
     A `RuleSet` finds the matches of all its rules, as `RuleSet.match` does.
     """
     given: Any = query
     if isinstance(given, Mapping) and hasattr(given, "match"):  # a set of rules
-        found: Data = given.match(data, options, **named)
-        return found
+        matches: Data = given.match(data, options, **named)
+        return matches
     if not isinstance(given, Sequence) or isinstance(given, str):
         return query_of(given, data).match(data, options, **named)
-    several = [one if isinstance(one, str) else query_of(one, data) for one in given]
-    return match_all(data, several, options_of(options, named))
+    several = [each if isinstance(each, str) else query_of(each, data) for each in given]
+    chosen = options_of(options, named)
+    if is_endless(data):
+        return cast(dict[str, Data], match_endless(data, several, chosen))
+    return match_all(data, several, chosen)
 
 
 def rejected(data: Data, time: str, start: str | None = None) -> Data:
@@ -89,5 +93,5 @@ def rejected(data: Data, time: str, start: str | None = None) -> Data:
 
     Of several streams, a dict of those of each.
     """
-    found: Data = runtime_of(data).rejected(data, time, start)
-    return found
+    dead_letters: Data = runtime_of(data).rejected(data, time, start)
+    return dead_letters

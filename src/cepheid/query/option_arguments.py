@@ -1,4 +1,4 @@
-"""The options that a caller has passed: as one object, by name, or both."""
+"""The caller's options: as one object, by name, or both."""
 
 from __future__ import annotations
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 import pyarrow as pa
 
 from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery
-from cepheid.algebra.schemas import assumed, bind_schema, bind_streams
+from cepheid.algebra.schemas import assumed, columns_schema
 from cepheid.algebra.text import query_text
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
@@ -23,6 +23,14 @@ from cepheid.planner import prepare
 from cepheid.planner.bounds import require_bounds
 from cepheid.query.option_arguments import of_kind, options_of
 from cepheid.query.runtimes import runtime_of
+from cepheid.reasons.funnel import Funnel, funnel_of
+from cepheid.reasons.given_events import Given, given_rows, why_not
+from cepheid.reasons.investigation import MISSES, investigate
+from cepheid.reasons.looked_at import ROWS, looked_at
+from cepheid.reasons.report import Why
+from cepheid.reasons.timeline import Timeline, timeline_of
+from cepheid.reasons.trials import Trials
+from cepheid.reasons.why_not import WhyNot
 from cepheid.runtime import Explained, Runtime
 
 Data = TypeVar("Data")
@@ -54,7 +62,7 @@ class Query:
 
     @cached_property
     def syntax(self) -> ast.Query:
-        """What the text says; see `deferred_query`."""
+        """The syntax tree; see `deferred_query`."""
         return parse_source(self.source)
 
     def __str__(self) -> str:
@@ -75,8 +83,8 @@ class Query:
         >>> Query("PATTERN A ; B WITHIN 5").match(table, time="ts", type="name").num_rows
         1
         """
-        found: Data = self._runtime(data).match(self, data, options_of(options, named))
-        return found
+        matches: Data = self._runtime(data).match(self, data, options_of(options, named))
+        return matches
 
     @takes_options
     def explain(
@@ -113,6 +121,97 @@ class Query:
         run = runtime.profile if analyze else runtime.explain
         return _explanation(run(self, data, chosen))
 
+    @overload
+    def why(
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        events: None = None,
+        rows: int | None = ROWS,
+        misses: int = MISSES,
+        **named: Unpack[GivenOptions],
+    ) -> Why: ...
+
+    @overload
+    def why(
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        events: Given,
+        rows: int | None = ROWS,
+        misses: int = MISSES,
+        **named: Unpack[GivenOptions],
+    ) -> WhyNot: ...
+
+    @takes_options
+    def why(
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        events: Given | None = None,
+        rows: int | None = ROWS,
+        misses: int = MISSES,
+        **named: Unpack[GivenOptions],
+    ) -> Why | WhyNot:
+        """Why the query matched or didn't; see `cepheid.why`.
+
+        >>> table = pa.table({"ts": [1, 2], "name": ["A", "B"], "x": [1, 4]})
+        >>> query = Query("PATTERN A a ; B b WHERE b.x < 3 WITHIN 5")
+        >>> query.why(table, time="ts", type="name").steps[1].lost
+        (Lost(kind='condition', text='b.x < 3', count=1),)
+        """
+        chosen = options_of(options, named)
+        if events is None:
+            return investigate(self.syntax, self._trials(data, chosen, rows), misses)
+        numbers = given_rows(events)
+        if numbers and self._runtime(data).place != "process":
+            raise DataError(
+                "rows of a DataFrame of Spark have no numbers: name events by a condition, as in "
+                "events={'a': 'a.id = 17'}"
+            )
+        return why_not(self.syntax, self._trials(data, chosen, rows, numbers), events)
+
+    @takes_options
+    def funnel(
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        by: str | None = None,
+        rows: int | None = ROWS,
+        **named: Unpack[GivenOptions],
+    ) -> Funnel:
+        """How many got to each step of the pattern; see `cepheid.funnel`."""
+        trials = self._trials(data, options_of(options, named), rows)
+        if by is not None:
+            trials.check_column(by)
+        return funnel_of(self.syntax, trials, by)
+
+    @takes_options
+    def timeline(
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        lanes: str | None = None,
+        rows: int | None = ROWS,
+        **named: Unpack[GivenOptions],
+    ) -> Timeline:
+        """The events and matches on a time axis; see `cepheid.timeline`."""
+        trials = self._trials(data, options_of(options, named), rows)
+        return timeline_of(self.syntax, trials, lanes)
+
+    def _trials(
+        self, data: Any, options: Options, rows: int | None, around: Sequence[int] = ()
+    ) -> Trials:
+        runtime = self._runtime(data)
+        source = runtime.repeatable(data, "why() runs variations of the query over the events")
+        self.bind(runtime.columns(source), options)  # raises what is wrong with the query
+        return looked_at(self, source, options, runtime, rows, around)
+
     @takes_options
     def bind(
         self,
@@ -128,14 +227,10 @@ class Query:
         [{'A': 'id', 'B': 'id'}]
         """
         chosen = options_of(options, named)
-        if isinstance(schema, pa.Schema):
-            bound = bind_schema(schema, chosen)
-        else:
-            bound = bind_streams(schema, chosen)[1]
-        return bind(self.syntax, bound, chosen.params, self.source)
+        return bind(self.syntax, columns_schema(schema, chosen), chosen.params, self.source)
 
     def require_bounds(self, bound: BoundQuery, options: Options) -> None:
-        """Refuse to run on data that may never end, if ever more of it might have to be held."""
+        """Refuse to run on data that may never end, if the query could need unbounded memory."""
         require_bounds(bound, options.limit, self.syntax.pattern.span, self.source)
 
     def _runtime(self, data: Any) -> Runtime:
@@ -143,7 +238,7 @@ class Query:
 
 
 def deferred_query(source: Source) -> Query:
-    """The query of a text that is certain to be one, since another with the same outline was
+    """The query of a text that is known to be valid, since another with the same outline was
     parsed. It is parsed when its syntax is first read."""
     query = object.__new__(Query)
     place = {"name": source.name, "line": source.line, "column": source.column}
@@ -152,7 +247,7 @@ def deferred_query(source: Source) -> Query:
 
 
 def query_of(query: object, data: object = None) -> Query:
-    """The query that was passed, beside the data."""
+    """The query argument as a `Query`; `data` is for the error message."""
     if isinstance(data, str | Query) and not isinstance(query, str | Query):
         raise DataError("pass the data before the query: match(data, query)")
     if isinstance(query, Query):
@@ -163,7 +258,7 @@ def query_of(query: object, data: object = None) -> Query:
 
 
 def _how_to_read(value: object) -> str:
-    """What to do with something that isn't a query, but may hold some."""
+    """The hint for an argument that isn't a query, but may hold some."""
     match value:
         case PurePath():
             return ": read it first, with `path.read_text()`, or load rules with `RuleSet.load`"
@@ -184,4 +279,6 @@ def _explanation(explained: Explained) -> Explanation:
         prepared.query.warnings,
         explained.distribution,
         explained.profile,
+        explained.where,
+        prepared.answers_text(explained.where == "on Spark" and bool(explained.distribution)),
     )

@@ -1,4 +1,4 @@
-"""Which runtime data belong to: the one place that looks at what kind of data it is."""
+"""Chooses the runtime for data: the one place that checks the kind of data."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from cepheid.query.parsed_query import Query
 from cepheid.query.runtimes import runtime_of
 
 EVENTS = "events"
-"""What data without a name is called beside streams of matches."""
+"""The name of unnamed data beside streams of matches."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,19 @@ def match_all(data: Any, queries: Iterable[str | Query], options: Options) -> di
     streams = runtime.repeatable(
         dict(data) if named else {EVENTS: data}, "several queries read the same events"
     )
-    found: dict[str, Any] = {}
+    matches: dict[str, Any] = {}
     for step in steps:
         if not step.labels:
-            found[step.name] = step.query.match(streams if named else streams[EVENTS], options)
+            matches[step.name] = step.query.match(streams if named else streams[EVENTS], options)
             continue
         base = {name: streams[name if named else EVENTS] for name in step.base}
-        read = {**base, **{label: found[label] for label in step.labels}}
-        found[step.name] = _match(step, read, options)
-    return {_name(q): runtime.like(data, found[_name(q)]) for q in parsed}
+        read = {**base, **{label: matches[label] for label in step.labels}}
+        matches[step.name] = _match(step, read, options)
+    return {name_of(q): runtime.like(data, matches[name_of(q)]) for q in parsed}
 
 
 def numbered(queries: Iterable[str | Query]) -> tuple[Query, ...]:
-    """Queries that have no name are called by their number, from 1."""
+    """Name unnamed queries by their number, from 1."""
     parsed = tuple(
         Query(q, f"query {n}") if isinstance(q, str) else _named(q, n)
         for n, q in enumerate(queries, 1)
@@ -79,7 +79,8 @@ def _named(query: Query, number: int) -> Query:
     return replace(query, name=f"query {number}") if query.name == Query.name else query
 
 
-def _name(query: Query) -> str:
+def name_of(query: Query) -> str:
+    """What the matches of a query are called."""
     return query.syntax.into or query.name
 
 
@@ -97,7 +98,7 @@ def arranged(queries: Sequence[Query], base: Collection[str] | None) -> tuple[Qu
         _check_label(query, labels, base)
         if query.syntax.into is not None:
             labels[query.syntax.into] = query
-    steps = {_name(query): _step(query, labels, base) for query in queries}
+    steps = {name_of(query): _step(query, labels, base) for query in queries}
     ordered: dict[str, QueryStep] = {}
 
     def visit(step: QueryStep, path: tuple[QueryStep, ...]) -> None:
@@ -134,12 +135,12 @@ def _check_label(query: Query, labels: Mapping[str, Query], base: Collection[str
 
 
 def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> QueryStep:
-    """FROM says what a query reads. Without it, that is all input streams, and the labels that its
-    pattern names."""
+    """The streams that a query reads: those of FROM; without FROM, all input streams, and the
+    labels that its pattern names."""
     named = query.syntax.streams
     if not named:
         read = tuple(t for t in types_of(query.syntax.pattern) if t in labels)
-        return QueryStep(query, _name(query), read, tuple(base or (EVENTS,)))
+        return QueryStep(query, name_of(query), read, tuple(base or (EVENTS,)))
     findings = _findings(query)
     read = tuple(dict.fromkeys(n for n in named if n in labels))
     rest = tuple(dict.fromkeys(n for n in named if n not in labels))
@@ -156,11 +157,11 @@ def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | Non
                 message = f"FROM leaves out the stream `{name}`"
                 findings.add("CEP201", message, leaf.span, "name it there, too")
     findings.check()
-    return QueryStep(query, _name(query), read, rest)
+    return QueryStep(query, name_of(query), read, rest)
 
 
 def _circle(steps: tuple[QueryStep, ...]) -> None:
-    """Each reads the output of the next, and the last that of the first."""
+    """A cycle: each query reads the output of the next, and the last that of the first."""
     first, after = steps[0], (*steps[1:], steps[0])[0]
     query, findings = first.query, _findings(first.query)
     places = [leaf.span for leaf in leaves(query.syntax.pattern) if after.name in types_of(leaf)]
@@ -182,13 +183,14 @@ def _circle(steps: tuple[QueryStep, ...]) -> None:
 def _match(step: QueryStep, streams: Mapping[str, Any], options: Options) -> Any:
     """The matches of a query that reads streams of matches, too."""
     runtime = runtime_of(streams)
-    inputs, merged, bound = _bound(step, runtime.columns(streams), options)
+    inputs, merged, bound = bound_step(step, runtime.columns(streams), options)
     return runtime.match_inputs(bound, streams, inputs, merged, options)
 
 
-def _bound(
+def bound_step(
     step: QueryStep, schemas: Mapping[str, pa.Schema], options: Options
 ) -> tuple[dict[str, Input], pa.Schema, BoundQuery]:
+    """What each stream is to a query that reads matches, the columns of all, and the query."""
     base = {name: schemas[name] for name in step.base}
     for columns in base.values():
         bind_schema(columns, options)  # says what is wrong with it

@@ -2,9 +2,10 @@
 
 A partial match of `c1 ; … ; cn` that got as far as ck expires if nothing for the next component
 follows it in its window: it is a match of `c1 ; … ; ck ; !c(k+1)`, under the conditions that read
-no more than that. So every length is a query of its own, made from the bound one, and runs wherever
-queries run. It isn't made from the text, since what the complete query is keyed by must stay its
-key, no more and no less: whether NULL takes part, and what `n EVENTS` counts, depends on it.
+no more than that. `->` may stand for any `;`: left of the negation the two are the same. So every
+length is a query of its own, made from the bound one, and runs wherever queries run. It isn't made
+from the text, since what the complete query is keyed by must stay its key, no more and no less:
+whether NULL takes part, and what `n EVENTS` counts, depends on it.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ Data = TypeVar("Data")
 STEP, STEPS, REACHED, MISSING = "step", "steps", "reached", "missing"
 
 DEFINED = (
-    "timeouts are defined for a sequence `c1 ; c2 ; …` of events and of closures over one event "
-    "that may be one event long, which begins with an event"
+    "timeouts are defined for a sequence `c1 ; c2 ; …` or `c1 -> c2 -> …` of events and of "
+    "closures over one event that may be one event long, which begins with an event"
 )
 
 
@@ -88,33 +89,33 @@ def timeouts(
     source = runtime.repeatable(data, "timeouts() reads the events several times")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=ABSENT)  # that is what is looked for
-        matches = [one.match(source, chosen) for one in partial]
-    found: Data = runtime.like(data, runtime.union(matches, (STEP, STEPS)))
-    return found
+        matches = [prefix.match(source, chosen) for prefix in partial]
+    expired_matches: Data = runtime.like(data, runtime.union(matches, (STEP, STEPS)))
+    return expired_matches
 
 
 # ── the components ───────────────────────────────────────────────────────────
 
 
 def steps(query: ast.Query) -> tuple[int, ...]:
-    """How many components a partial match may have when it expires: what may be empty is never
-    missing."""
+    """The possible lengths of an expired partial match, in components; an optional component is
+    never missing."""
     pattern = normalize(query.pattern, query.using)
     match pattern:
-        case ast.Sequence(items, operators) if set(operators) == {ast.SequenceOperator.ANY}:
+        case ast.Sequence(items, operators) if ast.SequenceOperator.STRICT not in operators:
             pass
         case _:
             raise UnsupportedError(f"{DEFINED}; this pattern isn't one")
     if isinstance(items[0], ast.Closure):
         raise UnsupportedError(f"{DEFINED}; this one begins with a closure")
-    found = tuple(n for n, item in enumerate(items) if _least(item) and n > 0)
-    if not found:
+    lengths = tuple(n for n, item in enumerate(items) if _least(item) and n > 0)
+    if not lengths:
         raise UnsupportedError(f"{DEFINED}; here nothing can be missing: all but one may be empty")
-    return found
+    return lengths
 
 
 def _least(item: ast.Pattern) -> int:
-    """How many events the component needs: none or one."""
+    """The least number of events of the component: 0 or 1."""
     match item:
         case ast.Atom() | ast.AnyOf():
             return 1
@@ -161,11 +162,13 @@ def expired(query: BoundQuery, length: int) -> BoundQuery:
     """`c1 ; … ; ck ; !c(k+1)`. For RETURN, variables that aren't reached are absent, as those of a
     branch not taken are; the negated one has another name there, since it may be a group."""
     assert isinstance(query.pattern, patterns.Sequence)
+    if query.window is None:
+        raise UnsupportedError("without a window nothing expires: add WITHIN to the query")
     items = query.pattern.items
     (after,) = patterns.leaves(items[length])
     absent = max(query.variables, key=len) + ", absent"  # longer than any other name
     whole = query.variables[after]
-    one = replace(whole, kind=Kind.SINGLE, negation=0)
+    following = replace(whole, kind=Kind.SINGLE, negation=0)
     absence = patterns.Negation(patterns.Leaf(after), 0)
     reached = tuple(v for item in items[:length] for v in patterns.leaves(item))
     returned = (
@@ -174,7 +177,7 @@ def expired(query: BoundQuery, length: int) -> BoundQuery:
     partial = replace(
         query,
         pattern=patterns.Sequence((*items[:length], absence), query.pattern.operators[:length]),
-        variables={**query.variables, after: one, absent: replace(whole, name=absent)},
+        variables={**query.variables, after: following, absent: replace(whole, name=absent)},
         key=tuple(KeyPart({**k.columns, absent: k.columns[after]}) for k in query.key),
         having=(),
         selection=None,
@@ -193,7 +196,7 @@ def expired(query: BoundQuery, length: int) -> BoundQuery:
 def _progress_columns(
     query: BoundQuery, reached: tuple[str, ...], missing: patterns.Pattern
 ) -> tuple[Output, ...]:
-    """How far it got."""
+    """The columns that say how far a partial match got."""
     assert isinstance(query.pattern, patterns.Sequence)
     columns = (
         Output(STEP, Constant(len(reached), Type.INTEGER)),

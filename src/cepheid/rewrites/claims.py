@@ -98,39 +98,39 @@ def _among(term: Expr, options: Sequence[Expr], negated: bool) -> Claim | None:
     return Claim((term,), Among(tuple(v for v in values if v is not None), negated))
 
 
-def implies(one: Test, other: Test) -> bool:
+def implies(test: Test, other: Test) -> bool:
     """Whether every value of which the first holds satisfies the second."""
-    if one == other:
+    if test == other:
         return True
-    match one, other:
+    match test, other:
         case Related(mine), Related(theirs):
             return mine <= theirs
         case ((Compared() | Among()), Null(is_null)):
             return not is_null
         case ((Compared() | Among()), (Compared() | Among())):
-            return _implies(one, other)
+            return _implies(test, other)
         case _:
             return False
 
 
-def _implies(one: Compared | Among, other: Compared | Among) -> bool:
-    values = finite(one)
+def _implies(test: Compared | Among, other: Compared | Among) -> bool:
+    values = finite(test)
     if values is not None:
         return all(allows(other, v) for v in values)
     excluded = _excluded(other)
     if excluded is not None:
-        mine = _excluded(one)
+        mine = _excluded(test)
         if mine is not None:
             return all(contains(mine, v) for v in excluded)
-        return not any(allows(one, v) for v in excluded)
-    if isinstance(one, Compared) and isinstance(other, Compared):
-        if 1 in one.outcomes and -1 in one.outcomes:
+        return not any(allows(test, v) for v in excluded)
+    if isinstance(test, Compared) and isinstance(other, Compared):
+        if 1 in test.outcomes and -1 in test.outcomes:
             return False
-        direction = 1 if 1 in one.outcomes else -1
+        direction = 1 if 1 in test.outcomes else -1
         if direction not in other.outcomes or -direction in other.outcomes:
             return False
-        between = compare(one.value, other.value) * direction
-        return between > 0 or (between == 0 and one.outcomes <= other.outcomes)
+        between = compare(test.value, other.value) * direction
+        return between > 0 or (between == 0 and test.outcomes <= other.outcomes)
     return False
 
 
@@ -169,9 +169,9 @@ def contradiction(tests: Sequence[Test], type_: Type) -> tuple[int, ...] | None:
     for place, test in enumerate(tests):
         if _never(test):
             return (place,)
-    for one, other in combinations(range(len(tests)), 2):
-        if _exclude(tests[one], tests[other], type_):
-            return (one, other)
+    for first, second in combinations(range(len(tests)), 2):
+        if _exclude(tests[first], tests[second], type_):
+            return (first, second)
     listed = next((v for t in tests if (v := finite(t)) is not None), None)
     single = [t for t in tests if isinstance(t, Compared | Among)]
     if listed is not None and not any(all(allows(t, v) for t in single) for v in listed):
@@ -189,8 +189,8 @@ def _never(test: Test) -> bool:
             return False
 
 
-def _exclude(one: Test, other: Test, type_: Type) -> bool:
-    match one, other:
+def _exclude(first: Test, second: Test, type_: Type) -> bool:
+    match first, second:
         case Related(mine), Related(theirs):
             return not mine & theirs
         case Null(mine), Null(theirs):
@@ -200,12 +200,12 @@ def _exclude(one: Test, other: Test, type_: Type) -> bool:
         case _, Null(is_null):
             return is_null
         case ((Compared() | Among()), (Compared() | Among())):
-            for listing, asking in ((one, other), (other, one)):
+            for listing, asking in ((first, second), (second, first)):
                 values = finite(listing)
                 if values is not None:
                     return not any(allows(asking, v) for v in values)
-            if isinstance(one, Compared) and isinstance(other, Compared):
-                return _apart(one, other, type_) or _apart(other, one, type_)
+            if isinstance(first, Compared) and isinstance(second, Compared):
+                return _apart(first, second, type_) or _apart(second, first, type_)
             return False
         case _:
             return False

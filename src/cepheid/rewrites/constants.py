@@ -88,8 +88,8 @@ def _equal_to(source: Attribute, query: BoundQuery, known: Structure) -> Iterato
     ordered = has_next(query.pattern)
     for conjunct in query.where:
         match conjunct.expression:
-            case Call("=", (Attribute() as one, Attribute() as other)) if source in (one, other):
-                target = other if one == source else one
+            case Call("=", (Attribute() as left, Attribute() as right)) if source in (left, right):
+                target = right if left == source else left
                 late = known.order[source.variable] > known.order[target.variable]
                 if target.variable == source.variable or (ordered and late):
                     continue

@@ -81,9 +81,9 @@ def _reason(conditions: Sequence[Expr]) -> str | None:
     for terms in dict.fromkeys(c.terms for c in claims if c is not None):
         about = [n for n, c in enumerate(claims) if c is not None and c.terms == terms]
         tests = [c.test for n in about if (c := claims[n]) is not None]
-        found = contradiction(tests, terms[0].type)
-        if found is not None:
-            return _clashing([condition_text(conditions[about[n]]) for n in found])
+        clash = contradiction(tests, terms[0].type)
+        if clash is not None:
+            return _clashing([condition_text(conditions[about[n]]) for n in clash])
     return None
 
 

@@ -9,6 +9,7 @@ from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.algebra.binding.outputs import required
 from cepheid.algebra.patterns import leaves
 from cepheid.algebra.query import BoundQuery
+from cepheid.errors import OptionError
 from cepheid.rewrites.catalog import REWRITES
 from cepheid.rewrites.changes import changed_part
 from cepheid.rewrites.conditions import roles_hold
@@ -62,7 +63,7 @@ def _chosen(without: Collection[str]) -> tuple[Rewrite, ...]:
     for name in without:
         if name not in names:
             hint = did_you_mean(name, names, f"rules are {', '.join(names)}")
-            raise ValueError(f"there is no rewrite rule {name!r}; {hint}")
+            raise OptionError(f"there is no rewrite rule {name!r}; {hint}")
     return tuple(rule for rule in REWRITES if rule.name not in without)
 
 

@@ -42,22 +42,22 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
 
 def classes(pairs: list[Pair]) -> list[set[Attribute]]:
     """Attributes that the equalities connect."""
-    found: list[set[Attribute]] = []
+    groups: list[set[Attribute]] = []
     for pair in pairs:
-        touched = [c for c in found if c & set(pair)]
-        found = [c for c in found if c not in touched]
-        found.append(set(pair).union(*touched))
-    return found
+        touched = [c for c in groups if c & set(pair)]
+        groups = [c for c in groups if c not in touched]
+        groups.append(set(pair).union(*touched))
+    return groups
 
 
 def _equality(conjunct: Conjunct, query: BoundQuery) -> Pair | None:
     if any(query.variables[v].kind is not Kind.SINGLE for v in conjunct.variables):
         return None
     match conjunct.expression:
-        case Call("=", (Attribute() as one, Attribute() as other)) if (
-            one != other and one.type is other.type and conjunct.negation is None
+        case Call("=", (Attribute() as left, Attribute() as right)) if (
+            left != right and left.type is right.type and conjunct.negation is None
         ):
-            return one, other
+            return left, right
         case _:
             return None
 

@@ -37,8 +37,10 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
 
 
 def _local(unless: Unless, query: BoundQuery) -> bool:
-    own = {*leaves(unless.exception), *positive(unless.item)}
-    return all(set(c.variables) <= own for c in query.where if _belongs(c.variables, unless, query))
+    bound = {*leaves(unless.exception), *positive(unless.item)}
+    return all(
+        set(c.variables) <= bound for c in query.where if _belongs(c.variables, unless, query)
+    )
 
 
 def _belongs(read: tuple[str, ...], unless: Unless, query: BoundQuery) -> bool:

@@ -19,6 +19,7 @@ from itertools import combinations
 
 from cepheid.algebra.expressions import Expr, variables
 from cepheid.algebra.patterns import (
+    Absence,
     Closure,
     Disjunction,
     Leaf,
@@ -45,8 +46,8 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for part in walk(query.pattern):
         if not isinstance(part, Disjunction):
             continue
-        for one, other in combinations(part.items, 2):
-            for cut in _cuts(one, other, query):
+        for first, second in combinations(part.items, 2):
+            for cut in _cuts(first, second, query):
                 changed = _factored(query, part, cut)
                 if changed is not None and _pays(changed, query, facts):
                     return changed
@@ -64,8 +65,8 @@ class Cut:
     """Two branches, cut into what they have in common and the rest. `names` says which variable
     of the first one stands for each common variable of the other."""
 
-    one: Pattern
-    other: Pattern
+    first: Pattern
+    second: Pattern
     common: Items
     rests: tuple[Pattern, Pattern]
     names: Mapping[str, str]
@@ -77,50 +78,55 @@ class Cut:
         return Sequence(items, (SequenceOperator.ANY,) * (len(items) - 1))
 
 
-def _cuts(one: Pattern, other: Pattern, query: BoundQuery) -> list[Cut]:
+def _cuts(first: Pattern, second: Pattern, query: BoundQuery) -> list[Cut]:
     """Every common beginning, longest first, and every common end."""
-    if not isinstance(one, Sequence) or not isinstance(other, Sequence):
+    if not isinstance(first, Sequence) or not isinstance(second, Sequence):
         return []
-    if {*one.operators, *other.operators} != {SequenceOperator.ANY}:
+    if {*first.operators, *second.operators} != {SequenceOperator.ANY}:
         return []
-    found: list[Cut] = []
-    most = min(len(one.items), len(other.items)) - 1
+    cuts: list[Cut] = []
+    most = min(len(first.items), len(second.items)) - 1
     for before in (True, False):
         for size in range(most, 0, -1):
-            cut = _cut(one, other, size, before, query)
+            cut = _cut(first, second, size, before, query)
             if cut is not None:
-                found.append(cut)
-    return found
+                cuts.append(cut)
+    return cuts
 
 
-def _cut(one: Sequence, other: Sequence, size: int, before: bool, query: BoundQuery) -> Cut | None:
+def _cut(
+    first: Sequence, second: Sequence, size: int, before: bool, query: BoundQuery
+) -> Cut | None:
     here = slice(None, size) if before else slice(-size, None)
     there = slice(size, None) if before else slice(None, -size)
     names: dict[str, str] = {}
-    for mine, theirs in zip(one.items[here], other.items[here], strict=True):
+    for mine, theirs in zip(first.items[here], second.items[here], strict=True):
         if not isinstance(mine, Leaf) or not isinstance(theirs, Leaf):
             return None
         if not _same_class(mine.variable, theirs.variable, query):
             return None
         names[theirs.variable] = mine.variable
-    rests = _rest(one.items[there]), _rest(other.items[there])
+    rests = _rest(first.items[there]), _rest(second.items[there])
     if rests[0] is None or rests[1] is None:
         return None
-    return Cut(one, other, one.items[here], (rests[0], rests[1]), names, before)
+    return Cut(first, second, first.items[here], (rests[0], rests[1]), names, before)
 
 
 def _same_class(mine: str, theirs: str, query: BoundQuery) -> bool:
-    one, other = query.variables[mine], query.variables[theirs]
+    first, second = query.variables[mine], query.variables[theirs]
     return (
-        one.types == other.types
-        and one.kind is other.kind is Kind.SINGLE
-        and one.negation is other.negation is None
+        first.types == second.types
+        and first.kind is second.kind is Kind.SINGLE
+        and first.negation is second.negation is None
         and all(part.columns[mine] == part.columns[theirs] for part in query.key)
     )
 
 
 def _rest(items: Items) -> Pattern | None:
-    """A branch of its own; None if it can't be one."""
+    """A branch of its own; None if it can't be one. A negation FOR a time must keep the neighbor
+    from which its time counts."""
+    if any(isinstance(edge, Absence) for edge in (items[0], items[-1])):
+        return None
     present = [i for i in items if not isinstance(i, Negation)]
     if not present or isinstance(present[0], Closure) or isinstance(present[-1], Closure):
         return None
@@ -137,7 +143,7 @@ def _factored(query: BoundQuery, whole: Disjunction, cut: Cut) -> BoundQuery | N
     if where is None or having is None:
         return None
     merged = cut.pattern(query)
-    items = tuple(merged if i is cut.one else i for i in whole.items if i is not cut.other)
+    items = tuple(merged if i is cut.first else i for i in whole.items if i is not cut.second)
     new = items[0] if len(items) == 1 else Disjunction(items)
     pattern = replaced(query.pattern, whole, new)
     order = {v: n for n, v in enumerate(leaves(pattern))}
@@ -157,7 +163,7 @@ def _mixed(query: BoundQuery, whole: Disjunction, cut: Cut) -> bool:
     """Whether a condition reads one of the two branches together with another one, and so sees
     NULL; or UNTIL reads a common event."""
     branches = [frozenset(leaves(i)) for i in whole.items]
-    cut_ones = frozenset(leaves(cut.one)) | frozenset(leaves(cut.other))
+    cut_ones = frozenset(leaves(cut.first)) | frozenset(leaves(cut.second))
     common = {*cut.names, *cut.names.values()}
     for read in reads(query):
         if read & cut_ones and sum(bool(read & b) for b in branches) > 1:

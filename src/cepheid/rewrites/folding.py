@@ -194,9 +194,9 @@ def _comparison(operator: str, left: Expr, right: Expr) -> Expr | None:
 
 
 def _constants(arguments: Iterable[Expr]) -> list[Value] | None:
-    found = [a for a in arguments]
-    constants = [a.value for a in found if isinstance(a, Constant)]
-    return constants if len(constants) == len(found) else None
+    listed = [a for a in arguments]
+    constants = [a.value for a in listed if isinstance(a, Constant)]
+    return constants if len(constants) == len(listed) else None
 
 
 def _arithmetic(expr: Call) -> Expr | None:

@@ -24,10 +24,10 @@ from cepheid.rewrites.surgery import renumbered, replaced, union
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
     for part in walk(query.pattern):
-        found = _merged(part, query)
-        if found is None:
+        merge = _merged(part, query)
+        if merge is None:
             continue
-        merged, kept, gone = found
+        merged, kept, gone = merge
         pattern = replaced(query.pattern, part, merged)
         if simpler(pattern, query.pattern):
             return renumbered(replace(query, pattern=pattern), gone, kept)
@@ -49,9 +49,9 @@ def _merged(pattern: Pattern, query: BoundQuery) -> tuple[Pattern, int, int] | N
                     whole = Sequence(both, between)
                     return whole, first.index, second.index
         case Conjunction(items):
-            found = [item for item in items if isinstance(item, Negation)]
-            if len(found) >= 2:
-                first, second = found[:2]
+            negations = [item for item in items if isinstance(item, Negation)]
+            if len(negations) >= 2:
+                first, second = negations[:2]
                 rest = tuple(
                     _both(first, second, query) if item is first else item
                     for item in items

@@ -76,8 +76,8 @@ def merges(rates: list[float]) -> Iterator[tuple[int, int]]:
     heap = [(rate, -n, n) for n, rate in enumerate(rates)]
     heapify(heap)
     for made in range(len(rates), 2 * len(rates) - 1):
-        (one, last, left), (other, last_too, right) = heappop(heap), heappop(heap)
-        heappush(heap, (one + other, min(last, last_too), made))
+        (rarest, last, left), (next_rarest, last_too, right) = heappop(heap), heappop(heap)
+        heappush(heap, (rarest + next_rarest, min(last, last_too), made))
         yield left, right
 
 
@@ -88,9 +88,9 @@ def rate(pattern: Pattern, query: BoundQuery, statistics: Statistics) -> float |
             return _class_rate(variable, query, statistics)
         case Sequence() | Conjunction():
             present = [i for i in pattern.items if not isinstance(i, Negation)]
-            found = [rate(i, query, statistics) for i in present]
-            known = [r for r in found if r is not None]
-            if len(known) < len(found):
+            rates = [rate(i, query, statistics) for i in present]
+            known = [r for r in rates if r is not None]
+            if len(known) < len(rates):
                 return None
             return 0.0 if 0 in known else 1 / sum(1 / r for r in known)
         case Disjunction():
@@ -103,13 +103,13 @@ def rate(pattern: Pattern, query: BoundQuery, statistics: Statistics) -> float |
 
 
 def _class_rate(variable: str, query: BoundQuery, statistics: Statistics) -> float | None:
-    found = statistics.rates.get(variable)
-    if found is None:
+    events = statistics.rates.get(variable)
+    if events is None:
         return None
     for conjunct in query.where:
         if conjunct.role is Role.CLASS and conjunct.variables == (variable,):
-            found *= statistics.selectivities.get(expression_text(conjunct.expression), 1.0)
-    return found
+            events *= statistics.selectivities.get(expression_text(conjunct.expression), 1.0)
+    return events
 
 
 REWRITE = Rewrite("ordering", "P | Q = Q | P, the most frequent first", apply)

@@ -72,11 +72,11 @@ def _pinned(conjunct: Conjunct, others: tuple[Conjunct, ...], query: BoundQuery)
     """An equality of two attributes that have the same constant value anyway. Not of branches
     that exclude each other: it is true of no match."""
     match conjunct.expression:
-        case Call("=", (Attribute() as one, Attribute() as other)) if one != other:
-            if structure(query.pattern).exclusive(one.variable, other.variable):
+        case Call("=", (Attribute() as left, Attribute() as right)) if left != right:
+            if structure(query.pattern).exclusive(left.variable, right.variable):
                 return False
             claims = [claim_of(c.expression) for c in others if c.role is Role.CLASS]
-            values = [_only_value(side, claims) for side in (one, other)]
+            values = [_only_value(side, claims) for side in (left, right)]
             return values[0] != () and values[1] != () and compare(values[0][0], values[1][0]) == 0
         case _:
             return False

@@ -17,9 +17,11 @@ def query_in(query: BoundQuery, names: Names, returned: Names) -> BoundQuery:
     and the pattern's differ, `returned` has RETURN's own."""
     pattern = pattern_in(query.pattern, names)
     order = {v: n for n, v in enumerate(leaves(pattern))}
-    own = {r.name: returned[r.name] for r in query.renamed}
-    variables = {names[v]: replace(one, name=names[v]) for v, one in query.variables.items()}
-    for old, new in own.items():
+    return_names = {r.name: returned[r.name] for r in query.renamed}
+    variables = {
+        names[v]: replace(variable, name=names[v]) for v, variable in query.variables.items()
+    }
+    for old, new in return_names.items():
         variables[new] = replace(query.variables[old], name=new)
     return replace(
         query,
@@ -29,10 +31,10 @@ def query_in(query: BoundQuery, names: Names, returned: Names) -> BoundQuery:
         having=tuple(renamed(h, names) for h in query.having),
         key=tuple(KeyPart({names[v]: c for v, c in p.columns.items()}) for p in query.key),
         outputs=tuple(
-            Output(o.name, renamed(o.expression, {**names, **own})) for o in query.outputs
+            Output(o.name, renamed(o.expression, {**names, **return_names})) for o in query.outputs
         ),
         renamed=tuple(
-            Renamed(own[r.name], names[r.variable], frozenset(names[v] for v in r.within))
+            Renamed(return_names[r.name], names[r.variable], frozenset(names[v] for v in r.within))
             for r in query.renamed
         ),
     )

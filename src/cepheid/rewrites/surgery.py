@@ -48,7 +48,7 @@ def replaced(pattern: Pattern, old: Pattern, new: Pattern) -> Pattern:
     return with_items(pattern, inside)
 
 
-def union(one: Pattern, other: Pattern, reads: Iterable[frozenset[str]]) -> Disjunction:
+def union(left: Pattern, right: Pattern, reads: Iterable[frozenset[str]]) -> Disjunction:
     """Either, on one level; unless a condition reads two branches of one of them: it must not
     come to apply to the other."""
     known = list(reads)
@@ -60,7 +60,7 @@ def union(one: Pattern, other: Pattern, reads: Iterable[frozenset[str]]) -> Disj
         mixed = any(sum(bool(read & branch) for branch in inside) > 1 for read in known)
         return (pattern,) if mixed else pattern.items
 
-    return Disjunction((*branches(one), *branches(other)))
+    return Disjunction((*branches(left), *branches(right)))
 
 
 def with_items(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:

@@ -21,6 +21,7 @@ class ArrangedRows:
     table: pa.Table
     begins: NDArray[np.int64]
     _values: dict[Expr, pa.Array] = field(default_factory=dict)
+    _shifted: dict[tuple[Expr, int], pa.Array] = field(default_factory=dict)
 
     @property
     def length(self) -> int:
@@ -41,10 +42,19 @@ class ArrangedRows:
 
     def shifted(self, expr: Expr, shift: int) -> pa.Array:
         """The expression of the row so many rows further on in the partition; else NULL."""
-        values = self.values(expr)
         if shift == 0:
-            return values
+            return self.values(expr)
+        if (expr, shift) not in self._shifted:
+            self._shifted[expr, shift] = self._moved(self.values(expr), shift)
+        return self._shifted[expr, shift]
+
+    def _moved(self, values: pa.Array, shift: int) -> pa.Array:
         steps = min(abs(shift), self.length)
+        if values.null_count == 0 and (
+            pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+        ):
+            moved = np.roll(values.to_numpy(zero_copy_only=False), -shift)
+            return pa.array(moved, values.type, mask=self._near_edge(steps, at_start=shift < 0))
         nothing = pa.nulls(steps, values.type)
         kept = values.slice(0, self.length - steps) if shift < 0 else values.slice(steps)
         moved = pa.concat_arrays([nothing, kept] if shift < 0 else [kept, nothing])

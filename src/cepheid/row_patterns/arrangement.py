@@ -138,8 +138,8 @@ def _ranks(column: pa.Array) -> Rows:
     ranks[order] = np.arange(len(order))
     ranks[-1] = 0
     indices = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
-    found: Rows = ranks[indices]
-    return found
+    row_ranks: Rows = ranks[indices]
+    return row_ranks
 
 
 def _is_sorted(keys: Sequence[Rows], rows: Rows | None, begins: Rows) -> bool:

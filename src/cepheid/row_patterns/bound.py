@@ -6,16 +6,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from cepheid.algebra.aggregates import AGGREGATES, Operand
 from cepheid.algebra.binding.coercion import cast, described
 from cepheid.algebra.binding.expression_binder import ExpressionBinder
 from cepheid.algebra.binding.findings import Findings, did_you_mean
-from cepheid.algebra.binding.resolution import WRONG, Clause
+from cepheid.algebra.binding.resolution import WRONG, Clause, missing_step
 from cepheid.algebra.binding.scope import Scope, listed
 from cepheid.algebra.expressions import Attribute, Constant, Expr, walk
+from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.nested_columns import Missing, Reached, reach
 from cepheid.algebra.structure import Structure
 from cepheid.algebra.types import Schema, Type
 from cepheid.language import ast
+from cepheid.language.attribute_paths import quoted_attribute, read_path
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.leaves import (
     CLASSIFIER,
@@ -35,6 +40,7 @@ from cepheid.row_patterns.syntax import (
     RowsPerMatch,
     SkipTo,
     SortKey,
+    has_exclusion,
     labels_of,
 )
 
@@ -89,12 +95,14 @@ class BoundRecognition:
         return self.partition if self.rows is RowsPerMatch.ONE else tuple(self.schema.columns)
 
 
-def bind(recognition: Recognition, columns: Mapping[str, Type], source: Source) -> BoundRecognition:
+def bind(recognition: Recognition, columns: pa.Schema, source: Source) -> BoundRecognition:
     """Raises a `QueryError` with everything that is wrong."""
     findings = Findings(source)
     time = recognition.order[0].column if recognition.order else ""
-    resolved = {name.lower(): name for name in columns}
-    schema = Schema(columns, resolved.get(time.lower(), time))
+    types = {field.name: attribute_type(field.type) for field in columns}
+    nested = {f.name: f.type for f in columns if types[f.name] is Type.OTHER}
+    resolved = {name.lower(): name for name in types}
+    schema = Schema(types, resolved.get(time.lower(), time), nested=nested)
     binder = _ClauseBinder(recognition, schema, findings)
     bound = binder.bound()
     findings.check()
@@ -132,6 +140,10 @@ class _ClauseBinder:
             message = f"this pattern has more than {_MOST_LABELS} labels"
             self.findings.add("CEP614", message, recognition.span)
         rows, skip = recognition.rows, recognition.after
+        if rows is RowsPerMatch.UNMATCHED and has_exclusion(recognition.pattern):
+            message = "{- -} can't stand with WITH UNMATCHED ROWS: its rows are matched, not shown"
+            span = recognition.pattern_span
+            self.findings.add("CEP610", message, span, "leave one of them out")
         return BoundRecognition(
             program=self._program(),
             partition=tuple(self._column(name, span) for name, span in recognition.partition),
@@ -154,8 +166,7 @@ class _ClauseBinder:
         except TooLong:
             message = "this pattern has too many steps when its quantifiers are written out"
             hint = "use `*`, `+` or smaller numbers"
-            spans = [label.span for label in labels_of(self.recognition.pattern)]
-            self.findings.add("CEP615", message, spans[0].to(spans[-1]), hint)
+            self.findings.add("CEP615", message, self.recognition.pattern_span, hint)
             return RowProgram((), ())
 
     def _column(self, name: str, span: ast.Span) -> str:
@@ -247,6 +258,8 @@ class RowBinder(ExpressionBinder):
         match node:
             case ast.Name(name):
                 return self._read(name, None, node.span)
+            case ast.Attribute(variable, name) if self._is_struct(variable):
+                return self._read(f"{quoted_attribute(variable)}.{name}", None, node.span)
             case ast.Attribute(variable, name):
                 labels = self._labels(variable, node.span)
                 return WRONG if labels is None else self._read(name, labels, node.span)
@@ -275,14 +288,28 @@ class RowBinder(ExpressionBinder):
     # ── columns ──
 
     def _labels(self, name: str, span: ast.Span) -> frozenset[str] | None:
-        found = self.sets.get(name) or self.sets.get(name.upper())
-        if found is None:
+        labels = self.sets.get(name) or self.sets.get(name.upper())
+        if labels is None:
             hint = did_you_mean(name.upper(), self.sets, f"labels are {listed(self.sets)}")
             self.findings.add("CEP611", f"the pattern has no label `{name}`", span, hint)
-        return found
+        return labels
+
+    def _is_struct(self, name: str) -> bool:
+        """Whether `name.x` is a field of a column: no label is called so."""
+        if name in self.sets or name.upper() in self.sets:
+            return False
+        return self.schema.resolve(name) in self.schema.nested
 
     def _read(self, name: str, labels: Labels, span: ast.Span) -> Expr:
         column = self.schema.resolve(name)
+        path = read_path(name) if column is None else None
+        reached = None if path is None else reach(path, self.schema.nested)
+        if isinstance(reached, Reached):
+            attribute = Attribute("", str(reached.path), attribute_type(reached.type))
+            return self._value(attribute, labels)
+        if isinstance(reached, Missing):
+            message, hint = missing_step(reached, self.schema)
+            return self.wrong("CEP204", message, span, hint)
         if column is None:
             if labels is None and name.upper() in self.sets:
                 hint = f"name a column: `{name}.x`"
@@ -315,10 +342,6 @@ class RowBinder(ExpressionBinder):
                     return WRONG
             case _:
                 return self.wrong("CEP209", "`CLASSIFIER` takes a label or nothing", node.span)
-        if self.defines is not None:
-            message = "DEFINE can't read CLASSIFIER()"
-            hint = "a condition belongs to one label, so its own label is known"
-            return self.wrong("CEP617", message, node.span, hint)
         return self._value(CLASSIFIER, labels)
 
     # ── functions over the rows of a match ──

@@ -104,8 +104,8 @@ class _ClauseReader:
         return QueryError([Diagnostic(code, message, span or self.here(), self.source, hint)])
 
     def unexpected(self, wanted: str, hint: str = "") -> QueryError:
-        found = f"`{self.word.text}`" if self.word else "the end"
-        return self.wrong("CEP603", f"expected {wanted}, not {found}", hint=hint)
+        actual = f"`{self.word.text}`" if self.word else "the end"
+        return self.wrong("CEP603", f"expected {wanted}, not {actual}", hint=hint)
 
     def follows(self, *keywords: str) -> bool:
         ahead = self.words[self.at : self.at + len(keywords)]
@@ -158,7 +158,7 @@ class _ClauseReader:
         definitions: list[Definition] = []
         rows, after, within = RowsPerMatch.ONE, AfterRow(), None
         if self.take("PARTITION", "BY"):
-            self.separated(lambda: partition.append(self.column()))
+            self.separated(lambda: partition.append(self.column("PARTITION BY")))
         if self.take("ORDER", "BY"):
             self.separated(lambda: order.append(self.sort_key()))
         if self.take("MEASURES"):
@@ -170,7 +170,9 @@ class _ClauseReader:
         if not self.take("INITIAL") and self.follows("SEEK"):
             raise self.wrong("CEP604", "SEEK isn't supported", hint="leave it out")
         self.need_clause("PATTERN")
+        begin = self.words[self.at - 1].span
         pattern = self.pattern()
+        pattern_span = begin.to(self.words[self.at - 1].span)
         if self.take("WITHIN"):
             within = self.interval()
         if self.take("SUBSET"):
@@ -190,6 +192,7 @@ class _ClauseReader:
             subsets=tuple(subsets),
             definitions=tuple(definitions),
             span=self.span,
+            pattern_span=pattern_span,
         )
 
     def need_clause(self, keyword: str) -> None:
@@ -208,16 +211,38 @@ class _ClauseReader:
         near = nearest(self.word.text, [words[0] for words in _CLAUSES])
         return self.unexpected("a clause", f"did you mean `{near}`?" if near else "")
 
-    def column(self) -> tuple[str, Span]:
+    def column(self, clause: str) -> tuple[str, Span]:
         """A column; of `t.x`, x."""
+        begin = self.at
+        if not self.at_name():
+            raise self.not_a_column(clause, begin)
         name, span = self.name("a column")
         while self.take("."):
             name, last = self.name("a column")
             span = span.to(last)
+        if not self.at_name() and not self.follows(","):
+            raise self.not_a_column(clause, begin)
         return name, span
 
+    def at_name(self) -> bool:
+        return self.word is None or self.word.kind in ("word", "quoted")
+
+    def not_a_column(self, clause: str, begin: int) -> QueryError:
+        """The standard has columns there, as other systems do."""
+        self.at = begin
+        depth = 0
+        while self.word is not None and not (depth == 0 and self.ends_item()):
+            depth += (self.word.text in _OPENING) - (self.word.text in _CLOSING)
+            self.at += 1
+        span = self.words[begin].span.to(self.words[max(self.at - 1, begin)].span)
+        hint = f"compute it in a subquery: `(SELECT *, {self.text(span)} AS x FROM …)`, and use x"
+        return self.wrong("CEP617", f"{clause} takes columns, not expressions", span, hint)
+
+    def ends_item(self) -> bool:
+        return self.at_clause(self.at) or any(map(self.follows, (",", "ASC", "DESC", "NULLS")))
+
     def sort_key(self) -> SortKey:
-        name, span = self.column()
+        name, span = self.column("ORDER BY")
         descending = self.take("DESC")
         if not descending:
             self.take("ASC")
@@ -287,9 +312,9 @@ class _ClauseReader:
 
     def at_clause(self, place: int) -> bool:
         kept, self.at = self.at, place
-        found = any(self.follows(*words) for words in _CLAUSES)
+        begins = any(self.follows(*words) for words in _CLAUSES)
         self.at = kept
-        return found
+        return begins
 
     def expression(self, stop: Callable[[], bool], named: bool = False) -> Expression:
         """What stands before the next comma, clause or `stop`, outside of parentheses."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.aggregates import AGGREGATES
-from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, transform
+from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, transform, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column, Interner, KernelColumn, kernel_values
 from cepheid.engine.arrays.vector import evaluate
@@ -28,6 +28,7 @@ from cepheid.engine.lowering.terms import DOUBLES, zero
 from cepheid.kernels.code import INDENT
 from cepheid.row_patterns.arranged import ArrangedRows
 from cepheid.row_patterns.leaves import (
+    CLASSIFIER,
     Labels,
     Leaf,
     MatchNumber,
@@ -36,6 +37,7 @@ from cepheid.row_patterns.leaves import (
     RowExpression,
     leaf_attribute,
     leaf_number,
+    reads_classifier,
 )
 from cepheid.row_patterns.row_machine import Checks
 
@@ -173,7 +175,7 @@ class _CheckWriter:
         self.labels = labels
         self.rows = rows
         self.conditions = conditions
-        self.texts = _text_ranks(conditions, rows)
+        self.texts = _text_ranks(conditions, rows, labels)
         self.values: dict[Column, tuple[NDArray[np.generic], NDArray[np.bool_] | None]] = {}
         for condition in conditions:
             for leaf in condition.leaves:
@@ -187,21 +189,24 @@ class _CheckWriter:
         column = Column(argument)
         if column in self.values:
             return
-        array = self.rows.values(argument)
+        if reads_classifier(argument):
+            array = _of_labels(argument, self.labels)
+        else:
+            array = self.rows.values(argument)
         if argument.type in _TEXTS:
             self.values[column] = self.texts.codes(array)
         else:
             self.values[column] = kernel_values(array, argument.type, Interner())
 
     def columns(self) -> list[NDArray[np.generic]]:
-        found: list[NDArray[np.generic]] = []
+        arrays: list[NDArray[np.generic]] = []
         for column in self.inputs.columns:
             assert isinstance(column, Column)
             values, valid = self.values[column]
-            found.append(np.ascontiguousarray(values))
+            arrays.append(np.ascontiguousarray(values))
             if valid is not None:
-                found.append(np.ascontiguousarray(valid))
-        return found
+                arrays.append(np.ascontiguousarray(valid))
+        return arrays
 
     def params(self) -> list[object]:
         values: list[object] = []
@@ -224,6 +229,7 @@ class _CheckWriter:
         """Lines that give every register its value after this row."""
         low = _PathLowering(self, (), "r")
         low.line("depth = row - start")
+        low.line("path[depth] = pc")  # the row at hand has its label, also where labels are read
         for condition in self.conditions:
             for leaf in condition.leaves:
                 match leaf:
@@ -309,17 +315,20 @@ class _PathLowering(KernelLowering):
                 return Term("(number + 1)")
 
     def argument(self, argument: Expr, row: str) -> Term:
-        """A column at a row."""
+        """A column at a row; what is computed from CLASSIFIER() is a column of labels."""
         column = Column(argument)
         n = self.inputs.column(column)
+        if reads_classifier(argument):
+            row = f"label_of[path[{row} - start]]"
         valid = f"v{n}[{row}]" if column in self.inputs.nullable else None
         return Term(f"c{n}[{row}]", valid)
 
     def _navigated(self, leaf: Navigation) -> Term:
         place = self._place(leaf)
         shifted = place if leaf.shift == 0 else self.let(f"{place} + {leaf.shift}")
-        inside = self.let(f"{place} >= 0 and {shifted} >= begin and {shifted} < end")
-        at = self.let(f"{shifted} if {inside} else 0")
+        first, last = ("start", "row + 1") if reads_classifier(leaf.argument) else ("begin", "end")
+        inside = self.let(f"{place} >= 0 and {shifted} >= {first} and {shifted} < {last}")
+        at = self.let(f"{shifted} if {inside} else {first}")
         term = self.argument(leaf.argument, at)
         value = self.let(term.value)
         return Term(value, inside if term.valid is None else self.let(f"{inside} and {term.valid}"))
@@ -334,8 +343,6 @@ class _PathLowering(KernelLowering):
         place = self.let(f"{register}[depth + 1] - 1")
         if leaf.offset == 0:
             return place
-        # The row at hand has its label, but isn't on the path yet.
-        self.line("path[depth] = pc")
         numbers = sum(1 << self.writer.labels.index(name) for name in leaf.labels)
         member = f"(({numbers} >> label_of[path[{place} - start]]) & 1) == 1"
         left = self.let(f"{leaf.offset} if {place} >= 0 else 0")
@@ -369,17 +376,18 @@ class _PathLowering(KernelLowering):
         if not function.folds:
             raise NotLowered(leaf)
         type_ = _coded(leaf.argument.type)
-        self.line("path[depth] = pc")
         part = FoldPart(self.let(zero(type_)), self.let("0"))
-        one, other, new = self.name(), self.name(), self.name()
-        with self.block(f"for {one} in range(start, row + 1):"):
-            member = self._member_at(leaf.labels, one)
-            value = self.argument(leaf.argument, one)
+        at, previous, new = self.name(), self.name(), self.name()
+        with self.block(f"for {at} in range(start, row + 1):"):
+            member = self._member_at(leaf.labels, at)
+            value = self.argument(leaf.argument, at)
             with self.block(f"if {member} and {value.valid or 'True'}:"):
                 self.line(f"{new} = True")
-                with self.block(f"for {other} in range(start, {one}):"):
-                    earlier = self.argument(leaf.argument, other)
-                    known = f"{self._member_at(leaf.labels, other)} and {earlier.valid or 'True'}"
+                with self.block(f"for {previous} in range(start, {at}):"):
+                    earlier = self.argument(leaf.argument, previous)
+                    known = (
+                        f"{self._member_at(leaf.labels, previous)} and {earlier.valid or 'True'}"
+                    )
                     with self.block(f"if {known} and {earlier.value} == {value.value}:"):
                         self.line(f"{new} = False")
                 with self.block(f"if {new}:"):
@@ -432,13 +440,28 @@ class _TextRanks:
         return known[indices], valid
 
 
-def _text_ranks(conditions: list[RowExpression], rows: ArrangedRows) -> _TextRanks:
+def _of_labels(argument: Expr, labels: tuple[str, ...]) -> pa.Array:
+    """An expression of CLASSIFIER() for each label."""
+    if any(isinstance(node, Attribute) and node != CLASSIFIER for node in walk(argument)):
+        raise NotLowered(argument)
+    names = pa.array(labels, pa.string())
+    return evaluate(argument, lambda _: names, len(labels))
+
+
+def _text_ranks(
+    conditions: list[RowExpression], rows: ArrangedRows, labels: tuple[str, ...]
+) -> _TextRanks:
     texts: set[str | bytes] = set()
     for condition in conditions:
         for leaf in condition.leaves:
             argument = None if isinstance(leaf, MatchNumber) else leaf.argument
             if argument is not None and argument.type in _TEXTS:
-                texts.update(pc.unique(rows.values(argument)).drop_null().to_pylist())
+                array = (
+                    _of_labels(argument, labels)
+                    if reads_classifier(argument)
+                    else rows.values(argument)
+                )
+                texts.update(pc.unique(array).drop_null().to_pylist())
         transform(condition.expression, lambda e: _note(e, texts))
     return _TextRanks({t: n for n, t in enumerate(sorted(texts, key=_bytes))})
 

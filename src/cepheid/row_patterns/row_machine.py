@@ -26,45 +26,66 @@ from cepheid.row_patterns.syntax import PartitionEdge, SkipTo
 
 Numbers = NDArray[np.int64]
 
-BUDGET = 20_000_000
-"""Steps that the search from one row may take, if failures can't be remembered."""
 
-_COMPILED_ROWS = 20_000
-"""Below this many rows an uncached kernel runs as plain Python: compiling takes longer."""
+@dataclass(frozen=True)
+class Budget:
+    """The steps that the search in one partition may take: so many for each of its rows, and never
+    less than `least`. Only conditions that read rows taken before, and WITHIN, come near it."""
+
+    per_row: int = 100_000
+    least: int = 20_000_000
+
+
+_COMPILED_ROWS, _COMPILED_STEPS = 20_000, 500_000
+"""Below so many rows an uncached kernel begins as plain Python, since compiling takes longer; after
+so many steps it is compiled and goes on."""
+
+_FOREVER = np.iinfo(np.int64).max
 
 _SIGNATURE = """
 @jit
 def kernel(
-    code, slots, mask, times, begins, settings, progress, starts, lengths, numbers, taken,
-    path, memo, stack, trail, cols, params, ints, floats
+    code, slots, mask, times, begins, settings, progress, carried, starts, lengths, numbers,
+    taken, path, memo, stack, trail, cols, params, ints, floats
 ):
     kinds, firsts, seconds, slot_of, label_of = code[0], code[1], code[2], code[3], code[4]
-    skip, skip_set, first_set, empty, window, budget, stamped = (
-        settings[0], settings[1], settings[2], settings[3], settings[4], settings[5], settings[6]
+    skip, skip_set, first_set, empty, window, stamped = (
+        settings[0], settings[1], settings[2], settings[3], settings[4], settings[5]
+    )
+    per_row, least, pause, endless, reached = (
+        settings[6], settings[7], settings[8], settings[9], settings[10]
     )
 """
 _SEARCH = """\
     partition, start, matches, rows_taken, number = (
         progress[0], progress[1], progress[2], progress[3], progress[4]
     )
-    all_steps = progress[6]
+    all_failures, all_steps, spent = progress[6], progress[7], progress[8]
     while partition < begins.shape[0] - 1:
         begin, end = begins[partition], begins[partition + 1]
+        moved = carried[partition, 2]
+        limit = max(least, per_row * (end - begin))
         if start < 0:
-            start = begin
-            number = 0
+            start = begin + carried[partition, 0]
+            number = carried[partition, 1]
+            spent = 0
             memo[: (end - begin + 1) * slots] = 0
         while start < end:
             if empty == 0 and (mask[start] & first_set) == 0:
                 start += 1
                 continue
             stamp = start - begin + 1 if stamped else 1
-            pc, row, top, marks, steps = 0, start, 0, 0, 0
+            pc, row, top, marks, steps, failures = 0, start, 0, 0, 0, 0
             status = 0
             found = False
             while True:
+                steps += 1
                 kind = kinds[pc]
                 if kind == 0:
+                    if endless and row == end:
+                        if window < 0 or reached - times[start] < window:
+                            status = 6
+                            break
                     label = firsts[pc]
                     ok = row < end and ((mask[row] >> label) & 1) == 1
                     if ok and window >= 0 and times[row] - times[start] >= window:
@@ -97,7 +118,7 @@ _OUTCOME = """\
                     pc = firsts[pc]
                     continue
                 elif kind == 3:
-                    if row == begin:
+                    if row == begin and moved == 0:
                         pc += 1
                         continue
                 elif kind == 4:
@@ -107,15 +128,20 @@ _OUTCOME = """\
                 else:
                     found = True
                     break
-                steps += 1
-                if steps > budget:
+                failures += 1
+                if spent + steps > limit:
                     status = 3
+                    break
+                if all_steps + steps > pause:
+                    status = 7
                     break
                 if top == 0:
                     break
                 top -= 1
                 pc, row, marks = stack[top, 0], stack[top, 1], stack[top, 2]
+            all_failures += failures
             all_steps += steps
+            spent += steps
             length = row - start
             if found and status == 0:
                 if matches >= starts.shape[0] or rows_taken + length > taken.shape[0]:
@@ -123,6 +149,8 @@ _OUTCOME = """\
             if found or status != 0:
                 for n in range(marks):
                     memo[trail[n]] = 0
+            if status == 6:
+                break
             if status != 0:
                 progress[5] = status
                 break
@@ -154,12 +182,14 @@ _OUTCOME = """\
                 start += target
         if progress[5] != 0:
             break
+        carried[partition, 0] = start
+        carried[partition, 1] = number
         partition += 1
         start = -1
     progress[0], progress[1], progress[2], progress[3], progress[4] = (
         partition, start, matches, rows_taken, number
     )
-    progress[6] = all_steps
+    progress[6], progress[7], progress[8] = all_failures, all_steps, spent
 """
 
 
@@ -173,7 +203,7 @@ class _Kind(IntEnum):
 
 
 class SearchStatus(IntEnum):
-    """Why the kernel stopped."""
+    """Why the kernel stopped, or left a partition (WAITING)."""
 
     DONE = 0
     FULL = 1
@@ -181,17 +211,20 @@ class SearchStatus(IntEnum):
     BUDGET = 3
     NO_LABEL = 4
     NO_PROGRESS = 5
+    WAITING = 6
+    SLOW = 7
 
 
 _SKIPS = {SkipTo.PAST_LAST_ROW: 0, SkipTo.NEXT_ROW: 1, SkipTo.FIRST: 2, SkipTo.LAST: 3}
 
 
 class Stuck(Exception):
-    """The search can't go on from a row; `status` says why."""
+    """The search can't go on from a row of a partition; `status` says why."""
 
-    def __init__(self, status: SearchStatus, row: int) -> None:
+    def __init__(self, status: SearchStatus, partition: int, row: int) -> None:
         super().__init__(status.name)
         self.status = status
+        self.partition = partition
         self.row = row
 
 
@@ -223,6 +256,18 @@ class MatchedRows:
     numbers: Numbers
     instructions: NDArray[np.int32]
     steps: int = 0
+    backtracks: int = 0
+
+
+@dataclass(frozen=True)
+class Ongoing:
+    """Partitions to which rows may still come, all of them at `reached` or later. `carried` has for
+    each partition the row (from its first) where the search goes on, its matches so far, and how
+    many rows stood before those that are left; a run leaves there where it stops, from the first
+    row of all."""
+
+    reached: int
+    carried: Numbers
 
 
 @dataclass(frozen=True)
@@ -234,22 +279,28 @@ class RowMachine:
     skip_labels: frozenset[int] = frozenset()
     window: int | None = None
     checks: Checks = field(default_factory=Checks)
-    budget: int = BUDGET
+    budget: Budget = field(default_factory=Budget)
 
     def run(
-        self, mask: Numbers, begins: Numbers, times: Numbers | None = None, jit: bool | None = None
+        self,
+        mask: Numbers,
+        begins: Numbers,
+        times: Numbers | None = None,
+        jit: bool | None = None,
+        ongoing: Ongoing | None = None,
     ) -> MatchedRows:
         """The matches of all partitions; `Stuck`, if one can't be found out."""
         source = self.checks.source
-        if jit is None:
-            jit = len(mask) >= _COMPILED_ROWS or not is_cold(source)
-        kernel = load(source, jit)
+        quick = jit is None and len(mask) < _COMPILED_ROWS and is_cold(source)
+        kernel = load(source, not quick if jit is None else jit)
         code, slots = self._code()
         longest = int(np.diff(begins).max()) if len(begins) > 1 else 0
-        settings = self._settings(code)
-        progress = np.array([0, -1, 0, 0, 0, 0, 0], np.int64)
-        starts, lengths, numbers = (np.empty(1024, np.int64) for _ in range(3))
-        taken = np.empty(4096, np.int32)
+        settings = self._settings(_COMPILED_STEPS if quick else _FOREVER, ongoing)
+        progress = np.array([0, -1, 0, 0, 0, 0, 0, 0, 0], np.int64)
+        carried = ongoing.carried if ongoing else np.zeros((len(begins) - 1, 3), np.int64)
+        room = 1024 + len(mask) // 2  # pages that nothing is written to cost nothing
+        starts, lengths, numbers = (np.empty(room, np.int64) for _ in range(3))
+        taken = np.empty(4096 + len(mask), np.int32)
         path = np.empty(longest + 1, np.int32)
         memo = np.zeros((longest + 1) * slots, np.int32)
         stack, trail = np.empty((1024, 3), np.int64), np.empty(1024, np.int64)
@@ -259,22 +310,25 @@ class RowMachine:
         while progress[0] < len(begins) - 1:
             with np.errstate(all="ignore"):
                 kernel(
-                    code, slots, mask, clock, begins, settings, progress, starts, lengths, numbers,
-                    taken, path, memo, stack, trail, self.checks.columns, self.checks.params,
-                    ints, floats,
+                    code, slots, mask, clock, begins, settings, progress, carried, starts, lengths,
+                    numbers, taken, path, memo, stack, trail, self.checks.columns,
+                    self.checks.params, ints, floats,
                 )  # fmt: skip
             match SearchStatus(int(progress[5])):
                 case SearchStatus.FULL:
                     starts, lengths, numbers = map(_larger, (starts, lengths, numbers))
-                    room = int(progress[3]) + longest
-                    taken = _larger(taken, room)
+                    taken = _larger(taken, int(progress[3]) + longest)
                 case SearchStatus.DEEP:
                     stack = np.empty((len(stack) * 4, 3), np.int64)
                     trail = np.empty(len(trail) * 4, np.int64)
+                case SearchStatus.SLOW:
+                    kernel = load(source, True)
+                    settings = self._settings(_FOREVER, ongoing)
                 case SearchStatus.DONE:
                     pass
                 case stuck:
-                    raise Stuck(stuck, int(progress[1]))
+                    partition = int(progress[0])
+                    raise Stuck(stuck, partition, int(progress[1] - begins[partition]))
             progress[5] = 0
         count = int(progress[2])
         return MatchedRows(
@@ -282,7 +336,8 @@ class RowMachine:
             lengths[:count],
             numbers[:count],
             taken[: int(progress[3])],
-            int(progress[6]),
+            steps=int(progress[7]),
+            backtracks=int(progress[6]),
         )
 
     def _code(self) -> tuple[Numbers, int]:
@@ -310,7 +365,7 @@ class RowMachine:
                     code[0, number] = _Kind.ACCEPT
         return code, slots
 
-    def _settings(self, code: Numbers) -> Numbers:
+    def _settings(self, pause: int, ongoing: Ongoing | None) -> Numbers:
         program = self.program
         empty = program.may_be_empty
         return np.array(
@@ -320,8 +375,12 @@ class RowMachine:
                 sum(1 << label for label in _first_labels(program)),
                 empty,
                 -1 if self.window is None else self.window,
-                self.budget,
                 self.window is not None,
+                self.budget.per_row,
+                self.budget.least,
+                pause,
+                ongoing is not None,
+                0 if ongoing is None else ongoing.reached,
             ],
             np.int64,
         )

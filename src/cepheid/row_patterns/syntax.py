@@ -106,6 +106,20 @@ def labels_of(pattern: RowPattern) -> Iterator[Label]:
             assert_never(pattern)
 
 
+def has_exclusion(pattern: RowPattern) -> bool:
+    match pattern:
+        case Exclusion():
+            return True
+        case Label() | EmptyPattern() | Anchor():
+            return False
+        case Concatenation() | Alternation() | Permutation():
+            return any(map(has_exclusion, pattern.items))
+        case Quantified():
+            return has_exclusion(pattern.item)
+        case _:
+            assert_never(pattern)
+
+
 # ── the clause ───────────────────────────────────────────────────────────────
 
 
@@ -183,3 +197,4 @@ class Recognition:
     subsets: tuple[Subset, ...] = ()
     definitions: tuple[Definition, ...] = ()
     span: Span = _span()
+    pattern_span: Span = _span()

@@ -44,9 +44,9 @@ def _last_change(
     return int(places[-1]) if len(places) else None
 
 
-def _differs(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+def _differs(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     """Two NULLs are equal; NaN is not equal to itself here, which only makes tables smaller."""
-    unequal = pc.fill_null(pc.not_equal(one, other), False)
-    either = pc.xor(pc.is_null(one), pc.is_null(other))
-    found: NDArray[np.bool_] = pc.or_(unequal, either).to_numpy(zero_copy_only=False)
-    return found
+    unequal = pc.fill_null(pc.not_equal(left, right), False)
+    either = pc.xor(pc.is_null(left), pc.is_null(right))
+    differs: NDArray[np.bool_] = pc.or_(unequal, either).to_numpy(zero_copy_only=False)
+    return differs

@@ -1,4 +1,4 @@
-"""What is wrong with rules: in a query, in a table, or between them."""
+"""Problems of rules: in a query, in a table, or between rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cepheid.errors import QueryError
 from cepheid.language.diagnostics import Diagnostic
 
 _SHOWN = 5
-"""How many rows are named; the others are counted."""
+"""How many rows a finding names; further rows are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Finding:
     diagnostic: Diagnostic | None = None
 
     def render(self) -> str:
-        """As it is printed: what is wrong, where, and what to do.
+        """The printed text: the problem, its place, and what to do.
 
         >>> print(Finding("rules/big.csv", "the name is empty", "give it one", (3, 8)).render())
         rules/big.csv, rows 3 and 8: the name is empty
@@ -44,12 +44,14 @@ class Finding:
 
 
 def of_query(error: QueryError, template: str | None = None) -> tuple[Finding, ...]:
-    """The findings of a query, one each."""
-    return tuple(of_diagnostic(found, template) for found in error.diagnostics)
+    """A finding for each of the query's diagnostics."""
+    return tuple(of_diagnostic(diagnostic, template) for diagnostic in error.diagnostics)
 
 
-def of_diagnostic(found: Diagnostic, template: str | None = None) -> Finding:
-    return Finding(found.source.name, found.message, found.hint, (), template, found)
+def of_diagnostic(diagnostic: Diagnostic, template: str | None = None) -> Finding:
+    return Finding(
+        diagnostic.source.name, diagnostic.message, diagnostic.hint, (), template, diagnostic
+    )
 
 
 def listed_rows(rows: Iterable[int]) -> str:

@@ -26,7 +26,7 @@ from cepheid.rules.run.runtimes import set_runtime_of
 from cepheid.rules.template import Rule, Template
 
 _SHOWN = 4
-"""How many templates a set names when it is printed."""
+"""How many templates a printed set names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,12 +135,12 @@ class RuleSet(Mapping[str, Rule]):
         return f"RuleSet({count}{': ' if shown else ''}{', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be made again."""
+        """Drop caches before pickling."""
         return {"templates": self.templates}
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for sets of the same templates, in whatever order."""
+        """Equal for sets of the same templates in any order."""
         parts = sorted(template.fingerprint for template in self.templates)
         return hashlib.blake2b("".join(parts).encode(), digest_size=16).hexdigest()
 
@@ -151,7 +151,7 @@ class RuleSet(Mapping[str, Rule]):
     # ── sets from sets ───────────────────────────────────────────────────────
 
     def __or__(self, other: RuleSet) -> RuleSet:
-        """The rules of both; of two with the same name, the other's, as with dicts.
+        """The rules of both sets; for a name in both, the other set's rule, as with dicts.
 
         >>> old = RuleSet.of({"a": "PATTERN A ; B WITHIN 5", "b": "PATTERN B ; C WITHIN 5"})
         >>> new = old | RuleSet.of({"b": "PATTERN B ; D WITHIN 5"})
@@ -162,11 +162,11 @@ class RuleSet(Mapping[str, Rule]):
         return RuleSet((*kept.templates, *other.templates))
 
     def without(self, names: str | Iterable[str]) -> RuleSet:
-        """All rules but these; KeyError if one isn't there."""
+        """All rules except these; KeyError if one doesn't exist."""
         return self._filtered(self._known(names), keep=False)
 
     def select(self, names: str | Iterable[str]) -> RuleSet:
-        """These rules alone, in the order of the set; KeyError if one isn't there."""
+        """Only these rules, in the set's order; KeyError if one doesn't exist."""
         return self._filtered(self._known(names), keep=True)
 
     def _known(self, names: str | Iterable[str]) -> pa.Array:
@@ -213,9 +213,9 @@ class RuleSet(Mapping[str, Rule]):
     def explain(
         self, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
     ) -> SetExplanation:
-        """How the rules are run: which share a pass, what they share in it, which run alone and
-        why; on Spark, also where. Nothing is matched, but of a DataFrame the first and the last
-        time are looked up if there are rules without a key.
+        """Explain how the rules run: which share a pass, what they share in it, which run alone and
+        why; on Spark, also where. Nothing is matched, but for a DataFrame the first and last time
+        are looked up if there are rules without a key.
 
         >>> columns = pa.table({"ts": [1], "type": ["A"], "x": [5]})
         >>> rules = RuleSet.from_template(
@@ -238,8 +238,8 @@ class RuleSet(Mapping[str, Rule]):
     def check(
         self, data: Any = None, options: Options | None = None, **named: Unpack[GivenOptions]
     ) -> tuple[Finding, ...]:
-        """What is wrong with the rules over these events: a schema, data of any kind, or a dict of
-        either for several streams. Nothing is run. Without data, every attribute is taken to exist.
+        """Findings of the rules over these events: a schema, data of any kind, or a dict of either
+        for several streams. Nothing is run. Without data, every attribute is assumed to exist.
 
         >>> columns = pa.schema({"ts": pa.int64(), "type": pa.string(), "amount": pa.int64()})
         >>> rules = RuleSet.of({"rise": "PATTERN A a ; B b WHERE a.amout < b.amount WITHIN 5"})
@@ -260,7 +260,7 @@ def _source(query: str | Query, name: str) -> Source:
 
 
 def _named(query: str | Query, name: str) -> Query:
-    """Messages call a query by its rule's name, if it has none of its own."""
+    """A query without a name gets its rule's name, for messages."""
     if isinstance(query, str):
         return Query(query, name)
     return replace(query, name=name) if query.name == Query.name else query

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.binding.findings import did_you_mean
+from cepheid.algebra.query import BoundQuery
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
-from cepheid.errors import DataError
+from cepheid.errors import DataError, UnsupportedError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.outline import Outline
@@ -50,16 +51,28 @@ class Rule:
 
     @takes_options
     def typed(
-        self, found: Any, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+        self, matches: Any, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
     ) -> Any:
-        """What `match` returns, taken from what a set of rules has `found` with this one in it, so
+        """What `match` returns, taken from the `matches` of a set of rules with this one in it, so
         that nothing is run again. Of the data only the columns are looked at: a schema will do.
         """
         from cepheid.rules.run.typed_frame import typed_frame
 
         chosen = options_of(options, named)
         given = {**chosen.params, **self.params}
-        return typed_frame(self.name, self.query, found, data, replace(chosen, params=given))
+        return typed_frame(self.name, self.query, matches, data, replace(chosen, params=given))
+
+
+def bind_rule(query: Query, columns: Any, options: Options) -> BoundQuery:
+    """The query of rules, bound to columns: rules return matches, whose values travel as JSON."""
+    bound = query.bind(columns, options)
+    if bound.answers is not None:
+        raise UnsupportedError(
+            f"`{query.name}` returns answers about its matches, and the rules of a set return "
+            "matches: run it alone with cepheid.match, or leave out GROUP BY and the aggregates "
+            "over matches"
+        )
+    return bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +112,7 @@ class Template:
         return hash(self.fingerprint)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be made again."""
+        """Drop caches before pickling."""
         return {name: vars(self)[name] for name in self.__dataclass_fields__}
 
     @cached_property
@@ -111,7 +124,7 @@ class Template:
 
     @property
     def label(self) -> str | None:
-        """How INTO calls the query."""
+        """The query's INTO label."""
         return self.query.syntax.into if self.outline is None else self.outline.label
 
     @property
@@ -151,14 +164,14 @@ class Template:
 
     @cached_property
     def columns(self) -> Mapping[str, pa.ChunkedArray]:
-        """The values of the parameters; of those that have a column."""
+        """The values of the parameters that have a column."""
         if self.rows is None:
             return {}
         names = self.rows.column_names
         return {name: self.rows[name] for name in self.parameters if names.count(name) == 1}
 
     def number(self, row: int) -> int:
-        """Which row of the table it was, from 1."""
+        """The row's number in the original table, from 1."""
         return row + 1 if self.numbers is None else int(self.numbers[row].as_py())
 
     def where(self, mask: pa.ChunkedArray) -> Template:
@@ -209,7 +222,7 @@ def _feed(digest: Any, rows: pa.Table) -> None:
 
 
 class _Sink:
-    """A file that is only hashed."""
+    """A file object that hashes what is written to it."""
 
     closed = False
 
@@ -229,7 +242,7 @@ class _Sink:
 
 
 def problems(template: Template) -> Iterator[Finding]:
-    """What is wrong with a template by itself, whatever the events are."""
+    """Findings of a template, independent of the events."""
     if template.rows is None:
         for name in template.parameters:
             hint = f"give it a table: `{template.name}.csv`, with a column `{name}`"
@@ -254,7 +267,7 @@ def problems(template: Template) -> Iterator[Finding]:
 
 
 def clashes(templates: Iterable[Template]) -> Iterator[Finding]:
-    """Columns that several tables carry, and of which the types don't fit into one column."""
+    """Findings for carried columns whose types differ between tables and have no common type."""
     first: dict[str, tuple[pa.DataType, Template]] = {}
     for template in templates:
         for field in template.carried_schema:
@@ -272,12 +285,12 @@ def clashes(templates: Iterable[Template]) -> Iterator[Finding]:
                 yield _of_table(template, message, hint)
 
 
-def _unified(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type of a column that holds values of both: of numbers, of times, of texts of any width.
-    Arrow would also make bytes of texts, which nobody wants to read."""
-    if _is_bytes(one) != _is_bytes(other):
+def _unified(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The common type of two columns: of numbers, of times, of texts of any width. Arrow would also
+    turn texts into bytes, which nobody wants to read."""
+    if _is_bytes(left) != _is_bytes(right):
         return None
-    schemas = [pa.schema({"": type_}) for type_ in (one, other)]
+    schemas = [pa.schema({"": type_}) for type_ in (left, right)]
     try:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowTypeError:
@@ -302,5 +315,5 @@ def _of_table(template: Template, message: str, hint: str, rows: tuple[int, ...]
 
 def _without_value(template: Template, name: str, message: str, hint: str) -> Finding:
     place = template.parameters[name]
-    found = Diagnostic("CEP206", message, place, template.query.source, hint)
-    return of_diagnostic(found, template.name)
+    diagnostic = Diagnostic("CEP206", message, place, template.query.source, hint)
+    return of_diagnostic(diagnostic, template.name)

@@ -31,11 +31,11 @@ from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
 
 ACCURACY = 100_000
-"""Of percentiles: an error of one in so many rows."""
+"""The accuracy of percentiles: an error of at most one in this many rows."""
 
 
 def analyze(query: Bindable, data: Any, options: Options, rows: int) -> Statistics:
-    """The statistics of the data, from about so many rows."""
+    """The statistics of the data, from a sample of about `rows` rows."""
     events, _, bound = bind(query, entered(data), options)
     wanted = targets(analyzed(bound))
     time = wanted.plan.schema.time
@@ -53,12 +53,12 @@ def _sample(wanted: Targets, events: DataFrame, clock: Column, rows: int) -> Sam
     count, first, last = row
     if count <= rows:
         return in_ranges(wanted, _collected(events), ((first, last + 1),))
-    found = _stretches(wanted, events, clock, (count, last), rows)
-    inside = events.filter(reduce(or_, (_within(clock, interval) for interval in found)))
+    stretches = _stretches(wanted, events, clock, (count, last), rows)
+    inside = events.filter(reduce(or_, (_within(clock, interval) for interval in stretches)))
     count = inside.count()
     if count > rows:
         inside = inside.sample(rows / count, SEED)
-    return in_ranges(wanted, _collected(inside), found, count)
+    return in_ranges(wanted, _collected(inside), stretches, count)
 
 
 def _stretches(

@@ -44,9 +44,10 @@ _BEFORE, _AFTER = -(1 << 63), (1 << 63) - 1
 
 @dataclass(frozen=True)
 class EventSource:
-    """The events and what is known of them. `partitions` None: as many as the session shuffles
-    into, or fewer where Spark finds that they would be small. `keeps`: rows go to Python with all
-    columns that the query reads, since they are kept, and RETURN may ask for more later."""
+    """The events and what is known of them. With `partitions` None, Spark shuffles into as many
+    partitions as the session says, or fewer if they would be small. With `keeps`, rows go to
+    Python with all columns that the query reads: they are saved, and RETURN may read more of
+    them later."""
 
     events: DataFrame
     prepared: Prepared
@@ -71,7 +72,8 @@ class EventSource:
 
     @property
     def order(self) -> list[str]:
-        """By what rows of a partition (or section) are sorted: events are counted key by key."""
+        """The sort order of a partition's (or section's) rows: by key first where events are
+        counted per key."""
         if in_events(self.plan):
             return [*uniform_key(self.plan), CLOCK_COLUMN]
         return self.position
@@ -91,21 +93,21 @@ def key_columns(
 ) -> list[Column]:
     """Columns as values that are equal where the engine takes them as equal."""
     translator = Translator(types)
-    found: list[Column] = []
+    keys: list[Column] = []
     for name in columns:
         kind = schema.columns[name]
         column = translator.column(Attribute("", name, kind))
         if column is None:
             column = named(name).cast("double") if kind is Type.DECIMAL else named(name)
-        found.append(column)
-    return found
+        keys.append(column)
+    return keys
 
 
 def arrange(
     source: EventSource, layout: Layout, spare: Layout | None, task: Task
 ) -> tuple[DataFrame, Task]:
-    """The rows in partitions, and what the workers must know. For slices this runs a small job
-    that finds the range of time; if that is too short to cut, `spare` is taken."""
+    """The partitioned rows, and the workers' task. For slices this runs a small job that finds the
+    time range; if it is too short to cut, the layout `spare` is used."""
     rows = relevant_rows(source, layout)
     match layout:
         case Rows():
@@ -171,8 +173,8 @@ def shipped(source: EventSource) -> list[str]:
 
 
 def relevant_rows(source: EventSource, layout: Layout, numbered: bool = True) -> DataFrame:
-    """The rows of some class, with their masks, and with ordinals where events are counted; all
-    rows, if whoever gets them counts."""
+    """The rows of any class, with their class masks, and with ordinals where events are counted;
+    all rows, if the receiver counts."""
     plan = source.plan
     rows = source.events.select(*(named(n) for n in plan.required))
     rows = rows.filter(placed(plan.schema.time, plan.schema.start))
@@ -233,8 +235,8 @@ def _numbered(source: EventSource, rows: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class ShippedRows:
-    """Where rows that go to no section stay, too: which ones go to some, and the columns that are
-    kept of all of them."""
+    """Keeps rows that go to no section: which rows are sent to one, and the columns kept of all of
+    them."""
 
     condition: Column
     columns: tuple[str, ...]
@@ -258,7 +260,7 @@ def _ship(
 
 
 def _sent(rows: DataFrame, sections: Column, taken: ShippedRows | None) -> DataFrame:
-    """Each row once for every section that it goes to."""
+    """Copy each row to every section that it belongs to."""
     if taken is None:
         return rows.withColumn(SECTION_COLUMN, F.explode(sections))
     copies = F.posexplode_outer(F.when(taken.condition, sections))
@@ -284,8 +286,10 @@ def _where(condition: Column, bits: Column) -> Column:
 def by_keys(
     source: EventSource, rows: DataFrame, layout: ByKey, taken: ShippedRows | None = None
 ) -> DataFrame:
-    """`a.user = b.customer`: a row goes to the section of each of its keys, and has there only
-    the classes of which it has that key.
+    """`a.user = b.customer`: a row goes to the section of each of its keys, with only the classes
+    that have that key. So all rows of a key are together, and a match, which has one key, is found
+    there alone. Copies that meet in a partition have different keys, so no match can hold two of
+    them.
 
     All rows of a key are so together, and a match, which has one key, is found there alone.
     Copies that meet in a partition have different keys, so no match can hold two of them.
@@ -311,7 +315,8 @@ def copied(
     numbers: Sequence[int],
     taken: ShippedRows | None = None,
 ) -> DataFrame:
-    """Rows of connected classes go by their value, the others to every section of these numbers."""
+    """Send rows of connected classes to the section of their value, and copy all others to every
+    section."""
     everywhere = F.array(*(F.lit(n) for n in numbers))
     groups = _groups(source, layout.columns)
     copied = groups.pop(None, F.lit(0).cast("long"))
@@ -319,18 +324,20 @@ def copied(
     names = {group: (f"__mask{n}", f"__place{n}") for n, group in enumerate(groups)}
     for group, bits in groups.items():
         assert isinstance(group, str)
-        own, place = names[group]
+        bits_name, place = names[group]
         (key,) = source.key([group])
         number = F.pmod(F.xxhash64(key), F.lit(len(numbers))).cast("int") + 1
-        rows = rows.withColumn(own, bits).withColumn(
+        rows = rows.withColumn(bits_name, bits).withColumn(
             place,
-            F.when((named(own) != 0) & key.isNotNull(), F.element_at(everywhere, number)),
+            F.when((named(bits_name) != 0) & key.isNotNull(), F.element_at(everywhere, number)),
         )
     distinct = F.array_distinct(F.array(*(named(place) for _, place in names.values())))
     targets = F.when(named("__copied") != 0, everywhere).otherwise(F.array_compact(distinct))
     rows = _sent(rows, targets, taken)
     section = named(SECTION_COLUMN)
-    parts = [_where(named(place) == section, named(own)) for own, place in names.values()]
+    parts = [
+        _where(named(place) == section, named(bits_name)) for bits_name, place in names.values()
+    ]
     return _ship(source, rows, _joined([named("__copied"), *parts]), section, taken)
 
 
@@ -339,7 +346,9 @@ def copied(
 
 @dataclass(frozen=True)
 class TimeSlices:
-    """`count` slices of `width`, the first of which begins at `first`; the outer ones go on.
+    """`count` slices of `width`, starting at `first`; the first and last are unbounded. A slice
+    needs the window before it and, if matches are decided only when their window has passed, the
+    window after it.
 
     A slice needs the window before it, and, if matches are known only when their window has
     passed, the window behind it.
@@ -362,11 +371,11 @@ class TimeSlices:
 
     @property
     def owned(self) -> dict[int, Range]:
-        """By the numbers of sections, the ends of the matches that are a slice's own."""
+        """For each section number, the range of match ends that the slice owns."""
         return {salt: self.range(n) for n, salt in enumerate(self.salts)}
 
     def rows(self, rows: DataFrame, time: str, type_: t.DataType) -> DataFrame:
-        """Each row once for every slice that needs it."""
+        """Copy each row to every slice that needs it."""
         clock = microseconds(named(time), type_) - F.lit(self.first).cast("long")
         rows = rows.withColumn(_SLICE, clock)
         begin = self._slice(-(self.window - 1) if self.waits else 0)

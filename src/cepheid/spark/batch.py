@@ -24,7 +24,7 @@ from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.match_schema import output_schema
 from cepheid.errors import DataError, UnsupportedError
-from cepheid.options import Options, refuse_dead_letters, refuse_until
+from cepheid.options import ON_SPARK, Options, refuse_dead_letters, refuse_delay, refuse_until
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
 from cepheid.runtime import Bindable, Explained
@@ -35,6 +35,7 @@ from cepheid.spark.column_names import named, safe, types_of
 from cepheid.spark.entrance import entered
 from cepheid.spark.expressions import Translator
 from cepheid.spark.extraction import with_paths
+from cepheid.spark.grouped_matches import fold_matches
 from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
 from cepheid.spark.schema import (
     arrow_schema,
@@ -65,7 +66,7 @@ def match(query: Bindable, data: Any, options: Options, runner: Runner = worker.
 
 
 def match_prepared(prepared: Prepared, data: Data, options: Options) -> DataFrame:
-    """The matches of what is bound to the data and planned already, in data that are no streams."""
+    """The matches of a query that is already bound and planned, in data that are no streams."""
     data = entered(data)
     if isinstance(data, Mapping):
         schemas = {name: event_schema(part) for name, part in data.items()}
@@ -95,14 +96,16 @@ def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: R
     if options.limit is not None and options.limit.policy != "fail":
         raise UnsupportedError(SHEDDING)
     source.prepared.warn()
-    result = spark_schema(output_schema(source.plan, schema))
-    return _mapped(source, options, runner, result)
+    found = output_schema(source.plan, schema)
+    matches = _mapped(source, options, runner, spark_schema(found))
+    shape = source.prepared.query.answers
+    return matches if shape is None else fold_matches(matches, found, shape, options.limit)
 
 
 def _mapped(
     source: EventSource, options: Options, runner: Runner, result: t.StructType
 ) -> DataFrame:
-    """What the runner makes of the rows of each partition."""
+    """Run the runner on the rows of each partition."""
     adopt_session(source.events.sparkSession)
     if source.prepared.query.nothing is not None:
         return source.events.sparkSession.createDataFrame([], result)
@@ -118,7 +121,7 @@ def _mapped(
 
 
 def profile(query: Bindable, data: Any, options: Options) -> Profile:
-    """Run the query, drop its matches, and return what happened in all partitions together."""
+    """Run the query, drop its matches, and return the merged profile of all partitions."""
     source, _ = source_of(query, entered(data), options)
     result = t.StructType([t.StructField(worker.PROFILE_COLUMN, t.BinaryType())])
     rows = _mapped(source, options, worker.profile, result).collect()
@@ -126,8 +129,8 @@ def profile(query: Bindable, data: Any, options: Options) -> Profile:
 
 
 def explain(query: Bindable, data: Data, options: Options) -> Explained:
-    """How the query is run, how the work is partitioned, and what Spark does before the engine. No
-    job."""
+    """Explain how the query runs, how the work is partitioned, and what Spark does before the
+    engine. This runs no job."""
     source, _ = source_of(query, entered(data), options)
     layout, _ = _layout(source, options)
     partitioning = (
@@ -138,7 +141,7 @@ def explain(query: Bindable, data: Data, options: Options) -> Explained:
 
 
 def before_engine(source: EventSource) -> tuple[tuple[str, str], ...]:
-    """What Spark does with the rows, by name."""
+    """The steps that Spark performs on the rows, as labels and texts."""
     return (
         ("columns", ", ".join(shipped(source))),
         *(("pushed to Spark", _class_text(c)) for c in source.classes),
@@ -152,7 +155,7 @@ def _class_text(class_: Class) -> str:
 
 
 def rejected(data: Any, time: str, start: str | None = None) -> Any:
-    """Rows that can't be placed in time; of several streams, a dict of those."""
+    """Rows without a valid time; for several streams, a dict of them."""
     if isinstance(data, Mapping):
         return {name: rejected(part, time, start) for name, part in data.items()}
     columns = readable(arrow_schema(data.schema))
@@ -170,7 +173,7 @@ def rejected(data: Any, time: str, start: str | None = None) -> Any:
 
 
 def source_of(query: Bindable, data: Data, options: Options) -> tuple[EventSource, pa.Schema]:
-    """The query bound to the data, and planned."""
+    """Bind the query to the data, and plan it."""
     events, schema, bound = bind(query, data, options)
     return _planned(bound, events, schema, options), schema
 
@@ -185,6 +188,7 @@ def _read(
     prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options
 ) -> EventSource:
     refuse_until(options)
+    refuse_delay(options, "data on Spark", ON_SPARK)
     plan = prepared.plan
     events = with_paths(events, plan.required)
     types = types_of(events)
@@ -220,7 +224,7 @@ def frames_of(data: Data) -> list[DataFrame]:
 def merge_streaming(
     given: Mapping[str, DataFrame], merged: pa.Schema, options: Options
 ) -> DataFrame:
-    """Streams as one, whose watermark is the least of theirs, if one of them has any."""
+    """Merge streams; the watermark is their least, if any has one."""
     if not all(frame.isStreaming for frame in given.values()):
         raise DataError("several streams must all be streaming DataFrames, or none of them")
     time = options.time
@@ -251,18 +255,18 @@ def _merge_inputs(
 ) -> DataFrame:
     """Streams of events and of matches as one (see `algebra.schemas.bind_inputs`)."""
     widened: dict[str, DataFrame] = {}
-    for name, own in inputs.items():
+    for name, input_ in inputs.items():
         frame = frames[name]
-        roles = {TIME_COLUMN: named(own.time), START_COLUMN: named(own.start or own.time)}
-        if own.type is not None:
-            roles[STREAM_COLUMN] = type_text(own.type, types_of(frame)[own.type])
+        roles = {TIME_COLUMN: named(input_.time), START_COLUMN: named(input_.start or input_.time)}
+        if input_.type is not None:
+            roles[STREAM_COLUMN] = type_text(input_.type, types_of(frame)[input_.type])
         widened[name] = frame.withColumns(roles)
     return merge_streams(widened, merged)
 
 
-def _as(name: str, own: t.DataType, wanted: t.DataType) -> Column:
+def _as(name: str, actual: t.DataType, wanted: t.DataType) -> Column:
     """The column, cast if another stream's column of this name is wider."""
-    if arrow_type(own) == arrow_type(wanted):
+    if arrow_type(actual) == arrow_type(wanted):
         return named(name)
     return named(name).cast(wanted).alias(safe(name))
 

@@ -1,4 +1,4 @@
-"""Record batches of a size that is good for the engine: those that Spark makes are smaller."""
+"""Merges Spark's small record batches into batches of a size that suits the engine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ ROWS = 1 << 16
 
 
 def gather(batches: Iterator[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows, with the caller's names, in batches of at least so many, as long as there are;
-    none is empty."""
+    """The same rows, with the caller's names, in batches of at least the given size (the last may
+    be smaller); none is empty."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in map(as_given, batches):

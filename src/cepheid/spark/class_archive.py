@@ -1,9 +1,9 @@
 """An archive of the classes that Spark loads when a session and its first stream start.
 
-Java then maps them into memory, read and verified, instead of taking them out of 200 jars: a third
-of the processor time of a start. `python -m cepheid.spark.class_archive` writes it once, to the
-user's cache folder; sessions of `local_session` use it from then on. Java checks that it belongs to
-the same runtime and the same jars, and does without it otherwise.
+Java then maps them into memory, read and verified, instead of taking them out of 200 jars.
+`python -m cepheid.spark.class_archive` writes it once, to the user's cache folder; sessions of
+`local_session` use it from then on. Java checks that it belongs to the same runtime and the same
+jars, and does without it otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cepheid.spark.java import archive_path
 
 
 def create_archive() -> Path:
-    """Start a session, run a stream in it, and let Java archive what that has loaded."""
+    """Start a session, run a stream in it, and let Java archive the classes that it loaded."""
     target = archive_path()
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".archive-") as folder:
@@ -43,7 +43,7 @@ load_classes(*sys.argv[1:])
 
 
 def load_classes(folder: str, archive: str) -> None:
-    """In a session whose Java writes the archive, run what a first stream needs."""
+    """Run a first stream in a session whose Java writes the archive."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -60,8 +60,8 @@ def load_classes(folder: str, archive: str) -> None:
     stream = spark.readStream.schema("ts timestamp, kind string, id long")
     rows = stream.parquet(f"{folder}/events").withWatermark("ts", "10 seconds")
     query = "PATTERN A a ; B b WHERE [id] WITHIN 1 hour"
-    found = cep.match(rows, query, time="ts", type="kind", buckets=2, jit=False)
-    writer = found.writeStream.format("parquet").option("path", f"{folder}/found")
+    matches = cep.match(rows, query, time="ts", type="kind", buckets=2, jit=False)
+    writer = matches.writeStream.format("parquet").option("path", f"{folder}/found")
     writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
     cep.wait(writer.trigger(availableNow=True).start())
     spark.stop()

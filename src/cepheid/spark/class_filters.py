@@ -25,7 +25,8 @@ from cepheid.spark.expressions import Translator, combine
 
 @dataclass(frozen=True)
 class Class:
-    """A leaf, the conditions that Spark checks, what they say, and what is left to the engine."""
+    """A leaf, the conditions that Spark checks, their text, and the conditions left to the
+    engine."""
 
     leaf: LeafNode
     conditions: tuple[Column, ...]
@@ -79,12 +80,13 @@ def _type_test(name: str, type_: t.DataType, types: Sequence[str]) -> Column:
 
 
 def type_text(name: str, type_: t.DataType) -> Column:
-    """What types are compared with; binding has refused what has none."""
+    """The type column as text, as patterns name types; binding refuses columns without such a
+    text."""
     return named(name) if type_ == t.StringType() else named(name).cast("string")
 
 
 def relevant(classes: Sequence[Class]) -> Column | None:
-    """Rows that may belong to some class; None: every row."""
+    """A filter for rows that may belong to any class; None if every row may."""
     conditions = [c.condition for c in classes]
     known = [c for c in conditions if c is not None]
     return combine(or_, known) if len(known) == len(conditions) else None

@@ -25,8 +25,8 @@ def safe(name: str) -> str:
     return re.sub(r"[^a-z0-9_]", _escaped, name)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    letter = found[0]
+def _escaped(character: re.Match[str]) -> str:
+    letter = character[0]
     return f"~{letter.lower()}" if "A" <= letter <= "Z" else f"~{ord(letter)}~"
 
 
@@ -38,8 +38,8 @@ def given(name: str) -> str:
     return re.sub(r"~([a-z])|~(\d+)~", _meant, name.partition("-")[0])
 
 
-def _meant(found: re.Match[str]) -> str:
-    return found[1].upper() if found[1] else chr(int(found[2]))
+def _meant(escape: re.Match[str]) -> str:
+    return escape[1].upper() if escape[1] else chr(int(escape[2]))
 
 
 def in_quotes(name: str) -> str:
@@ -48,23 +48,23 @@ def in_quotes(name: str) -> str:
 
 
 def quoted(name: str) -> Column:
-    """A column by the name that it has."""
+    """A column by its own name."""
     return F.col(in_quotes(name))
 
 
 def named(name: str) -> Column:
-    """The column of events that the caller calls so."""
+    """The event column with this name of the caller's."""
     return quoted(safe(name))
 
 
 def safe_names(names: list[str]) -> list[str]:
-    """Of several columns with one name, the others get a number; `given` drops it."""
+    """Safe names for columns; a repeated name gets a number, which `given` drops."""
     seen: dict[str, int] = {}
-    found: list[str] = []
+    safe_ones: list[str] = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(safe(name) if seen[name] == 1 else f"{safe(name)}-{seen[name]}")
-    return found
+        safe_ones.append(safe(name) if seen[name] == 1 else f"{safe(name)}-{seen[name]}")
+    return safe_ones
 
 
 def types_of(events: DataFrame) -> dict[str, t.DataType]:
@@ -73,6 +73,6 @@ def types_of(events: DataFrame) -> dict[str, t.DataType]:
 
 
 def as_given(rows: pa.RecordBatch | pa.Table) -> Any:
-    """Events that have come to Python, with the caller's names."""
+    """Rename the columns of a batch in Python back to the caller's names."""
     names = [given(name) for name in rows.schema.names]
     return rows if names == rows.schema.names else rows.rename_columns(names)

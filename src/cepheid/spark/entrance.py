@@ -1,4 +1,5 @@
-"""How the caller's DataFrames come in: with safe names (see `cepheid.spark.column_names`)."""
+"""Renames the columns of the caller's DataFrames to safe names (see
+`cepheid.spark.column_names`)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def entered(data: Any) -> Any:
 
 
 def _renamed_stream(frame: DataFrame, names: list[str]) -> DataFrame:
-    """A watermark that is the last thing done to a stream stays that."""
+    """Keep a trailing `withWatermark` as the last step of the stream."""
     below = below_watermark(frame)
     if below is None:
         return frame.toDF(*names)

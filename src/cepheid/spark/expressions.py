@@ -22,7 +22,7 @@ from cepheid.spark.column_names import named
 DAY = 86_400_000_000
 
 EXACT_DECIMAL = 15
-"""Digits of a decimal that every way of making a double of it gives the same one for."""
+"""Up to this many digits, every conversion of a decimal to a double gives the same result."""
 
 _CASTS = {
     Type.BOOLEAN: "boolean",
@@ -79,7 +79,7 @@ def microseconds(column: Column, type_: t.DataType) -> Column:
 
 
 def combine(operation: Callable[[Column, Column], Column], columns: Sequence[Column]) -> Column:
-    """Many columns as one, through a tree of little depth: Spark Connect refuses deep ones."""
+    """Combine many columns in a shallow tree: Spark Connect refuses deep ones."""
     if len(columns) == 1:
         return columns[0]
     half = len(columns) // 2
@@ -93,7 +93,7 @@ class Translator:
         self._columns = columns
 
     def column(self, expr: Expr) -> Column | None:
-        """The expression over the row at hand; None if Spark would compute something else."""
+        """The expression over the current row; None if Spark would compute something else."""
         match expr:
             case Constant():
                 return _constant(expr)
@@ -123,7 +123,8 @@ class Translator:
                 return column if type_ == _plain(kind) else column.cast(_CASTS[kind])
 
     def _native(self, call: Call) -> Column | None:
-        """A time compared with constants as Spark's own type, which data sources understand."""
+        """Compare a time column with constants in Spark's own type, which data sources
+        understand."""
         compared = call.operator in _ORDER or call.operator == "in"
         first, rest = call.arguments[0], call.arguments[1:]
         if not compared or not all(isinstance(r, Constant) for r in rest):
@@ -183,7 +184,7 @@ class Translator:
 
 
 def _array_contains(array: Column, value: Column, kind: Type) -> Column | None:
-    """Elements that predicates see in another form than Spark are left to the engine."""
+    """Elements whose values differ between predicates and Spark are left to the engine."""
     if kind not in (Type.BOOLEAN, Type.INTEGER, Type.FLOAT, Type.STRING):
         return None
     return F.array_contains(array.cast(f"array<{_CASTS[kind]}>"), value)

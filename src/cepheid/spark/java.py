@@ -38,7 +38,7 @@ exec '{java}' "$@"
 
 
 def ensure_java(environ: MutableMapping[str, str] | None = None) -> str:
-    """Make `environ` one in which Spark finds a Java it supports; return that executable.
+    """Set up `environ` so that Spark finds a Java that it supports; return that executable.
 
     Idempotent, and it leaves a good environment alone: a JAVA_HOME is only set when neither it
     nor PATH offers a Java, and only removed when it is too old and PATH has a better one.
@@ -77,7 +77,7 @@ def bundled_home() -> Path:
 
 
 def archive_options() -> str:
-    """The options of a Java that uses the archive of classes (`class_archive`), if there is one."""
+    """The Java options that use the archive of classes (`class_archive`), if there is one."""
     path = archive_path()
     if not path.is_file():
         return ""
@@ -86,7 +86,7 @@ def archive_options() -> str:
 
 
 def archive_path() -> Path:
-    """Where the archive for this Java and this Spark is kept."""
+    """The path of the archive for this Java and this Spark."""
     import pyspark
 
     java = Path(ensure_java()).resolve()
@@ -100,8 +100,8 @@ def java_version(java: str) -> int | None:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
-    return int(found[1]) if run.returncode == 0 and found else None
+    version = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
+    return int(version[1]) if run.returncode == 0 and version else None
 
 
 @lru_cache

@@ -56,7 +56,7 @@ class ByKey:
 
 @dataclass(frozen=True)
 class ByPartialKey:
-    """The column that connects them, for each class in the order of the bits; None: copied."""
+    """The connecting column of each class, in the order of the bits; None: the rows are copied."""
 
     columns: tuple[str | None, ...]
 
@@ -165,7 +165,7 @@ def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translat
 
 
 def _one_event(plan: Plan, query: BoundQuery) -> bool:
-    """Whether every event is a match, or none, by itself."""
+    """Whether each event is a match or not, independent of other events."""
     return not skips(query) and all(_is_event(root) for root in plan.alternatives)
 
 
@@ -179,7 +179,7 @@ WHOLE_STREAM = "`=>` and STRICT read the whole stream, because the key has diffe
 
 
 def _whole_stream(plan: Plan) -> bool:
-    """Whether something looks at events of every key, although there is one."""
+    """Whether a part of the pattern reads events of all keys, although there is a key."""
     strict = any(leaf.variable == STREAM for leaf in leaves(plan))
     return strict and any(STREAM not in part for part in plan.key)
 
@@ -196,12 +196,15 @@ def _by_key(plan: Plan, translator: Translator) -> ByKey | None:
 
 
 def _hashable(plan: Plan, column: str, translator: Translator) -> bool:
-    """Whether values that the engine takes as equal are equal for Spark, too."""
+    """Whether values that are equal for the engine are equal for Spark, too."""
     return translator.column(Attribute("", column, plan.schema.columns[column])) is not None
 
 
 def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> ByPartialKey | None:
-    """The equality that connects the most variables, if there is one.
+    """The equality that connects the most variables, if there is one. A match has one value for the
+    connected variables and is found in that value's partition alone, since at least two variables
+    that every match binds are connected. Rows that a negation or a closure takes only if they equal
+    a connected variable go by the same value.
 
     A match has one value for its members of the class and is found in that value's partition
     alone, since at least two variables that every match binds are in it. Rows that a negation or
@@ -213,8 +216,8 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> ByPar
     if counts_all(query) or (not plan.key and (skips(query) or has_automaton(plan))):
         return None
     if plan.key:
-        found = {v: c for v, c in plan.key[0].items() if _hashable(plan, c, translator)}
-        chosen = found if len(found) == len(plan.key[0]) else {}
+        hashable = {v: c for v, c in plan.key[0].items() if _hashable(plan, c, translator)}
+        chosen = hashable if len(hashable) == len(plan.key[0]) else {}
     else:
         groups = [g for g in _connected(query) if all(_hashable(plan, c, translator) for _, c in g)]
         largest = max(groups, key=lambda g: len({v for v, _ in g}), default=set[Place]())
@@ -228,8 +231,8 @@ def find_partial(plan: Plan, query: BoundQuery, translator: Translator) -> ByPar
 
 def _places(conjunct: Conjunct) -> tuple[Place, Place] | None:
     match conjunct.expression:
-        case Call("=", (Attribute() as one, Attribute() as other)) if one.type is other.type:
-            return (one.variable, one.name), (other.variable, other.name)
+        case Call("=", (Attribute() as left, Attribute() as right)) if left.type is right.type:
+            return (left.variable, left.name), (right.variable, right.name)
         case _:
             return None
 
@@ -248,13 +251,13 @@ def _connected(query: BoundQuery) -> Sequence[set[Place]]:
 
 def _followers(query: BoundQuery, members: set[Place]) -> dict[str, str]:
     """Variables of negations and closures whose events count only if they equal a member."""
-    found: dict[str, str] = {}
+    followers: dict[str, str] = {}
     for conjunct in query.where:
         link = _places(conjunct) if conjunct.role in (Role.NEGATION, Role.FILTER) else None
         if link is None or not members.intersection(link):
             continue
         for variable, column in set(link) - members:
-            own = query.variables[variable]
-            if own.negation is not None or own.kind is not Kind.SINGLE:
-                found.setdefault(variable, column)
-    return found
+            bound = query.variables[variable]
+            if bound.negation is not None or bound.kind is not Kind.SINGLE:
+                followers.setdefault(variable, column)
+    return followers

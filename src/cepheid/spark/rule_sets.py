@@ -24,11 +24,11 @@ from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.schemas import bind_streams
 from cepheid.algebra.types import Type
 from cepheid.engine.attribution.json_rows import MATCH, RULE
-from cepheid.engine.attribution.owners import Attribution, found_by_each
+from cepheid.engine.attribution.owners import Attribution, alerts_of_queries
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.merged.group import RuleGroup, matches, necessary
-from cepheid.options import Options, refuse_until
+from cepheid.options import ON_SPARK, Options, refuse_delay, refuse_until
 from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.batch_sizes import gather
@@ -45,7 +45,7 @@ from cepheid.spark.streaming.time import with_watermark
 from cepheid.spark.worker import SECTION_COLUMN, Range, owned, sections
 
 GATHERED = 1 << 20
-"""Rows that go through the machines of a partition at once."""
+"""How many rows a partition's machines match at once."""
 
 _PART = "__part"
 _MANY = 1 << 14  # cores, at most
@@ -53,7 +53,7 @@ _ALWAYS: Range = (-(1 << 63), (1 << 63) - 1)
 
 Texts: TypeAlias = dict[str, tuple[str, ...]]
 Held: TypeAlias = dict[int, tuple[int, Range]]
-"""By the numbers of sections, the part that runs there, and the ends of the matches that it has."""
+"""For each section number, the part that runs there, and the range of match ends that it owns."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Frame:
 def read(data: Data, options: Options) -> Frame:
     """The events; of a stream, with a watermark."""
     refuse_until(options)
+    refuse_delay(options, "data on Spark", ON_SPARK)
     data = entered(data)
     adopt_session(frames_of(data)[0].sparkSession)
     streaming = any(frame.isStreaming for frame in frames_of(data))
@@ -94,7 +95,7 @@ def with_columns(frame: Frame, names: Iterable[str]) -> Frame:
 
 
 def tasks(frame: Frame, options: Options) -> tuple[int, int]:
-    """How many run at once, and into how many partitions the session shuffles."""
+    """The number of tasks that run at once, and of the session's shuffle partitions."""
     conf = frame.events.sparkSession.conf
     shuffled = options.partitions or int(conf.get("spark.sql.shuffle.partitions") or 200)
     session: object = frame.events.sparkSession
@@ -107,7 +108,7 @@ def tasks(frame: Frame, options: Options) -> tuple[int, int]:
 
 
 def span(frame: Frame, options: Options) -> Range | None:
-    """The first time and the last. This runs a job."""
+    """The first and the last time. This runs a job."""
     rows = frame.events.filter(placed(options.time, None))
     return span_of(rows, options.time, frame.types[options.time])
 
@@ -120,8 +121,8 @@ def match_group(
     options: Options,
     times: Range | None = None,
 ) -> DataFrame:
-    """What the rules of a group find, which may be divided into parts; `schema` has the columns of
-    that. `times` are the first and the last, without which there are no slices."""
+    """The alerts of a group's rules, which may be divided into parts; `schema` has their columns.
+    `times` are the first and last time; without them there are no slices."""
     texts = _listed(parts)
     rows, held = _arranged(frame, parts, texts, times, options)
     jit = options.jit
@@ -135,22 +136,22 @@ def match_group(
             return
         groups = lru_cache(maxsize=1)(lambda part: pickle.loads(packed[part]))
         for section, pieces in sections(rows):
-            part, own = held[section]
+            part, range_ = held[section]
             read = map(partial(_chosen, groups(part).required), pieces)
-            yield from owned(matches(groups(part), rules, schema, read, jit), own)
+            yield from owned(matches(groups(part), rules, schema, read, jit), range_)
 
     return _mapped(rows, run, schema)
 
 
 def _listed(parts: Sequence[RuleGroup]) -> Texts:
-    """Columns that have to equal one of a few texts, and these: as their numbers, rows are shorter,
-    and sooner in Python."""
+    """Columns that must equal one of a few texts, with those texts. Sent as numbers, rows are
+    shorter and reach Python sooner."""
     each = [dict(_texts(part)) for part in parts]
     # What rows are shuffled and sorted by stays as it is.
     kept = {part.key for part in parts} | set(parts[0].query.schema.order)
     names = frozenset.intersection(*map(frozenset, each)) - kept
     return {
-        name: tuple(dict.fromkeys(text for own in each for text in own[name]))
+        name: tuple(dict.fromkeys(text for texts in each for text in texts[name]))
         for name in sorted(names)
     }
 
@@ -165,7 +166,7 @@ def _texts(part: RuleGroup) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _numbered(texts: Sequence[str], column: Column) -> Column:
-    """The place of the column's text among these, of which it is one."""
+    """The index of the column's text among these texts."""
     return (F.array_position(F.array(*map(F.lit, texts)), column) - 1).cast("short")
 
 
@@ -181,28 +182,33 @@ def _chosen(names: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.select(names)
 
 
-def as_found(
-    found: DataFrame, attributions: Sequence[Attribution], rules: pa.Table, schema: pa.Schema
+def as_alerts(
+    query_matches: DataFrame,
+    attributions: Sequence[Attribution],
+    rules: pa.Table,
+    schema: pa.Schema,
 ) -> DataFrame:
-    """The matches of a query, or of several that are joined, as those of the rules that they stand
+    """The matches of a query, or of several joined ones, as alerts of the rules that they stand
     for."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield found_by_each(rules, attributions, batch, schema)
+            yield alerts_of_queries(rules, attributions, batch, schema)
 
-    return _mapped(found, run, schema)
+    return _mapped(query_matches, run, schema)
 
 
-def typed_of(found: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
-    """The matches of a rule in those of all, as columns of their own types."""
+def typed_of(set_matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
+    """The alerts of one rule, as columns of their own types."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield typed(batch, schema)
 
-    own = found.filter(named(RULE) == rule).select(*map(named, (MATCH, MATCH_START, MATCH_END)))
-    return _mapped(own, run, schema)
+    of_rule = set_matches.filter(named(RULE) == rule).select(
+        *map(named, (MATCH, MATCH_START, MATCH_END))
+    )
+    return _mapped(of_rule, run, schema)
 
 
 def _mapped(rows: DataFrame, run: Mapped, schema: pa.Schema) -> DataFrame:
@@ -211,10 +217,10 @@ def _mapped(rows: DataFrame, run: Mapped, schema: pa.Schema) -> DataFrame:
         return rows.mapInArrow(run, spark_schema(schema))
 
 
-def union(frame: Frame, found: list[DataFrame], schema: pa.Schema) -> DataFrame:
-    if not found:
+def union(frame: Frame, frames: list[DataFrame], schema: pa.Schema) -> DataFrame:
+    if not frames:
         return frame.events.sparkSession.createDataFrame([], spark_schema(schema))
-    whole, *others = found
+    whole, *others = frames
     for other in others:
         whole = whole.unionByName(other)
     return whole
@@ -223,8 +229,8 @@ def union(frame: Frame, found: list[DataFrame], schema: pa.Schema) -> DataFrame:
 def _arranged(
     frame: Frame, parts: Sequence[RuleGroup], texts: Texts, times: Range | None, options: Options
 ) -> tuple[DataFrame, Held | None]:
-    """The rows in partitions, each in order; by sections, where they are slices of time or parts of
-    the rules. Of `texts`, the rows have the numbers."""
+    """The rows in sorted partitions, by section where sections are time slices or parts of the
+    rules. Columns of `texts` are sent as numbers."""
     schema, key = parts[0].query.schema, parts[0].key
     order = [named(name) for name in schema.order]
     rows = _relevant(frame, parts)
@@ -273,8 +279,8 @@ def _sliced(
 
 
 def _relevant(frame: Frame, parts: Sequence[RuleGroup]) -> DataFrame:
-    """Without the columns that no rule reads, and without rows that none can take. Of several
-    parts, a row is there once for each that can take it."""
+    """Drop the columns that no rule reads and the rows that no rule can take. With several parts,
+    copy a row to each part that can take it."""
     required = tuple(dict.fromkeys(name for part in parts for name in part.required))
     rows = frame.events.select(*map(named, required))
     rows = rows.filter(placed(parts[0].query.schema.time, None))
@@ -285,7 +291,7 @@ def _relevant(frame: Frame, parts: Sequence[RuleGroup]) -> DataFrame:
 
 
 def _taken(frame: Frame, part: RuleGroup) -> Column:
-    """What holds for every row that one of the rules can take."""
+    """A condition that holds for every row that any rule can take."""
     if part.counts_all:
         return F.lit(True)
     translated = map(Translator(frame.types).column, necessary(part))

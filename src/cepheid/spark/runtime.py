@@ -22,7 +22,7 @@ from cepheid.statistics import Statistics
 
 @dataclass(frozen=True)
 class SparkBatch:
-    """DataFrames, whose rows go through the engines of as many tasks as there are partitions."""
+    """Runs queries over DataFrames: each task runs an engine over its partitions."""
 
     place: Place = "batch"
 
@@ -61,7 +61,7 @@ class SparkBatch:
         return batch.match_inputs(bound, streams, inputs, merged, options)
 
     def union(self, matches: Sequence[DataFrame], counts: Sequence[str]) -> DataFrame:
-        whole = reduce(lambda one, other: one.union(other), matches)
+        whole = reduce(lambda left, right: left.union(right), matches)
         return whole.withColumns({name: whole[name].cast("int") for name in counts})
 
     def like(self, data: Any, matches: DataFrame) -> DataFrame:
@@ -69,3 +69,13 @@ class SparkBatch:
 
     def collected(self, data: Any) -> Any:
         return data.toArrow()
+
+    def first_events(self, data: Any, time: str, rows: int | None) -> tuple[Any, int]:
+        if isinstance(data, Mapping):
+            parts = {name: self.first_events(part, time, rows) for name, part in data.items()}
+            tables = {name: table for name, (table, _) in parts.items()}
+            return tables, sum(total for _, total in parts.values())
+        total = data.count()
+        if rows is not None and total > rows:
+            data = data.filter(data[time].isNotNull()).orderBy(time).limit(rows)
+        return data.toArrow(), total

@@ -20,16 +20,16 @@ def salts(partitions: int) -> tuple[int, ...]:
     >>> sorted(partition_of(salt, 5) for salt in salts(5))
     [0, 1, 2, 3, 4]
     """
-    found: dict[int, int] = {}
+    salt_of: dict[int, int] = {}
     for number in count():
-        found.setdefault(partition_of(number, partitions), number)
-        if len(found) == partitions:
-            return tuple(found[p] for p in range(partitions))
+        salt_of.setdefault(partition_of(number, partitions), number)
+        if len(salt_of) == partitions:
+            return tuple(salt_of[p] for p in range(partitions))
     raise AssertionError
 
 
 def partition_of(number: int, partitions: int) -> int:
-    """Where Spark's hash partitioning puts a 32-bit integer."""
+    """The partition to which Spark's hash partitioning assigns a 32-bit integer."""
     return murmur3(number) % partitions
 
 

@@ -33,8 +33,8 @@ _PLAIN: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
 
 
 def arrow_schema(schema: t.StructType) -> pa.Schema:
-    """The columns as a query is bound against them. One of a type that Arrow batches can't carry
-    may be there, but not be read."""
+    """The columns that a query is bound to. A column of a type that Arrow batches can't carry may
+    exist, but not be read."""
     return pa.schema([_arrow_field(field.name, field) for field in schema.fields])
 
 
@@ -52,7 +52,7 @@ def _arrow_field(name: str, field: t.StructField) -> pa.Field:
 
 
 def arrow_type(type_: t.DataType) -> pa.DataType | None:
-    """None: no Arrow batch carries it."""
+    """The Arrow type of a Spark type; None if no Arrow batch can carry it."""
     match type_:
         case t.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)

@@ -35,14 +35,14 @@ _COMPILER = " ".join(
         "BackEdgeThreshold": 40_000,
     }.items()
 )
-"""Java's optimizing compiler takes what runs ten times as often as it would by default: of the
-code that only starts a session and plans its first queries it has nothing to compile, which is a
-third of the processor time of a start."""
+"""Java's optimizing compiler starts ten times later than by default. Code that only starts a
+session and plans its first queries is then never compiled, which saves a third of a start's
+processor time."""
 
 _QUIET = str(Path(__file__).with_name("quiet"))
 
 PANDAS_NOTICE = "PySpark does not yet fully support pandas"
-"""How Spark's warning about its pandas API begins; Cepheid doesn't use that API."""
+"""The beginning of Spark's warning about its pandas API, which Cepheid doesn't use."""
 
 
 def local_session(
@@ -51,7 +51,8 @@ def local_session(
     remote: str | None = None,
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session for work on this machine: a Java that fits, our Python in the workers, quiet.
+    """A session on this machine: a Java that Spark supports, this Python in the workers, and no
+    needless output.
 
     `remote` asks for Spark Connect instead: `"local[2]"` starts a server here, `"sc://host"`
     connects to one. Classic and Connect sessions can't live in one process. `config` is added to,
@@ -77,7 +78,7 @@ def local_session(
 
 
 def ensure_worker_python(environ: MutableMapping[str, str] | None = None) -> None:
-    """Workers of sessions started from now on run this interpreter, unless the user chose one."""
+    """Make the workers of new sessions run this interpreter, unless the user chose one."""
     environ = os.environ if environ is None else environ
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
@@ -104,13 +105,13 @@ def adopt_session(spark: object) -> None:
 
 
 def with_quiet(path: str) -> str:
-    """A Python path on which Spark's processes find what keeps them quiet."""
+    """The Python path with the folder that silences Spark's processes."""
     return os.pathsep.join(dict.fromkeys([_QUIET, *filter(None, path.split(os.pathsep))]))
 
 
 @contextmanager
 def _quiet_server() -> Iterator[None]:
-    """A Java that is started in the block hands its environment to the processes it starts."""
+    """Set the environment that a Java started in this block passes on to its processes."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = with_quiet(before or "")
     try:
@@ -123,14 +124,14 @@ def _quiet_server() -> Iterator[None]:
 
 
 def java_options() -> str:
-    """What every Java of ours is started with."""
+    """The options of every Java that Cepheid starts."""
     log = Path(__file__).with_name("log4j2.properties").as_uri()
     return f"-Dlog4j2.configurationFile={log} {_COMPILER}"
 
 
 def _settings(master: str) -> dict[str, str]:
-    """For any master; on this machine alone, also as many partitions as cores, and checkpoints
-    without the process that Spark's default starts for every file on a local disk."""
+    """The settings for any master. On a local master also: as many partitions as cores, and
+    checkpoints without the process that Spark's default starts for every file on a local disk."""
     settings = {
         "spark.driver.extraJavaOptions": f"{java_options()} {archive_options()}".strip(),
         "spark.ui.enabled": "false",

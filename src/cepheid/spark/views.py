@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cepheid.errors import OptionError
 from cepheid.spark.session import adopt_session
+from cepheid.spark.streaming.outcome import spark_sentence
 
 
 def session_of(frames: Iterable[DataFrame], spark: Any = None) -> Any:
-    """The session that is given, that of the frames, or the active one."""
+    """The given session, else the frames' session, else the active one."""
     if spark is None:
         frame = next(iter(frames), None)
         spark = frame.sparkSession if frame is not None else SparkSession.active()
@@ -20,8 +23,17 @@ def session_of(frames: Iterable[DataFrame], spark: Any = None) -> Any:
     return spark
 
 
+def run_sql(spark: Any, text: str) -> DataFrame:
+    """The result of a statement; `OptionError`, if it isn't one, or names what isn't there."""
+    try:
+        frame: DataFrame = spark.sql(text)
+    except PySparkException as error:
+        raise OptionError(f"Spark: {spark_sentence(str(error))}") from None
+    return frame
+
+
 def view_of(frame: DataFrame) -> str:
-    """A view that no other replaces. It stays: Spark Connect looks views up when a result is
+    """A view with a unique name. It isn't dropped: Spark Connect looks views up when a result is
     used."""
     name = f"cepheid_{uuid4().hex}"
     frame.createOrReplaceTempView(name)

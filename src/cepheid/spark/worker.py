@@ -25,10 +25,10 @@ from cepheid.planner import Prepared
 from cepheid.spark.batch_sizes import gather
 
 SECTION_COLUMN = "__section"
-"""Which section of its partition a row belongs to."""
+"""The column with a row's section of its partition."""
 
 COPY_COLUMN = "__copy"
-"""Of a row that goes to several sections, which copy this is, from 0 on."""
+"""The column that numbers the copies of a row that goes to several sections, from 0."""
 
 PROFILE_COLUMN = "profile"
 
@@ -37,9 +37,8 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker must know. `left` are the classes, by bit, whose masks may have too many
-    rows, with the predicates that Spark couldn't check. `owned` gives, for each time slice, the
-    ends of the matches that are its own: first, and first of the next."""
+    """A worker's task. `left` are the classes, by bit, that Spark couldn't filter exactly, with the
+    predicates left to check. `owned` gives the range of match ends that each time slice owns."""
 
     prepared: Prepared
     jit: bool = True
@@ -55,24 +54,25 @@ def run(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield from _matches(task, gathered)
         return
     for section, part in sections(gathered):
-        found = _matches(task, part)
-        yield from found if task.owned is None else owned(found, task.owned[section])
+        matches = _matches(task, part)
+        yield from matches if task.owned is None else owned(matches, task.owned[section])
 
 
 def discard(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Instead of `run`, an engine that does nothing: the floor that matching is measured from."""
+    """Replaces `run` with an engine that does nothing: the floor of measurements."""
     for _ in batches:
         pass
     return iter(())
 
 
 def profile(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Instead of the matches, what happened in each section: a pickled `Profile` a row."""
+    """Replaces `run`: returns the profile of each section instead of the matches, as a pickled
+    `Profile` per row."""
     gathered = (narrowed(batch, task.left) for batch in gather(batches))
     parts = sections(gathered) if task.sections else iter([(0, gathered)])
     for _, part in parts:
-        engine, found = _run(task, part)
-        for _ in found:
+        engine, matches = _run(task, part)
+        for _ in matches:
             pass
         if engine is not None:
             yield pa.record_batch({PROFILE_COLUMN: [pickle.dumps(engine.profile())]})
@@ -85,7 +85,7 @@ def _matches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 def _run(
     task: Task, batches: Iterator[pa.RecordBatch]
 ) -> tuple[Engine | None, Iterator[pa.RecordBatch]]:
-    """An engine, and what it finds; none where there are no rows."""
+    """An engine and its matches; no engine if there are no rows."""
     first = next(batches, None)
     if first is None:
         return None, iter(())
@@ -97,8 +97,8 @@ def _run(
 def sections(
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Cut a stream that is sorted by section. Each part must be read to its end before the
-    next one is asked for."""
+    """Cut a stream that is sorted by section. Each part must be consumed before the next one is
+    requested."""
     for section, pieces in groupby(_pieces(batches), key=itemgetter(0)):
         yield section, map(itemgetter(1), pieces)
 
@@ -112,8 +112,8 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
 
 
 def owned(batches: Iterator[pa.RecordBatch], range_: Range) -> Iterator[pa.RecordBatch]:
-    """The matches that end in the slice; the others are another slice's."""
+    """The matches that end in the slice; other slices own the rest."""
     for batch in batches:
         end = times(batch.column(MATCH_END))
-        own = (range_[0] <= end) & (end < range_[1])
-        yield batch if own.all() else batch.filter(pa.array(own))
+        inside = (range_[0] <= end) & (end < range_[1])
+        yield batch if inside.all() else batch.filter(pa.array(inside))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +12,18 @@ import pyarrow as pa
 
 from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.algebra.kinds import check_readable, reasons
-from cepheid.errors import DataError
+from cepheid.algebra.nested_columns import with_extracted
+from cepheid.errors import DataError, OptionError
 from cepheid.extras import require
 from cepheid.inprocess.frames import as_table, like, to_arrow
 from cepheid.language.diagnostics import Source
-from cepheid.row_patterns.bound import bind
-from cepheid.row_patterns.recognize import column_types, recognize
+from cepheid.row_patterns.bound import BoundRecognition, bind
+from cepheid.row_patterns.recognition_summary import RecognitionSummary, order_text, summary
+from cepheid.row_patterns.recognize import profiled, recognize
 from cepheid.row_patterns.syntax import Recognition
 from cepheid.statements.statement import Recognizing, Statement, Token
+
+_NO_TABLE = re.compile(r"Table with name (.+) does not exist")
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,11 @@ class InProcessTables:
 
     given: Mapping[str, Any]
     statement: Statement
+
+    def without_rows(self) -> InProcessTables:
+        """The same tables with their columns alone: nothing is matched."""
+        empty = {n: to_arrow(frame).schema.empty_table() for n, frame in self.given.items()}
+        return InProcessTables(empty, self.statement)
 
     @cached_property
     def _results(self) -> dict[str, pa.Table]:
@@ -55,11 +65,17 @@ class InProcessTables:
         return self._query(f"{before}SELECT * FROM {table}")
 
     def recognize(self, recognition: Recognition, source: Source, frame: Any) -> pa.Table:
-        events = to_arrow(frame)
-        bound = bind(recognition, column_types(events.schema), source)
-        check_readable(reasons(events.schema), bound.reads)
-        table = as_table(events).select(bound.reads)
-        return recognize(bound, table)
+        return recognize(*_bound(recognition, source, frame))
+
+    def explain(
+        self, recognition: Recognition, source: Source, table: str, frame: Any, analyze: bool
+    ) -> RecognitionSummary:
+        bound, rows = _bound(recognition, source, frame)
+        profile = profiled(bound, rows)[1] if analyze else None
+        by = f"by {', '.join(bound.partition)}" if bound.partition else "none"
+        order = f", in order of {order_text(bound.order)}" if bound.order else ""
+        where = "in this process"
+        return summary(recognition, bound, source, table, where, by + order, profile)
 
     def register(self, frame: Any) -> str:
         name = f"__cepheid_{len(self._results)}"
@@ -83,12 +99,38 @@ class InProcessTables:
         import duckdb
 
         try:
-            found = connection.sql(text)
+            relation = connection.sql(text)
+            if relation is None:
+                raise OptionError("the statement returns nothing: it must be a SELECT")
+            return relation.to_arrow_table()
+        except RuntimeError as error:
+            if "interrupted" in str(error):  # what DuckDB makes of Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
+        except duckdb.CatalogException as error:
+            raise OptionError(self._unknown(str(error))) from None
+        except duckdb.ProgrammingError as error:
+            raise OptionError(f"DuckDB: {error}") from None
         except duckdb.Error as error:
             raise DataError(f"DuckDB: {error}") from None
-        if found is None:
-            raise DataError("the statement returns nothing: it must be a SELECT")
-        return found.to_arrow_table()
+
+    def _unknown(self, text: str) -> str:
+        """What DuckDB doesn't know. It would suggest tables of its own for one that isn't there."""
+        table = _NO_TABLE.search(text)
+        if table is None:
+            return f"DuckDB: {text}"
+        hint = did_you_mean(table[1], self.given, f"tables are {', '.join(self.given)}")
+        return f"there is no table `{table[1]}`; {hint}"
+
+
+def _bound(
+    recognition: Recognition, source: Source, frame: Any
+) -> tuple[BoundRecognition, pa.Table]:
+    """The clause, and the columns that it reads."""
+    events = to_arrow(frame)
+    bound = bind(recognition, events.schema, source)
+    check_readable(reasons(events.schema), bound.reads)
+    return bound, with_extracted(as_table(events), bound.reads)
 
 
 # ── statements that need no DuckDB ───────────────────────────────────────────
@@ -167,7 +209,7 @@ def _chosen(table: pa.Table, columns: list[SimpleColumn]) -> pa.Table:
         if name is None:
             hint = did_you_mean(column.name, table.column_names, "")
             known = hint or f"columns are {', '.join(table.column_names)}"
-            raise DataError(f"the result has no column `{column.name}`; {known}")
+            raise OptionError(f"the result has no column `{column.name}`; {known}")
         arrays.append(table.column(name))
         names.append(column.alias)
     return pa.table(arrays, names=names)

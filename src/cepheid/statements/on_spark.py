@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from cepheid.language.diagnostics import Source
+from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.syntax import Recognition
 from cepheid.spark.column_names import in_quotes
-from cepheid.spark.match_recognize import recognize
-from cepheid.spark.views import session_of, view_of
+from cepheid.spark.match_recognize import explain, recognize
+from cepheid.spark.views import run_sql, session_of, view_of
 from cepheid.statements.statement import Statement
 
 
@@ -30,6 +31,11 @@ class SparkTables:
     def recognize(self, recognition: Recognition, source: Source, frame: Any) -> Any:
         return recognize(recognition, source, frame)
 
+    def explain(
+        self, recognition: Recognition, source: Source, table: str, frame: Any, analyze: bool
+    ) -> RecognitionSummary:
+        return explain(recognition, source, table, frame, analyze)
+
     def register(self, frame: Any) -> str:
         return view_of(frame)
 
@@ -37,7 +43,7 @@ class SparkTables:
         return self._query(statement, [])
 
     def _query(self, text: str, tables: list[str]) -> Any:
-        return self.spark.sql(with_tables(text, [*self.given, *tables]))
+        return run_sql(self.spark, with_tables(text, [*self.given, *tables]))
 
 
 def with_tables(text: str, tables: list[str]) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
-from cepheid.errors import DataError
+from cepheid.errors import OptionError
+from cepheid.explain import Explanation
 from cepheid.extras import require
 from cepheid.language.diagnostics import Source
-from cepheid.query import match
 from cepheid.row_patterns.clause import parse_recognition
+from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.syntax import Recognition
+from cepheid.statements.cep_match import explained, matched
 from cepheid.statements.in_process import InProcessTables
-from cepheid.statements.statement import Clause, Matching, Recognizing, Statement, literal_value
+from cepheid.statements.statement import Clause, Matching, Recognizing, Statement
+from cepheid.statements.statement_explanation import StatementExplanation
 
 Frame = TypeVar("Frame")
 
@@ -24,6 +27,11 @@ class Tables(Protocol[Frame]):
         """A table that the statement reads, after the common tables that come before."""
 
     def recognize(self, recognition: Recognition, source: Source, frame: Frame) -> Frame: ...
+
+    def explain(
+        self, recognition: Recognition, source: Source, table: str, frame: Frame, analyze: bool
+    ) -> RecognitionSummary:
+        """How `recognize` runs, and with `analyze`, what happens."""
 
     def register(self, frame: Frame) -> str:
         """A name under which the statement can read the frame."""
@@ -51,50 +59,104 @@ def sql(text: str, tables: Mapping[str, Any] | None = None, *, spark: Any = None
     ... ''', {"ticker": ticker}).to_pylist()
     [{'bottom': 3, 'price': 8}]
     """
+    statement = _statement(text)
+    chosen = _tables(statement, tables, spark)
+    replaced: list[tuple[Clause, str]] = []
+    for clause in statement.clauses:
+        _, result = _result(statement, clause, chosen, replaced)
+        replaced.append((clause, chosen.register(result)))
+    return chosen.run(statement.text(statement.span, replaced) if replaced else text)
+
+
+def explain_sql(
+    text: str,
+    tables: Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
+    analyze: bool = False,
+) -> StatementExplanation:
+    """How the clauses of a statement are run: the program of each pattern, which conditions are
+    checked once for every row, and how the work is partitioned. With `analyze` the clauses are run,
+    and it says how many rows, steps and backtracks that took.
+
+    >>> import cepheid as cep, pyarrow as pa
+    >>> ticker = pa.table({"day": [1, 2, 3], "price": [9, 7, 5]})
+    >>> print(cep.explain_sql('''
+    ...     SELECT * FROM ticker MATCH_RECOGNIZE (
+    ...         ORDER BY day PATTERN (A DOWN) DEFINE DOWN AS price < A.price)
+    ... ''', {"ticker": ticker}))
+    MATCH_RECOGNIZE over ticker
+    <BLANKLINE>
+    program
+      0  take A
+      1  take DOWN
+      2  match
+    <BLANKLINE>
+    conditions
+      A     always true
+      DOWN  while rows are taken: price < A.price
+    ...
+    """
+    statement = _statement(text)
+    chosen = _tables(statement, tables, spark)
+    if isinstance(chosen, InProcessTables) and not analyze:
+        chosen = chosen.without_rows()
+    replaced: list[tuple[Clause, str]] = []
+    summaries: list[RecognitionSummary | Explanation] = []
+    for clause in statement.clauses:
+        frame, result = _result(statement, clause, chosen, replaced)
+        match clause:
+            case Recognizing():
+                recognition = parse_recognition(statement.source, clause.body)
+                table = " ".join(statement.text(clause.table, []).split())
+                summaries.append(
+                    chosen.explain(recognition, statement.source, table, frame, analyze)
+                )
+            case Matching():
+                summaries.append(explained(statement, clause, frame, analyze))
+        replaced.append((clause, chosen.register(result)))
+    return StatementExplanation(tuple(summaries))
+
+
+def _statement(text: str) -> Statement:
     if not isinstance(text, str):
-        raise DataError(f"`sql` takes the text of a statement, not {type(text).__name__}")
+        raise OptionError(f"`sql` takes the text of a statement, not {type(text).__name__}")
     statement = Statement(Source(text, "sql"))
-    given = dict(tables or {})
+    if not statement.tokens:
+        raise OptionError("the statement is empty")
+    return statement
+
+
+def _tables(statement: Statement, tables: object, spark: Any) -> Tables[Any]:
+    if tables is not None and not isinstance(tables, Mapping):
+        remedy = 'pass {"name": table}, by the names in the statement'
+        raise OptionError(f"tables are a dict of tables, not {type(tables).__name__}: {remedy}")
+    given = {} if tables is None else dict(tables)
     if spark is not None or not given or any(map(_is_spark_frame, given.values())):
         require("spark")
         from cepheid.statements.on_spark import SparkTables
 
-        return _run(statement, SparkTables(given, spark))
-    return _run(statement, InProcessTables(given, statement))
+        return SparkTables(given, spark)
+    return InProcessTables(given, statement)
 
 
 def _is_spark_frame(table: object) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(table).__mro__)
 
 
-def _run(statement: Statement, tables: Tables[Any]) -> Any:
-    """Inner clauses first: each is replaced by the name of its result."""
-    text = statement.source.text
-    replaced: list[tuple[Clause, str]] = []
-    for clause in statement.clauses:
-        before = [
-            statement.text(common.span, replaced) for common in statement.tables_in_scope(clause)
-        ]
-        frame = tables.select(statement.text(clause.table, replaced), before)
-        match clause:
-            case Recognizing():
-                recognition = parse_recognition(statement.source, clause.body)
-                result = tables.recognize(recognition, statement.source, frame)
-            case Matching():
-                result = _matched(statement, clause, frame)
-        replaced.append((clause, tables.register(result)))
-    whole = statement.tokens[0].span.to(statement.tokens[-1].span) if statement.tokens else None
-    if whole is None:
-        raise DataError("the statement is empty")
-    return tables.run(statement.text(whole, replaced) if replaced else text)
-
-
-def _matched(statement: Statement, clause: Matching, frame: Any) -> Any:
-    """`cep_match`: a query of our own language."""
-    options: dict[str, Any] = {
-        name.text.lower(): literal_value(value) for name, value in clause.options
-    }
-    if "time" not in options:
-        hint = "say which column is the time: `time => 'ts'`"
-        raise statement.wrong("CEP608", "cep_match needs the time", clause.span, hint)
-    return match(frame, str(literal_value(clause.query)), **options)
+def _result(
+    statement: Statement,
+    clause: Clause,
+    tables: Tables[Any],
+    replaced: list[tuple[Clause, str]],
+) -> tuple[Any, Any]:
+    """The table that a clause reads, and what it returns. Inner clauses come first: `replaced` are
+    those, with the names of their results."""
+    before = [statement.text(common.span, replaced) for common in statement.tables_in_scope(clause)]
+    frame = tables.select(statement.text(clause.table, replaced), before)
+    match clause:
+        case Recognizing():
+            recognition = parse_recognition(statement.source, clause.body)
+            return frame, tables.recognize(recognition, statement.source, frame)
+        case Matching():
+            return frame, matched(statement, clause, frame)

@@ -83,12 +83,17 @@ class Statement:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        found: list[Token] = []
+        tokens: list[Token] = []
         for match in _TOKEN.finditer(self.source.text):
             kind = match.lastgroup or ""
             if kind != "space":
-                found.append(Token(kind, match[0], Span(*match.span())))
-        return tuple(found)
+                tokens.append(Token(kind, match[0], Span(*match.span())))
+        return tuple(tokens)
+
+    @property
+    def span(self) -> Span:
+        """From the first word to the last."""
+        return self.tokens[0].span.to(self.tokens[-1].span)
 
     def wrong(self, code: str, message: str, span: Span, hint: str = "") -> QueryError:
         return QueryError([Diagnostic(code, message, span, self.source, hint)])
@@ -108,14 +113,14 @@ class Statement:
     @cached_property
     def clauses(self) -> tuple[Clause, ...]:
         """In the order in which they end, so an inner one comes before what it stands in."""
-        found: list[Clause] = []
+        clauses: list[Clause] = []
         for place, token in enumerate(self.tokens):
             opens = place + 1 < len(self.tokens) and self.tokens[place + 1].text == "("
             if token.word == "MATCH_RECOGNIZE" and opens:
-                found.append(self._recognizing(place))
+                clauses.append(self._recognizing(place))
             elif token.word == "CEP_MATCH" and opens:
-                found.append(self._matching(place))
-        return tuple(sorted(found, key=lambda clause: clause.span.end))
+                clauses.append(self._matching(place))
+        return tuple(sorted(clauses, key=lambda clause: clause.span.end))
 
     def _close(self, opening: int) -> int:
         if opening not in self.closing:
@@ -205,11 +210,11 @@ class Statement:
 
     @cached_property
     def common_tables(self) -> tuple[CommonTable, ...]:
-        found: list[CommonTable] = []
+        tables: list[CommonTable] = []
         for place, token in enumerate(self.tokens):
             if token.word == "WITH":
-                found += self._with(place)
-        return tuple(found)
+                tables += self._with(place)
+        return tuple(tables)
 
     def _with(self, place: int) -> Iterator[CommonTable]:
         """The tables of one WITH; other words follow it in `WITH UNMATCHED ROWS` and the like."""

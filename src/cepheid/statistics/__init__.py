@@ -1,4 +1,4 @@
-"""What is known of the data: the figures that plans are made with, and the counts behind them."""
+"""Statistics of the data: the figures that plans are based on, and the counts behind them."""
 
 from cepheid.statistics.summary import Statistics
 

@@ -20,17 +20,17 @@ from cepheid.errors import DataError
 from cepheid.statistics.summary import Statistics
 
 MINIMA = 256
-"""Hashes of a KMV sketch: the number of distinct values is known to about 6 %."""
+"""The size of a KMV sketch: it estimates the number of distinct values to about 6 %."""
 
 DRAWN = 512
-"""Values that a uniform sample of a column holds."""
+"""The size of a uniform sample of a column."""
 
 ENOUGH = 32
 """How often two values must have agreed before a share is made of it: it is then known to about
 18 %."""
 
 SURPRISE = 4.0
-"""Standard deviations: chance alone goes so far once in ten thousand times."""
+"""The number of standard deviations that chance alone exceeds once in ten thousand times."""
 
 HEAVY = 0.02
 """The share of a value's events from which on it is heavy."""
@@ -39,7 +39,7 @@ HASHES = 1 << 62
 """Hashes of values are whole numbers from 0 up to this."""
 
 Interval = tuple[int, int]
-"""Of time, in ticks: the first, and the first past it."""
+"""A range of time, in ticks: its first tick, and the first past it."""
 
 Item = TypeVar("Item", int, tuple[int, int, str])
 
@@ -66,7 +66,7 @@ class Tally:
         return min(1.0, max(self.held, 0.5) / self.tried)
 
     def differs(self, other: Tally) -> bool:
-        """Whether the two shares are hardly of the same population."""
+        """Whether the two shares are unlikely to be of the same population."""
         if not self.tried or not other.tried:
             return False
         both = self.plus(other)
@@ -156,7 +156,7 @@ class Sample:
     values: Mapping[str, Values] = field(default_factory=dict)
 
     def merge(self, other: Sample) -> Sample:
-        """Both together: other partitions, or other times, of the same stream.
+        """The union of two samples: of other partitions or other times of the same stream.
 
         >>> a, b = Sample(((0, 10),), 5, {"a": 2}), Sample(((5, 20),), 5, {"a": 4})
         >>> a.merge(b).statistics().rates
@@ -230,14 +230,14 @@ class Sample:
     def from_json(cls, text: str) -> Sample:
         """Read what `to_json` has written."""
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
             return cls(
-                tuple((begin, end) for begin, end in found["observed"]),
-                found["rows"],
-                dict(found["events"]),
-                {name: Tally(**tally) for name, tally in found["shares"].items()},
-                {name: Tally(**tally) for name, tally in found["equalities"].items()},
-                {name: _values(**parts) for name, parts in found["values"].items()},
+                tuple((begin, end) for begin, end in parsed["observed"]),
+                parsed["rows"],
+                dict(parsed["events"]),
+                {name: Tally(**tally) for name, tally in parsed["shares"].items()},
+                {name: Tally(**tally) for name, tally in parsed["equalities"].items()},
+                {name: _values(**parts) for name, parts in parsed["values"].items()},
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"this is not a sample as JSON: {error}") from None
@@ -287,12 +287,12 @@ def _added(mine: Mapping[str, Tally], theirs: Mapping[str, Tally]) -> dict[str, 
 
 def _union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """Disjoint intervals in order, those that touch as one."""
-    found: list[Interval] = []
+    disjoint: list[Interval] = []
     for begin, end in sorted(intervals):
         if begin >= end:
             continue
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if disjoint and begin <= disjoint[-1][1]:
+            disjoint[-1] = disjoint[-1][0], max(end, disjoint[-1][1])
         else:
-            found.append((begin, end))
-    return tuple(found)
+            disjoint.append((begin, end))
+    return tuple(disjoint)

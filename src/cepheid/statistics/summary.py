@@ -73,17 +73,17 @@ class Statistics:
     def from_json(cls, text: str) -> Statistics:
         """Read what `to_json` has written."""
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except ValueError as error:
             raise DataError(f"statistics must be JSON: {error}") from None
         names = ("rates", "selectivities", "distinct", "heavy")
-        if not isinstance(found, dict) or not all(
-            name in names and isinstance(part, dict) for name, part in found.items()
+        if not isinstance(parsed, dict) or not all(
+            name in names and isinstance(part, dict) for name, part in parsed.items()
         ):
             raise DataError(f"statistics are an object with {', '.join(names)}")
-        if not all(isinstance(values, dict) for values in found.get("heavy", {}).values()):
+        if not all(isinstance(values, dict) for values in parsed.get("heavy", {}).values()):
             raise DataError("the heavy values of a column are an object: value to share")
-        return cls(**found)
+        return cls(**parsed)
 
 
 def _number(value: object) -> bool:

@@ -17,25 +17,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cepheid.engine.counts import Counts
+from cepheid.engine.end_of_data import end
 from cepheid.engine.rows.classes import narrowed
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.ties import count_ties
 from cepheid.engine.run import Engine
-from cepheid.engine.state import EngineState, LoadedRows, as_table, from_table
+from cepheid.engine.state import EngineState, LoadedRows, as_table, from_table, joined
 from cepheid.errors import StateError
 from cepheid.plan.nodes import LeafNode
 from cepheid.planner.adapt import Adapter
 from cepheid.streaming.cells import Cells
 from cepheid.streaming.evaluation import Runnable
 from cepheid.streaming.log import Log, Segment
+from cepheid.streaming.report import Report
 from cepheid.streaming.saved import TOKEN, Saved, Version, decode, encode, token_of
 from cepheid.streaming.signature import Signature, require_same, require_types
 
 ROWS = 1 << 17
-"""Rows that go to the engine at once."""
+"""How many rows go to the engine at once."""
 
 REMEMBERED = 8
-"""Past versions from which a bucket that is still in memory can catch up."""
+"""How many past versions are recorded, from which a bucket in memory can catch up."""
 
 NEVER = -(1 << 62)
 
@@ -62,29 +65,9 @@ class Job:
     tied_by: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a batch did, and what is held behind it. `shed` events were dropped because of the
-    limit. `replans` are those since the stream began, `refused` rules that can't be run; `ties` are
-    events whose order matters, and isn't known."""
-
-    events: int
-    late: int
-    shed: int
-    matches: int
-    rows: int
-    size: int
-    replans: int
-    refused: int = 0
-    ties: int = 0
-
-
-NOTHING = Report(0, 0, 0, 0, 0, 0, 0)
-
-
 def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
-    """The bucket as it was saved. One that is still in memory is taken if it is this version, and
-    catches up if it is an earlier one."""
+    """Open the saved bucket. A copy in memory is used if it is this version, and catches up if it
+    is an earlier one."""
     header = cells.header()
     if header is None:
         return Bucket(job)
@@ -114,8 +97,8 @@ def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
 
 
 def end_quietly(job: Job, cells: Cells, watermark: int) -> bool:
-    """Whether the key is over and has been forgotten. Where its end brings no matches this takes no
-    engine, which is most of what a key costs that comes once."""
+    """Whether the key has ended and its state is dropped. If its end brings no matches, this needs
+    no engine, which is most of the cost of a key that occurs once."""
     header = cells.header() if job.settled and job.idle is not None else None
     if header is None:
         return False
@@ -137,7 +120,7 @@ def _remove(cells: Cells, segments: Iterable[Segment]) -> None:
 
 
 class Bucket:
-    """The state of a bucket in memory. `token` names the version that it is, if it is one."""
+    """The state of a bucket in memory. `token` names the saved version that it equals, if any."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -157,22 +140,22 @@ class Bucket:
         self._header = 0  # bytes
         self._events = 0
         self.late_rows = job.schema.empty_table()
-        """Those of this batch, with all columns that they came with."""
+        """The late rows of this batch, with all their columns."""
         self._matches = 0
         self._ties = 0
         self._shed = 0  # by this engine, before this batch
         self.over = False
-        """Whether nothing of the key is left that an event to come might need."""
+        """Whether no future event can need anything that the key has left."""
 
     # ── a batch ──
 
     def step(self, batches: Iterable[pa.RecordBatch], watermark: int) -> Iterator[pa.RecordBatch]:
-        """The matches that are known with these rows, and with the time that has passed: all rows
-        at or before the watermark have come. Only then can the bucket be saved."""
+        """Yield the matches that are decided by these rows and by the watermark: all rows at or
+        before it have come. The bucket can be saved only after that."""
         yield from self.match(self.arrive(batches, watermark), watermark)
 
     def arrive(self, batches: Iterable[pa.RecordBatch], watermark: int) -> pa.Table:
-        """Those rows that can be matched now, in order: of these, and of the ones that waited."""
+        """The rows that can be matched now, in order: new ones, and ones that waited."""
         self.token = None
         rows = self._arrived(batches, watermark)
         if self.job.delayed:
@@ -180,7 +163,7 @@ class Bucket:
         return self.job.prepared.in_order(rows)
 
     def match(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
-        """The matches that are known with these rows, and with the time that has passed."""
+        """Yield the matches that are decided by these rows and by the watermark."""
         self.token = None
         self._matches = 0
         self._shed = self._engine.counts.shed
@@ -191,7 +174,7 @@ class Bucket:
             yield matches
 
     def _arrived(self, batches: Iterable[pa.RecordBatch], watermark: int) -> pa.Table:
-        """The rows that are not too late, with the columns that are matched and kept."""
+        """The rows that aren't late, with the columns that are matched and kept."""
         schema = self.job.schema
         given = [narrowed(batch, self.job.left) for batch in batches]
         table = pa.Table.from_batches(given) if given else schema.empty_table()
@@ -210,17 +193,17 @@ class Bucket:
         return rows.filter(pa.array(~late))
 
     def _before_tie(self, table: pa.Table, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows are of the time of the last one, and belong before it."""
+        """Which rows have the time of the last matched row, and belong before it."""
         tie, last = self.job.prepared.schema.tie, self._engine.last
         if tie is None or last is None or not last.column(tie)[0].is_valid:
             return np.zeros(table.num_rows, np.bool_)
         earlier = pc.fill_null(pc.less(table[tie], last.column(tie)[0]), True)
-        own: NDArray[np.bool_] = earlier.combine_chunks().to_numpy(zero_copy_only=False)
+        before: NDArray[np.bool_] = earlier.combine_chunks().to_numpy(zero_copy_only=False)
         same: NDArray[np.bool_] = at == times(last.column(self._time))[0]
-        return own & same
+        return before & same
 
     def _due(self, rows: pa.Table, watermark: int) -> pa.Table:
-        """Of these and of the rows that wait, those that the watermark has passed."""
+        """The rows, of these and the waiting ones, that the watermark has passed."""
         everything = pa.concat_tables([self._pending, rows])
         due = self._times(everything) <= watermark
         self._fresh = rows.filter(pa.array(~due[self._pending.num_rows :]))
@@ -229,11 +212,11 @@ class Bucket:
         return everything.filter(pa.array(due))
 
     def _matched(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
-        for number, (begin, end) in enumerate(pairwise([0, *self._pauses(rows), rows.num_rows])):
+        for number, (begin, stop) in enumerate(pairwise([0, *self._pauses(rows), rows.num_rows])):
             if number:
                 yield from self._end_key()
-            for first in range(begin, end, ROWS):
-                part = rows.slice(first, min(ROWS, end - first))
+            for first in range(begin, stop, ROWS):
+                part = rows.slice(first, min(ROWS, stop - first))
                 for batch in part.combine_chunks().to_batches():
                     yield from self._engine.push(batch)
         if rows.num_rows:
@@ -250,22 +233,24 @@ class Bucket:
 
     @property
     def _ends(self) -> int | None:
-        """When the key is over, unless another event comes before."""
+        """The time at which the key ends, unless another event comes before."""
+        if self.job.idle is None:
+            return None
         last = self._engine.last
-        if self.job.idle is None or last is None:
+        if last is None:
             return None
         return int(times(last.column(self._time))[0]) + self.job.idle
 
     @property
     def expires(self) -> int | None:
-        """When to look whether the key is over. A little later than it may be, so that not every
-        event of a key is followed by a look of its own."""
+        """When to check whether the key has ended: a little later than it can, so that not every
+        event of a key causes a check."""
         ends, grain = self._ends, max(1, (self.job.idle or 0) // 8)
         return None if ends is None else -(-ends // grain) * grain
 
     def _pauses(self, rows: pa.Table) -> list[int]:
-        """Before which rows the key was over: wherever the stream is cut into batches, what lies
-        further apart never meets."""
+        """The rows before which the key had ended: events further apart than that never meet,
+        however the stream is cut into batches."""
         ends = self._ends
         if self.job.idle is None or not rows.num_rows:
             return []
@@ -274,7 +259,7 @@ class Bucket:
         return [int(n) for n in np.flatnonzero(anew)]
 
     def _end_key(self) -> Iterator[pa.RecordBatch]:
-        """What waits is decided as at the end of the data, and all events are forgotten."""
+        """Decide what waits, as at the end of the data, and drop all events."""
         yield from self._finished()
         before = self._engine
         self._replans, self._shed = self._total_replans, self._shed - before.counts.shed
@@ -284,6 +269,11 @@ class Bucket:
         anew.store.base = before.store.base + before.store.n
         self._engine = anew
         self._epoch += 1  # no bucket in memory that has come less far can catch up
+
+    def finish(self, until: int | None) -> Iterator[pa.RecordBatch]:
+        """The last matches, at the end of the data (see `cepheid.engine.end_of_data`)."""
+        if isinstance(self._engine, Engine):  # merged rules wait for nothing
+            yield from end(self._engine, until)
 
     def _finished(self) -> Iterator[pa.RecordBatch]:
         assert isinstance(self._engine, Engine)  # merged rules hold many keys, of which none ends
@@ -296,11 +286,21 @@ class Bucket:
 
     @property
     def waits(self) -> bool:
-        """Whether something may be known when time has passed, also without further rows."""
+        """Whether passing time alone can decide a match, without further rows."""
         return self._pending.num_rows > 0 or self._engine.waits
 
     @property
-    def end(self) -> int:
+    def counts(self) -> Counts:
+        """What the engine has seen and made."""
+        return self._engine.counts
+
+    @property
+    def match_schema(self) -> pa.Schema:
+        """The columns of matches."""
+        return self._engine.schema
+
+    @property
+    def end_row(self) -> int:
         """The number of the next row that is held."""
         return self._engine.store.base + self._engine.store.n
 
@@ -320,32 +320,46 @@ class Bucket:
     @property
     def _total_replans(self) -> int:
         advisor = self._engine.advisor
-        own = () if advisor is None else advisor.replans
-        return self._replans + sum(replan.installed for replan in own)
+        replans = () if advisor is None else advisor.replans
+        return self._replans + sum(replan.installed for replan in replans)
 
     # ── saving ──
 
-    def save(self, cells: Cells) -> None:
-        """Write what has changed."""
-        engine = self._engine
-        store = engine.store
+    @property
+    def noted(self) -> int:
+        """How many batches of rows have come that aren't written yet."""
+        return len(self._journal)
+
+    def write_rows(self, cells: Cells) -> None:
+        """Write the rows that have come, and drop those that are past."""
+        store = self._engine.store
         end = store.base + store.n
-        tables = [as_table(loaded, self._columns) for loaded in self._journal]
-        self._journal.clear()
+        new = self._noted_rows()
         self._rows.drop(cells, store.base - 1)
-        if tables:
-            new = pa.concat_tables(tables)
+        if new is not None:
             new = new.slice(max(0, new.num_rows - store.n))
             if new.num_rows:
                 self._rows.append(cells, new, end - new.num_rows, end - 1, store.base)
         self._compact(cells)
+
+    def _noted_rows(self) -> pa.Table | None:
+        if not self._journal:
+            return None
+        names = self._columns
+        table = as_table(joined(self._journal, names), names)
+        self._journal.clear()
+        return table
+
+    def save(self, cells: Cells) -> None:
+        """Write what has changed."""
+        self.write_rows(cells)
         if self._fresh.num_rows:
             last = int(self._times(self._fresh).max())
             self._waiting.append(cells, self._fresh.combine_chunks(), 0, last, 0)
             self._fresh = self._fresh.slice(0, 0)
         self._waiting.drop(cells, self._released)
         token = os.urandom(TOKEN)
-        state = engine.save()
+        state = self._engine.save()
         version = Version(token.hex(), state.end, self._epoch)
         self._history = (*self._history, version)[-REMEMBERED:]
         header = encode(self._saved(state), token)
@@ -355,7 +369,7 @@ class Bucket:
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        """What is saved of a row."""
+        """The columns saved of a row."""
         return tuple(sorted(self._kept.union(self._engine.store.names)))
 
     def _saved(self, state: EngineState) -> Saved:
@@ -379,8 +393,8 @@ class Bucket:
         )
 
     def _compact(self, cells: Cells) -> None:
-        """Where the engine knows which rows may still matter, only those are kept: they are
-        written anew, since they get new numbers."""
+        """Keep only the rows that may still matter, if the engine knows them; they are rewritten,
+        since they get new numbers."""
         kept = self._engine.spare()
         if kept is None:
             return
@@ -395,13 +409,13 @@ class Bucket:
             self._rows.append(cells, rows, store.base, store.base + store.n - 1, store.base)
 
     def remove(self, cells: Cells) -> None:
-        """Forget all that has been written."""
+        """Delete all that was saved."""
         _remove(cells, (*self._rows.segments, *self._waiting.segments))
 
     # ── opening ──
 
     def load(self, saved: Saved, cells: Cells) -> None:
-        """Go on, with nothing in memory."""
+        """Resume with nothing in memory."""
         missing = set(self._engine.store.names) - set(saved.columns)
         if missing:
             raise StateError(
@@ -412,16 +426,20 @@ class Bucket:
         self._take(saved, cells, saved.engine.base)
 
     def is_before(self, saved: Saved) -> bool:
-        """Whether this is a version that the saved one came from, and all since is still there."""
+        """Whether the saved version descends from this one, and all rows since are still saved."""
         if self.token is None:
             return False
         token = self.token.hex()
-        own = next((version for version in saved.history if version.token == token), None)
+        ancestor = next((version for version in saved.history if version.token == token), None)
         newest = saved.history[-1]
-        return own is not None and own.epoch == newest.epoch and own.end >= saved.engine.base
+        return (
+            ancestor is not None
+            and ancestor.epoch == newest.epoch
+            and ancestor.end >= saved.engine.base
+        )
 
     def catch_up(self, saved: Saved, cells: Cells) -> None:
-        """Go on from an earlier version, with what has come since."""
+        """Catch up from an earlier version with the rows saved since."""
         store = self._engine.store
         self.token = None
         self._take(saved, cells, store.base + store.n)
@@ -446,7 +464,7 @@ class Bucket:
 
 
 def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows that waited, with the columns of today: RETURN may read fewer than before. A column that
+    """The waiting rows, with the current columns: RETURN may read fewer than before. A column that
     an earlier version of Cepheid didn't save is one that nothing reads yet."""
     have = set(table.column_names)
     columns = [table[f.name] if f.name in have else _unknown(table, f) for f in schema]

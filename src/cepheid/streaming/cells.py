@@ -44,7 +44,7 @@ def framed(data: bytes) -> bytes:
 
 
 def unframed(data: bytes, what: str) -> memoryview:
-    """The data, if it is whole."""
+    """The data, after its checksum is verified."""
     if len(data) < _FRAME.size or data[:4] != _MAGIC:
         raise StateError(f"{what} is not one of Cepheid's: the checkpoint belongs to another query")
     _, version, checksum = _FRAME.unpack_from(data)

@@ -1,4 +1,4 @@
-"""What a bucket needs from the engine that it runs."""
+"""The protocol between a bucket and its engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from cepheid.engine.state import EngineState, LoadedRows
 
 
 class HeldEvents(Protocol):
-    """The events that an engine holds: how many, the number of the first one, and the columns."""
+    """The events that an engine holds: their number, the number of the first one, and their
+    columns."""
 
     @property
     def n(self) -> int: ...
@@ -29,8 +30,7 @@ class HeldEvents(Protocol):
 
 
 class Evaluation(Protocol):
-    """What a bucket runs: an engine of one query, or of merged rules (see
-    `cepheid.engine.run.Engine`)."""
+    """A bucket's engine: of one query, or of merged rules (see `cepheid.engine.run.Engine`)."""
 
     counts: Counts
     schema: pa.Schema
@@ -64,7 +64,7 @@ class Evaluation(Protocol):
 
 
 class Runnable(Protocol):
-    """What is ready to run in buckets."""
+    """A query or merged rules, ready to run in buckets."""
 
     @property
     def schema(self) -> Schema: ...

@@ -16,12 +16,13 @@ from cepheid.errors import StateError
 from cepheid.streaming.cells import Cells, arrow_bytes, framed, table_of, unframed
 
 SMALL = 1 << 14
-"""Rows up to which segments are merged."""
+"""Segments are merged up to this many rows."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows of which none is past before `last` is. `first` is the number of the first one."""
+    """A segment: none of its rows is past before `last` is. `first` is the number of its first
+    row."""
 
     number: int
     first: int
@@ -31,8 +32,8 @@ class Segment:
 
 
 class Log:
-    """The segments of one kind of rows. Numbers of segments are `step` apart: other kinds have
-    the ones between."""
+    """The segments of one kind of rows. Their numbers are `step` apart; other kinds use the numbers
+    between."""
 
     def __init__(self, segments: Sequence[Segment] = (), next_number: int = 0, step: int = 2):
         self.segments = list(segments)
@@ -45,7 +46,7 @@ class Log:
         return sum(segment.size for segment in self.segments)
 
     def append(self, cells: Cells, table: pa.Table, first: int, last: int, begin: int) -> None:
-        """Write rows behind all others, of which those before the number `begin` are past."""
+        """Append rows; those before the number `begin` are past."""
         while self.segments and _alike(self.segments[-1].rows, table.num_rows):
             before = self.segments.pop()
             past = max(0, begin - before.first)
@@ -56,12 +57,12 @@ class Log:
             cells.remove_segment(before.number)
         data = framed(arrow_bytes(table.combine_chunks()))
         cells.set_segment(self.next_number, data)
-        own = Segment(self.next_number, first, table.num_rows, last, len(data))
-        self.segments.append(own)
+        segment = Segment(self.next_number, first, table.num_rows, last, len(data))
+        self.segments.append(segment)
         self.next_number += self._step
 
     def drop(self, cells: Cells, past: int) -> None:
-        """Forget segments whose last is at or before this."""
+        """Delete segments whose `last` is at or before this."""
         for segment in self.segments:
             if segment.last <= past:
                 cells.remove_segment(segment.number)

@@ -18,8 +18,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from cepheid.errors import StateError
-from cepheid.streaming.bucket import Bucket, Job, Report, open_bucket
+from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, framed, unframed
+from cepheid.streaming.report import Report
 from cepheid.streaming.saved import TOKEN, token_of
 from cepheid.streaming.signature import Signature, require_same
 
@@ -29,8 +30,8 @@ _MERGED = 0
 
 @dataclass(frozen=True)
 class Generation:
-    """Rules that came together, as bytes. `since` is the number of the first row that merged ones
-    among them may take; `gone` are the names of those that have been taken away."""
+    """Rules that were added together, as bytes. `since` is the number of the first row that the
+    merged ones among them may take; `gone` are the names of those that were removed since."""
 
     number: int
     since: int
@@ -43,17 +44,16 @@ Generations = tuple[Generation, ...]
 
 @dataclass(frozen=True)
 class Member:
-    """A query that runs by itself, what it is called among all others, and how its matches become
-    those of rules."""
+    """A query that runs on its own, its unique name, and how its matches become alerts."""
 
     name: str
     job: Job
-    found: Callable[[pa.RecordBatch], pa.RecordBatch]
+    to_alerts: Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class RulesProgram:
-    """How rules are run: the merged ones, and all others."""
+    """How the rules run: the merged ones, and all others."""
 
     merged: Job
     members: tuple[Member, ...]
@@ -69,9 +69,9 @@ class RulesVersion:
 
 @dataclass(frozen=True)
 class RulesDiff:
-    """How rules differ from those before. `new` are those that weren't there or weren't the same,
-    if there are any; `gone` are the names of those that have gone, by the numbers of generations,
-    of which those that are gone altogether are left out. `refused` can't be run."""
+    """How the rules differ from those before. `new` are rules that were added or changed, if any;
+    `gone` are the names of removed rules by generation, without generations that are gone
+    altogether. `refused` counts rules that can't run."""
 
     new: bytes | None
     gone: Mapping[int, frozenset[str]]
@@ -79,7 +79,7 @@ class RulesDiff:
 
 
 class Compiler(Protocol):
-    """What knows of rules."""
+    """Compares and compiles rules."""
 
     def compiled(self, generations: Generations) -> RulesProgram: ...
 
@@ -88,7 +88,7 @@ class Compiler(Protocol):
 
 @dataclass(frozen=True)
 class RulesJob:
-    """What all buckets of a run have in common. `rules` are those to begin with, unless they come
+    """The parameters common to all buckets of a run. `rules` are the first rules, unless they come
     with the events."""
 
     compiler: Compiler
@@ -98,7 +98,7 @@ class RulesJob:
 
 
 class Region:
-    """Cells for a part of a bucket, in cells that it shares with others."""
+    """The cells of a part of a bucket, within the bucket's cells."""
 
     def __init__(self, cells: Cells, number: int) -> None:
         self._cells, self._first = cells, (number + 1) << 32
@@ -124,7 +124,7 @@ class Region:
 
 @dataclass(frozen=True)
 class _Header:
-    """What is saved of a bucket, besides the generations and its parts."""
+    """The saved state of a bucket, besides its generations and parts."""
 
     signature: Signature
     buckets: int
@@ -137,7 +137,7 @@ class _Header:
 
 
 def open_rules(job: RulesJob, cells: Cells, warm: RuleBucket | None = None) -> RuleBucket:
-    """The bucket as it was saved; what is still in memory of it is used."""
+    """Open the saved bucket, using what is still in memory."""
     header = cells.header()
     if header is None:
         return RuleBucket(job)
@@ -149,7 +149,7 @@ def open_rules(job: RulesJob, cells: Cells, warm: RuleBucket | None = None) -> R
 
 
 class RuleBucket:
-    """The state of a bucket in memory. `token` names the version that it is, if it is one."""
+    """The state of a bucket in memory. `token` names the saved version that it equals, if any."""
 
     def __init__(self, job: RulesJob) -> None:
         self.job = job
@@ -173,26 +173,26 @@ class RuleBucket:
         watermark: int,
         rules: RulesVersion | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """What is known with these rows, and with the time that has passed, by the rules of this
-        batch: those that came with it, or those before."""
+        """Yield the alerts that are decided by these rows and by the watermark, under the rules of
+        this batch: new ones, or those before."""
         self.token = None  # whatever fails from here on, this is no version that was saved
         self._matches = 0
         rules = rules or self.job.rules
         if rules is not None and rules.name != self._version:
             self._change(cells, rules)
         rows = self._merged.arrive(batches, watermark)
-        for found in self._merged.match(rows, watermark):
-            self._matches += found.num_rows
-            yield found
+        for alerts in self._merged.match(rows, watermark):
+            self._matches += alerts.num_rows
+            yield alerts
         for member in self._program.members:
-            own = rows.select(member.job.schema.names)
-            for matches in self._members[member.name].match(own, watermark):
-                found = member.found(matches)
-                self._matches += found.num_rows
-                yield found
+            member_rows = rows.select(member.job.schema.names)
+            for matches in self._members[member.name].match(member_rows, watermark):
+                alerts = member.to_alerts(matches)
+                self._matches += alerts.num_rows
+                yield alerts
 
     def _change(self, cells: Cells, rules: RulesVersion) -> None:
-        """Go on with these rules. The cells have the bucket as it is."""
+        """Switch to these rules. The cells have the current state."""
         change = self.job.compiler.changed(self._generations, rules.rules)
         gone, self._refused = change.gone, change.refused
         for generation in self._generations:
@@ -202,7 +202,7 @@ class RuleBucket:
             replace(g, gone=g.gone | gone[g.number]) for g in self._generations if g.number in gone
         ]
         if change.new is not None:
-            generation = Generation(self._next_generation, self._merged.end, change.new)
+            generation = Generation(self._next_generation, self._merged.end_row, change.new)
             cells.set_segment(generation.number, framed(change.new))
             kept.append(generation)
             self._next_generation += 1
@@ -221,32 +221,32 @@ class RuleBucket:
 
     @property
     def waits(self) -> bool:
-        """Whether something may be known when time has passed, also without further rows."""
+        """Whether passing time alone can decide a match, without further rows."""
         return self._merged.waits or any(bucket.waits for bucket in self._members.values())
 
     @property
     def late_rows(self) -> pa.Table:
-        """Those of this batch, with all columns that they came with."""
+        """The late rows of this batch, with all their columns."""
         return self._merged.late_rows
 
     def report(self) -> Report:
-        own = self._merged.report()
+        merged = self._merged.report()
         others = [bucket.report() for bucket in self._members.values()]
         return replace(
-            own,
+            merged,
             matches=self._matches,
-            shed=own.shed + sum(report.shed for report in others),
-            rows=own.rows + sum(report.rows for report in others),
-            size=own.size + sum(report.size for report in others),
+            shed=merged.shed + sum(report.shed for report in others),
+            rows=merged.rows + sum(report.rows for report in others),
+            size=merged.size + sum(report.size for report in others),
             replans=sum(report.replans for report in others),
             refused=self._refused,
-            ties=max(report.ties for report in (own, *others)),  # the same events
+            ties=max(report.ties for report in (merged, *others)),  # the same events
         )
 
     # ── saving and opening ──
 
     def save(self, cells: Cells) -> None:
-        """Write what has changed."""
+        """Save the changes."""
         self._merged.save(Region(cells, _MERGED))
         for name, bucket in self._members.items():
             bucket.save(Region(cells, self._regions[name]))
@@ -265,7 +265,7 @@ class RuleBucket:
         self.token = token
 
     def load(self, cells: Cells, header: bytes, warm: RuleBucket | None) -> None:
-        """Go on with what is saved; parts that are in memory may be of use."""
+        """Resume the saved state; parts in memory are used where they fit."""
         body = unframed(header, "the saved state")
         saved = _Header(**json.loads(bytes(body[TOKEN:])))
         require_same(saved.signature, self.job.signature)
@@ -283,9 +283,9 @@ class RuleBucket:
         merged = warm._merged if warm is not None and same else None
         self._merged = _opened(self._program.merged, Region(cells, _MERGED), merged)
         for member in self._program.members:
-            own = None if warm is None else warm._members.get(member.name)
+            warm_member = None if warm is None else warm._members.get(member.name)
             region = Region(cells, self._regions[member.name])
-            self._members[member.name] = _opened(member.job, region, own)
+            self._members[member.name] = _opened(member.job, region, warm_member)
         self.token = bytes(body[:TOKEN])
 
 

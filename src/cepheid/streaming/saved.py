@@ -27,7 +27,7 @@ from cepheid.streaming.log import Segment
 from cepheid.streaming.signature import Signature
 
 TOKEN = 16
-"""Bytes of a token."""
+"""The length of a token in bytes."""
 
 _WHAT = "the saved state"
 _FIELDS = ("last", "first", "lead", "until")
@@ -35,8 +35,8 @@ _FIELDS = ("last", "first", "lead", "until")
 
 @dataclass(frozen=True)
 class Version:
-    """A state of the past that this one came from: its token, and how far its rows went. An epoch
-    ends when rows get new numbers."""
+    """A past version of this state: its token, and how far its rows went. An epoch ends when rows
+    get new numbers."""
 
     token: str
     end: int
@@ -45,8 +45,8 @@ class Version:
 
 @dataclass(frozen=True)
 class Saved:
-    """`released` is the time up to which rows have left the pending ones. `statistics` are those
-    that the plan was made with, if it is no longer the first."""
+    """The saved header. `released` is the time up to which rows have left the pending ones.
+    `statistics` are those of the current plan, if it isn't the first."""
 
     signature: Signature
     columns: tuple[str, ...]
@@ -83,7 +83,7 @@ _LISTS = ("history", "rows", "pending")
 
 
 def token_of(data: bytes) -> bytes:
-    """The token of a header; only this is read of one that is still in memory."""
+    """The token of a header; nothing else is read if the bucket is still in memory."""
     return bytes(unframed(data, _WHAT)[:TOKEN])
 
 
@@ -134,23 +134,23 @@ def _numbers(state: EngineState) -> dict[str, Any]:
 
 
 def _parts(state: EngineState) -> dict[str, pa.Table]:
-    found: dict[str, pa.Table] = {}
+    tables: dict[str, pa.Table] = {}
     if state.numbering.last is not None:
-        found["last"] = pa.Table.from_batches([state.numbering.last])
+        tables["last"] = pa.Table.from_batches([state.numbering.last])
     if len(state.floors):
-        found["floors"] = _bounds_table(state.floors.keys, state.floors.positions)
+        tables["floors"] = _bounds_table(state.floors.keys, state.floors.positions)
     choice = state.choice
     if choice is not None:
-        found["bounds"] = _bounds_table(choice.keys, choice.bounds)
+        tables["bounds"] = _bounds_table(choice.keys, choice.bounds)
     if choice is not None and choice.counted is not None:
-        found["counted"] = _bounds_table(*choice.counted)
+        tables["counted"] = _bounds_table(*choice.counted)
     if choice is not None and choice.held:
         matches = together([held.matches for held in choice.held])
-        found["considered"] = _considered_table(matches)
-        found["held"] = pa.Table.from_batches([held.batch for held in choice.held])
+        tables["considered"] = _considered_table(matches)
+        tables["held"] = pa.Table.from_batches([held.batch for held in choice.held])
     if state.strings:
-        found["strings"] = _strings_table(state.strings)
-    return found
+        tables["strings"] = _strings_table(state.strings)
+    return tables
 
 
 def _bounds_table(keys: Any, bounds: Any) -> pa.Table:

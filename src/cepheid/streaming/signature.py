@@ -1,4 +1,4 @@
-"""What a query and a saved state must have in common to resume."""
+"""The signature of a query: a saved state can be resumed only by a query with the same one."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from cepheid.plan.text import plan_text, settings
 from cepheid.planner import Prepared
 
 Signature = Mapping[str, str]
-"""What must stay as it is, by name."""
+"""The parts that must not change, by name."""
 
 
 def signature(prepared: Prepared) -> Signature:
-    """Of a query as it is run. RETURN and the plan may change; but what a waiting negation waits
-    for, and what an automaton holds back, are a part of the state."""
+    """The signature of a prepared query. RETURN and the plan may change, except what a waiting
+    negation waits for and what an automaton holds back, which are part of the state."""
     plan, query = prepared.plan, prepared.query
-    found = dict(map(_clause, query_text(query).splitlines()))
+    clauses = dict(map(_clause, query_text(query).splitlines()))
     chosen = ("after match", "first matches")
-    found |= {name: text for name, text in settings(plan) if name in chosen}
-    found |= _columns(plan)
+    clauses |= {name: text for name, text in settings(plan) if name in chosen}
+    clauses |= _columns(plan)
     for leaf in leaves(plan):
         filters = " AND ".join(expression_text(f) for f in leaf.filters)
         types = " | ".join(plan.variables[leaf.variable].types)
-        found[f"class {leaf.variable}"] = f"{types or 'every event'} {filters}".strip()
+        clauses[f"class {leaf.variable}"] = f"{types or 'every event'} {filters}".strip()
     if has_automaton(plan):
-        found["plan"] = plan_text(plan)
+        clauses["plan"] = plan_text(plan)
     elif any(waits(root) for root in plan.alternatives):
         top = any(choice.top for choice in prepared.planned.winner.choices)
-        found["negation"] = "top" if top else "push"
+        clauses["negation"] = "top" if top else "push"
     if plan.selection is not None:
         returned = (f"{o.name} = {expression_text(o.expression)}" for o in plan.outputs)
-        found["RETURN"] = ", ".join(returned)  # matches that are held back have these columns
-    return found
+        clauses["RETURN"] = ", ".join(returned)  # matches that are held back have these columns
+    return clauses
 
 
 def _clause(line: str) -> tuple[str, str]:
@@ -49,18 +49,18 @@ def _columns(plan: Plan) -> dict[str, str]:
     """The roles of columns, and the types of those that decide what matches."""
     schema = plan.schema
     roles = {"time": schema.time, "type": schema.type, "tie": schema.tie, "start": schema.start}
-    found = {f"{role}=": name for role, name in roles.items() if name is not None}
+    columns = {f"{role}=": name for role, name in roles.items() if name is not None}
     returned = columns_of(*(o.expression for o in plan.outputs))
     decisive = [n for n in plan.required if n not in returned or n in roles.values()]
-    return found | {f"column {n}": schema.columns[n].name.lower() for n in sorted(decisive)}
+    return columns | {f"column {n}": schema.columns[n].name.lower() for n in sorted(decisive)}
 
 
-def require_same(saved: Signature, own: Signature) -> None:
+def require_same(saved: Signature, current: Signature) -> None:
     """Refuse to resume the state of another query, naming the difference."""
-    columns = [n for n in own if n.startswith("column ") and n not in saved]
-    names = dict.fromkeys((*saved, *own))
+    columns = [n for n in current if n.startswith("column ") and n not in saved]
+    names = dict.fromkeys((*saved, *current))
     for name in names:
-        before, now = saved.get(name), own.get(name)
+        before, now = saved.get(name), current.get(name)
         if before == now or name in columns or (now is None and name.startswith("column ")):
             continue
         raise StateError(
@@ -70,9 +70,9 @@ def require_same(saved: Signature, own: Signature) -> None:
         )
 
 
-def require_types(saved: pa.Schema, own: pa.Schema) -> None:
+def require_types(saved: pa.Schema, current: pa.Schema) -> None:
     """Refuse to read what was saved as values of another type."""
-    types = {field.name: _plain(field.type) for field in own}
+    types = {field.name: _plain(field.type) for field in current}
     for field in saved:
         kind, now = _plain(field.type), types.get(field.name)
         if now is not None and now != kind:

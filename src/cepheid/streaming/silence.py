@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from cepheid.streaming.cells import Cells, framed, unframed
 
 CELL = -1
-"""The number of the segment that has it: buckets count theirs from 0."""
+"""The segment number of the saved silence: buckets number theirs from 0."""
 
 _UNKNOWN = -1
 _LAYOUT = struct.Struct("<qqq")
 
 
 @dataclass(frozen=True)
-class Heartbeat:
-    """After how many milliseconds of silence time goes on, and how many microseconds a tick of the
-    query's clock is."""
+class SilenceLimit:
+    """The milliseconds of silence after which time follows the clock, and the microseconds of a
+    tick of the query's clock."""
 
     silence: int
     tick: int
@@ -30,18 +30,18 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class Silence:
-    """What a bucket knows: since when on the clock, in milliseconds, nothing has been heard, the
-    watermark then, and the time that has been reached."""
+    """A bucket's silence: since when (clock, in milliseconds) no event came, the watermark then,
+    and the time reached."""
 
     since: int
     watermark: int
     reached: int
 
     def after(
-        self, heartbeat: Heartbeat, watermark: int, heard: bool, clock: int | None
+        self, heartbeat: SilenceLimit, watermark: int, heard: bool, clock: int | None
     ) -> Silence:
-        """With the next batch. `heard`: it has events, of whatever bucket; those of the batch
-        before may have moved the watermark. `clock`: what it is, if this batch tells."""
+        """The silence after the next batch. `heard`: the batch has events, of any bucket; the batch
+        before may have moved the watermark. `clock`: the clock's time, if this batch has it."""
         now = _UNKNOWN if clock is None else clock
         quiet = not heard and watermark == self.watermark and self.since != _UNKNOWN
         since = self.since if quiet else now
@@ -52,7 +52,7 @@ class Silence:
 
 
 def time_passed(
-    cells: Cells, heartbeat: Heartbeat, watermark: int, heard: bool, clock: int | None
+    cells: Cells, heartbeat: SilenceLimit, watermark: int, heard: bool, clock: int | None
 ) -> int:
     """The time that a bucket reaches with this batch: all events at or before it have come."""
     data = cells.segment(CELL)

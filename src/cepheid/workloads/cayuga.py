@@ -88,11 +88,10 @@ def _primary(event: str) -> list[str]:
 
 
 def _static(event: str) -> list[str]:
-    """What the event alone has to satisfy."""
-    own = event
-    second = [f"(:{own}_d{n} IS NULL OR {event}.d{n} = :{own}_d{n})" for n in range(ATTRIBUTES)]
+    """The conditions on the event alone."""
+    second = [f"(:{event}_d{n} IS NULL OR {event}.d{n} = :{event}_d{n})" for n in range(ATTRIBUTES)]
     ranges = [
-        f"(:{own}_low{n} IS NULL OR {event}.c{n} BETWEEN :{own}_low{n} AND :{own}_high{n})"
+        f"(:{event}_low{n} IS NULL OR {event}.c{n} BETWEEN :{event}_low{n} AND :{event}_high{n})"
         for n in range(ATTRIBUTES)
     ]
     return [*_primary(event), *second, *ranges]
@@ -142,7 +141,7 @@ TABLE_2 = Parameters()
 
 
 def rules(count: int, seed: int = 0, parameters: Parameters = TABLE_2) -> pa.Table:
-    """The parameters of so many rules, in random order."""
+    """The parameters of `count` rules, in random order."""
     require_size(count, seed)
     random = np.random.default_rng([seed, 3 << 32])
     first = parameters.zipf[0]

@@ -123,9 +123,9 @@ def _day(
     walk = random.integers(60 * _SECOND, 100 * 60 * _SECOND, rows)
     leave = random.integers(30 * _SECOND, 15 * 60 * _SECOND, rows)
     times = np.cumsum(np.column_stack([picked, walk, leave]), axis=1)
-    own = random.integers(0, SHELVES, rows, dtype=np.int32)
-    other = (own + random.integers(1, SHELVES, rows, dtype=np.int32)) % SHELVES
-    shelves = np.column_stack([own, other, own])
+    shelf = random.integers(0, SHELVES, rows, dtype=np.int32)
+    other = (shelf + random.integers(1, SHELVES, rows, dtype=np.int32)) % SHELVES
+    shelves = np.column_stack([shelf, other, shelf])
 
     seen = np.flatnonzero(stages.ravel() != _NO_STAGE)[:rows]
     order = seen[np.argsort(times.ravel()[seen], kind="stable")]

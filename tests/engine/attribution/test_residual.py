@@ -14,9 +14,15 @@ from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.query import Output
 from cepheid.algebra.types import Type
 from cepheid.engine.attribution import residual
-from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.engine.attribution.parameters import RuleParameters
-from cepheid.engine.attribution.residual import OF_MATCH, Residual, found_by, nearest, satisfied
+from cepheid.engine.attribution.residual import (
+    OF_MATCH,
+    Residual,
+    alerts_of_query,
+    nearest,
+    satisfied,
+)
 
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -141,8 +147,8 @@ def test_values_are_those_of_the_rule() -> None:
         ),
     )
     rules = pa.table({"rule": ["other", "low", "high"]})
-    schema = found_schema(rules, pa.int64())
-    found = found_by(rules, np.array([1, 2]), asked, matches([10, 3], Type.INTEGER), schema)
+    schema = alert_schema(rules, pa.int64())
+    found = alerts_of_query(rules, np.array([1, 2]), asked, matches([10, 3], Type.INTEGER), schema)
     assert list(zip(*found.select(["rule", "match"]).to_pydict().values(), strict=True)) == [
         ("low", '{"v":10,"p":1,"sum":11}'),
         ("high", '{"v":10,"p":10,"sum":20}'),
@@ -153,7 +159,7 @@ def test_values_are_those_of_the_rule() -> None:
 def test_no_matches() -> None:
     rows = RuleParameters(2, {"p": pa.array([1, 2])})
     rules = pa.table({"rule": ["low", "high"]})
-    schema = found_schema(rules, pa.int64())
+    schema = alert_schema(rules, pa.int64())
     for asked in (None, Residual(rows, (compared("=", Type.INTEGER),), ())):
-        found = found_by(rules, np.array([0, 1]), asked, matches([], Type.INTEGER), schema)
+        found = alerts_of_query(rules, np.array([0, 1]), asked, matches([], Type.INTEGER), schema)
         assert found.num_rows == 0 and found.schema == schema

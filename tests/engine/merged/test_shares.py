@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.engine.merged import group as groups
 from cepheid.options import Options
 from cepheid.rules import RuleSet
@@ -47,7 +47,7 @@ def found(table: pa.Table, sizes: int) -> Counter[tuple[Any, ...]]:
     compiled = compile_rules(RULES.templates, table.schema, options, by_key=True)
     (group,) = compiled.groups
     assert group.key == "key"
-    schema = found_schema(compiled.rules, pa.int64())
+    schema = alert_schema(compiled.rules, pa.int64())
 
     def batches() -> Iterator[pa.RecordBatch]:
         for begin in range(0, table.num_rows, sizes):

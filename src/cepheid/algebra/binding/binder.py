@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import assert_never
@@ -13,10 +13,12 @@ from cepheid.algebra.binding.absences import check_absences
 from cepheid.algebra.binding.conjuncts import Classifier, check_until, true_where_absent
 from cepheid.algebra.binding.expression_binder import ExpressionBinder
 from cepheid.algebra.binding.findings import Findings
+from cepheid.algebra.binding.group_by import bind_groups, is_grouped
+from cepheid.algebra.binding.group_scope import GroupScope
 from cepheid.algebra.binding.keys import Place, equality, find_key, implied
 from cepheid.algebra.binding.outputs import outputs, required
 from cepheid.algebra.binding.resolution import Clause
-from cepheid.algebra.binding.scope import Scope, declare, listed, restrict
+from cepheid.algebra.binding.scope import Scope, declare, labelled, listed, restrict
 from cepheid.algebra.binding.shape import Shape, normalize
 from cepheid.algebra.expressions import TRUE, Expr, conjuncts
 from cepheid.algebra.kinds import check_readable
@@ -27,6 +29,7 @@ from cepheid.algebra.types import Schema, Type
 from cepheid.algebra.values import integer_time
 from cepheid.language import ast
 from cepheid.language.diagnostics import Source
+from cepheid.language.traversal import written_conjuncts
 
 
 def bind(
@@ -41,7 +44,8 @@ def bind(
     streams = schema.streams or {}
     schema = restrict(with_paths(schema, query), query, findings)
     left_out = streams.keys() - (schema.streams or {}).keys()
-    pattern = normalize(query.pattern, query.using)
+    written = labelled(query, schema)
+    pattern = normalize(written.pattern, query.using)
     Shape(findings).check(pattern)
     check_absences(pattern, findings)
     shapeless = len(findings) > 0
@@ -49,7 +53,8 @@ def bind(
     # Conditions inside the pattern (UNTIL) need the pattern's structure, which doesn't need them.
     skeleton = _build(pattern, scope)
     facts = structure(skeleton)
-    lowering = ExpressionBinder(scope, facts, params or {}, findings, Clause.WHERE)
+    early = GroupScope() if is_grouped(query, scope) else None
+    lowering = ExpressionBinder(scope, facts, params or {}, findings, Clause.WHERE, early)
     bound = _build(pattern, scope, replace(lowering, clause=Clause.UNTIL))
     binder = _Binder(query, scope, facts, lowering, findings)
     where, key = binder.where()
@@ -59,7 +64,10 @@ def bind(
     if not shapeless:
         binder.check_window(bound, pattern)
     selection = binder.selection(key, window)
-    returned = outputs(query, replace(lowering, clause=Clause.RETURN))
+    if early is None:
+        returned, answers = outputs(query, replace(lowering, clause=Clause.RETURN)), None
+    else:
+        returned, answers = bind_groups(query, lowering)
     findings.check()
     read = required(schema, bound, where, having, key, returned)
     check_readable(schema.unreadable, read)
@@ -75,6 +83,7 @@ def bind(
         required=read,
         selection=selection,
         into=query.into,
+        answers=answers,
     )
 
 
@@ -138,7 +147,7 @@ class _Binder:
     def where(self) -> tuple[tuple[Conjunct, ...], tuple[KeyPart, ...]]:
         written: list[tuple[Expr, ast.Span]] = []
         links: list[tuple[Place, ...]] = []
-        for node in _split(self.query.where):
+        for node in written_conjuncts(self.query.where):
             places = self._whole_key(node)
             if places:
                 links.append(places)
@@ -174,7 +183,7 @@ class _Binder:
         lowering = replace(self.lowering, clause=Clause.HAVING)
         return tuple(
             self._classifier.having(true_where_absent(expr, self.scope), node.span)
-            for node in _split(self.query.having)
+            for node in written_conjuncts(self.query.having)
             for expr in conjuncts(lowering.condition(node))
         )
 
@@ -184,6 +193,10 @@ class _Binder:
             return
         plain = integer_time(self.scope.schema) and self.scope.schema.unit is None
         hint = f"add WITHIN 10 {'units' if plain else 'minutes'}"
+        if self.query.relational:
+            message = "combinations of several streams need a window"
+            self.findings.add("CEP401", message, self.query.pattern.span, hint)
+            return
         endless = windows.never_ending(written)
         if endless is not None and reason == windows.CLOSURE_AT_EDGE:
             message = (
@@ -205,7 +218,7 @@ class _Binder:
             if after.variable is not None:
                 self._check_target(after, after.variable)
             chosen = Selection(after.skip, after.variable)
-        if limit is not None:
+        if limit is not None and self.lowering.groups is None:  # else it counts answers
             self._check_limit(limit, key, window)
             most = windows.most(limit.most, self.lowering)
             chosen = replace(chosen, most=most, per_key=limit.per_key)
@@ -225,20 +238,8 @@ class _Binder:
             self.findings.add("CEP334", message, limit.span, hint)
 
     def _check_target(self, after: ast.AfterMatch, variable: str) -> None:
-        found = self.scope.lookup(variable, after.span, self.findings)
-        if found is not None and found.negation is not None:
-            message = f"AFTER MATCH can't skip to `{found.name}`: it is negated"
+        target = self.scope.lookup(variable, after.span, self.findings)
+        if target is not None and target.negation is not None:
+            message = f"AFTER MATCH can't skip to `{target.name}`: it is negated"
             hint = f"skip to one of {listed([v.name for v in self.scope.positive])}"
             self.findings.add("CEP332", message, after.span, hint)
-
-
-def _split(condition: ast.Expression | None) -> Iterator[ast.Expression]:
-    """The top-level conjuncts as written, so that each keeps its place in the text."""
-    match condition:
-        case None:
-            return
-        case ast.Logical("AND", operands):
-            for operand in operands:
-                yield from _split(operand)
-        case _:
-            yield condition

@@ -9,6 +9,7 @@ from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.binding.coercion import cast, described
 from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.algebra.binding.group_calls import aggregate, arity, previous, quantifier, reduce
+from cepheid.algebra.binding.match_calls import APPROXIMATE, aggregate_matches, over_matches
 from cepheid.algebra.binding.resolution import WRONG
 from cepheid.algebra.expressions import (
     Call,
@@ -37,11 +38,19 @@ if TYPE_CHECKING:
     from cepheid.algebra.binding.expression_binder import ExpressionBinder
 
 Thunk = Callable[[], Expr]
+_COUNTS_DISTINCT = ("nunique", "uniq", "unique", "uniqexact", "count_unique", "dcount")
+"""What other languages call `count(DISTINCT …)`."""
+
 _CALENDAR = (Type.TIMESTAMP, Type.DATE)
 
 
 def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
     name = SYNONYMS.get(node.name, node.name)
+    if low.groups is not None and over_matches(node, low.scope):
+        return aggregate_matches(low, name, node)
+    if name == APPROXIMATE:
+        message = f"`{name}` counts matches, and stands in RETURN, or in HAVING after GROUP BY"
+        return low.wrong("CEP341", message, node.span)
     if name in AGGREGATES:
         return aggregate(low, AGGREGATES[name], node)
     if node.distinct:
@@ -64,7 +73,7 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
         case _:
             message = f"there is no function `{node.name}`"
             hint = did_you_mean(node.name, NAMES)
-            if "distinct" in name:
+            if "distinct" in name or name in _COUNTS_DISTINCT:
                 hint = "DISTINCT stands inside: `count(DISTINCT b.x)`"
             return low.wrong("CEP208", message, node.span, hint)
 
@@ -159,15 +168,15 @@ def strings(
     low: ExpressionBinder, nodes: Sequence[ast.Expression], operator: str
 ) -> tuple[Expr, ...]:
     """Operands that must be strings, as those of LIKE."""
-    found: list[Expr] = []
+    operands: list[Expr] = []
     for node in nodes:
         expr = low.lower(node)
         fitted = _fit(expr, Accepts.STRING)
         if fitted is None:
             message = f"{operator} needs a string, but `{low.text(node)}` is {described(expr)}"
             low.wrong("CEP210", message, node.span)
-        found.append(fitted or WRONG)
-    return tuple(found)
+        operands.append(fitted or WRONG)
+    return tuple(operands)
 
 
 def _lowered(low: ExpressionBinder, name: str, node: ast.Call) -> Expr:
@@ -200,11 +209,11 @@ def _date_part(low: ExpressionBinder, node: ast.Call) -> Expr:
     if name not in PARTS:
         hint = did_you_mean(name, PARTS, f"parts are {', '.join(PARTS)}")
         return low.wrong("CEP219", f"a date has no part `{part.value}`", part.span, hint)
-    found = apply(low, PARTS[name], (moment,), node.span)
-    if name != "second" or found is WRONG:
-        return found
+    whole = apply(low, PARTS[name], (moment,), node.span)
+    if name != "second" or whole is WRONG:
+        return whole
     fraction = apply(low, "subsecond", (moment,), node.span)
-    return Call("+", (cast(found, Type.FLOAT), fraction), Type.FLOAT)
+    return Call("+", (cast(whole, Type.FLOAT), fraction), Type.FLOAT)
 
 
 def lower_case(expr: Expr) -> Expr:

@@ -106,10 +106,10 @@ class Classifier:
     def _looking_back(self, expr: Expr) -> tuple[str, ...]:
         """Closure variables of PREV in a condition that reads no group bare: it is about the
         element at hand all the same, unless it is about an event that comes later."""
-        found = self._ordered({e.variable for e in walk(expr) if isinstance(e, Previous)})
+        groups = self._ordered({e.variable for e in walk(expr) if isinstance(e, Previous)})
         order = self.structure.order
-        late = found and any(order[v] > order[found[-1]] for v in variables(expr))
-        return () if late else found
+        late = groups and any(order[v] > order[groups[-1]] for v in variables(expr))
+        return () if late else groups
 
     def _role_without_bare(self, expr: Expr) -> Role:
         if self._reads_groups(expr):
@@ -117,7 +117,7 @@ class Classifier:
         if len(variables(expr)) == 1:
             return Role.CLASS
         match expr:
-            case Call("=", (Attribute() as one, Attribute() as other)) if one.type is other.type:
+            case Call("=", (Attribute() as left, Attribute() as right)) if left.type is right.type:
                 return Role.EQUALITY
             case _:
                 return Role.MULTI
@@ -175,10 +175,10 @@ class Classifier:
         return expr
 
     def _no_previous(self, expr: Expr, span: Span, having: bool = False) -> None:
-        found = next((e for e in walk(expr) if isinstance(e, Previous)), None)
-        if found is None:
+        previous = next((e for e in walk(expr) if isinstance(e, Previous)), None)
+        if previous is None:
             return
-        group, read = found.variable, f"{found.variable}.{found.name}"
+        group, read = previous.variable, f"{previous.variable}.{previous.name}"
         message = f"`PREV({read})` is outside a running condition"
         order = self.structure.order
         later = [v for v in self._ordered(variables(expr)) if order[v] > order[group]]
@@ -215,7 +215,7 @@ def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozens
     `inside` are variables whose aggregate or quantifier stands around the expression.
     """
     match expr:
-        case Attribute(variable, _, type_):
+        case Attribute(variable, _, type_) if variable in scope.variables:
             optional = scope.variables[variable].kind is Kind.OPTIONAL and variable not in inside
             return Aggregate("first", expr, variable, type_) if optional else expr
         case Call():
@@ -230,11 +230,13 @@ def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozens
             return expr
 
 
-def check_until(stop: Expr, own: tuple[str, ...], lowering: ExpressionBinder, span: Span) -> None:
+def check_until(
+    stop: Expr, repeated: tuple[str, ...], lowering: ExpressionBinder, span: Span
+) -> None:
     """UNTIL is checked before anything right of the closure is known."""
     order = lowering.structure.order
-    late = [v for v in variables(stop) if v not in own and order[v] > order[own[0]]]
-    groups = [v for v in bare_groups(stop, lowering.structure) if v not in own]
+    late = [v for v in variables(stop) if v not in repeated and order[v] > order[repeated[0]]]
+    groups = [v for v in bare_groups(stop, lowering.structure) if v not in repeated]
     for name in sorted({*late, *groups}, key=order.__getitem__):
         why = "it comes later" if name in late else "it is a group"
         message = f"UNTIL can't read `{name}`: {why}"

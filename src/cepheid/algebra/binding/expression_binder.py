@@ -243,13 +243,13 @@ class ExpressionBinder(Resolver):
         match node.operator:
             case "ILIKE":
                 text = Call("lower", (text,), Type.STRING)
-                found = Call("like", (text, calls.lower_case(pattern)), Type.BOOLEAN)
+                test = Call("like", (text, calls.lower_case(pattern)), Type.BOOLEAN)
             case "RLIKE":
                 calls.check_expression(self, pattern, node.pattern)
-                found = Call("rlike", (text, pattern), Type.BOOLEAN)
+                test = Call("rlike", (text, pattern), Type.BOOLEAN)
             case operator:
-                found = Call(operator.lower(), (text, pattern), Type.BOOLEAN)
-        return _negated(found, node.negated)
+                test = Call(operator.lower(), (text, pattern), Type.BOOLEAN)
+        return _negated(test, node.negated)
 
     def is_null(self, node: ast.IsNull) -> Expr:
         return _negated(Call("is_null", (self.lower(node.operand),), Type.BOOLEAN), node.negated)
@@ -278,8 +278,8 @@ class ExpressionBinder(Resolver):
             message = f"`[{node.attribute}]` is about all variables, and names one of them"
             self.findings.add("CEP204", message, node.span, hint)
             return []
-        found = [self.attribute(v, node.attribute, node.span) for v in read]
-        return [a for a in found if isinstance(a, Attribute)]
+        attributes = [self.attribute(v, node.attribute, node.span) for v in read]
+        return [a for a in attributes if isinstance(a, Attribute)]
 
     def key_test(self, node: ast.KeyTest) -> Expr:
         attributes = self._tested(node)
@@ -303,21 +303,21 @@ class ExpressionBinder(Resolver):
         ):
             return [(center, a) for a in attributes if center is not None and a is not center]
         return [
-            (one, other)
-            for one, other in combinations(attributes, 2)
-            if not self.structure.exclusive(one.variable, other.variable)
-            and not self._two_negations(one.variable, other.variable)
+            (left, right)
+            for left, right in combinations(attributes, 2)
+            if not self.structure.exclusive(left.variable, right.variable)
+            and not self._two_negations(left.variable, right.variable)
         ]
 
-    def _two_negations(self, one: str, other: str) -> bool:
-        indexes = {self.scope.variables[v].negation for v in (one, other)} - {None}
+    def _two_negations(self, left: str, right: str) -> bool:
+        indexes = {self.scope.variables[v].negation for v in (left, right)} - {None}
         return len(indexes) > 1
 
     def occurs_within(self, node: ast.OccursWithin) -> Expr:
-        found = [self.variable(name, node.span) for name in node.variables]
+        bound = [self.variable(name, node.span) for name in node.variables]
         limit = self.duration(node.duration)
-        names = tuple(dict.fromkeys(v.name for v in found if v is not None))
-        if len(names) == 1 and None not in found and self._is_single(names[0]):
+        names = tuple(dict.fromkeys(v.name for v in bound if v is not None))
+        if len(names) == 1 and None not in bound and self._is_single(names[0]):
             message = f"OCCURS WITHIN needs two events, and `{names[0]}` is one"
             hint = f"name another: `({names[0]}, {self._other(names[0])}) OCCURS WITHIN …`"
             return self.wrong("CEP215", message, node.span, hint)
@@ -357,8 +357,8 @@ def _clash(exprs: Sequence[Expr]) -> tuple[int, int]:
     return 0, len(exprs) - 1
 
 
-def _clash_hint(one: Expr, other: Expr) -> str:
-    for expr, beside in ((one, other), (other, one)):
+def _clash_hint(left: Expr, right: Expr) -> str:
+    for expr, beside in ((left, right), (right, left)):
         if not isinstance(expr, Constant):
             continue
         if isinstance(expr.value, int | float) and beside.type is Type.DURATION:

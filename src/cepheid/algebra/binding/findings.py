@@ -17,11 +17,11 @@ class Findings:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._found: dict[Diagnostic, None] = {}
+        self._diagnostics: dict[Diagnostic, None] = {}
 
     def add(self, code: str, message: str, span: Span, hint: str = "") -> None:
-        self._found.setdefault(Diagnostic(code, message, span, self.source, hint))
-        if len(self._found) >= MOST_FINDINGS:
+        self._diagnostics.setdefault(Diagnostic(code, message, span, self.source, hint))
+        if len(self._diagnostics) >= MOST_FINDINGS:
             self.check()
 
     def text(self, span: Span) -> str:
@@ -29,12 +29,12 @@ class Findings:
         return " ".join(self.source.text[span.start : span.end].split())
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._diagnostics)
 
     def check(self) -> None:
         """Raise what was found, in the order of the text."""
-        if self._found:
-            raise QueryError(sorted(self._found, key=lambda d: d.span))
+        if self._diagnostics:
+            raise QueryError(sorted(self._diagnostics, key=lambda d: d.span))
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:

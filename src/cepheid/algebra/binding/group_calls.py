@@ -40,6 +40,8 @@ def arity(low: ExpressionBinder, node: ast.Call, wanted: str) -> Expr:
 def aggregate(low: ExpressionBinder, function: AggregateFunction, node: ast.Call) -> Expr:
     if len(node.arguments) != 1 and not (function.placed and len(node.arguments) == 2):
         hint = f"did you mean `{function.scalar}`?" if function.scalar else ""
+        if not node.arguments and node.distinct:
+            hint = f"name an attribute, as in `{node.name}(DISTINCT b.x)`"
         wanted = "1 or 2 arguments" if function.placed else "1 argument"
         message = f"`{node.name}` takes {wanted}, not {len(node.arguments)}"
         return low.wrong("CEP209", message, node.span, hint)
@@ -47,16 +49,16 @@ def aggregate(low: ExpressionBinder, function: AggregateFunction, node: ast.Call
         message = f"`{node.name}` doesn't take DISTINCT"
         return low.wrong("CEP209", message, node.span, "it returns one value: leave DISTINCT out")
     offset = 0 if len(node.arguments) == 1 else _offset(low, node.arguments[1], node.name)
-    found = _over_group(low, function, node)
-    if offset is None or not isinstance(found, Aggregate):
+    bound = _over_group(low, function, node)
+    if offset is None or not isinstance(bound, Aggregate):
         return WRONG
     if not node.distinct or function.extreme:
-        return replace(found, offset=offset)
-    if found.argument is None or found.argument.type is Type.OTHER:
+        return replace(bound, offset=offset)
+    if bound.argument is None or bound.argument.type is Type.OTHER:
         message = f"`{node.name}(DISTINCT …)` needs a value that can be compared"
-        hint = f"name an attribute, as in `{node.name}(DISTINCT {found.variable}.x)`"
+        hint = f"name an attribute, as in `{node.name}(DISTINCT {bound.variable}.x)`"
         return low.wrong("CEP213", message, node.span, hint)
-    return replace(found, distinct=True)
+    return replace(bound, distinct=True)
 
 
 def _offset(low: ExpressionBinder, node: ast.Expression, name: str) -> int | None:
@@ -105,17 +107,17 @@ def _aggregate_events(
 ) -> Expr:
     """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
     name = function.name
-    found = low.variable(variable, node.arguments[0].span)
-    if found is None:
+    group = low.variable(variable, node.arguments[0].span)
+    if group is None:
         return WRONG
-    if found.kind is Kind.SINGLE:
+    if group.kind is Kind.SINGLE:
         return _outside(low, name, variable, node)
     if not function.events:
         message = f"`{name}` needs an attribute, but `{variable}` is an event"
         return low.wrong("CEP213", message, node.span, f"write `{name}({variable}.x)`")
     if function.result is FoldResult.COUNT:
         return Aggregate(name, None, variable, Type.INTEGER)
-    return Aggregate(name, Whole(variable, found.columns), variable, Type.OTHER)
+    return Aggregate(name, Whole(variable, group.columns), variable, Type.OTHER)
 
 
 def _group_argument(low: ExpressionBinder, node: ast.Call) -> tuple[Expr, str | None]:
@@ -155,14 +157,25 @@ def _outside(low: ExpressionBinder, name: str, variable: str | None, node: ast.C
 def _typed_aggregate(
     low: ExpressionBinder, function: AggregateFunction, inner: Expr, variable: str, node: ast.Call
 ) -> Expr:
+    fitted = fitting(low, function, inner, node)
+    if fitted is None:
+        return WRONG
+    return Aggregate(function.name, fitted, variable, function.type or fitted.type)
+
+
+def fitting(
+    low: ExpressionBinder, function: AggregateFunction, inner: Expr, node: ast.Call
+) -> Expr | None:
+    """What is aggregated, as the aggregate takes it; None after a finding."""
     if not function.operand.accepts(inner.type):
         text = low.text(node.arguments[0])
         message = f"`{function.name}` needs {function.operand.value}, but `{text}` is "
-        return low.wrong("CEP210", message + described(inner), node.arguments[0].span)
+        low.wrong("CEP210", message + described(inner), node.arguments[0].span)
+        return None
     computes = inner.type is Type.DECIMAL and function.operand is not Operand.ANY
     if computes or function.operand is Operand.NUMBER:
-        inner = cast(inner, Type.FLOAT)
-    return Aggregate(function.name, inner, variable, function.type or inner.type)
+        return cast(inner, Type.FLOAT)
+    return inner
 
 
 def reduce(low: ExpressionBinder, node: ast.Call) -> Expr:
@@ -174,10 +187,10 @@ def reduce(low: ExpressionBinder, node: ast.Call) -> Expr:
             message = "`reduce` takes a group, a start, and a step with `->`"
             hint = "as in `reduce(b, 0, acc -> acc + b.x)`"
             return low.wrong("CEP209", message, node.span, hint)
-    found = low.variable(name, node.arguments[0].span)
-    if found is None:
+    group = low.variable(name, node.arguments[0].span)
+    if group is None:
         return WRONG
-    if found.kind is Kind.SINGLE:
+    if group.kind is Kind.SINGLE:
         return _outside(low, "reduce", name, node)
     if step_node.name in low.scope.variables:
         message = f"`{step_node.name}` is a variable of the pattern"

@@ -18,10 +18,10 @@ def equality(expr: Expr, structure: Structure) -> tuple[Place, Place] | None:
     Not between variables that exclude each other: that one is never true.
     """
     match expr:
-        case Call("=", (Attribute() as one, Attribute() as other)) if one.type is other.type:
-            if structure.exclusive(one.variable, other.variable):
+        case Call("=", (Attribute() as left, Attribute() as right)) if left.type is right.type:
+            if structure.exclusive(left.variable, right.variable):
                 return None
-            return (one.variable, one.name), (other.variable, other.name)
+            return (left.variable, left.name), (right.variable, right.name)
         case _:
             return None
 
@@ -66,7 +66,7 @@ def _part(places: Sequence[Place], variables: Sequence[str]) -> KeyPart | None:
 
 def implied(link: tuple[Place, Place], key: Sequence[KeyPart]) -> bool:
     """Keys are kept apart, so an equality between the columns of one part always holds."""
-    (one, mine), (other, theirs) = link
-    return one != other and any(
-        part.columns[one] == mine and part.columns[other] == theirs for part in key
+    (left, left_column), (right, right_column) = link
+    return left != right and any(
+        part.columns[left] == left_column and part.columns[right] == right_column for part in key
     )

@@ -29,7 +29,7 @@ RESERVED = ("match_start", "match_end")
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class ReturnColumn:
     """A RETURN column before names are settled. `prefix` is what makes it unique if need be;
     a name that the user gave is never changed."""
 
@@ -44,15 +44,15 @@ def outputs(query: ast.Query, lowering: ExpressionBinder) -> tuple[Output, ...]:
         columns = [c for item in query.returns for c in _columns(item, lowering)]
     else:
         columns = list(_all_variables(lowering, query.pattern.span))
-    return _named(columns, lowering.findings)
+    return named(columns, lowering.findings)
 
 
-def _all_variables(lowering: ExpressionBinder, span: ast.Span) -> Iterator[_Column]:
+def _all_variables(lowering: ExpressionBinder, span: ast.Span) -> Iterator[ReturnColumn]:
     for variable in lowering.scope.positive:
-        yield _Column(variable.name, Whole(variable.name, variable.columns), span)
+        yield ReturnColumn(variable.name, Whole(variable.name, variable.columns), span)
 
 
-def _columns(item: ast.ReturnItem, lowering: ExpressionBinder) -> Iterator[_Column]:
+def _columns(item: ast.ReturnItem, lowering: ExpressionBinder) -> Iterator[ReturnColumn]:
     expression, span = item.expression, item.span
     match expression:
         case ast.Star(None):
@@ -62,25 +62,25 @@ def _columns(item: ast.ReturnItem, lowering: ExpressionBinder) -> Iterator[_Colu
             for column in variable.columns if variable else ():
                 attribute = Attribute(name, column, lowering.schema.columns[column])
                 assert variable is not None
-                yield _Column(column, _value(attribute, variable), span, name)
+                yield ReturnColumn(column, _value(attribute, variable), span, name)
         case ast.Name(name) if name in lowering.scope.variables or name in lowering.scope.ambiguous:
             variable = lowering.variable(name, expression.span)
             if variable is not None:
-                yield _Column(item.alias or name, Whole(name, variable.columns), span)
+                yield ReturnColumn(item.alias or name, Whole(name, variable.columns), span)
         case ast.Attribute() | ast.Name():
             value = lowering.lower(expression)
             if isinstance(value, Attribute):
                 bound = lowering.scope.variables[value.variable]
                 prefix = None if item.alias else value.variable
-                name = item.alias or _last(value.name, lowering.schema)
-                yield _Column(name, _value(value, bound), span, prefix)
+                name = item.alias or last_name(value.name, lowering.schema)
+                yield ReturnColumn(name, _value(value, bound), span, prefix)
         case _:
             value = first_of_optional(lowering.lower(expression), lowering.scope)
-            _check_expression(value, expression, lowering)
-            yield _Column(item.alias or render_expression(expression), value, span)
+            check_value(value, expression, lowering)
+            yield ReturnColumn(item.alias or render_expression(expression), value, span)
 
 
-def _last(column: str, schema: Schema) -> str:
+def last_name(column: str, schema: Schema) -> str:
     """As in SQL, a field of a struct is returned under its own name."""
     path = schema.paths.get(column)
     match None if path is None else path.steps[-1]:
@@ -100,21 +100,21 @@ def _value(attribute: Attribute, variable: Variable) -> Expr:
             return Aggregate("first", attribute, variable.name, attribute.type)
 
 
-def _check_expression(value: Expr, written: ast.Expression, lowering: ExpressionBinder) -> None:
+def check_value(value: Expr, written: ast.Expression, lowering: ExpressionBinder) -> None:
     groups = sorted(bare_groups(value, lowering.structure))
     if groups:
         name = groups[0]
         message = f"`{name}` is a group, and this needs one value of it"
         hint = f"say which: `first({name}.x)`, `avg({name}.x)`, `collect({name}.x)`"
         lowering.findings.add("CEP213", message, written.span, hint)
-    found = next((e for e in walk(value) if isinstance(e, Previous)), None)
-    if found is not None:
+    previous = next((e for e in walk(value) if isinstance(e, Previous)), None)
+    if previous is not None:
         message = "`PREV` is outside a running condition"
-        hint = f"`LAST({found.variable}.{found.name}, 1)` is the last element but one"
+        hint = f"`LAST({previous.variable}.{previous.name}, 1)` is the last element but one"
         lowering.findings.add("CEP321", message, written.span, hint)
 
 
-def _named(columns: list[_Column], findings: Findings) -> tuple[Output, ...]:
+def named(columns: list[ReturnColumn], findings: Findings) -> tuple[Output, ...]:
     """Equal attribute names get their variable as a prefix; equal names after that are wrong."""
     counts = Counter(c.name for c in columns)
     names = [
@@ -142,8 +142,8 @@ def required(
     returned: Iterable[Output],
 ) -> tuple[str, ...]:
     """The columns that the query reads, in the order of the schema."""
-    found = {c for c in (*schema.order, schema.type) if c is not None}
-    found.update(column for part in key for column in part.columns.values())
+    columns_read = {c for c in (*schema.order, schema.type) if c is not None}
+    columns_read.update(column for part in key for column in part.columns.values())
     until = (
         p.until for p in walk_pattern(pattern) if isinstance(p, Closure) and p.until is not None
     )
@@ -156,10 +156,10 @@ def required(
     for expr in (e for root in roots for e in walk(root)):
         match expr:
             case Attribute(_, name, _) | Previous(_, name, _):
-                found.add(name)
+                columns_read.add(name)
             case Whole(_, columns, _):
-                found.update(columns)
+                columns_read.update(columns)
             case _:
                 pass
-    known = [c for c in schema.columns if c in found]
-    return (*known, *sorted(found.difference(known)))
+    known = [c for c in schema.columns if c in columns_read]
+    return (*known, *sorted(columns_read.difference(known)))

@@ -12,6 +12,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from cepheid.algebra.binding.findings import Findings, did_you_mean
+from cepheid.algebra.binding.group_scope import GroupScope
 from cepheid.algebra.binding.scope import Scope, listed
 from cepheid.algebra.expressions import Attribute, Constant, Expr
 from cepheid.algebra.kinds import attribute_type
@@ -40,19 +41,21 @@ _MICROSECOND_CLOCK = Schema({"time": Type.TIMESTAMP}, "time")
 class Clause(Enum):
     WHERE = "WHERE"
     HAVING = "HAVING"
+    GROUP_BY = "GROUP BY"
     RETURN = "RETURN"
     UNTIL = "UNTIL"
 
 
 @dataclass(frozen=True)
 class Resolver:
-    """Resolves for one clause of the query."""
+    """Resolves for one clause of the query; `groups` are those of its matches, if it has some."""
 
     scope: Scope
     structure: Structure
     params: Mapping[str, object]
     findings: Findings
     clause: Clause
+    groups: GroupScope | None = None
 
     @property
     def schema(self) -> Schema:
@@ -72,9 +75,9 @@ class Resolver:
         return self.findings.text(node.span) or render_expression(node)
 
     def variable(self, name: str, span: ast.Span) -> Variable | None:
-        found = self.scope.lookup(name, span, self.findings)
-        if found is None or found.negation is None:
-            return found
+        bound = self.scope.lookup(name, span, self.findings)
+        if bound is None or bound.negation is None:
+            return bound
         if self.clause is Clause.HAVING:
             message = f"HAVING can't read `{name}`: it is negated, so a match doesn't have it"
             self.findings.add("CEP331", message, span, "say in WHERE which events are forbidden")
@@ -83,18 +86,21 @@ class Resolver:
             message = f"UNTIL can't read `{name}`: it is negated"
             self.findings.add("CEP322", message, span, "read the closure or what stands before it")
             return None
-        if self.clause is Clause.RETURN:
-            message = f"RETURN can't read `{name}`: it is negated, so a match doesn't have it"
-            self.findings.add("CEP330", message, span, "return a variable that is not negated")
+        if self.clause in (Clause.RETURN, Clause.GROUP_BY):
+            message = f"{self.clause.value} can't read `{name}`: it is negated, so a match "
+            hint = "return a variable that is not negated"
+            if self.clause is Clause.GROUP_BY:
+                hint = "name a variable that is not negated"
+            self.findings.add("CEP330", message + "doesn't have it", span, hint)
             return None
-        return found
+        return bound
 
     def attribute(self, variable: Variable, name: str, span: ast.Span) -> Expr:
         column = self.scope.column(variable, name)
         if column is None:
-            found = self.scope.reach(variable, name)
-            if isinstance(found, Missing):
-                message, hint = missing_step(found, self.schema)
+            reached = self.scope.reach(variable, name)
+            if isinstance(reached, Missing):
+                message, hint = missing_step(reached, self.schema)
                 return self.wrong("CEP204", message, span, hint)
             path = read_path(name)
             if path is not None:
@@ -106,6 +112,8 @@ class Resolver:
 
     def name(self, node: ast.Name) -> Expr:
         """An attribute without its variable, which only one variable leaves clear."""
+        if self.groups is not None and (end := self.groups.window_end(node.name)) is not None:
+            return end
         if node.name in self.scope.variables or node.name in self.scope.ambiguous:
             message = f"`{node.name}` is an event, not a value"
             return self.wrong("CEP205", message, node.span, f"name an attribute: `{node.name}.x`")
@@ -139,19 +147,19 @@ class Resolver:
         if isinstance(value, timedelta):
             amount = Fraction(value // timedelta(microseconds=1))
             return self._ticks(amount, ast.Unit.MICROSECONDS, node.span, micros)
-        found = constant(value)
-        if found is None:
+        literal = constant(value)
+        if literal is None:
             message = f"`:{node.name}` is a {type(value).__name__}, which no predicate can read"
             return self.wrong("CEP207", message, node.span)
-        return found
+        return literal
 
     def listed(self, node: ast.Parameter, values: Iterable[object]) -> list[Expr]:
         """The values of a parameter that is a list."""
-        found = [(value, constant(value)) for value in values]
-        for value, _ in (pair for pair in found if pair[1] is None):
+        pairs = [(value, constant(value)) for value in values]
+        for value, _ in (pair for pair in pairs if pair[1] is None):
             message = f"`:{node.name}` has a {type(value).__name__}, which no predicate can read"
             self.findings.add("CEP207", message, node.span)
-        return [expr for _, expr in found if expr is not None]
+        return [expr for _, expr in pairs if expr is not None]
 
     def amount(self, node: ast.Duration | ast.EventCount) -> Fraction | timedelta | None:
         """The number of a duration; a timedelta only as the value of a bare `:name`."""

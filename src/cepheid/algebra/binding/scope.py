@@ -40,8 +40,8 @@ class Scope:
         folded = [c for c in variable.columns if c.lower() == name.lower()]
         if len(folded) == 1:
             return folded[0]
-        found = None if folded else self.reach(variable, name)
-        return str(found.path) if isinstance(found, Reached) else None
+        reached = None if folded else self.reach(variable, name)
+        return str(reached.path) if isinstance(reached, Reached) else None
 
     def reach(self, variable: Variable, name: str) -> Reached | Missing | None:
         """Where a path leads, of which the name may be the text; None if it is no path into one
@@ -61,8 +61,8 @@ class Scope:
         streams = self.schema.streams
         if streams is None:
             return variable.types if having else ()
-        own = {t: self.schema.own_columns(t) or frozenset() for t in variable.types}
-        return tuple(t for t, columns in own.items() if (column in columns) is having)
+        columns_of = {t: self.schema.own_columns(t) or frozenset() for t in variable.types}
+        return tuple(t for t, columns in columns_of.items() if (column in columns) is having)
 
     def lookup(self, name: str, span: ast.Span, findings: Findings) -> Variable | None:
         """The variable of that name, or a finding and None."""
@@ -71,8 +71,8 @@ class Scope:
             message = f"`{name}` is ambiguous: it stands in the pattern more than once"
             findings.add("CEP203", message, span, hint)
             return None
-        found = self.variables.get(name)
-        if found is None:
+        variable = self.variables.get(name)
+        if variable is None:
             aliases = [v.name for v in self.variables.values() if name in v.types]
             owners = [v.name for v in self.positive if name in v.columns]
             if aliases:
@@ -82,7 +82,7 @@ class Scope:
             else:
                 hint = did_you_mean(name, self.variables, f"variables are {listed(self.variables)}")
             findings.add("CEP203", f"the pattern has no variable `{name}`", span, hint)
-        return found
+        return variable
 
 
 def listed(names: Collection[str], most: int = 8) -> str:
@@ -184,11 +184,26 @@ def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
     return replace(schema, streams={n: schema.streams[n] for n in query.streams})
 
 
+def labelled(query: ast.Query, schema: Schema) -> ast.Query:
+    """`FROM trades t` over one stream that has neither a name nor types: `trades` is a label, as in
+    `PATTERN t FROM trades`."""
+    pattern = query.pattern
+    sources = pattern.items if isinstance(pattern, ast.Conjunction) else (pattern,)
+    atoms = [item for item in sources if isinstance(item, ast.Atom)]
+    typed = schema.type is not None or schema.streams is not None
+    if not query.relational or typed or len({atom.name for atom in atoms}) > 1:
+        return query
+    bare = [replace(a, name=a.alias or a.name, alias=None) for a in atoms]
+    if isinstance(pattern, ast.Conjunction):
+        return replace(query, pattern=replace(pattern, items=tuple(bare)))
+    return replace(query, pattern=bare[0])
+
+
 def place_of(name: str, query: ast.Query, findings: Findings, clause: str = "FROM") -> ast.Span:
     """Where the clause names the stream; the AST keeps no spans of single names."""
     named = rf"(?is)\b{clause}\b.*?(?<!\w)({re.escape(name)})(?!\w)"
-    found = re.search(named, findings.source.text)
-    return ast.Span(*found.span(1)) if found else query.span
+    mention = re.search(named, findings.source.text)
+    return ast.Span(*mention.span(1)) if mention else query.span
 
 
 def declare(
@@ -210,8 +225,8 @@ def declare(
                 types = _types(item, typed, findings)
                 _check_streams(item, types, schema, findings, left_out)
                 present = schema.columns_of(types)
-                own = (c for c in schema.columns if c not in schema.paths)
-                columns = tuple(c for c in own if c in present)
+                written = (c for c in schema.columns if c not in schema.paths)
+                columns = tuple(c for c in written if c in present)
                 variables[name] = Variable(name, types, kind, negation, columns)
             case ast.Sequence() | ast.Conjunction() | ast.Disjunction():
                 for part in item.items:

@@ -98,8 +98,10 @@ class Shape:
     def _add(self, code: str, message: str, span: ast.Span, hint: str) -> None:
         self.findings.add(code, message, span, hint)
 
-    def _pattern(self, pattern: ast.Pattern, *, outer: bool, negated: bool) -> None:
-        """A pattern of its own: the query's, a branch, a member, a group's."""
+    def _pattern(
+        self, pattern: ast.Pattern, *, outer: bool, negated: bool, repeated: bool = False
+    ) -> None:
+        """A pattern of its own: the query's, a branch, a member, a group's (`repeated`)."""
         match pattern:
             case ast.Atom() | ast.AnyOf():
                 return
@@ -113,7 +115,7 @@ class Shape:
                     self._nested_edge(pattern)
                 self._closure(pattern, negated=negated)
             case ast.Sequence():
-                self._sequence(pattern, outer=outer, negated=negated)
+                self._sequence(pattern, outer=outer, negated=negated, repeated=repeated)
             case ast.Conjunction():
                 self._conjunction(pattern, negated=negated)
             case ast.Disjunction():
@@ -185,7 +187,7 @@ class Shape:
             match item:
                 case ast.Closure():
                     message = "a closure can't be a member of `&`: it has no neighbors there"
-                    self._add("CEP305", message, item.span, "put it in a sequence with `;`")
+                    self._add("CEP305", message, item.span, _in_sequence(item))
                     self._closure(item, negated=negated)
                 case ast.Negation():
                     self._negation(item, negated=negated)
@@ -216,11 +218,15 @@ class Shape:
                 self._add("CEP303", message, closure.span, "leave the quantifier out")
                 self._negation(inner, negated=negated)
             case item:
-                self._pattern(item, outer=False, negated=negated)
+                self._pattern(item, outer=False, negated=negated, repeated=True)
 
-    def _nested_edge(self, closure: ast.Closure) -> None:
+    def _nested_edge(self, closure: ast.Closure, begins_rounds: bool = False) -> None:
         message = "a closure can't stand at the edge of a nested pattern"
         hint = "give it a neighbor there, or take the parentheses away"
+        if begins_rounds and _is_plain(closure) and isinstance(closure.item, ast.Atom):
+            kind = closure.item.name if closure.item.alias is not None else ""
+            rest = f"{kind}* rest" if kind else "rest*"
+            hint = f"name its first event: `{_leaf_text(closure.item)} ; {rest}`"
         self._add("CEP309", message, closure.span, hint)
 
     def _no_event(self, parts: list[ast.Pattern]) -> None:
@@ -237,7 +243,7 @@ class Shape:
         chosen = isinstance(closure.quantifier, ast.Exactly) or closure.mode.independent
         if chosen and not _starts_with_event(closure.item):
             message = "a repeated group that leads must start with an event: its rounds begin there"
-            hint = "start the group with an event, or put one before it"
+            hint = _any_of(closure.item) or "start the group with an event, or put one before it"
             self._add("CEP314", message, closure.span, hint)
 
     def _alone(self, closure: ast.Closure) -> None:
@@ -247,9 +253,19 @@ class Shape:
             return
         message = "this closure has no neighbors: nothing says where its group begins and ends"
         hint = "put an event before or after it, or use RUNS, SUBSETS or `{n}`"
+        match closure.item:
+            case ast.Atom(name, str(alias)) if closure.strict:
+                hint = (
+                    f"for the longest runs write `{name}+ {alias} RUNS STRICT => !{name} other` "
+                    "and AFTER MATCH SKIP PAST LAST EVENT"
+                )
+            case _:
+                pass
         self._add("CEP307", message, closure.span, hint)
 
-    def _sequence(self, pattern: ast.Sequence, *, outer: bool, negated: bool) -> None:
+    def _sequence(
+        self, pattern: ast.Sequence, *, outer: bool, negated: bool, repeated: bool
+    ) -> None:
         present = [i for i, item in enumerate(pattern.items) if not isinstance(item, ast.Negation)]
         parts = [pattern.items[i] for i in present]
         if not parts:
@@ -260,12 +276,8 @@ class Shape:
             for edge in dict.fromkeys((present[0], present[-1])):
                 item = pattern.items[edge]
                 if isinstance(item, ast.Closure):
-                    self._nested_edge(item)
-        for left, right in pairwise(parts):
-            if _is_maximal(left) and _is_open(right):
-                message = "two closures side by side: nothing says where one ends"
-                hint = "give the first one PREFIXES or a size, `{2}`, or put an event between them"
-                self._add("CEP306", message, left.span.to(right.span), hint)
+                    self._nested_edge(item, repeated and edge == present[0] != present[-1])
+        self._side_by_side(pattern, present)
         for operator, item in zip((None, *pattern.operators), pattern.items, strict=True):
             match item:
                 case ast.Negation():
@@ -276,6 +288,26 @@ class Shape:
                     self._closure(item, negated=negated)
                 case _:
                     self._pattern(item, outer=False, negated=negated)
+
+    def _side_by_side(self, pattern: ast.Sequence, present: list[int]) -> None:
+        """A maximal group ends where its neighbor begins. After `=>` it is the longest run from its
+        left neighbor on, and another one after `=>` begins where that breaks off."""
+        parts = [pattern.items[n] for n in present]
+        runs = [
+            n > 0
+            and pattern.operators[n - 1] is SequenceOperator.STRICT
+            and _is_maximal(part)
+            and any(_is_certain(p) for p in parts[:k])
+            for k, (n, part) in enumerate(zip(present, parts, strict=True))
+        ]
+        for n, (left, right) in enumerate(pairwise(parts)):
+            if _is_maximal(left) and _is_open(right) and not (runs[n] and runs[n + 1]):
+                message = "two closures side by side: nothing says where one ends"
+                hint = (
+                    "give the first one PREFIXES or a size, `{2}`, put an event between them, or "
+                    "join them with `=>`: `A a => B+ b => C+ c`"
+                )
+                self._add("CEP306", message, left.span.to(right.span), hint)
 
     def _outer_edges(
         self, pattern: ast.Sequence, parts: list[ast.Pattern], present: list[int]
@@ -331,6 +363,40 @@ def _starts_with_event(pattern: ast.Pattern) -> bool:
             return _starts_with_event(pattern.item)
         case _:
             return False
+
+
+def _is_plain(closure: ast.Closure) -> bool:
+    """`A+ a`, and nothing else said of it."""
+    one_or_more = closure.quantifier == ast.Between(1, None)
+    return one_or_more and _is_maximal(closure) and not closure.strict and closure.until is None
+
+
+def _leaf_text(leaf: ast.Atom) -> str:
+    return leaf.name if leaf.alias is None else f"{leaf.name} {leaf.alias}"
+
+
+def _in_sequence(closure: ast.Closure) -> str:
+    """What to write instead of a closure in a conjunction."""
+    match closure:
+        case ast.Closure(ast.Atom(name, alias), ast.Exactly(count)) if count > 1:
+            kind, base = ("", name) if alias is None else (f"{name} ", alias)
+            between = " -> " if count == 2 else " -> … -> "
+            events = f"{kind}{base}1{between}{kind}{base}{count}"
+            return f"name its events one by one: `({events}) & …`"
+        case _:
+            return "put it in a sequence with `;`"
+
+
+def _any_of(pattern: ast.Pattern) -> str | None:
+    """A choice of one event is an event of any of the types."""
+    match pattern:
+        case ast.Disjunction(branches):
+            types = [b.name for b in branches if isinstance(b, ast.Atom) and b.alias is not None]
+            if len(types) == len(branches):
+                return f"write the choice as one event: `ANY({', '.join(types)}) x`"
+        case _:
+            pass
+    return None
 
 
 def _may_be_empty(closure: ast.Closure) -> bool:

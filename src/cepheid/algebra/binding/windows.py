@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import assert_never
 
+from cepheid.algebra.answer_shape import AnswerWindow
 from cepheid.algebra.binding.expression_binder import ExpressionBinder
 from cepheid.algebra.patterns import (
     Absence,
@@ -25,9 +26,13 @@ from cepheid.algebra.patterns import (
 from cepheid.algebra.query import Clock, Window
 from cepheid.algebra.values import window_size
 from cepheid.language import ast
+from cepheid.language.group_clause import GroupWindow
 
 TOO_LONG = 2**60
 """Windows and delays are shorter, so that all that is computed with them stays in 64 bits."""
+
+MOST_WINDOWS = 10_000
+"""That one match may be in."""
 
 
 def window(
@@ -66,6 +71,26 @@ def pause(duration: ast.Duration, lowering: ExpressionBinder) -> int:
         message = "SKIP FOR drops nothing: its time must be longer than 0"
         lowering.findings.add("CEP402", message, duration.span, "give it a positive length")
     return 0 if size is None else window_size(size)
+
+
+def group_window(written: GroupWindow, lowering: ExpressionBinder) -> AnswerWindow:
+    """A window over the ends of matches: it has to begin and end on ticks."""
+    lengths = (written.size,) if written.slide is None else (written.slide, written.size)
+    ticks: list[int] = []
+    for duration in lengths:
+        size = _size(duration, lowering)
+        if size is not None and (size <= 0 or size.denominator != 1):
+            message = (
+                "the length of a window in GROUP BY is a whole number of ticks of the time column, "
+                "above 0"
+            )
+            lowering.findings.add("CEP345", message, duration.span)
+            size = None
+        ticks.append(1 if size is None else round(size))
+    if written.slide is not None and ticks[1] // ticks[0] > MOST_WINDOWS:
+        message = f"every match would be in more than {MOST_WINDOWS:,} windows"
+        lowering.findings.add("CEP345", message, written.span, "let HOP slide further at once")
+    return AnswerWindow(written.kind, ticks[-1], ticks[0] if written.slide is not None else 0)
 
 
 def absence(duration: ast.Duration, lowering: ExpressionBinder) -> int:
@@ -108,9 +133,9 @@ def check_delays(
 
 
 def _longest_delay(pattern: Pattern) -> int:
-    own = pattern.duration if isinstance(pattern, Delay) else 0
+    duration = pattern.duration if isinstance(pattern, Delay) else 0
     absent = sum(item.duration for item in items(pattern) if isinstance(item, Absence))
-    return own + absent + max((_longest_delay(item) for item in items(pattern)), default=0)
+    return duration + absent + max((_longest_delay(item) for item in items(pattern)), default=0)
 
 
 def _size(duration: ast.Duration, lowering: ExpressionBinder) -> Fraction | None:
@@ -183,16 +208,26 @@ def _open_edge(pattern: Pattern) -> str | None:
         case Closure():
             return CLOSURE_AT_EDGE
         case Sequence(parts, _):
-            edges = [part for part in parts if not isinstance(part, Absence)]
-            return next(
-                (edge for part in (*edges[:1], *edges[-1:]) if (edge := _open_edge(part))), None
-            )
+            parts = tuple(part for part in parts if not isinstance(part, Absence))
+            edges = [part for part in parts[:1] if len(parts) == 1 or not _begins_by_itself(part)]
+            edges += [part for part in parts[-1:] if len(parts) == 1 or not _is_counted(part)]
+            return next((edge for part in edges if (edge := _open_edge(part))), None)
         case Disjunction(branches):
             return next((edge for branch in branches if (edge := _open_edge(branch))), None)
         case Unless(item) | Delay(item):
             return _open_edge(item)
         case _:
             return None
+
+
+def _begins_by_itself(part: Pattern) -> bool:
+    """Its group begins with an event of its own, so that nothing before that counts."""
+    return _is_counted(part) or (isinstance(part, Closure) and part.mode is ast.Mode.RUNS)
+
+
+def _is_counted(part: Pattern) -> bool:
+    """Its group is complete with so many events."""
+    return isinstance(part, Closure) and isinstance(part.quantifier, ast.Exactly)
 
 
 def never_ending(pattern: ast.Pattern) -> ast.Closure | None:

@@ -42,7 +42,7 @@ def run_here(
         )
         refuse_nested(schema, target.written)
         kept = Kept(target.limit)
-        write_found(kept.watch(batches), schema, read.rejected, target)
+        write_results(kept.watch(batches), schema, read.rejected, target)
     seconds = clock.perf_counter() - begin
     figures = RunSummary(read.events, kept.matches, seconds, read.rejected.num_rows)
     return Result(schema.names, kept.rows, figures, first_rejected(read.rejected))
@@ -65,13 +65,13 @@ class Kept:
             yield batch
 
 
-def write_found(
+def write_results(
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     rejected: pa.Table,
     target: Target,
 ) -> None:
-    """The matches and the dead letters: both files, or none."""
+    """Write the matches and the dead letters: both files, or none."""
     with ExitStack() as stack:
         writer = None
         if target.output is not None:
@@ -85,7 +85,7 @@ def write_found(
 
 
 def first_rejected(rejected: pa.Table) -> list[dict[str, Any]]:
-    """Those that are shown."""
+    """The rejected rows that are shown."""
     shown: list[dict[str, Any]] = rejected.slice(0, REJECTED_SHOWN).to_pylist()
     return shown
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.cli.arguments import InputSource
-from cepheid.cli.batch.run_local import first_rejected, write_found
+from cepheid.cli.batch.run_local import first_rejected, write_results
 from cepheid.cli.inputs import open_inputs
 from cepheid.cli.output.show import PerRule, RunSummary
 from cepheid.cli.target import Result, Target, refuse_nested
@@ -33,18 +33,18 @@ def run_rules_here(
     refuse_wrong(rules, inputs.columns, options, target)
     columns = inputs.schemas.values()
     read = inputs.read({n for c in columns for n in columns_read(rules.templates, c, options)})
-    found: pa.Table = rules.match(read.data, options)
-    write_found(found.to_batches(), found.schema, read.rejected, target)
+    matches: pa.Table = rules.match(read.data, options)
+    write_results(matches.to_batches(), matches.schema, read.rejected, target)
     seconds = clock.perf_counter() - begin
-    figures = RunSummary(read.events, found.num_rows, seconds, read.rejected.num_rows)
-    counts = {str(n["values"]): n["counts"].as_py() for n in pc.value_counts(found[RULE])}
-    shown = found.slice(0, target.limit).to_pylist()
+    figures = RunSummary(read.events, matches.num_rows, seconds, read.rejected.num_rows)
+    counts = {str(n["values"]): n["counts"].as_py() for n in pc.value_counts(matches[RULE])}
+    shown = matches.slice(0, target.limit).to_pylist()
     lost = first_rejected(read.rejected)
-    return Result(found.column_names, shown, figures, lost, PerRule(len(rules), counts))
+    return Result(matches.column_names, shown, figures, lost, PerRule(len(rules), counts))
 
 
 def refuse_wrong(rules: RuleSet, data: Any, options: Options, target: Target) -> None:
-    """All that is wrong with the rules over these events, before the work and not in its midst."""
+    """Raise all findings of the rules over these events before the run starts."""
     findings = rules.check(data, options)
     if findings:
         raise RuleSetError(findings)
@@ -53,7 +53,7 @@ def refuse_wrong(rules: RuleSet, data: Any, options: Options, target: Target) ->
 
 
 def columns_read(templates: Iterable[Template], columns: pa.Schema, options: Options) -> list[str]:
-    """The columns of the events that some query may read; all, if one returns whole events."""
+    """The event columns that any query may read; all, if one returns whole events."""
     read = {options.time, options.type, options.tie, options.start}
     frames: set[Frame] = set()
     for template in templates:
@@ -78,7 +78,7 @@ def columns_read(templates: Iterable[Template], columns: pa.Schema, options: Opt
 
 
 def _is_whole(item: ast.ReturnItem) -> bool:
-    """Whether it may be an event with all its columns. `count(b)` only looks as if."""
+    """Whether the value may be a whole event. `count(b)` isn't one."""
     match item.expression:
         case ast.Call(name=name) if name.lower() == "count":
             return False

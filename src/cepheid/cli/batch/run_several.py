@@ -1,4 +1,4 @@
-"""`cepheid run` with several query files: each may read what others find."""
+"""`cepheid run` with several query files: each may read the matches of others."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from cepheid.query.several import match_all
 def run_several(
     queries: Sequence[Query], sources: tuple[InputSource, ...], options: Options, target: Target
 ) -> dict[str, Result]:
-    """The matches of each query, by labels and names of files; the output is a folder of files
-    that are called so."""
+    """The matches of each query, by label or file name; the output is a folder of files with these
+    names."""
     begin = clock.perf_counter()
     short = _short_names(queries)
     for name in short.values():
         if target.output is not None:
             target.guard.check_file(_path(target, name), "--output")
     read = open_inputs(sources, [q.syntax for q in queries], options).read()
-    found = match_all(read.data, queries, options)
-    _write(found, short, read.rejected, target)
+    matches_by_name = match_all(read.data, queries, options)
+    _write(matches_by_name, short, read.rejected, target)
     seconds = clock.perf_counter() - begin
     return {
         short[name]: Result(
@@ -42,12 +42,12 @@ def run_several(
             RunSummary(read.events, matches.num_rows, seconds, read.rejected.num_rows),
             first_rejected(read.rejected),
         )
-        for name, matches in found.items()
+        for name, matches in matches_by_name.items()
     }
 
 
 def _short_names(queries: Sequence[Query]) -> dict[str, str]:
-    """What the outputs are called: as the label, or as the file without its ending."""
+    """The names of the outputs: the label, or the file name without its ending."""
     short = {q.syntax.into or q.name: q.syntax.into or Path(q.name).stem for q in queries}
     if len(set(short.values())) < len(queries):
         raise OptionError("two outputs would have the same name: label the queries with INTO")
@@ -62,14 +62,14 @@ def _path(target: Target, name: str) -> Path:
 
 
 def _write(
-    found: Mapping[str, pa.Table],
+    matches_by_name: Mapping[str, pa.Table],
     short: Mapping[str, str],
     rejected: pa.Table,
     target: Target,
 ) -> None:
-    """The matches and the dead letters: all files, or none."""
+    """Write the matches and the dead letters: all files, or none."""
     with ExitStack() as stack:
-        for name, matches in found.items():
+        for name, matches in matches_by_name.items():
             refuse_nested(matches.schema, target.written)
             if target.output is None:
                 continue

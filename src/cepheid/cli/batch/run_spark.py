@@ -32,9 +32,9 @@ from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
-from cepheid.spark.parquet_files import unplaced
+from cepheid.spark.event_files.parquet_files import unplaced
+from cepheid.spark.event_files.text_values import for_text
 from cepheid.spark.schema import arrow_schema
-from cepheid.spark.text_values import for_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +47,7 @@ def run_on_spark(
     target: Target,
     master: str,
 ) -> Result:
-    """Match in a Spark session made for it; the output is a folder, as Spark writes."""
+    """Match in a new Spark session; the output is a folder, as Spark writes."""
     for source in sources:  # what is wrong with them, before Spark starts
         input_options(source, options.time)
         if is_local(source.path):
@@ -71,7 +71,7 @@ def run_in_session(
     # Kept, so that counting and showing them doesn't match once more.
     matches = matches.persist()
     with ExitStack() as stack, spark_tasks(spark, "matching"):
-        found = matches.count()
+        count = matches.count()
         if target.output is not None:
             made_by = query.name if isinstance(query, Query) else "a set of rules"
             write_folder(
@@ -90,7 +90,7 @@ def run_in_session(
         assert row is not None
         events, rejected = events + row[0], rejected + row[1]
     rows = [row.asDict(recursive=True) for row in first]
-    figures = RunSummary(events, found, seconds, rejected)
+    figures = RunSummary(events, count, seconds, rejected)
     shown = [row.asDict() for row in lost.head(REJECTED_SHOWN)] if rejected else []
     if not isinstance(query, RuleSet):
         return Result(matches.columns, rows, figures, shown)
@@ -105,10 +105,10 @@ def _read(
     options: Options,
     target: Target,
 ) -> tuple[dict[str, DataFrame], DataFrame]:
-    """The events of the inputs, with the columns that are read, and what is rejected."""
+    """The events of the inputs, with the columns that are read, and the rejected rows."""
     queries = [query] if isinstance(query, Query) else [t.query for t in query.templates]
     inputs = open_spark_inputs(spark, sources, [q.syntax for q in queries], options)
-    schemas = {name: one.columns.schema for name, one in inputs.items()}
+    schemas = {name: input_.columns.schema for name, input_ in inputs.items()}
     known: Any = schemas if all(schemas) else schemas[""]
     if isinstance(query, RuleSet):
         refuse_wrong(query, known, options, target)
@@ -117,18 +117,18 @@ def _read(
         bound = query.bind(known, options)
         read = set(bound.schema.held(bound.required))
     wanted = {name: pa.schema([f for f in s if f.name in read]) for name, s in schemas.items()}
-    frames = {name: one.events(wanted[name]) for name, one in inputs.items()}
+    frames = {name: input_.events(wanted[name]) for name, input_ in inputs.items()}
     return frames, rejected_rows(inputs, wanted)
 
 
 def rejected_rows(inputs: Mapping[str, SparkInput], wanted: Mapping[str, pa.Schema]) -> DataFrame:
-    """What is rejected, of all streams."""
+    """The rejected rows of all streams."""
     parts = []
-    for name, one in inputs.items():
-        rejected = one.rejected(wanted[name])
+    for name, input_ in inputs.items():
+        rejected = input_.rejected(wanted[name])
         stream = F.lit(name or None).cast("string").alias("stream")
         parts.append(rejected.select(stream, *rejected.columns))
-    return reduce(lambda one, other: one.union(other), parts)
+    return reduce(lambda input_, other: input_.union(other), parts)
 
 
 def write_folder(
@@ -140,7 +140,8 @@ def write_folder(
     made_by: str,
     stack: ExitStack,
 ) -> None:
-    """Write a folder that gets its name when the stack ends; at an address, it has it at once."""
+    """Write a folder that gets its name when the stack ends; at a remote address it has its name at
+    once."""
     name, settings = spark_format(format, place)
     if is_local(place):
         place = str(stack.enter_context(guard.new_folder(Path(place), option, made_by)))

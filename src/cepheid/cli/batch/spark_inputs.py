@@ -25,20 +25,20 @@ from cepheid.files.inference import InferredColumn
 from cepheid.files.parquet_rows import read_as
 from cepheid.language import ast
 from cepheid.options import Options
-from cepheid.spark.parquet_files import (
+from cepheid.spark.event_files.parquet_files import (
     parquet_rows,
     read_parquet_events,
     read_parquet_rejected,
 )
+from cepheid.spark.event_files.text_files import lines_of, read_text_events, read_text_rejected
 from cepheid.spark.schema import arrow_schema
-from cepheid.spark.text_files import lines_of, read_text_events, read_text_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _HEAD, _SAMPLE, _SHARE = 2000, 5000, 0.01
-"""Lines of the beginning of files that only Spark can look into, at most so many others, and the
-share of all lines that these are."""
+"""For files that only Spark can read: how many of their first lines are sampled, at most how many
+others, and the share of all lines that those are."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SparkInput:
     columns: InputColumns
 
     def events(self, wanted: pa.Schema) -> DataFrame:
-        """The events. Of a row that is rejected, nothing is left but that it was there."""
+        """The events. A rejected row is only counted."""
         form = row_format(self.format, self.columns, wanted, self.given)
         if self.format is Format.PARQUET:
             return read_parquet_events(self.rows, form)
@@ -74,7 +74,7 @@ def open_spark_inputs(
     queries = list(queries)
     fitting = fitting_types(queries, options)
     inputs = {s.name or "": _opened(spark, s, options, fitting) for s in sources}
-    warn_of_texts(queries, [one.columns for one in inputs.values()])
+    warn_of_texts(queries, [input_.columns for input_ in inputs.values()])
     return inputs
 
 
@@ -104,7 +104,7 @@ def _opened(
 
 
 def sampled_lines(lines: DataFrame, source: InputSource, given: InputOptions) -> Sampled:
-    """What files look like that only Spark can look into."""
+    """A sample of files that only Spark can read."""
     first = lines.limit(_HEAD).collect()
     others = lines.sample(fraction=_SHARE, seed=1).limit(_SAMPLE).collect()
     texts = [bytes(row["line"]).decode(given.encoding, "replace") for row in first]

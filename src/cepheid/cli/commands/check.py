@@ -76,7 +76,7 @@ def check(
 
 
 def _reported(name: str, check: Callable[[], bool]) -> bool:
-    """Whether it is right; if not, what is wrong is printed."""
+    """Check a query and print its findings; return whether it is valid."""
     try:
         return check()
     except UnsupportedError as error:
@@ -124,7 +124,7 @@ def _check_rules(
     sources: Sequence[arguments.InputSource],
     options: Options,
 ) -> bool:
-    """Print what is wrong with the rules, and how many are right; whether all are."""
+    """Print the rules' findings and how many rules are valid; return whether all are."""
     from cepheid.cli.inputs import columns_for
     from cepheid.rules.load.validation import check as check_templates
     from cepheid.rules.load.validation import count_wrong

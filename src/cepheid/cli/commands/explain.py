@@ -72,7 +72,7 @@ def explain(
 
         cepheid explain rules/ --input cards.parquet --time ts --type kind
     """
-    form = _form(format, output)
+    form = form_of(format, output)
     if analyze and not events.input:
         raise typer.BadParameter(
             "--analyze runs the query and needs events: --input events.parquet"
@@ -100,7 +100,8 @@ def explain(
     write_text(written, output, guard)
 
 
-def _form(chosen: Form | None, output: Path) -> Form:
+def form_of(chosen: Form | None, output: Path) -> Form:
+    """The form that was chosen, or that the name of the output says."""
     if chosen is not None or str(output) == STANDARD:
         return chosen or Form.TEXT
     form = _SUFFIXES.get(output.suffix.lower())

@@ -53,6 +53,7 @@ def run(
         str | None, typer.Option(help="Spark's master.", show_default="local[*]")
     ] = None,
     until: arguments.Until = None,
+    threads: arguments.Threads = Options.threads,
     stream: Annotated[
         bool,
         typer.Option(
@@ -61,6 +62,14 @@ def run(
             rich_help_panel="Streams",
         ),
     ] = False,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw events and matches on a time axis, as .html or .svg: of a query that runs "
+            "in process.",
+        ),
+    ] = None,
 ) -> None:
     """Find the matches of a query, or of a set of rules, in files of events.
 
@@ -98,8 +107,8 @@ def run(
     --propagation force a plan, and never change the matches. `cepheid explain` shows
     the plan.
 
-    The local engine uses one thread and reads the columns that it needs into memory;
-    use Spark for larger data. The matches are the same.
+    The local engine reads the columns that it needs into memory, and matches them in
+    one thread, or in --threads; use Spark for larger data. The matches are the same.
 
     With --stream the files of a folder are read as they arrive, until Ctrl-C. The same
     command resumes where it stopped; every match is written once. Lines that aren't
@@ -116,38 +125,78 @@ def run(
             --output found/ --checkpoint state/ --trigger '10 seconds'
     """
     files = queries or []
-    on_spark = stream or runtime is RuntimeName.SPARK or (runtime is None and master is not None)
-    if not stream and endless.given:
-        raise typer.BadParameter(f"{endless.given[0]} is for --stream")
     if stream:
         _check_stream(results, endless, runtime, files)
-    elif master is not None and not on_spark:
-        raise typer.BadParameter("--master is for --runtime spark")
-    elif len(files) > 1 and on_spark:
-        raise typer.BadParameter("this command runs several queries in process, not on Spark")
+    elif endless.given:
+        raise typer.BadParameter(f"{endless.given[0]} is for --stream")
+    on_spark = stream or _is_on_spark(runtime, master, files)
     if on_spark and arguments.reads_standard_input(events.input):
         raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
     if on_spark:
         require("spark")
+    if timeline is not None:
+        _check_timeline(timeline, on_spark, arguments.reads_standard_input(events.input))
     # Imported when needed, so that --help comes at once.
     from cepheid.cli.inputs import input_sources, make_options
-    from cepheid.cli.queries import files_read, read_queries, refuse_unknown
 
     sources = input_sources(events, read)
-    options = replace(make_options(events, forced), until=until)
+    options = replace(make_options(events, forced), until=until, threads=threads)
     if stream:
         _run_stream(files, query, sources, options, results, endless, master or "local[*]")
+    spark = (master or "local[*]") if on_spark else None
+    _run_batch(files, query, sources, options, results, forced.stats, spark, timeline)
+
+
+def _is_on_spark(runtime: RuntimeName | None, master: str | None, files: list[Path]) -> bool:
+    on_spark = runtime is RuntimeName.SPARK or (runtime is None and master is not None)
+    if master is not None and not on_spark:
+        raise typer.BadParameter("--master is for --runtime spark")
+    if len(files) > 1 and on_spark:
+        raise typer.BadParameter("this command runs several queries in process, not on Spark")
+    return on_spark
+
+
+def _check_timeline(path: Path, on_spark: bool, piped: bool) -> None:
+    if on_spark:
+        raise typer.BadParameter("--timeline is for a run in process: leave Spark out")
+    if piped:
+        raise typer.BadParameter("--timeline reads the events again: --input FILE")
+    if path.suffix.lower() not in (".html", ".svg"):
+        raise typer.BadParameter(f"a timeline is .html or .svg, not {path.name}")
+
+
+def _run_batch(
+    files: list[Path],
+    query: str | None,
+    sources: tuple[arguments.InputSource, ...],
+    options: Options,
+    results: OutputOptions,
+    stats: Path | None,
+    master: str | None,
+    timeline: Path | None,
+) -> None:
+    """Run over finite data: on Spark if there is a master."""
+    from cepheid.cli.queries import files_read, read_queries, refuse_unknown
+
     wanted = read_queries(files, query, options.params)
     refuse_unknown(options.params, wanted)
-    inputs = [*(source.path for source in sources), *files_read(files, wanted), forced.stats]
+    inputs = [*(source.path for source in sources), *files_read(files, wanted), stats]
     guard = guard_of(inputs, results.overwrite)
+    if timeline is not None:
+        if not isinstance(wanted, tuple) or len(wanted) > 1:
+            raise typer.BadParameter("--timeline is for one query")
+        guard.check_file(timeline, "--timeline")
     output, format, rejected, show = results.output, results.format, results.rejected, results.show
-    if on_spark:
+    if master is not None:
         target = folder_target(output, format, rejected, show, guard)
-        by_name = _run_on_spark(wanted, sources, options, target, master or "local[*]")
+        by_name = _run_on_spark(wanted, sources, options, target, master)
     else:
         target = file_target(output, format, rejected, show, guard, several=len(files) > 1)
         by_name = _run_here(wanted, sources, options, target)
+    if timeline is not None and isinstance(wanted, tuple):
+        from cepheid.cli.batch.run_timeline import write_timeline
+
+        write_timeline(wanted[0], sources, options, timeline, guard)
     _print(by_name, target)
     if not next(iter(by_name.values())).figures.events:
         paths = ", ".join(source.path for source in sources)
@@ -230,8 +279,8 @@ def _run_on_spark(
 ) -> dict[str, Result]:
     from cepheid.cli.batch.run_spark import run_on_spark
 
-    one = wanted[0] if isinstance(wanted, tuple) else wanted
-    return {"": run_on_spark(one, sources, options, target, master)}
+    query = wanted[0] if isinstance(wanted, tuple) else wanted
+    return {"": run_on_spark(query, sources, options, target, master)}
 
 
 def _run_here(

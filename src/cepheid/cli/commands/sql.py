@@ -45,6 +45,12 @@ def sql(
     master: Annotated[
         str | None, typer.Option(help="Spark's master.", show_default="local[*]")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how the clauses are run instead.")
+    ] = False,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="With --explain: run them, and show what happened.")
+    ] = False,
 ) -> None:
     """Run a SQL statement in which MATCH_RECOGNIZE may follow any table.
 
@@ -60,10 +66,16 @@ def sql(
             --table ticker=ticker.csv
 
         cepheid sql shapes.sql --table ticker=prices/ --runtime spark --output found/
+
+        cepheid sql shapes.sql --table ticker=ticker.csv --explain --analyze
     """
     on_spark = runtime is RuntimeName.SPARK or (runtime is None and master is not None)
     if master is not None and not on_spark:
         raise typer.BadParameter("--master is for --runtime spark")
+    if analyze and not explain:
+        raise typer.BadParameter("--analyze goes with --explain")
+    if explain and results.output is not None:
+        raise typer.BadParameter("--explain returns no rows: leave out --output")
     if on_spark:
         require("spark")
     sources = arguments.parse_inputs(
@@ -73,6 +85,9 @@ def sql(
         raise typer.BadParameter("a table needs a name: --table ticker=ticker.csv")
     file = _file_of(statement)
     text = statement if file is None else file.read_text(encoding="utf-8")
+    if explain:
+        typer.echo(_explained(text, sources, (master or "local[*]") if on_spark else None, analyze))
+        return
     guard = guard_of([*(source.path for source in sources), file], results.overwrite)
     make = folder_target if on_spark else file_target
     target = make(results.output, results.format, results.rejected, results.show, guard)
@@ -92,20 +107,39 @@ def _file_of(statement: str) -> Path | None:
     return path
 
 
+def _explained(
+    text: str, sources: tuple[arguments.InputSource, ...], master: str | None, analyze: bool
+) -> str:
+    from cepheid.statements.sql import explain_sql
+
+    if master is None:
+        from cepheid.cli.inputs import open_inputs
+
+        inputs = open_inputs(sources, (), _TABLES).read()
+        return str(explain_sql(text, inputs.tables, analyze=analyze))
+    from cepheid.cli.batch.spark_inputs import open_spark_inputs
+    from cepheid.cli.session import spark_session
+
+    with spark_session(master, app="cepheid sql") as spark:
+        tables = open_spark_inputs(spark, sources, (), _TABLES)
+        frames = {name: input_.events(input_.columns.schema) for name, input_ in tables.items()}
+        return str(explain_sql(text, frames, spark=spark, analyze=analyze))
+
+
 def _run_here(text: str, sources: tuple[arguments.InputSource, ...], target: Target) -> None:
 
-    from cepheid.cli.batch.run_local import first_rejected, write_found
+    from cepheid.cli.batch.run_local import first_rejected, write_results
     from cepheid.cli.inputs import open_inputs
     from cepheid.statements.sql import sql as run
 
     begin = clock.perf_counter()
     inputs = open_inputs(sources, (), _TABLES).read()
-    found: pa.Table = run(text, inputs.tables)
-    refuse_nested(found.schema, target.written)
-    write_found(found.to_batches(), found.schema, inputs.rejected, target)
+    result: pa.Table = run(text, inputs.tables)
+    refuse_nested(result.schema, target.written)
+    write_results(result.to_batches(), result.schema, inputs.rejected, target)
     seconds = clock.perf_counter() - begin
-    rows = found.slice(0, target.limit).to_pylist()
-    _print(found.schema.names, rows, found.num_rows, seconds, target)
+    rows = result.slice(0, target.limit).to_pylist()
+    _print(result.schema.names, rows, result.num_rows, seconds, target)
     if inputs.rejected.num_rows:
         rejected = first_rejected(inputs.rejected)
         typer.echo(rejected_text(rejected, inputs.rejected.num_rows, target.rejected), err=True)
@@ -123,23 +157,27 @@ def _run_on_spark(
 
     with spark_session(master, app="cepheid sql") as spark, ExitStack() as stack:
         inputs = open_spark_inputs(spark, sources, (), _TABLES)
-        wanted = {name: one.columns.schema for name, one in inputs.items()}
+        wanted = {name: input_.columns.schema for name, input_ in inputs.items()}
         begin = clock.perf_counter()
-        found = run(text, {n: one.events(wanted[n]) for n, one in inputs.items()}, spark=spark)
-        refuse_nested(arrow_schema(found.schema), target.written)
-        found = found.persist()
-        count = found.count()
+        result = run(
+            text, {n: input_.events(wanted[n]) for n, input_ in inputs.items()}, spark=spark
+        )
+        refuse_nested(arrow_schema(result.schema), target.written)
+        result = result.persist()
+        count = result.count()
         if target.output is not None:
             write_folder(
-                found, target.output, target.format, target.guard, "--output", "sql", stack
+                result, target.output, target.format, target.guard, "--output", "sql", stack
             )
         if target.rejected is not None:
             lost, format = rejected_rows(inputs, wanted), output_format(Path(target.rejected))
             option, made_by = "--rejected", "rejected rows"
             write_folder(lost, target.rejected, format, target.guard, option, made_by, stack)
         seconds = clock.perf_counter() - begin
-        rows = [] if target.output else [r.asDict(recursive=True) for r in found.head(target.limit)]
-        _print(found.columns, rows, count, seconds, target)
+        rows = (
+            [] if target.output else [r.asDict(recursive=True) for r in result.head(target.limit)]
+        )
+        _print(result.columns, rows, count, seconds, target)
 
 
 def _print(

@@ -26,12 +26,17 @@ _NAMES = {
     "idle": "--idle",
     "heartbeat": "--heartbeat",
     "until": "--until",
+    "threads": "--threads",
 }
 _OPTION = re.compile(
     rf"(?<![\w.`'])({'|'.join(_NAMES)})=(?:'([^']*)'|\"([^\"]*)\"|(\.\.\.|[\d_]+))?(?![\w{{])"
 )
 _LIMIT = re.compile(r"limit=Limit\(total=([\d_]+)\)")
 _PARAMETER = re.compile(r'params=\{"([^"]+)": …\}')
+SPOOLED = r"[^\s:]*/cepheid-[^/\s]+/standard-input\.\w+"
+"""A file in which standard input is kept: the user doesn't know its name."""
+
+STANDARD_INPUT = "standard input"
 _QUOTED_LINE = re.compile(r" *\d+ \| ")
 _PHRASES = {
     "`stolen`, `misplaced` and `bought`": "--stolen, --misplaced and --bought",
@@ -50,6 +55,8 @@ def in_command_words(text: str) -> str:
     'add WITHIN, or pass --limit 100000 for the run'
     >>> in_command_words('give it one: params={"limit": …}')
     'give it one: --param limit=…'
+    >>> in_command_words("spool/cepheid-x1/standard-input.csv has no line with names")
+    'standard input has no line with names'
     """
     return "\n".join(
         line if _QUOTED_LINE.match(line) else _translated(line) for line in text.split("\n")
@@ -57,14 +64,15 @@ def in_command_words(text: str) -> str:
 
 
 def _translated(line: str) -> str:
+    line = re.sub(SPOOLED, STANDARD_INPUT, line)
     for python, command in _PHRASES.items():
         line = line.replace(python, command)
-    line = _LIMIT.sub(lambda found: f"--limit {found[1].replace('_', '')}", line)
+    line = _LIMIT.sub(lambda limit: f"--limit {limit[1].replace('_', '')}", line)
     line = _PARAMETER.sub(r"--param \1=…", line)
     return _OPTION.sub(_option, line)
 
 
-def _option(found: re.Match[str]) -> str:
-    value = found[2] or found[3]
-    given = shlex.quote(value) if value else found[4]
-    return f"{_NAMES[found[1]]} {given}" if given else _NAMES[found[1]]
+def _option(option: re.Match[str]) -> str:
+    value = option[2] or option[3]
+    given = shlex.quote(value) if value else option[4]
+    return f"{_NAMES[option[1]]} {given}" if given else _NAMES[option[1]]

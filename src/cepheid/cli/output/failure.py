@@ -35,7 +35,7 @@ SET_ASIDE = 3
 """A stream is done, but files couldn't be read, or none of its events could be matched."""
 
 INTERRUPTED = 130
-"""What a shell calls a process that Ctrl-C has ended: 128 and the number of the signal."""
+"""The exit code of a process ended by Ctrl-C: 128 plus the signal's number."""
 
 TERMINATED = 143
 
@@ -60,7 +60,8 @@ _WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the traceback)"
 
 @contextmanager
 def exit_cleanly() -> Iterator[None]:
-    """Turn what escapes from the block into a message on stderr and an exit code.
+    """Turn exceptions from the block into a message on stderr and an exit code. CEPHEID_DEBUG in
+    the environment lets the exception through.
 
     CEPHEID_DEBUG in the environment lets the exception through.
     """
@@ -88,23 +89,31 @@ class Interruptible(TyperGroup):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. A call of Spark's that is cut short cleans up after a KeyboardInterrupt only."""
+    """Raised for SIGTERM. An interrupted call of Spark's cleans up only after a
+    KeyboardInterrupt."""
 
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does, so that it leaves nothing half done."""
+    """Let SIGTERM end the block as Ctrl-C does, so that nothing is left half done."""
+    with raised_by(signal.SIGTERM, Terminated):
+        yield
+
+
+@contextmanager
+def raised_by(number: signal.Signals, error: type[BaseException]) -> Iterator[None]:
+    """Let a signal raise this error in the block, and silence logs from then on."""
 
     def end(number: int, frame: FrameType | None) -> None:
         if not os.environ.get("CEPHEID_DEBUG"):
             logging.disable(logging.CRITICAL)
-        raise Terminated
+        raise error
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
 
 
 def exit_code(error: Exception) -> int:
@@ -113,7 +122,7 @@ def exit_code(error: Exception) -> int:
 
 
 def message(error: Exception) -> str:
-    """What to print of an error, in the words of the command line."""
+    """The printed text of an error, with the option names of the command line."""
     return in_command_words(_text(error))
 
 
@@ -127,10 +136,10 @@ def _text(error: Exception) -> str:
             return f"error: {_NO_JAVA}\n{_WHOLE}"
         case OSError(strerror=str(reason), filename=str(name)):
             return f"error: {name}: {reason}"
-        case _ if not isinstance(own := failure(error), StreamError):
-            return f"error: {own}"  # raised on a worker
+        case _ if not isinstance(known := failure(error), StreamError):
+            return f"error: {known}"  # raised on a worker
         case _ if type(error).__module__.startswith(("pyspark.", "py4j.")):
-            return f"error: {own}\n{_WHOLE}"
+            return f"error: {known}\n{_WHOLE}"
         case _:
             lines = str(error).strip().splitlines()
             first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
@@ -138,8 +147,8 @@ def _text(error: Exception) -> str:
 
 
 def _has_lost_java(error: Exception) -> bool:
-    """Whether a call of Spark's found nobody to answer it. py4j raises exceptions of its own for
-    that, or lets those of the socket through."""
+    """Whether the JVM no longer answered. py4j raises exceptions of its own for that, or lets those
+    of the socket through."""
     match type(error).__name__:
         case "Py4JNetworkError":
             return True

@@ -33,7 +33,7 @@ def bar() -> Progress:
 
 
 class Bar(Progress):
-    """Of what fails, or is ended, nothing stays on the screen but the message."""
+    """On failure or interruption, remove the bar, so that only the message stays on the screen."""
 
     def __exit__(
         self,

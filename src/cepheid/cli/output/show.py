@@ -12,10 +12,10 @@ from rich.table import Column, Table
 from rich.text import Text
 
 MOST_FREQUENT = 10
-"""Rules whose matches are counted one by one."""
+"""How many rules are listed with their number of matches."""
 
 REJECTED_SHOWN = 5
-"""Rejected rows that are shown; the others are counted."""
+"""How many rejected rows are shown; the others are counted."""
 
 
 def console(stderr: bool = False) -> Console:
@@ -25,7 +25,7 @@ def console(stderr: bool = False) -> Console:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What a run amounts to. `rejected` are rows that aren't events: bad ones, and those without a
+    """The summary of a run. `rejected` are rows that aren't events: bad ones, and those without a
     time."""
 
     events: int
@@ -48,7 +48,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class PerRule:
-    """How many matches the rules of a set have. In `counts` are those that have some."""
+    """The number of matches of each rule; `counts` has the rules with at least one."""
 
     rules: int
     counts: Mapping[str, int]
@@ -116,7 +116,7 @@ def shown(count: int, matches: int) -> str:
 
 
 def cell(value: object) -> str:
-    """A value as short as it can be read.
+    """The shortest readable form of a value.
 
     >>> cell({"ts": 3, "x": None}), cell([1.5, 2.0]), cell(datetime(2026, 1, 31, 12))
     ('ts=3 x=NULL', '[1.5, 2.0]', '2026-01-31 12:00:00')
@@ -138,7 +138,8 @@ def cell(value: object) -> str:
 
 
 def rejected_text(first: Sequence[Mapping[str, Any]], count: int, kept: str | None) -> str:
-    """The first rows that were rejected, where they are and why, and how to see or decide more.
+    """The text about the first rejected rows, with their places and reasons, and how to see or
+    decide more.
 
     >>> row = {"file": "e.csv", "number": 7, "line": "1,?", "reason": "`x` is '?', not an integer"}
     >>> print(rejected_text([row], 3, None))

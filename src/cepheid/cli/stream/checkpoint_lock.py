@@ -22,7 +22,7 @@ LOCK = "running.json"
 
 @contextmanager
 def locked(checkpoint: Path) -> Iterator[None]:
-    """Have the checkpoint alone while the block lasts; OptionError if another run has it."""
+    """Lock the checkpoint for the block; OptionError if another run has it."""
     try:
         import fcntl
     except ImportError:  # Windows has no such locks: there, Spark alone notices

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _BATCH = "streaming.sql.batchId"
-"""The property from which a task learns the number of its batch."""
+"""The task property that holds the batch number."""
 
 
-def divert(found: DataFrame, folder: Path) -> DataFrame:
-    """The matches alone. Dead letters go to files in the folder; but not lines without a time,
-    which are kept as they are in their files (`stream_source.read_rejected`)."""
+def divert(output: DataFrame, folder: Path) -> DataFrame:
+    """The matches alone. Dead letters go to files in the folder, except lines without a time, which
+    are kept as they are in their files (`stream_source.read_rejected`)."""
     # The folder itself may not be there before a worker needs it.
     place = folder.resolve()
-    fields = [field for field in found.schema.fields if field.name != DEAD_LETTER]
+    fields = [field for field in output.schema.fields if field.name != DEAD_LETTER]
     letter = quoted(DEAD_LETTER)
     text = F.when(letter.isNotNull(), F.to_json(letter, SPARK_JSON))
-    rows = found.filter(letter.isNull() | (letter[REASON] != NO_TIME))
+    rows = output.filter(letter.isNull() | (letter[REASON] != NO_TIME))
     rows = rows.select(*(quoted(field.name) for field in fields), text.alias(DEAD_LETTER))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -57,7 +57,8 @@ def divert(found: DataFrame, folder: Path) -> DataFrame:
 def diverted(
     batches: Iterator[pa.RecordBatch], folder: Path, batch: int, partition: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are no dead letters. The others have their file once all have come."""
+    """The rows that are no dead letters; the dead letters go to a file, which is named when all
+    rows have come."""
     path = folder / f"batch-{batch:08}-part-{partition:05}.jsonl"
     # Spark may have given up a worker with the same task that still writes, so it has another name.
     hidden = path.with_name(f".{path.name}.{uuid4().hex}")

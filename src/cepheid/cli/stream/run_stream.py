@@ -43,12 +43,12 @@ from cepheid.files.formats import Format, is_local, is_pattern, spark_format
 from cepheid.files.guard import guard_of, mark_stream
 from cepheid.options import AUTO, DURATION, Options
 from cepheid.query import Query
+from cepheid.spark.event_files.text_values import for_text
 from cepheid.spark.schema import arrow_schema
 from cepheid.spark.session import local_session
 from cepheid.spark.streaming.ahead import WITHOUT_ZONE
 from cepheid.spark.streaming.checkpoint import last_finished
 from cepheid.spark.streaming.reports import NewReports, status
-from cepheid.spark.text_values import for_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,15 +56,15 @@ if TYPE_CHECKING:
 
 ONCE, OFF = "once", "off"
 LINES, ROWS, FILES = "lines", "rows", "files.jsonl"
-"""Lines that are no events, rows that came too late or are ahead of the clock, and the files that
-couldn't be read."""
+"""The folders of dead letters: lines that are no events, rows that are late or ahead of the clock,
+and files that couldn't be read."""
 
 _POLL_SECONDS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTarget:
-    """What a stream should do; `queries` are the files."""
+    """The options of a stream run; `queries` are the files."""
 
     output: Path
     format: Format
@@ -92,7 +92,7 @@ class StreamTarget:
                 raise typer.BadParameter(f"{name} is like '10 seconds'{also}, not {text!r}")
 
     def places(self) -> dict[str, Path]:
-        """The folders that are written to, by their options. What is rejected may be with the
+        """The output folders by option. The folder of rejected rows may be inside the
         checkpoint."""
         named = {"--output": self.output, "--checkpoint": self.checkpoint}
         if not self.rejected.resolve().is_relative_to(self.checkpoint.resolve()):
@@ -105,7 +105,7 @@ class StreamTarget:
 
     @property
     def versions(self) -> Path:
-        """Of the rules, if it is rules that run."""
+        """The folder of rule versions, if rules run."""
         return self.checkpoint / "rules"
 
 
@@ -116,8 +116,8 @@ def run_stream(
     target: StreamTarget,
     master: str,
 ) -> tuple[str, int]:
-    """Run until the files are done, if wanted, or else until it is stopped; return the summary and
-    the exit code. A requested stop is a success."""
+    """Run until the files are done, or until the stream is stopped; return the summary and the exit
+    code. A requested stop is a success."""
     for source in sources:  # what is wrong with them, before Spark starts
         input_options(source, options.time)
     _refuse_places(sources, target)
@@ -191,7 +191,7 @@ def _refuse_places(sources: Sequence[InputSource], target: StreamTarget) -> None
 
 
 def _refuse_other(query: Query | WatchedRules, target: StreamTarget) -> None:
-    """The checkpoint of what has nothing in common with this."""
+    """Refuse the checkpoint of another query."""
     if not target.place("matches").exists():
         return
     rules = isinstance(query, WatchedRules)
@@ -204,8 +204,8 @@ def _refuse_other(query: Query | WatchedRules, target: StreamTarget) -> None:
 
 
 def _sinks(target: StreamTarget) -> dict[str, Path]:
-    found = {"matches": target.output, "rejected": target.rejected / LINES}
-    return found if target.timeouts is None else {**found, "timeouts": target.timeouts}
+    sinks = {"matches": target.output, "rejected": target.rejected / LINES}
+    return sinks if target.timeouts is None else {**sinks, "timeouts": target.timeouts}
 
 
 def _run(
@@ -225,14 +225,14 @@ def _run(
     options = replace(options, future=_future(target.future, kinds), idle=target.idle)
     options = replace(options, heartbeat=target.heartbeat)
     data = _events(spark, folders, target)
-    with _matching(query, data, replace(options, dead_letters=True)) as found:
-        found["matches"] = divert(found["matches"], target.rejected / ROWS)
+    with _matching(query, data, replace(options, dead_letters=True)) as frames:
+        frames["matches"] = divert(frames["matches"], target.rejected / ROWS)
         if isinstance(query, Query) and target.timeouts is not None:
             again = _events(spark, folders, target)
-            found["timeouts"] = cep.timeouts(again, query, options)
-        for frame in found.values():
+            frames["timeouts"] = cep.timeouts(again, query, options)
+        for frame in frames.values():
             refuse_nested(arrow_schema(frame.schema), target.format)
-        found["rejected"] = read_rejected(spark, folders, target.max_files)
+        frames["rejected"] = read_rejected(spark, folders, target.max_files)
         unreadable = _unreadable(spark, folders, target)
         if (last := last_finished(str(target.place("matches")))) is not None:
             _tell_unreadable(unreadable.look_back(last.offsets), totals)
@@ -240,7 +240,7 @@ def _run(
             name: partial(
                 _start, frame, name, Format.JSON if name == "rejected" else target.format, target
             )
-            for name, frame in found.items()
+            for name, frame in frames.items()
         }
         with StreamQueries(starts) as running, screen() as show:
             waiting = WaitingFiles(folders, target.place("matches") / "sources")
@@ -263,7 +263,8 @@ def _future(given: str | None, kinds: Sequence[pa.DataType]) -> str | None:
 def _matching(
     query: Query | WatchedRules, data: Any, options: Options
 ) -> Iterator[dict[str, DataFrame]]:
-    """The matches, by the name of their query. Rules are watched as long as the block lasts."""
+    """The matches, by the name of their query. A folder of rules is watched for the length of the
+    block."""
     match query:
         case Query():
             yield {"matches": query.match(data, options)}
@@ -315,7 +316,7 @@ def _watch(
     totals: Totals,
     show: Show,
 ) -> None:
-    """Show progress until all are done, one fails, or it is stopped."""
+    """Show progress until all queries are done, one fails, or the run is stopped."""
     matches, timeouts = NewReports(), NewReports()
     ended = False
     while not ended:
@@ -335,8 +336,8 @@ def _watch(
 
 @contextmanager
 def ends_with(stopped: threading.Event) -> Iterator[None]:
-    """A signal often goes to all processes at once, and Spark's may end first. What fails after it
-    has come is no failure."""
+    """Ignore failures after a stop signal: it often goes to all processes at once, and Spark's may
+    end first."""
     try:
         yield
     except Exception:
@@ -346,7 +347,7 @@ def ends_with(stopped: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM ask for a stop. After the first, the next one ends the process at once."""
+    """Ctrl-C and SIGTERM request a stop; a second one ends the process at once."""
     stopped = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:

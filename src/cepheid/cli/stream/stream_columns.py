@@ -35,8 +35,8 @@ from cepheid.files.parquet_rows import StoredColumn, read_as, stored_columns
 from cepheid.files.text_rows import RowFormat
 from cepheid.options import Options
 from cepheid.query import Query
+from cepheid.spark.event_files.text_files import lines_of
 from cepheid.spark.schema import arrow_schema, spark_schema
-from cepheid.spark.text_files import lines_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,8 +65,8 @@ class Folder:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a folder's columns, from so many files or from the first start: of Parquet,
-    also how they are `stored`. `doubts` say where columns are otherwise."""
+    """The columns of a folder, from this many files or from the first start; for Parquet, also how
+    they are `stored`. `doubts` lists files that disagree."""
 
     sampled: Sampled
     stored: t.StructType | None = None
@@ -75,7 +75,7 @@ class Evidence:
 
     @staticmethod
     def kept(known: Mapping[str, Any], format: Format, time: str) -> Evidence:
-        """What was decided at the first start. Before version 0.2, that left times text."""
+        """The columns decided at the first start. Before version 0.2, times stayed text."""
         fields = arrow_schema(t.StructType.fromJson(known["schema"]))
         columns = tuple(InferredColumn(f.name, read_as(f, time)) for f in fields)
         header, multiline = tuple(known.get("header", ())), known.get("multiline", False)
@@ -99,7 +99,7 @@ def open_folders(
         refuse_other_inputs(sources, known, kept.parent)
     queries = [] if query is None else [query.syntax]
     fitting = fitting_types(queries, options)
-    found: dict[str, tuple[Format, InputColumns, Evidence]] = {}
+    inputs: dict[str, tuple[Format, InputColumns, Evidence]] = {}
     for source in sources:
         name = source.name or ""
         before = known.get(name)
@@ -108,14 +108,14 @@ def open_folders(
         given = input_options(source, options.time, options.start)
         columns = _columns(source, format, evidence, given)
         columns = columns.with_schema(with_types(columns.schema, fitting))
-        found[name] = format, columns, evidence
-    warn_of_texts(queries, [columns for _, columns, _ in found.values()])
-    schemas = {name: columns.schema for name, (_, columns, _) in found.items()}
+        inputs[name] = format, columns, evidence
+    warn_of_texts(queries, [columns for _, columns, _ in inputs.values()])
+    schemas = {name: columns.schema for name, (_, columns, _) in inputs.items()}
     read = _columns_read(query, schemas, options)
     folders, notes = list[Folder](), dict[str, Any]()
     for source in sources:
         name, given = source.name or "", input_options(source, options.time, options.start)
-        format, columns, evidence = found[name]
+        format, columns, evidence = inputs[name]
         stored = None if evidence.stored is None else _stored(evidence.stored, given)
         form = row_format(format, columns, _wanted(columns, given, read), given)
         folder = Folder(name, source.path, form, columns.header, stored)
@@ -131,9 +131,9 @@ def open_folders(
 def refuse_other_inputs(
     sources: Sequence[InputSource], known: Mapping[str, Mapping[str, Any]], checkpoint: Path
 ) -> None:
-    """Other inputs than those of the first start: Spark would take their files for new ones, and
-    go on in the middle of events that have nothing to do with them."""
-    before = {name: one.get("path") for name, one in known.items()}
+    """Refuse inputs other than those of the first start: Spark would take their files for new ones,
+    and continue in the middle of unrelated events."""
+    before = {name: entry.get("path") for name, entry in known.items()}
     now = {source.name or "": _whole_path(source.path) for source in sources}
     for name in before.keys() | now.keys():
         # Before version 0.2, paths weren't kept.
@@ -148,7 +148,7 @@ def refuse_other_inputs(
 
 
 def column_notes(folder: Folder, evidence: Evidence, given: InputOptions) -> Iterator[str]:
-    """What a user should know of columns that weren't declared, at the first start."""
+    """Notes for the user on how undeclared columns were decided at the first start."""
     decided = [f for f in folder.form.columns if f.name not in given.declared.names]
     if not evidence.files or not decided:
         return
@@ -181,7 +181,7 @@ def _kept(folder: Folder, columns: InputColumns) -> dict[str, Any]:
 def _columns_read(
     query: Query | None, schemas: Mapping[str, pa.Schema], options: Options
 ) -> set[str] | None:
-    """The columns that the query reads; None if it may be any."""
+    """The columns that the query reads; None if it may read any."""
     if query is None:
         return None
     known: Any = schemas.get("", schemas)
@@ -190,8 +190,8 @@ def _columns_read(
 
 
 def _wanted(columns: InputColumns, given: InputOptions, read: set[str] | None) -> pa.Schema:
-    """What is read of the rows. If it may be any column: those of most CSV files, since rows of a
-    file without one of them are rejected."""
+    """The columns that are read. If the query may read any: those of most CSV files, since rows of
+    a file that lacks one of them are rejected."""
     if read is not None:
         return pa.schema([f for f in columns.schema if f.name in read])
     common = {*columns.header, *given.declared.names}
@@ -243,7 +243,7 @@ def _of_text(spark: SparkSession, source: InputSource, given: InputOptions) -> E
 
 
 def _of_parquet(spark: SparkSession, path: str, time: str) -> Evidence:
-    """What Spark takes the columns for that most of the files have."""
+    """Spark's types of the columns that most of the files have."""
     if is_local(path):
         files = spread(list(data_files(path)))
         columns = stored_columns(files)
@@ -257,14 +257,14 @@ def _of_parquet(spark: SparkSession, path: str, time: str) -> Evidence:
 
 
 def _spark_types(spark: SparkSession, path: str, columns: Sequence[StoredColumn]) -> t.StructType:
-    """Folders tell columns, too: day=3."""
+    """Spark's types of the stored columns, also of partition folders such as day=3."""
     example = {column.name: column.example for column in columns}
     reader = spark.read if is_pattern(path) else spark.read.option("basePath", path)
     fields: dict[str, t.StructField] = {}
     for file in dict.fromkeys(example.values()):
-        for one in reader.parquet(spark_path(str(file))).schema.fields:
-            if example.get(one.name, file) == file:
-                fields.setdefault(one.name, one)
+        for stored in reader.parquet(spark_path(str(file))).schema.fields:
+            if example.get(stored.name, file) == file:
+                fields.setdefault(stored.name, stored)
     return t.StructType([fields[name] for name in dict.fromkeys((*example, *fields))])
 
 

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 BUSY = "Python worker failed to connect back"
-"""Spark waits 10 seconds for the process that tells it what a query stores. On a machine that is
-busy that isn't enough, and the query fails before its first batch."""
+"""The error of a busy machine: Spark waits only 10 seconds for the process that reports what a
+query stores, and the query fails before its first batch."""
 
 ATTEMPTS = 10
 
 
 class StreamQueries:
-    """Queries by their names, each with what starts it."""
+    """Queries by name, each with the function that starts it."""
 
     def __init__(self, starts: Mapping[str, Callable[[], StreamingQuery]]) -> None:
         self._starts = starts
@@ -48,8 +48,8 @@ class StreamQueries:
         return any(query.isActive for query in self._running.values())
 
     def check(self) -> bool:
-        """Raise what made a query fail. One that only found the machine busy is started again;
-        whether there was one."""
+        """Raise the error of a failed query. A query that failed because the machine was busy is
+        restarted; returns whether there was one."""
         again = False
         for name, query in self._running.items():
             error = query.exception()

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NAMED = 3
-"""How many rules are named; the others are counted."""
+"""How many changed rules are named; the others are counted."""
 
 FIRST, LATER = "these rules are left out until they are corrected", "these rules stay as they were"
 
 
 @contextmanager
 def running_rules(rules: WatchedRules, data: Any, options: Options) -> Iterator[DataFrame]:
-    """What the rules find in a stream. They are watched as long as the block lasts, and what comes
-    of it is printed; RuleSetError if there is none to begin with."""
+    """The alerts of rules on a stream. The folder is watched for the length of the block, and
+    changes are printed; RuleSetError if there are no rules at the start."""
     live = LiveRules(str(rules.versions))
     later = live.first() is not None
 
@@ -42,7 +42,8 @@ def running_rules(rules: WatchedRules, data: Any, options: Options) -> Iterator[
 
 
 def change_text(change: Change, wrong: str) -> str:
-    """What a look at the rules brought, if anything; `wrong` says what becomes of those that are.
+    """The text about the changes that a check of the rules found; `wrong` says what happens to
+    invalid rules.
 
     >>> change_text(Change("00000002", ("a", "b"), ("c",), (), ()), LATER)
     'rules version 00000002: 2 added (a, b), 1 removed (c)'

@@ -1,7 +1,7 @@
 """Folders of files as streams of events.
 
 Spark brings the files as they come, and rows are made of them by the code of a local run
-(`spark.text_files`, `spark.parquet_files`). What can't be read as an event is rejected, and never
+(`spark.event_files`). What can't be read as an event is rejected, and never
 stops the stream: it is an event without a time.
 """
 
@@ -18,9 +18,9 @@ from cepheid.cli.stream.stream_columns import Folder
 from cepheid.errors import OptionError
 from cepheid.files.formats import spark_path
 from cepheid.spark.column_names import in_quotes, quoted
-from cepheid.spark.parquet_files import read_parquet_events, read_parquet_rejected
+from cepheid.spark.event_files.parquet_files import read_parquet_events, read_parquet_rejected
+from cepheid.spark.event_files.text_files import lines_of, read_text_events, read_text_rejected
 from cepheid.spark.streaming.outcome import spark_sentence
-from cepheid.spark.text_files import lines_of, read_text_events, read_text_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def read_folder(
     spark: SparkSession, folder: Folder, watermark: str | None, max_files: int | None
 ) -> DataFrame:
-    """The events as a streaming DataFrame. Those that are rejected have no time."""
+    """The events as a streaming DataFrame. Rejected rows have no time."""
     events, time = _events(_rows(spark, folder, max_files), folder), folder.form.time
     if watermark is None or time not in events.columns:
         return events
@@ -50,9 +50,9 @@ def read_folder(
 def read_rejected(
     spark: SparkSession, folders: Sequence[Folder], max_files: int | None
 ) -> DataFrame:
-    """What is rejected as a streaming DataFrame: each line as it is in its file (rows of Parquet as
-    JSON), the file, the number of the line where that is known, the reason, and the stream if there
-    are several."""
+    """The rejected rows as a streaming DataFrame: the line as it is in its file (a row of Parquet
+    as JSON), the file, the line number if it is known, the reason, and the stream if there are
+    several."""
     streams = []
     for folder in folders:
         rows = _rows(spark, folder, max_files)
@@ -63,11 +63,11 @@ def read_rejected(
         )
         name = F.lit(folder.name or None).cast("string")
         streams.append(rejected.select(name.alias("stream"), *rejected.columns))
-    return reduce(lambda one, other: one.union(other), streams)
+    return reduce(lambda left, right: left.union(right), streams)
 
 
 def read_error(spark: SparkSession, folder: Folder, file: str) -> str | None:
-    """Why Spark can't read a file of the folder to its end, if it can't."""
+    """The reason why Spark can't read a file of the folder to its end; None if it can."""
     reader = spark.read.option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
     try:
         rows = _opened(reader, folder, file)

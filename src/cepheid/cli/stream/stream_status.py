@@ -17,10 +17,10 @@ from cepheid.spark.streaming.sums import Sums
 from cepheid.spark.streaming.time import Watermark
 
 PLAIN_SECONDS = 10.0
-"""How often a line is printed where it can't be replaced by the next one."""
+"""The seconds between two status lines where a line can't be overwritten."""
 
 PLAIN_WIDTH = 80
-"""Columns of a line where there is no terminal to ask."""
+"""The width of a line without a terminal."""
 
 _BETWEEN = re.compile(r"(?<=[,·]) ")
 _LIVE_SECONDS = 24 * 3600
@@ -29,8 +29,8 @@ _LIVE_SECONDS = 24 * 3600
 
 @dataclass
 class Totals(Sums):
-    """What the batches of this run amount to, and how it stands after the last one. `integers`
-    says that the time column has those; `waiting` files of the folders haven't been taken yet."""
+    """The totals of this run's batches, and the state after the last one. `integers`: the time
+    column has integers. `waiting` counts files that haven't been taken yet."""
 
     integers: bool = False
     files: int = 0
@@ -48,12 +48,12 @@ class Totals(Sums):
 
     @property
     def complete(self) -> bool:
-        """Whether all files could be read, and some of the events matched, if there were any."""
+        """Whether all files could be read, and some events matched, if there were any."""
         left_out = self.late + self.rejected + self.future
         return not self.files and (not self.events or left_out < self.events)
 
     def counts(self) -> str:
-        """The figures that only grow."""
+        """The figures that never decrease."""
         parts = [many(self.events, "event"), many(self.matches, "match", "es")]
         parts += [many(self.timeouts, "timeout")] if self.timeouts else []
         parts += [f"{self.late:,} late", f"{self.rejected:,} rejected"]
@@ -64,7 +64,7 @@ class Totals(Sums):
         return ", ".join(parts)
 
     def line(self, now: float) -> str:
-        """How it stands at a time in seconds since 1970."""
+        """The status line at a time in seconds since 1970."""
         parts = [f"batch {self.batches:,}", self.counts(), f"{self.rate:,.0f} events/s"]
         parts += self._watermark_texts(now)
         parts += [f"{many(self.refused, 'rule')} refused"] if self.refused else []
@@ -102,7 +102,7 @@ def size_text(size: int) -> str:
 
 
 def wrapped(text: str, width: int) -> str:
-    """The text in lines of so many columns, broken only between figures.
+    """Wrap the text to a width, breaking only between figures.
 
     >>> print(wrapped("batch 2 · 1,000 events, 6 matches · 500 events/s", 30))
     batch 2 · 1,000 events,
@@ -119,7 +119,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 Show = Callable[[str, int], None]
-"""Shows a line; its second argument is the number of batches."""
+"""Shows a status line, given its text and the number of batches."""
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def screen() -> Iterator[Show]:
 
 
 class Plain:
-    """A new line after a new batch, but not more often than every so many seconds."""
+    """Print a new line after a new batch, but at most one per interval."""
 
     def __init__(self) -> None:
         self._batches, self._last = 0, -PLAIN_SECONDS

@@ -25,7 +25,7 @@ from cepheid.files.line_blocks import open_text
 from cepheid.spark.streaming.reports import status
 
 Ask = Callable[[Folder, str], str | None]
-"""Why Spark can't read a file of a folder to its end, if it can't."""
+"""Returns the reason why Spark can't read a file to its end; None if it can."""
 
 GONE = "it no longer existed when its batch was checked: its events may be missing"
 _UNPACKED = 1 << 20  # bytes
@@ -45,36 +45,36 @@ class Unreadable:
         self._names = {json.loads(line)["file"] for line in lines}
 
     def look(self, progress: Mapping[str, Any]) -> dict[str, str]:
-        """The files that couldn't be read, and why, of those that were taken in the batch and
-        since the last look."""
+        """The unreadable files and reasons, of the files taken in the batch and since the last
+        check."""
         passes = self._passes(progress)
-        found: dict[str, str] = {}
+        unread: dict[str, str] = {}
         for number, source in enumerate(progress["sources"]):
             begin, end = _offset(source["startOffset"]), _offset(source["endOffset"])
             read = None if passes is None else source["numInputRows"] // passes
-            found |= self._taken(number, begin, None) | self._taken(number, end, read)
-        return self._list(found)
+            unread |= self._taken(number, begin, None) | self._taken(number, end, read)
+        return self._list(unread)
 
     def look_back(self, offsets: Iterable[Any]) -> dict[str, str]:
-        """Those of batches that are done, up to where each source was read: a run may have ended
-        after a batch, and before it looked."""
-        found: dict[str, str] = {}
+        """The unreadable files of finished batches, up to the offset of each source: a run may have
+        ended after a batch, and before the check."""
+        unread: dict[str, str] = {}
         for number, offset in enumerate(offsets):
-            found |= self._taken(number, _offset(offset), None)
-        return self._list(found)
+            unread |= self._taken(number, _offset(offset), None)
+        return self._list(unread)
 
     def _taken(self, number: int, end: int, read: int | None) -> dict[str, str]:
-        """Those of the files that a source has taken since the last look."""
+        """The unreadable files among those that a source has taken since the last check."""
         done = self._done.get(str(number), -1)
         if end <= done:
             return {}
         self._done[str(number)] = end
-        own = ((p, self._folder(p)) for p, _ in entries(self._log / str(number), done, end))
-        return self._unread({p: folder for p, folder in own if folder is not None}, read)
+        files = ((p, self._folder(p)) for p, _ in entries(self._log / str(number), done, end))
+        return self._unread({p: folder for p, folder in files if folder is not None}, read)
 
-    def _list(self, found: Mapping[str, str]) -> dict[str, str]:
-        """Those that are new, once they are listed."""
-        new = {name: reason for name, reason in found.items() if name not in self._names}
+    def _list(self, unread: Mapping[str, str]) -> dict[str, str]:
+        """Add the files to the list; return those that are new."""
+        new = {name: reason for name, reason in unread.items() if name not in self._names}
         if new:
             self._names |= new.keys()
             self._listed.parent.mkdir(parents=True, exist_ok=True)
@@ -85,30 +85,30 @@ class Unreadable:
         return new
 
     def _passes(self, progress: Mapping[str, Any]) -> int | None:
-        """How often a batch read its files: rules of several keys do so for each of them. The table
-        of rule versions is a source as well, whose rows are no events. None if some are text: of
-        that, lines are counted, and headers are no events."""
+        """How often a batch read its files: rules of several keys read them once per key. The table
+        of rule versions is also a source, whose rows are no events. None if some files are text:
+        their lines are counted, and headers are no events."""
         if any(folder.format is not Format.PARQUET for _, folder in self._folders):
             return None
         events = status(progress).events
         places = [str(place) for place, _ in self._folders]
-        own = [
+        reads = [
             source["numInputRows"]
             for source in progress["sources"]
             if any(place in source.get("description", place) for place in places)
         ]
-        return max(1, round(sum(own) / events)) if events else 1
+        return max(1, round(sum(reads) / events)) if events else 1
 
     def _folder(self, path: str) -> Folder | None:
-        own = Path(local_path(path))
-        found = [folder for place, folder in self._folders if own.is_relative_to(place)]
+        file = Path(local_path(path))
+        folders = [folder for place, folder in self._folders if file.is_relative_to(place)]
         # Two patterns may be of one folder.
-        fitting = [folder for folder in found if folder.format is named_format(own)]
-        return next(iter([*fitting, *found]), None)
+        fitting = [folder for folder in folders if folder.format is named_format(file)]
+        return next(iter([*fitting, *folders]), None)
 
     def _unread(self, files: Mapping[str, Folder], read: int | None) -> dict[str, str]:
-        """Why files couldn't be read, of those of a source; `read` rows were read of all of them,
-        if that is known."""
+        """The reasons why files of a source couldn't be read; `read` is the number of rows read of
+        all of them, if known."""
         gone = {file: GONE for file in files if not Path(local_path(file)).exists()}
         there = {file: folder for file, folder in files.items() if file not in gone}
         parquet = [file for file, folder in there.items() if folder.format is Format.PARQUET]
@@ -116,25 +116,25 @@ class Unreadable:
         doubtful = parquet if short else [file for file in parquet if promised_rows(file) is None]
         doubtful += [file for file, folder in there.items() if doubtful_text(folder, file)]
         asked = {file: self._ask(there[file], file) for file in doubtful}
-        found = {file: reason for file, reason in asked.items() if reason is not None}
-        if short and read is not None and not found.keys() & set(parquet):
+        reasons = {file: reason for file, reason in asked.items() if reason is not None}
+        if short and read is not None and not reasons.keys() & set(parquet):
             # Spark can read them now. Which one it couldn't read before isn't known.
-            found |= {
+            reasons |= {
                 file: f"{short} of it or of other files of its batch are missing"
                 for file in parquet
             }
-        return gone | found
+        return gone | reasons
 
 
 def _offset(offset: Any) -> int:
-    """How many times the source has found new files, counted from 0; a heartbeat has none."""
+    """The source's offset: how often it has found new files, from 0; a heartbeat has none."""
     value = json.loads(offset) if isinstance(offset, str) else offset
     return int(value["logOffset"]) if isinstance(value, Mapping) else -1
 
 
 def entries(log: Path, after: int, until: int) -> Iterator[tuple[str, int]]:
-    """The files that a source has taken, and when, from the log that it keeps; every tenth file of
-    it repeats those before it."""
+    """The files that a source has taken, and when, from its log; every tenth file of the log
+    repeats those before it."""
     for path in log.glob("[0-9]*"):
         if after < int(path.stem) <= until:
             for line in path.read_text().splitlines()[1:]:
@@ -146,8 +146,8 @@ def entries(log: Path, after: int, until: int) -> Iterator[tuple[str, int]]:
 
 
 def missing_rows(files: Sequence[str], read: int | None) -> str:
-    """How many rows the ends of Parquet files promise beyond those that were read; unknown if that
-    is, and nothing if all were."""
+    """How many rows, by their footers, Parquet files have beyond those that were read, as text:
+    unknown if that is, empty if all were read."""
     if read is None:
         return "an unknown number of rows" if files else ""
     missing = sum(promised_rows(file) or 0 for file in files) - read
@@ -155,7 +155,7 @@ def missing_rows(files: Sequence[str], read: int | None) -> str:
 
 
 def promised_rows(file: str) -> int | None:
-    """What the end of a Parquet file says; None if it is cut off."""
+    """The row count in a Parquet file's footer; None if the file is cut off."""
     try:
         rows: int = pa.parquet.read_metadata(local_path(file)).num_rows
     except (pa.ArrowException, OSError):
@@ -164,7 +164,7 @@ def promised_rows(file: str) -> int | None:
 
 
 def doubtful_text(folder: Folder, file: str) -> bool:
-    """Whether a file of text may not have been read to its end."""
+    """Whether a text file may not have been read to its end."""
     path = Path(local_path(file))
     if folder.format is Format.PARQUET or path.suffix.lower() not in COMPRESSED:
         return False

@@ -1,4 +1,4 @@
-"""Files of the folders that a stream hasn't taken yet: how far it is behind."""
+"""Counts files that a stream hasn't taken yet: how far it is behind."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ALL = 1 << 62
 
 
 class WaitingFiles:
-    """Compares the folders with what the stream's checkpoint lists, of which only what is new is
-    read."""
+    """Compares the folders with the files listed in the stream's checkpoint, reading only new
+    entries."""
 
     def __init__(self, folders: Iterable[Folder], log: Path) -> None:
         self._paths = [folder.path for folder in folders if folder.is_local]

@@ -73,7 +73,7 @@ class TextPlaces:
 
 @dataclass(frozen=True, slots=True)
 class TextConstant:
-    """The same of one text, as the only element."""
+    """The place of one constant text, as an array of one element."""
 
     value: str | bytes
 
@@ -91,7 +91,7 @@ START = Column(Attribute("", "…start", Type.INTEGER))
 
 
 def as_column(expr: Expr) -> Column | None:
-    """The column that the expression is, if it reads one event and kernels can't compute it."""
+    """The expression as a derived column, if it reads one event and kernels can't compute it."""
     match expr:
         case Attribute():
             return Column(replace(expr, variable=""))
@@ -104,7 +104,8 @@ def as_column(expr: Expr) -> Column | None:
 
 
 def _of_one_event(expr: Expr) -> bool:
-    """Not if it also reads the elements before, or the group (`b.name > PREV(b.name)`)."""
+    """Whether it reads one event alone, not also earlier elements or the group (`b.name >
+    PREV(b.name)`)."""
     return all(isinstance(part, Attribute | Constant | Call) for part in walk(expr))
 
 
@@ -121,6 +122,10 @@ def _native(call: Call) -> bool:
 
 
 Coded: TypeAlias = str | bytes | tuple[Hashable, ...]
+
+
+FEW = 16
+"""Up to so many strings are looked up one by one: encoding them first takes longer."""
 
 
 class Interner:
@@ -140,7 +145,7 @@ class Interner:
         return len(self._codes)
 
     def copy(self) -> Interner:
-        """Another one that has given the same codes so far."""
+        """A copy with the same codes."""
         other = Interner()
         other._codes, other._next = dict(self._codes), self._next
         return other
@@ -158,6 +163,9 @@ class Interner:
         if pa.types.is_dictionary(array.type) and len(array.dictionary) > len(array):
             array = array.cast(array.type.value_type)  # most of the dictionary is of other batches
         if not pa.types.is_dictionary(array.type):
+            if len(array) <= FEW and not array.null_count:
+                codes = (self.code(value) for value in array.to_pylist())
+                return np.fromiter(codes, np.int64, len(array)), None
             array = pc.dictionary_encode(array)
         values = array.dictionary.to_pylist()
         get = self._codes.get  # most strings are known, or come once
@@ -181,8 +189,8 @@ class Interner:
         if self._strings is None:
             self._strings = {code: value for value, code in self._codes.items()}
         strings = self._strings
-        found = (strings.get(c) for c in codes.tolist())
-        return np.fromiter(found, np.object_, len(codes)), valid
+        texts = (strings.get(c) for c in codes.tolist())
+        return np.fromiter(texts, np.object_, len(codes)), valid
 
     def strings(self, codes: Container[int]) -> dict[int, str | bytes]:
         """The strings of these codes."""
@@ -231,7 +239,7 @@ def kernel_values(
         case Type.OTHER:  # whether it is NULL is all that can be asked
             return np.zeros(len(array), np.int64), _validity(array)
         case Type.FLOAT | Type.DECIMAL:
-            values, zero = array.cast(pa.float64()), 0.0
+            values, zero = _cast(array, pa.float64()), 0.0
         case Type.BOOLEAN:
             values, zero = array, False
         case Type.TIMESTAMP:
@@ -241,11 +249,16 @@ def kernel_values(
         case Type.DURATION:
             values, zero = ticks(array), 0
         case _:
-            values, zero = array.cast(pa.int64()), 0
+            values, zero = _cast(array, pa.int64()), 0
     valid = _validity(values)
     if valid is not None:
         values = pc.fill_null(values, zero)
     return values.to_numpy(zero_copy_only=False), valid
+
+
+def _cast(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A cast to the same type costs as much as any."""
+    return array if array.type == type_ else array.cast(type_)
 
 
 def _array_codes(
@@ -268,7 +281,7 @@ def _array_codes(
 
 
 def beyond(name: str, error: Exception) -> DataError:
-    """What to say of a column whose values don't fit into 64 bits as predicates see them."""
+    """The error for a column whose values don't fit into 64 bits."""
     return DataError(
         f"column `{name}` has values that don't fit into 64 bits, so it can't be compared: cast it "
         f"to a decimal or a string ({str(error).splitlines()[0]})"
@@ -283,7 +296,7 @@ def microseconds(array: pa.Array) -> pa.Array:
         return pc.divide(array.cast(pa.int64()), 1000)
     if pa.types.is_date(array.type):
         return array.cast(pa.timestamp("us")).cast(pa.int64())
-    return array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
+    return _cast(array, pa.timestamp("us", array.type.tz)).cast(pa.int64())
 
 
 def days(array: pa.Array) -> pa.Array:
@@ -305,7 +318,8 @@ def ticks(array: pa.Array) -> pa.Array:
 
 
 def as_integers(values: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Integers that are equal where the values are: -0.0 is as 0.0, and every NaN as one."""
+    """Integers that are equal exactly where the values are: -0.0 equals 0.0, and every NaN is one
+    value."""
     if values.dtype == np.float64:
         floats = values.astype(np.float64)
         return np.where(np.isnan(floats), np.nan, floats + 0.0).view(np.int64)

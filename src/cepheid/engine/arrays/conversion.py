@@ -45,7 +45,7 @@ _MICROSECONDS = pa.timestamp("us")
 
 
 def truncated(x: Any, unit: str | None) -> Any:
-    """The moment at which the unit of time began; NULL if there is no such unit."""
+    """The start of the unit of time that contains the moment; NULL if there is no such unit."""
     if unit is None or unit.lower() not in UNITS:
         return pc.if_else(pc.is_null(x), x, pa.scalar(None, pa.int64()))
     floor = pc.floor_temporal(x.cast(_MICROSECONDS), unit=unit.lower(), week_starts_monday=True)
@@ -53,7 +53,7 @@ def truncated(x: Any, unit: str | None) -> Any:
 
 
 def converted(x: Any, kind: Type, target: Type) -> Any:
-    """One value after the other: conversions are rare, and their rules are many."""
+    """Convert value by value: conversions are rare, and their rules are many."""
     convert, type_ = _CONVERSIONS[target]
     if isinstance(x, pa.Scalar):
         value = x.as_py()
@@ -140,19 +140,19 @@ def to_day(value: Any, kind: Type) -> int | None:
 
 def _read(text: str, *, zone: bool = True) -> int | None:
     """A date with or without a time; a time without a zone is UTC."""
-    found = _WRITTEN.fullmatch(text.strip())
-    if found is None:
+    written = _WRITTEN.fullmatch(text.strip())
+    if written is None:
         return None
-    year, month, day, hour, minute, second = (int(found[p] or least) for p, least in _PARTS)
-    micros = int((found["fraction"] or "").ljust(6, "0")[:6])
+    year, month, day, hour, minute, second = (int(written[p] or least) for p, least in _PARTS)
+    micros = int((written["fraction"] or "").ljust(6, "0")[:6])
     try:
         moment = datetime(year, month, day, hour, minute, second, micros, UTC)
     except ValueError:
         return None
     shift = timedelta(0)
-    if zone and found["sign"]:
-        shift = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
-        shift = -shift if found["sign"] == "-" else shift
+    if zone and written["sign"]:
+        shift = timedelta(hours=int(written["hours"]), minutes=int(written["minutes"] or 0))
+        shift = -shift if written["sign"] == "-" else shift
     return (moment - shift - _EPOCH) // timedelta(microseconds=1)
 
 

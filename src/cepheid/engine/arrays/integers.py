@@ -31,8 +31,8 @@ def arithmetic(operator: str, x: Any, y: Any) -> Any:
 
 
 def _fits(operator: str, x: Any, y: Any, wrapped: Any) -> Any:
-    """Where the result isn't wrapped around: that shows in the signs, and of a product in the
-    double, unless it is close to the limit; then it could be wrapped around only once."""
+    """The mask of results that didn't overflow: overflow shows in the signs and, for a product, in
+    the double, unless it is close to the limit; then it could only have wrapped around once."""
     match operator:
         case "+":
             return ((x ^ wrapped) & (y ^ wrapped)) >= 0
@@ -72,13 +72,13 @@ def may_overflow(values: pa.Array) -> bool:
 
 
 def sums(offsets: NDArray[np.int64], values: pa.Array) -> pa.Array:
-    """Of the numbers between every two offsets."""
+    """The sums of the numbers between neighboring offsets."""
     plain = values.to_pylist()
     return pa.array([_sum(plain[begin:end]) for begin, end in pairwise(offsets)], pa.int64())
 
 
 def _sum(values: list[int | None]) -> int | None:
-    """From left to right; NULL as soon as it doesn't fit, as Spark's `try_sum`."""
+    """The sum from left to right; NULL as soon as it doesn't fit, as Spark's `try_sum`."""
     total: int | None = None
     for value in values:
         if value is not None:

@@ -22,5 +22,5 @@ def ordered(values: NDArray[np.generic]) -> Ints:
 
 
 def disordered(codes: Ints) -> NDArray[np.float64]:
-    """The doubles that these integers stand for."""
+    """The doubles of these integers."""
     return np.where(codes < 0, codes ^ HIGHEST, codes).view(np.float64)

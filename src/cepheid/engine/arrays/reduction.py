@@ -26,10 +26,10 @@ def reduced(
     distinct: bool = False,
     offset: int = 0,
 ) -> pa.Array:
-    """The aggregate of each group; `distinct`: of equal values only the first counts; `offset`:
-    FIRST and LAST are so many elements further in."""
+    """The aggregate of each group. `distinct`: only the first of equal values counts; `offset`:
+    FIRST and LAST take the element this many further in."""
     if distinct:
-        kept = _first_ones(offsets, values)
+        kept = first_ones(offsets, values)
         return reduced(aggregate, np.searchsorted(kept, offsets), values.take(pa.array(kept)))
     match aggregate.step:
         case FoldStep.COUNT:
@@ -62,7 +62,7 @@ def _taken(at: Offsets, offsets: Offsets, values: pa.Array) -> pa.Array:
     return values.take(pa.array(np.where(some, at, 0), mask=~some))
 
 
-def _first_ones(offsets: Offsets, values: pa.Array) -> Offsets:
+def first_ones(offsets: Offsets, values: pa.Array) -> Offsets:
     """The places of the first of equal values, in each group. -0.0 is 0.0, and every NaN the same,
     as in Spark."""
     if pa.types.is_floating(values.type):
@@ -94,14 +94,14 @@ def _deviations(offsets: Offsets, values: pa.Array) -> pa.Array:
 
 
 def _by_group(function: str, offsets: Offsets, values: pa.Array) -> pa.Array:
-    """One of pyarrow's aggregates; NULL of an empty group."""
+    """One of pyarrow's aggregates; NULL for an empty group."""
     n = len(offsets) - 1
     groups = pa.array(np.repeat(np.arange(n), np.diff(offsets)))
     table = pa.table({"group": groups, "value": values})
-    found = table.group_by("group").aggregate([("value", function)])
+    totals = table.group_by("group").aggregate([("value", function)])
     index = np.full(n, -1)
-    index[found["group"].to_numpy()] = np.arange(len(found))
-    result = found[f"value_{function}"].combine_chunks()
+    index[totals["group"].to_numpy()] = np.arange(len(totals))
+    result = totals[f"value_{function}"].combine_chunks()
     return result.take(pa.array(np.maximum(index, 0), mask=index < 0))
 
 

@@ -88,7 +88,7 @@ def logical(array: pa.Array, type_: Type) -> pa.Array:
         case Type.OTHER | Type.NULL:
             return array
         case _:
-            return array.cast(ARROW[type_])
+            return array if array.type == ARROW[type_] else array.cast(ARROW[type_])
 
 
 def _evaluate(expr: Expr, read: Read, special: Special | None) -> Any:
@@ -153,11 +153,22 @@ def _call(expr: Call, args: list[Any]) -> Any:
         case "coalesce":
             return pc.coalesce(*args)
         case "to_float":
-            return x.cast(pa.float64())
+            return x.cast(pa.float64(), safe=False)  # rounded to the nearest, as in Spark
         case "to_timestamp":
             return arithmetic("*", x, pa.scalar(DAY, pa.int64()))
         case _:
             return _function(expr, args)
+
+
+_PLAIN = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}
+
+
+def _is_number(y: Any) -> bool:
+    """Whether this is one value, and neither NULL nor NaN."""
+    if not isinstance(y, pa.Scalar) or not y.is_valid:
+        return False
+    value = y.as_py()
+    return bool(value == value)
 
 
 def compare(operator: str, x: Any, y: Any, kind: Type) -> Any:
@@ -169,9 +180,8 @@ def compare(operator: str, x: Any, y: Any, kind: Type) -> Any:
             return compare("<", y, x, kind)
         case ">=":
             return compare("<=", y, x, kind)
-    if kind is not Type.FLOAT:
-        plain = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}
-        return plain[operator](x, y)
+    if kind is not Type.FLOAT or _is_number(y):  # then NaN on the left is greater
+        return _PLAIN[operator](x, y)
     match operator:
         case "=":
             return pc.or_(pc.equal(x, y), pc.and_(pc.is_nan(x), pc.is_nan(y)))
@@ -230,11 +240,11 @@ def array_contains(x: Any, value: Any, kind: Type) -> Any:
     elements = logical(pc.list_flatten(x), attribute_type(x.type.value_type)).cast(ARROW[kind])
     wanted = value if isinstance(value, pa.Scalar) else value.take(pa.array(parents))
     same = pc.fill_null(compare("=", elements, wanted, kind), False)
-    found, unknown = np.zeros(len(x), np.bool_), np.zeros(len(x), np.bool_)
-    found[parents[_bits(same)]] = True
+    is_element, unknown = np.zeros(len(x), np.bool_), np.zeros(len(x), np.bool_)
+    is_element[parents[_bits(same)]] = True
     unknown[parents[_bits(pc.is_null(elements))]] = True
     known = pc.and_(pc.is_valid(x), pc.is_valid(value))
-    return _where(pc.and_(known, pa.array(found | ~unknown)), pa.array(found))
+    return _where(pc.and_(known, pa.array(is_element | ~unknown)), pa.array(is_element))
 
 
 def _bits(values: pa.Array) -> NDArray[np.bool_]:

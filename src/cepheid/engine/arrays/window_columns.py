@@ -16,15 +16,15 @@ Ints = NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 WASTED = 4
-"""How many times the memory that is needed may be held before it is given back."""
+"""Memory is given back when it exceeds the needed size this many times."""
 
 MERGED = 1 << 16
-"""Rows up to which chunks of Arrow arrays are put together: that takes less time than to visit two
-chunks instead of one."""
+"""Chunks of Arrow arrays are merged up to this many rows: that takes less time than visiting two
+chunks."""
 
 SPREAD = 32
-"""Up to so many more rows for each that is taken, the chunks that these are in are rather put
-together than visited one by one."""
+"""Chunks are merged, not visited one by one, if they have at most this many rows for each row that
+is taken."""
 
 
 class Growing(Generic[Scalar]):
@@ -62,7 +62,7 @@ class Growing(Generic[Scalar]):
         self._end += len(values)
 
     def drop(self, count: int) -> None:
-        """Forget the oldest; all, if there are fewer."""
+        """Drop the oldest rows; all, if there are fewer."""
         self._begin = min(self._begin + count, self._end)
 
 
@@ -82,7 +82,7 @@ class Chunks:
         return any(part.null_count for part in self._parts)
 
     def append(self, array: pa.Array) -> None:
-        """Short parts are put together as they come, each with one that is as long."""
+        """Merge short parts as they come, each with one of its length."""
         if len(array):
             self._parts.append(array)
         parts = self._parts
@@ -90,7 +90,7 @@ class Chunks:
             self._merge(len(parts) - 2, len(parts))
 
     def drop(self, count: int) -> None:
-        """Forget the oldest."""
+        """Drop the oldest rows."""
         gone = 0
         while count and count >= len(self._parts[gone]):
             count -= len(self._parts[gone])
@@ -100,7 +100,7 @@ class Chunks:
             self._parts[0] = self._parts[0].slice(count)
 
     def whole(self) -> pa.Array:
-        """All of it in one piece."""
+        """The whole column as one array."""
         self._merge(0, len(self._parts))
         return self._parts[0] if self._parts else pa.nulls(0, self._type)
 
@@ -123,14 +123,14 @@ class Chunks:
         return self._gather(rows, ends)
 
     def _gather(self, rows: Ints, ends: Ints) -> pa.Array:
-        """From each part what is sought there, then back into the order of the rows."""
+        """Take the rows from each part, then restore their order."""
         part = np.searchsorted(ends, rows, "right")
         order = np.argsort(part, kind="stable")
         sought, counts = np.unique(part, return_counts=True)
         taken: list[pa.Array] = []
-        for n, own in zip(sought.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True):
+        for n, places in zip(sought.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True):
             begin = int(ends[n]) - len(self._parts[n])
-            taken.append(self._parts[n].take(pa.array(rows[own] - begin)))
+            taken.append(self._parts[n].take(pa.array(rows[places] - begin)))
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return pa.concat_arrays(taken).take(pa.array(back))
@@ -169,11 +169,11 @@ class Returned:
         return Growing(chunks.whole().to_numpy())
 
     def drop(self, count: int) -> None:
-        """Forget the oldest."""
+        """Drop the oldest rows."""
         self._held.drop(count)
 
     def keep(self, rows: Ints) -> None:
-        """Only these, in this order."""
+        """Keep only these rows, in this order."""
         self._held = self._as_array(Chunks(self.take(rows)))
 
     def take(self, rows: Ints) -> pa.Array:

@@ -1,4 +1,4 @@
-"""What is found, for all rules in the same columns: RETURN's values as JSON.
+"""Alerts: matches of rules, in the same columns for all rules, with RETURN's values as JSON.
 
 So the columns stay the same whatever the rules are, also when they change while a stream runs.
 """
@@ -23,8 +23,9 @@ RULE, MATCH = "rule", "match"
 _ESCAPED = r'["\\\x00-\x1f]'
 
 
-def found_schema(rules: pa.Table, time: pa.DataType) -> pa.Schema:
-    """The rule, when the match starts and ends, RETURN, and what the rules carry."""
+def alert_schema(rules: pa.Table, time: pa.DataType) -> pa.Schema:
+    """The columns of an alert: the rule, the match's start and end, RETURN, and the rules' carried
+    columns."""
     carried = [rules.schema.field(name) for name in rules.column_names if name != RULE]
     fixed = [
         pa.field(RULE, pa.string()),
@@ -35,13 +36,13 @@ def found_schema(rules: pa.Table, time: pa.DataType) -> pa.Schema:
     return pa.schema([*fixed, *carried])
 
 
-def found_rows(
+def alert_rows(
     rules: pa.Table, numbers: NDArray[np.int64], matches: pa.RecordBatch, schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Matches of the rules with these numbers."""
-    own = rules.take(pa.array(numbers)).combine_chunks()
+    """Alerts from matches of the rules with these numbers."""
+    named = rules.take(pa.array(numbers)).combine_chunks()
     columns = {
-        **{name: own[name].combine_chunks() for name in own.column_names},
+        **{name: named[name].combine_chunks() for name in named.column_names},
         MATCH_START: matches.column(MATCH_START),
         MATCH_END: matches.column(MATCH_END),
         MATCH: as_json(matches.drop_columns([MATCH_START, MATCH_END])),
@@ -104,7 +105,7 @@ def finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What stands for a value that JSON has no form for."""
+    """The text for a value that JSON can't express."""
     match value:
         case datetime() | date() | time():
             return value.isoformat()

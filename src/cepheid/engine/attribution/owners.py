@@ -1,4 +1,4 @@
-"""Matches of several queries that run as one: which are whose, as each query alone returns them."""
+"""Separates the matches of several queries that run as one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.attribution.residual import Ints, Residual, found_by
+from cepheid.engine.attribution.residual import Ints, Residual, alerts_of_query
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.rows.clock import times
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The matches of one query have a value in the column `tag`. `columns` are its own, by the
-    names that they have for all; `window` is its own, where that of all is longer."""
+    """Selects the matches of one query, which have a value in the column `tag`. `columns` maps
+    the joint names to the query's own; `window` is the query's own window, if the joint one is
+    longer."""
 
     tag: str
     columns: Mapping[str, str]
@@ -29,14 +30,14 @@ class Owner:
             spans = times(matches.column(MATCH_END)) - times(matches.column(MATCH_START))
             taken = taken & (spans < self.window)
         names = {**self.columns, MATCH_START: MATCH_START, MATCH_END: MATCH_END}
-        own = matches.select(list(names)).take(pa.array(np.flatnonzero(taken)))
-        return pa.RecordBatch.from_arrays(own.columns, names=list(names.values()))
+        owned = matches.select(list(names)).take(pa.array(np.flatnonzero(taken)))
+        return pa.RecordBatch.from_arrays(owned.columns, names=list(names.values()))
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """The rules with these numbers, and what of a match decides whether it is theirs. A query that
-    runs by itself has no `owner`: all matches are."""
+    """The rules with these numbers, and what decides whether a match is theirs. A query that runs
+    on its own has no `owner`: all its matches are."""
 
     numbers: Ints
     residual: Residual | None
@@ -48,15 +49,17 @@ class Attribution:
         return Attribution(self.numbers[kept], left, self.owner)
 
 
-def found_by_each(
+def alerts_of_queries(
     rules: pa.Table, attributions: Sequence[Attribution], matches: pa.RecordBatch, schema: pa.Schema
 ) -> pa.RecordBatch:
-    """What the rules find, given the matches of the query, or of the queries, that stand for
-    them."""
-    parts = [matches if one.owner is None else one.owner.of(matches) for one in attributions]
-    found = [
-        found_by(rules, one.numbers, one.residual, part, schema)
-        for one, part in zip(attributions, parts, strict=True)
+    """The alerts of the rules, from the matches of the queries that stand for them."""
+    parts = [
+        matches if attribution.owner is None else attribution.owner.of(matches)
+        for attribution in attributions
+    ]
+    batches = [
+        alerts_of_query(rules, attribution.numbers, attribution.residual, part, schema)
+        for attribution, part in zip(attributions, parts, strict=True)
         if part.num_rows
     ]
-    return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], schema=schema)
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)

@@ -24,18 +24,18 @@ class RuleParameters:
     parameters: Mapping[str, pa.Array]
 
     def evaluate(self, expr: Expr) -> pa.Array:
-        """An expression over parameters alone, for every rule."""
+        """Evaluate an expression over parameters alone, for every rule."""
         return evaluate(as_read(expr), lambda a: self.parameters[a.name], self.length)
 
     def of(self, rules: Ints) -> RuleParameters:
-        """Those of the rules with these places."""
+        """The parameters of the rules at these places."""
         chosen = pa.array(rules)
         values = {name: column.take(chosen) for name, column in self.parameters.items()}
         return RuleParameters(len(rules), values)
 
 
 def as_read(expr: Expr) -> Expr:
-    """The expression with parameters as attributes of nothing."""
+    """The expression with parameters as attributes without a variable."""
     return transform(
         expr, lambda e: Attribute("", e.name, e.type) if isinstance(e, Varying) else None
     )

@@ -1,4 +1,4 @@
-"""Matches of one query that many rules share: whose they are.
+"""Assigns the matches of a shared query to rules.
 
 The query finds whatever one of the rules finds, and each rule still checks its own conditions on a
 match. They are checked on pairs of a match and a rule, many at once. If one of them compares a
@@ -21,7 +21,7 @@ from cepheid.algebra.expressions import FLIPPED, Attribute, Call, Expr, walk
 from cepheid.algebra.query import Output
 from cepheid.engine.arrays.ordered_codes import ordered
 from cepheid.engine.arrays.vector import Read, evaluate
-from cepheid.engine.attribution.json_rows import found_rows
+from cepheid.engine.attribution.json_rows import alert_rows
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.match_schema import MATCH_END, MATCH_START, computed_type
 from cepheid.engine.match_values import typed
@@ -34,13 +34,13 @@ OF_MATCH = "match"
 """The variable of attributes that are columns of the match; parameters have none."""
 
 PAIRS = 1 << 18
-"""Pairs that are checked at once, unless a single match has more."""
+"""The most pairs of a match and a rule that are checked at once, unless a single match has more."""
 
 
 @dataclass(frozen=True)
 class Residual:
-    """What each rule checks on a match, and what it returns of it. `windows` are those of the
-    rules, if they differ."""
+    """What each rule checks on a match and returns of it. `windows` are the rules' windows, if they
+    differ."""
 
     rows: RuleParameters
     conditions: tuple[Expr, ...]
@@ -53,21 +53,21 @@ class Residual:
         return replace(self, rows=self.rows.of(rules), windows=windows)
 
 
-def found_by(
+def alerts_of_query(
     rules: pa.Table,
     numbers: Ints,
     residual: Residual | None,
     matches: pa.RecordBatch,
     schema: pa.Schema,
 ) -> pa.RecordBatch:
-    """What the rules with these numbers find, given the matches of the query that stands for them:
-    all of them for every rule, or what the residual leaves to each."""
+    """The alerts of the rules with these numbers, from the matches of their shared query: every
+    match for every rule, or what the residual leaves to each."""
     if residual is None:
         at = np.repeat(np.arange(matches.num_rows), len(numbers))
         rule = np.tile(numbers, matches.num_rows)
-        return found_rows(rules, rule, matches.take(pa.array(at)), schema)
+        return alert_rows(rules, rule, matches.take(pa.array(at)), schema)
     at, rule = satisfied(residual, matches)
-    return found_rows(rules, numbers[rule], _returned(residual, matches, at, rule), schema)
+    return alert_rows(rules, numbers[rule], _returned(residual, matches, at, rule), schema)
 
 
 def satisfied(residual: Residual, matches: pa.RecordBatch) -> tuple[Ints, Ints]:
@@ -121,8 +121,7 @@ def _read(residual: Residual, matches: pa.RecordBatch, at: Ints, rule: Ints) -> 
 
 @dataclass(frozen=True)
 class Near:
-    """The rules that are checked on match i: those from `first[i]` to before `last[i]` in this
-    order."""
+    """The rules to check on match i: `first[i]` to before `last[i]` in this order."""
 
     order: Ints
     first: Ints
@@ -148,7 +147,7 @@ class Near:
 
 
 def nearest(residual: Residual, matches: pa.RecordBatch, spans: Ints) -> Near:
-    """By the condition that leaves the fewest pairs."""
+    """The candidates by the condition that leaves the fewest pairs."""
     n, rules = matches.num_rows, residual.rows.length
     chosen = Near(np.arange(rules), np.zeros(n, np.int64), np.full(n, rules))
     if residual.windows is not None:
@@ -163,7 +162,7 @@ def nearest(residual: Residual, matches: pa.RecordBatch, spans: Ints) -> Near:
 
 
 def _near_by(condition: Expr, residual: Residual, matches: pa.RecordBatch) -> Near | None:
-    """By a condition that compares the match with the rule; None if it doesn't."""
+    """The candidates by a condition that compares the match with the rule; None if it doesn't."""
     match condition:
         case Call(operator, (left, right)) if operator in FLIPPED and operator != "<>":
             if _sides(left) == {""}:
@@ -189,7 +188,7 @@ def _sides(expr: Expr) -> set[str]:
 
 
 def _codes(array: pa.Array) -> tuple[Ints, Mask]:
-    """Integers in the order of the values; and which are not NULL."""
+    """The values as integers of the same order, and the mask of those that aren't NULL."""
     known = array.is_valid().to_numpy(zero_copy_only=False)
     return ordered(pc.fill_null(array, 0).to_numpy(zero_copy_only=False)), known
 

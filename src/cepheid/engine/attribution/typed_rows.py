@@ -1,4 +1,4 @@
-"""What is found for all rules, as columns of a rule's own types again: `as_json` undone.
+"""Converts alerts back to columns of a rule's own types: the inverse of `as_json`.
 
 Numbers are kept as they are written until their type is known, so that none is rounded twice.
 """
@@ -26,20 +26,20 @@ _NANOSECONDS = re.compile(r"\.\d{6}(\d{3})")
 _PER_MICROSECOND = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
 
 
-def typed(found: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The matches of one rule, in what all have found, in the columns that it returns.
+def typed(matches: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The alerts of one rule, in the columns that it returns.
 
     >>> found = pa.record_batch({"match": ['{"x":0.1}'], "match_start": [1], "match_end": [2]})
     >>> columns = {"x": pa.float32(), "match_start": pa.int64(), "match_end": pa.int64()}
     >>> typed(found, pa.schema(columns)).to_pylist()
     [{'x': 0.10000000149011612, 'match_start': 1, 'match_end': 2}]
     """
-    texts = found.column(MATCH).to_pylist()
+    texts = matches.column(MATCH).to_pylist()
     rows = [json.loads(text, parse_int=str, parse_float=str) for text in texts]
     arrays = []
     for field in schema:
         if field.name in (MATCH_START, MATCH_END):
-            arrays.append(found.column(field.name).cast(field.type))
+            arrays.append(matches.column(field.name).cast(field.type))
         else:
             arrays.append(_array([_value(row, field.name) for row in rows], field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

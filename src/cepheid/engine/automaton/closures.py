@@ -97,7 +97,7 @@ def _aggregates(c: Compilation, variable: str) -> Iterator[Aggregate]:
         *c.node.checks,
         *(u for u in until if u is not None),
     ]
-    found: dict[Aggregate, None] = {}
+    read: dict[Aggregate, None] = {}
     for expr in (e for condition in conditions for e in walk_expression(condition)):
         match expr:
             case Aggregate(function, argument, v) if (
@@ -108,10 +108,10 @@ def _aggregates(c: Compilation, variable: str) -> Iterator[Aggregate]:
             ):
                 text = argument.type in (Type.STRING, Type.BINARY, Type.BOOLEAN)
                 if (expr.distinct or not text) and bare_variables(argument) == {variable}:
-                    found[expr] = None
+                    read[expr] = None
             case _:
                 pass
-    yield from found
+    yield from read
 
 
 def round_chain(
@@ -203,13 +203,17 @@ class Block:
         """Whether what stands left of the n-th closure is bound before it is."""
         return n == 0 or n - 1 in self.free
 
+    def decided_before(self, n: int, known: Known) -> bool:
+        """Whether what stands left of the n-th closure is bound, or known to be empty."""
+        return n == 0 or known.decided.issuperset(positive(self.items[n - 1].closure.item))
+
 
 def make_block(items: list[Bound], left: Path | None, after: Point | None) -> Block:
     free: list[int] = []
     for n, item in enumerate(items):
         closure = item.closure
-        own = isinstance(closure.quantifier, Exactly) or closure.mode.independent
-        if own or (closure.mode is Mode.PREFIXES and (left is not None or free)):
+        separate = isinstance(closure.quantifier, Exactly) or closure.mode.independent
+        if separate or (closure.mode is Mode.PREFIXES and (left is not None or free)):
             free.append(n)
     return Block(tuple(items), left, after, tuple(free))
 
@@ -245,6 +249,11 @@ def _part_before(block: Block, n: int, known: Known) -> Path | None:
 
 def defer(block: Block, known: Known, right: Path | None) -> tuple[Instructions, Known]:
     """The closures that aren't bound yet wait for the whole match."""
+    waiting = [
+        n
+        for n, item in enumerate(block.items)
+        if known.decided.isdisjoint(positive(item.closure.item))
+    ]
     fringes = tuple(
         Fringe(
             item.path,
@@ -253,9 +262,9 @@ def defer(block: Block, known: Known, right: Path | None) -> tuple[Instructions,
             part_behind(block, n, known, right),
             item.before,
             item.after,
+            tuple(block.items[m].path for m in waiting if m < n and block.left is not None),
         )
-        for n, item in enumerate(block.items)
-        if known.decided.isdisjoint(positive(item.closure.item))
+        for n, item in ((n, block.items[n]) for n in waiting)
     )
     steps = tuple(Defer(f.path, f.lower, f.upper) for f in fringes)
     return steps, replace(known, fringes=(*known.fringes, *fringes))

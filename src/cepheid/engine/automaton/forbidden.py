@@ -103,14 +103,14 @@ def wait(c: Compilation, pattern: Absence, path: Path, known: Known, then: Then)
     around: Pattern = c.node.pattern
     for depth, n in enumerate(path):
         for m, item in enumerate(items(around)[:n] if isinstance(around, Sequence) else ()):
-            own = (*path[:depth], m)
-            certain = binds(item, own, known, absences=False)
-            if isinstance(item, Absence) and own in known.parts:
-                beside = (*beside, own)
+            item_path = (*path[:depth], m)
+            certain = binds(item, item_path, known, absences=False)
+            if isinstance(item, Absence) and item_path in known.parts:
+                beside = (*beside, item_path)
             elif certain:
-                before, beside = (own,), ()
+                before, beside = (item_path,), ()
             elif certain is not None:
-                before = (*before, own)
+                before = (*before, item_path)
         around = items(around)[n]
     if not before:
         return then(known)
@@ -129,16 +129,16 @@ def checks(
         case Negation() | Absence():
             return (_occurs(c, pattern, path, known, between),)
         case Sequence():
-            found = (
+            below = (
                 _negated_item(c, pattern, n, path, known, between)
                 for n in range(len(pattern.items))
             )
-            return tuple(check for own in found for check in own)
+            return tuple(check for below_item in below for check in below_item)
         case Conjunction():
-            found = (
+            below = (
                 checks(c, item, (*path, n), known, between) for n, item in enumerate(pattern.items)
             )
-            return tuple(check for own in found for check in own)
+            return tuple(check for below_item in below for check in below_item)
         case Disjunction():
             branch = known.choices[path]
             return checks(c, pattern.items[branch], (*path, branch), known, between)
@@ -153,7 +153,7 @@ def checks(
 def _negated_item(
     c: Compilation, sequence: Sequence, n: int, path: Path, known: Known, between: Neighbors
 ) -> tuple[Check, ...]:
-    item, own = sequence.items[n], (*path, n)
+    item, item_path = sequence.items[n], (*path, n)
     if not negating(item):
         return ()
     bound = [binds(p, (*path, m), known, False) for m, p in enumerate(sequence.items)]
@@ -161,15 +161,15 @@ def _negated_item(
     strict = n > 0 and sequence.operators[n - 1] is STRICT
     inside = _narrowed(between, parts[:n], parts[n + 1 :])
     if not (isinstance(item, Negation) and strict and inside.before):
-        return checks(c, item, own, known, inside)
+        return checks(c, item, item_path, known, inside)
     search = c.bind(
-        item.item, (*own, 0), _looking(known, item.index, False), Origin(), lambda bound: ()
+        item.item, (*item_path, 0), _looking(known, item.index, False), Origin(), lambda bound: ()
     )
     # Where all before it may be empty, it can turn out that nothing stands there.
     otherwise: tuple[Check, ...] = ()
     if not between.before and True not in bound[:n]:
-        otherwise = checks(c, item, own, known, inside)
-    return (ForbidNext(own, inside, search, otherwise),)
+        otherwise = checks(c, item, item_path, known, inside)
+    return (ForbidNext(item_path, inside, search, otherwise),)
 
 
 def _narrowed(between: Neighbors, before: list[_Part], after: list[_Part]) -> Neighbors:

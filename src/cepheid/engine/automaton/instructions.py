@@ -146,13 +146,15 @@ class Defer:
 class GatherEdge:
     """Bind a closure that was deferred: up to the edge of the match's window where it has no
     neighbor. `least` to `most` elements; `prefixes`: each of those sizes. `leading`: the longest
-    run that touches what is right of it."""
+    run that touches what is right of it. `beside` are closures that were deferred before it: it
+    comes after them."""
 
     group: EventGroup | RoundChain
     least: int
     most: int | None
     prefixes: bool
     leading: bool
+    beside: tuple[Path, ...] = ()
 
 
 # ── going on ──
@@ -268,8 +270,8 @@ class Interruption:
 
     during: Path
     path: Path
-    own: tuple[str, ...]
-    others: tuple[str, ...]
+    item_variables: tuple[str, ...]
+    exception_variables: tuple[str, ...]
     search: Instructions | None
 
 

@@ -47,7 +47,8 @@ NEXT, STRICT = SequenceOperator.NEXT, SequenceOperator.STRICT
 
 @dataclass(frozen=True)
 class Fringe:
-    """A closure without a neighbor on one side: it waits for the whole match's start or end."""
+    """A closure without a neighbor on one side: it waits for the whole match's start or end.
+    `beside` are the closures before it that wait, too: it comes after those that aren't empty."""
 
     path: Path
     closure: Closure
@@ -55,6 +56,7 @@ class Fringe:
     upper: Path | None
     before: SequenceOperator | None
     after: SequenceOperator | None
+    beside: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,8 @@ class Compilation:
 
 def owner(c: Compilation, conjunct: Conjunct) -> int | None:
     """The negation (or exception) that the conjunct belongs to."""
-    found = {c.negations[v] for v in conjunct.variables} - {None}
-    return found.pop() if found else None
+    indexes = {c.negations[v] for v in conjunct.variables} - {None}
+    return indexes.pop() if indexes else None
 
 
 def ready(c: Compilation, known: Known) -> list[int]:
@@ -252,10 +254,10 @@ def _where_taken(c: Compilation, expr: Expr, read: Iterable[str], known: Known) 
         ):
             continue
         sides = [frozenset(patterns.positive(item)) for item in disjunction.items]
-        own = frozenset[str]().union(*(side for side in sides if names & side))
-        others = frozenset[str]().union(*sides) - own
-        if own and others:
-            none = [Call("=", (_size(v), _ZERO), Type.BOOLEAN) for v in sorted(own)]
+        branch = frozenset[str]().union(*(side for side in sides if names & side))
+        others = frozenset[str]().union(*sides) - branch
+        if branch and others:
+            none = [Call("=", (_size(v), _ZERO), Type.BOOLEAN) for v in sorted(branch)]
             some = [Call(">", (_size(v), _ZERO), Type.BOOLEAN) for v in sorted(others)]
             either = some[0] if len(some) == 1 else Call("or", tuple(some), Type.BOOLEAN)
             away = Call("and", (*none, either), Type.BOOLEAN)
@@ -313,10 +315,10 @@ def conditions(c: Compilation, known: Known, given: Iterable[Expr]) -> tuple[Exp
 
 def depends(c: Compilation, closure: Closure, others: frozenset[str]) -> bool:
     """Whether these variables decide which events a group takes."""
-    own = set(patterns.positive(closure.item))
+    bound = set(patterns.positive(closure.item))
     until = frozenset() if closure.until is None else variables(closure.until)
     return not until.isdisjoint(others) or any(
-        element_target(c, conjunct) in own and not others.isdisjoint(conjunct.variables)
+        element_target(c, conjunct) in bound and not others.isdisjoint(conjunct.variables)
         for conjunct in c.node.where
     )
 
@@ -335,8 +337,8 @@ def binds(pattern: Pattern, path: Path, known: Known, absences: bool = True) -> 
         case Negation():
             return None
         case patterns.Sequence() | Conjunction():
-            found = [binds(i, (*path, n), known, absences) for n, i in enumerate(pattern.items)]
-            return True if True in found else False if False in found else None
+            parts = [binds(i, (*path, n), known, absences) for n, i in enumerate(pattern.items)]
+            return True if True in parts else False if False in parts else None
         case Disjunction():
             branch = known.choices[path]
             return binds(pattern.items[branch], (*path, branch), known, absences)
@@ -395,7 +397,7 @@ def _negations(pattern: Pattern, index: int | None = None) -> dict[str, int | No
             return _negations(pattern.item, index) | _negations(pattern.exception, pattern.index)
         case _:
             below = (_negations(item, index) for item in patterns.items(pattern))
-            return {v: n for found in below for v, n in found.items()}
+            return {v: n for indexes in below for v, n in indexes.items()}
 
 
 def _disjunctions(

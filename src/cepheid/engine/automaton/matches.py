@@ -60,7 +60,7 @@ def complete(c: Compilation, known: Known) -> Instructions:
 def _gather(c: Compilation, fringe: Fringe, known: Known) -> GatherEdge:
     """Bind a closure that waited for the whole match's start or end."""
     closure = fringe.closure
-    lower = None if fringe.lower is None else End(fringe.lower)
+    lower = None if fringe.lower is None else End(fringe.lower, fringe.beside)
     upper = None if fringe.upper is None else Begin(fringe.upper)
     c.looks_back = c.looks_back or lower is None
     leading = lower is None and fringe.after is STRICT
@@ -77,7 +77,7 @@ def _gather(c: Compilation, fringe: Fringe, known: Known) -> GatherEdge:
         group = round_chain(c, closure, fringe.path, unbounded, limits, strict, touch)
     low, high = sizes(closure.quantifier)
     prefixes = closure.mode is Mode.PREFIXES and not isinstance(closure.quantifier, Optional)
-    return GatherEdge(group, low, high, prefixes, leading and upper is not None)
+    return GatherEdge(group, low, high, prefixes, leading and upper is not None, fringe.beside)
 
 
 def _checked(c: Compilation, known: Known, waits: bool) -> Instructions:
@@ -93,7 +93,7 @@ def _checked(c: Compilation, known: Known, waits: bool) -> Instructions:
         Decide(waits, strict, last_variable(pattern, known) if c.prompt else None),
         Require(conditions(c, known, whole)),
         Unforbidden(
-            tuple(interruption(c, own, path, known) for path, own in known.exceptions),
+            tuple(interruption(c, exception, path, known) for path, exception in known.exceptions),
             checks(c, pattern, (), known, Neighbors((), (), c.windowed)),
             negating(pattern),
             strict,

@@ -28,7 +28,6 @@ from cepheid.engine.operators.base import FOREVER, Context, Horizon, KernelCall,
 from cepheid.engine.rows.buffers import Pool
 from cepheid.errors import DataError
 from cepheid.kernels import AutomatonState, load
-from cepheid.kernels.compile import is_cold
 from cepheid.kernels.templates.automaton import FLOOR, NEED
 from cepheid.plan.nodes import Automaton
 
@@ -37,7 +36,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Round:
-    """What the kernel goes through in a round."""
+    """The rows of a round, as the kernel reads them."""
 
     lists: tuple[Listed, ...]
     keys: int
@@ -87,7 +86,6 @@ class AutomatonOperator(Operator):
         self._starts = tuple(self.program.classes.index(v) for v in self.program.starts)
         self._source = KernelSource("", 0, 0)
         self._round: Round | None = None  # the one that is under way
-        self._paying = False
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = moves_end(node.pattern)
@@ -106,21 +104,6 @@ class AutomatonOperator(Operator):
         self._source = write_kernel(self.program, inputs)
         return self._source.text
 
-    @property
-    def pays(self) -> bool:
-        return self._paying
-
-    def compiled(self) -> KernelCall:
-        """A large pattern takes seconds to compile: that is for many events, or for a kernel that
-        this machine has compiled before."""
-        store = self.context.store
-        if not self._paying:
-            many = store.base + store.n >= self.context.compile_at
-            self._paying = many or not is_cold(self._source.text)
-            if self._paying:
-                self._compiled.clear()
-        return super().compiled()
-
     def columns(self) -> Iterable[Column]:
         yield from super().columns()
         for part in self._key():
@@ -134,7 +117,7 @@ class AutomatonOperator(Operator):
     # ── rounds ──
 
     def step(self) -> bool:
-        """One round, or what is left of it after the output was full."""
+        """Run one round, or the rest of it after the output was full."""
         if self._round is None:
             self._round = self._begin()
         if not self._go_on(self._round):
@@ -151,7 +134,8 @@ class AutomatonOperator(Operator):
         return True
 
     def run(self) -> None:
-        """As a source for other operators: all of a round at once, in the order of the ends."""
+        """As an input of other operators: produce a whole round at once, in the order of the
+        ends."""
         begin = self.out.n
         self.out.reserve(1)
         while not self.step():
@@ -164,7 +148,7 @@ class AutomatonOperator(Operator):
         self.out.records.slots[:, new] = self.out.records.slots[:, new][:, order]
 
     def _begin(self) -> Round:
-        """Lay the rows out that are known by now."""
+        """Lay out the rows that are known by now."""
         context, store, state = self.context, self.context.store, self.state
         compiled = self.compiled()
         begin, position = self.positions()
@@ -173,8 +157,8 @@ class AutomatonOperator(Operator):
         classes: list[Ints] = []
         for leaf in self.inputs:
             rows = leaf.out.records.slots[0, : leaf.out.visible]
-            own = slice(*np.searchsorted(rows, (store.base, known)))
-            classes.append(rows[own] - store.base)
+            held = slice(*np.searchsorted(rows, (store.base, known)))
+            classes.append(rows[held] - store.base)
         lists, keys = lay_out(store, position, classes, self._key(), context.jit)
         self._revive()
         state[AutomatonState.KEY] = state[AutomatonState.AT] = 0
@@ -249,7 +233,7 @@ class AutomatonOperator(Operator):
     # ── what is alive ──
 
     def _revive(self) -> None:
-        """New rows are alive; rows that have left the store are dropped."""
+        """Mark new rows as live; drop rows that have left the store."""
         store = self.context.store
         entries = max(1, len(self._starts))
         alive = np.ones((entries, store.n), np.uint8)
@@ -259,8 +243,8 @@ class AutomatonOperator(Operator):
         self._alive, self._alive_from = alive, store.base
 
     def _forget(self, round_: Round) -> None:
-        """Which rows matches to come may need: those of a key from its first start on that is
-        alive."""
+        """Find the rows that future matches may need: those of a key from its first live start
+        on."""
         context, store = self.context, self.context.store
         back = self.program.looks_back
         if context.limit is None and back:
@@ -285,7 +269,7 @@ class AutomatonOperator(Operator):
         self._held = (int(needed.sum()), most), needed
 
     def _moved_back(self, floors: Ints, round_: Round) -> Ints:
-        """What a start looks back at is needed, too, and so is what starts to come may look at."""
+        """Move the floors back to what starts, also future ones, may look back at."""
         store, position = self.context.store, round_.rows[1]
         if store.n == 0:
             return floors
@@ -297,15 +281,15 @@ class AutomatonOperator(Operator):
         return moved
 
     def _earliest(self, round_: Round) -> int:
-        """Where the first start lies of which a match may still come."""
+        """The position of the first start that may still lead to a match."""
         begin = round_.rows[0]
-        found = [FOREVER]
+        starts = [FOREVER]
         for entry, n in enumerate(self._starts):
             rows = round_.lists[n].rows
             alive = rows[self._alive[entry, rows] != 0]
             if len(alive):
-                found.append(int(begin[alive].min()))
-        return min(found)
+                starts.append(int(begin[alive].min()))
+        return min(starts)
 
     def undecided(self) -> int:
         return self._undecided
@@ -402,7 +386,7 @@ class AutomatonOperator(Operator):
         return len(known) + 1 + below, rank + below
 
     def _unit(self) -> int:
-        """What a tick of time is in positions, where ends are moved."""
+        """The length of a tick in positions, where ends are moved."""
         if self._tied and self.context.tie and self.context.store.n:
             return self._ranks(self.context.tie)[0]
         return 2 if self._lapses else 1
@@ -416,8 +400,8 @@ class AutomatonOperator(Operator):
     # ── as an operator ──
 
     def skip(self) -> None:
-        """All that could be made before the horizon has been made. Every start counts as alive:
-        one that isn't finds nothing new and is freed again."""
+        """Skip to the horizon: all matches before it were made. Every start counts as live: one
+        that isn't finds nothing new and is freed again."""
         context = self.context
         horizon = self.place(context.horizon)
         self._known = context.horizon

@@ -26,7 +26,7 @@ Key = tuple[Column | None, ...]
 """One part of the key: the column of each class."""
 
 DENSE = 2
-"""As many numbers as this for each row may be spent on keys that no row has."""
+"""Key codes may use up to this many numbers per row, also for keys that no row has."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,20 @@ def lay_out(
     if not key:
         return [_whole(rows, positions, 1) for rows in classes], 1
     read = [tuple(part[n] for part in key) for n in range(len(classes))]
-    codes, keys = _codes(store, list(dict.fromkeys(own for own in read if None not in own)))
+    codes, keys = _codes(
+        store, list(dict.fromkeys(columns for columns in read if None not in columns))
+    )
     sort = load(SORT, jit)
     known: dict[tuple[Key, int, int], Listed] = {}  # of classes without a gap
     lists: list[Listed] = []
-    for rows, own in zip(classes, read, strict=True):
-        if None in own:
+    for rows, columns in zip(classes, read, strict=True):
+        if None in columns:
             lists.append(_whole(rows, positions, keys))
             continue
-        place = (own, int(rows[0]), len(rows)) if _gapless(rows) else None
+        place = (columns, int(rows[0]), len(rows)) if _gapless(rows) else None
         listed = known.get(place) if place else None
         if listed is None:
-            listed = _parted(_with_key(rows, store, own), codes[own], keys, positions, sort)
+            listed = _parted(_with_key(rows, store, columns), codes[columns], keys, positions, sort)
             if place:
                 known[place] = listed
         lists.append(listed)
@@ -81,8 +83,8 @@ def _whole(rows: Ints, positions: Ints, keys: int) -> Listed:
     return Listed(rows, positions[rows], np.zeros(keys, np.int64), np.full(keys, len(rows)))
 
 
-def _with_key(rows: Ints, store: EventStore, own: Key) -> Ints:
-    for column in own:
+def _with_key(rows: Ints, store: EventStore, columns: Key) -> Ints:
+    for column in columns:
         valid = None if column is None else store.valid[column]
         if valid is not None:
             rows = rows[valid[rows]]
@@ -96,17 +98,17 @@ def _codes(store: EventStore, read: list[Key]) -> tuple[dict[Key, Ints], int]:
     keys = 1
     for part in zip(*read, strict=True):
         values = [as_integers(store.values[column]) for column in part if column is not None]
-        own, count = _encode(values[0] if len(values) == 1 else np.concatenate(values))
+        column_codes, count = _encode(values[0] if len(values) == 1 else np.concatenate(values))
         if combined is None:
-            combined, keys = own, count
+            combined, keys = column_codes, count
         else:
-            combined, keys = _encode(combined * count + own)
+            combined, keys = _encode(combined * count + column_codes)
     assert combined is not None
     return dict(zip(read, np.split(combined, len(read)), strict=True)), keys
 
 
 def _encode(values: Ints) -> tuple[Ints, int]:
-    """Numbers from 0 up, and how many. Integers that lie close together are such numbers."""
+    """Codes from 0 up, and their number. Integers that lie close together are their own codes."""
     if len(values) == 0:
         return values, 0
     low, high = int(values.min()), int(values.max())

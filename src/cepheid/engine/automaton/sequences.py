@@ -202,8 +202,8 @@ def _leaf_right(
         steps.append(Unbroken(unbroken, left, right.path))
 
     def settled(bound: Known, fits: Fits) -> Instructions:
-        found = (TakeFirst(right.path),) if first else ()
-        return (*found, *_fit(fits), *then(bound))
+        taken = (TakeFirst(right.path),) if first else ()
+        return (*taken, *_fit(fits), *then(bound))
 
     return (*steps, *_settled(c, block, right, inside, growing, settled))
 
@@ -280,7 +280,7 @@ def _gathered(
     left, behind = end_before(block, n, known), part_behind(block, n, known, right)
     assert left is not None and behind is not None
     strict = item.before is STRICT
-    touch = left if strict and block.beside(n) else None
+    touch = left if strict and block.decided_before(n, known) else None
     upper = Begin(behind)
     if isinstance(item.closure.item, Leaf):
         sweep = c.sweep(element(item.closure), known, left, upper)
@@ -292,21 +292,21 @@ def _touching(
     block: Block, right: Bound | None, place: Path | None, known: Known
 ) -> list[Touching]:
     """`=>` before a closure of the block, or before the right anchor."""
-    found: list[Touching] = []
+    touching: list[Touching] = []
     end = None if block.left is None else End(block.left)
     for item in block.items:
         certain = known.parts.get(item.path)
         if certain is None:
             continue
         if item.before is STRICT and end is not None:
-            found.append(Touching(end, item.path))
+            touching.append(Touching(end, item.path))
         if certain or end is None:
             end = End(None, (item.path,))
         else:
             end = replace(end, groups=(*end.groups, item.path))
     if right is not None and place is not None and right.before is STRICT and end is not None:
-        found.append(Touching(end, place, anchor=True))
-    return found
+        touching.append(Touching(end, place, anchor=True))
+    return touching
 
 
 def _fit(fits: Fits) -> Instructions:
@@ -322,13 +322,13 @@ def _first_composite(
     """`P -> Q`, Q a composite: find the first by its complete history, then bind all that are
     equally early."""
 
-    def search(known: Known, found: Settled) -> Instructions:
+    def search(known: Known, settled: Settled) -> Instructions:
         return c.bind(
             right.pattern,
             right.path,
             known,
             after,
-            lambda bound: _settled(c, block, right, bound, {}, found),
+            lambda bound: _settled(c, block, right, bound, {}, settled),
         )
 
     def again(bound: Known, fits: Fits) -> Instructions:
@@ -348,7 +348,7 @@ def _right_first(
     after = block.after if block.left is None else End(block.left)
     c.looks_back = c.looks_back or not known.started  # then the groups lie before the start
 
-    def search(known: Known, found: Settled) -> Instructions:
+    def search(known: Known, settled: Settled) -> Instructions:
         def with_right(bound: Known) -> Instructions:
             return choose(
                 c,
@@ -357,7 +357,7 @@ def _right_first(
                 bound,
                 _place(right, bound),
                 names,
-                lambda k: _settled(c, block, right, k, {}, found),
+                lambda k: _settled(c, block, right, k, {}, settled),
             )
 
         return c.bind(right.pattern, right.path, known, after, with_right)

@@ -20,8 +20,8 @@ _ONE = "1"
 
 @dataclass(frozen=True, slots=True)
 class FoldPart:
-    """What is known of some of a group's values: the sources of their total and their count; of
-    SPREAD, also that of the sum of squared distances from the mean."""
+    """A fold of some of a group's values: the sources of their total and their count; for SPREAD,
+    also of the sum of squared distances from the mean."""
 
     total: str
     count: str = _ONE
@@ -30,7 +30,7 @@ class FoldPart:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The values that DISTINCT has met: see `is_new` of the kernels."""
+    """The values that DISTINCT has seen: see `is_new` of the kernels."""
 
     table: str
     places: str
@@ -40,7 +40,7 @@ class Seen:
 def accumulate(
     low: KernelLowering, aggregate: AggregateFunction, part: FoldPart, value: Term, type_: Type
 ) -> None:
-    """Write what adds a value, unless it is NULL."""
+    """Write the step that adds a value, unless it is NULL."""
     with low.block(f"if {value.valid or 'True'}:"):
         merge(low, aggregate, part, FoldPart(value.value), type_)
 
@@ -54,11 +54,14 @@ def accumulate_distinct(
     seen: Seen,
     number: str,
 ) -> None:
-    """Write what adds a value, unless it is NULL or was met; it is the `number`-th of the group."""
+    """Write the step that adds a value, unless it is NULL or was seen; it is the `number`-th of the
+    group."""
     plain = low.let(value.value)
     # -0.0 is 0.0, and every NaN the same, as in Spark.
-    one = f"(math.nan if {plain} != {plain} else {plain} + 0.0)" if type_ in DOUBLES else plain
-    new = f"is_new({seen.table}, {seen.places}, {seen.values}, {number}, {one})"
+    canonical = (
+        f"(math.nan if {plain} != {plain} else {plain} + 0.0)" if type_ in DOUBLES else plain
+    )
+    new = f"is_new({seen.table}, {seen.places}, {seen.values}, {number}, {canonical})"
     low.line(f"{seen.places}[u({number})] = -1")
     with low.block(f"if {value.valid or 'True'} and {new}:"):
         merge(low, aggregate, part, FoldPart(plain), type_)
@@ -67,7 +70,7 @@ def accumulate_distinct(
 def merge(
     low: KernelLowering, aggregate: AggregateFunction, part: FoldPart, later: FoldPart, type_: Type
 ) -> None:
-    """Write what adds a later part, which has values, to a part."""
+    """Write the step that merges a later, nonempty part into a part."""
     total, count = part.total, part.count
     match aggregate.step:
         case FoldStep.COUNT:

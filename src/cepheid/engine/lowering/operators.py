@@ -136,14 +136,14 @@ def _extreme(low: KernelLowering, operator: str, terms: list[Term], type_: Type)
     """The greatest or least of those that are not NULL."""
     if type_ is Type.STRING and not low.inputs.objects:
         raise NotLowered(operator)
-    best, found = low.let(terms[0].value), low.let(terms[0].valid or "True")
+    best, known = low.let(terms[0].value), low.let(terms[0].valid or "True")
     for term in terms[1:]:
         better = compare(">" if operator == "greatest" else "<", term, Term(best), type_)
-        test = both(f"(not {found} or {better})", term.valid)
+        test = both(f"(not {known} or {better})", term.valid)
         with low.block(f"if {test}:"):
             low.line(f"{best} = {term.value}")
-            low.line(f"{found} = True")
-    return Term(best, found)
+            low.line(f"{known} = True")
+    return Term(best, known)
 
 
 def _checked(low: KernelLowering, operator: str, x: str, y: str, valid: str | None) -> Term:

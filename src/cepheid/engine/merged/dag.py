@@ -22,11 +22,11 @@ from cepheid.engine.merged.paths import Link, Path, common_key
 
 Ints: TypeAlias = NDArray[np.int64]
 Short: TypeAlias = NDArray[np.int32]
-"""Numbers of nodes and the like: half as long, so that more of them are at hand."""
+"""The type of node numbers: 32 bits, so that more of them fit into the cache."""
 
 ROOT = 0
 OPERATORS = {"<": 1, "=": 2, "<=": 3, ">": 4, "<>": 5, ">=": 6}
-"""Sums of 1, 2 and 4: it holds for less, equal, greater."""
+"""Comparisons as sums of 1, 2 and 4: holds for less, equal, greater."""
 NEVER = -1
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Numbers(Generic[T]):
-    """Things by their numbers, each once."""
+    """Numbers distinct things in the order in which they come."""
 
     def __init__(self, *known: T) -> None:
         self._of: dict[T, int] = {thing: n for n, thing in enumerate(known)}
@@ -51,12 +51,12 @@ class Numbers(Generic[T]):
 
 
 Shape: TypeAlias = tuple[int, ...]
-"""The columns that a predicate has intervals of, in their order."""
+"""The columns for which a predicate has intervals, in order."""
 
 
 class Predicates:
-    """Conjunctions of intervals, each once, by their shapes: the bytes of all bounds, lowest and
-    highest by column, lead to a predicate's number."""
+    """Distinct conjunctions of intervals by shape: the bytes of all bounds, lowest and highest by
+    column, map to a predicate's number."""
 
     def __init__(self) -> None:
         self.columns: Numbers[Column] = Numbers()
@@ -75,10 +75,10 @@ class Predicates:
         groups = Ragged.grouped(place, np.arange(len(place)), len(shapes))
         numbers = np.zeros(len(place), np.int64)
         for n, shape in enumerate(shapes):
-            own = groups.values[groups.begins[n] : groups.begins[n + 1]]
+            members = groups.values[groups.begins[n] : groups.begins[n + 1]]
             bound = np.flatnonzero(shape)
-            rows = bounds[np.ix_(own, bound)].reshape(len(own), 2 * len(bound))
-            numbers[own] = self._numbered(tuple(order[sort][bound].tolist()), rows)
+            rows = bounds[np.ix_(members, bound)].reshape(len(members), 2 * len(bound))
+            numbers[members] = self._numbered(tuple(order[sort][bound].tolist()), rows)
         return numbers
 
     def _numbered(self, shape: Shape, rows: Ints) -> Ints:
@@ -91,14 +91,14 @@ class Predicates:
             number = known.setdefault(whole[n * size : (n + 1) * size], self._count)
             self._count += number == self._count
             numbers.append(number)
-        found: Ints = np.array(numbers, np.int64)[place]
-        return found
+        numbered: Ints = np.array(numbers, np.int64)[place]
+        return numbered
 
     @cached_property
     def settled(self) -> Ints:
-        """By the numbers that `of` gave, those that predicates have in the end, when all are known:
-        those that have to equal the same are next to each other. An event that satisfies one of
-        them may well satisfy the others, and finds them where it has just been."""
+        """The final number of each predicate, by the number that `of` returned. Predicates with
+        equal values get neighboring numbers: an event that satisfies one of them likely satisfies
+        the others, and finds them in the cache."""
         alike = np.zeros(len(self), np.uint64)
         for shape, numbers, bounds in self._by_shape():
             for k, column in enumerate(shape):
@@ -110,8 +110,8 @@ class Predicates:
         return settled
 
     def by_shape(self) -> Iterator[tuple[Shape, Ints, Ints]]:
-        """The settled numbers of predicates, and of each and each column the lowest and highest
-        value."""
+        """The final numbers of the predicates, and for each predicate and column the lowest and
+        highest value."""
         for shape, numbers, bounds in self._by_shape():
             yield shape, self.settled[numbers], bounds
 
@@ -123,7 +123,7 @@ class Predicates:
 
 
 def distinct(rows: Ints) -> tuple[Ints, Ints]:
-    """The different rows, in their order, and for each row its place among them."""
+    """The distinct rows, sorted, and the place of each row among them."""
     if not rows.shape[1]:
         return rows[:1], np.zeros(len(rows), np.int64)
     bytes_ = np.ascontiguousarray(rows, ">i8")  # so that they compare as numbers do, if not below 0
@@ -134,7 +134,7 @@ def distinct(rows: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Lists of various lengths: those of i are `values[begins[i]:begins[i + 1]]`."""
+    """Lists of various lengths: list i is `values[begins[i]:begins[i + 1]]`."""
 
     begins: Short
     values: Short
@@ -143,19 +143,19 @@ class Ragged:
     def of(lists: Iterable[Sequence[int]]) -> Ragged:
         held = list(lists)
         begins = np.zeros(len(held) + 1, np.int32)
-        np.cumsum([len(own) for own in held], out=begins[1:])
-        return Ragged(begins, np.array([v for own in held for v in own], np.int32))
+        np.cumsum([len(values) for values in held], out=begins[1:])
+        return Ragged(begins, np.array([v for values in held for v in values], np.int32))
 
     @staticmethod
     def grouped(groups: Ints, values: Ints, count: int) -> Ragged:
-        """The values of each group, in their order."""
+        """A list for each group, with its values in order."""
         order = np.argsort(groups, kind="stable")
         begins = np.zeros(count + 1, np.int32)
         np.cumsum(np.bincount(groups, minlength=count), out=begins[1:])
         return Ragged(begins, values[order].astype(np.int32))
 
     def chosen(self, lists: Ints) -> Ragged:
-        """These lists, in their order."""
+        """Select these lists, in this order."""
         lengths = np.diff(self.begins)[lists]
         begins = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
         at = np.repeat(self.begins[lists] - begins[:-1], lengths) + np.arange(begins[-1])
@@ -164,10 +164,10 @@ class Ragged:
 
 @dataclass(frozen=True)
 class TemplatePaths:
-    """The rules of one template, as paths through the graph: path i is of rule `rule[i]`, and takes
-    predicate `steps[k][i]` at step k. Rules may have several, since a condition may have
-    alternatives. Row i of `ends[k]` are the predicates that end its instances before step k, for
-    each event that is forbidden there; NEVER where there are fewer."""
+    """The rules of one template as paths through the graph: path i is of rule `rule[i]`, and takes
+    predicate `steps[k][i]` at step k. A rule may have several paths, since a condition may have
+    alternatives. Row i of `ends[k]` lists the predicates that end its instances before step k, one
+    for each forbidden event; NEVER pads the row."""
 
     path: Path
     rule: Ints
@@ -201,7 +201,7 @@ class _Links:
         return self.keys.number(tuple((step, self.columns.number(c)) for step, c in key))
 
     def probe(self, key: Key, links: Sequence[Link]) -> int:
-        """The columns of the event at hand that have to equal the key, in its order."""
+        """The columns of the current event that must equal the key, in its order."""
         equal = {(link.step, link.other): link.column for link in links if link.operator == "="}
         return self.probes.number(tuple(self.columns.number(equal[place]) for place in key))
 
@@ -245,7 +245,7 @@ class Graph:
 
 
 def restless_nodes(parent: Ints, strict: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Nodes that go on, and only to strict ones."""
+    """Nodes that have successors, all of them strict."""
     restless = np.zeros(len(parent), np.bool_)
     restless[parent[1:]] = True
     restless[parent[1:][~strict[1:]]] = False
@@ -261,7 +261,8 @@ def merged(members: Sequence[TemplatePaths], predicates: Predicates) -> Graph:
 
 
 class _GraphBuilder:
-    """Level by level: paths that are at the same node and go on alike go to the same node."""
+    """Builds the graph level by level: paths that are at the same node and continue alike go to the
+    same node."""
 
     def __init__(self, members: Sequence[TemplatePaths], predicates: Predicates) -> None:
         self.members = members
@@ -269,7 +270,7 @@ class _GraphBuilder:
         self.links = _Links(predicates.columns)
         self.enders: Numbers[tuple[int, int, int]] = Numbers()
         self.width = max(
-            (sum(one.shape[1] for one in ends) for m in members for ends in m.ends if ends),
+            (sum(end.shape[1] for end in ends) for m in members for ends in m.ends if ends),
             default=0,
         )
         self.at = [np.zeros(len(member.rule), np.int64) for member in members]
@@ -295,16 +296,19 @@ class _GraphBuilder:
         self.count += len(kinds)
 
     def _rows(self, n: int, step: int) -> Ints:
-        """How each path of a member goes on: predicate, parent, links, probe, key, strict, final,
-        depth, and what ends it there."""
+        """The next step of each path of a member: predicate, parent, links, probe, key, strict,
+        final, depth, and the predicates that end it there."""
         member = self.members[n]
-        own = member.path.steps[step]
-        key = common_key(own.forbidden, own) if step else ()
+        path_step = member.path.steps[step]
+        key = common_key(path_step.forbidden, path_step) if step else ()
         rows = np.full((len(member.rule), 8 + self.width), NEVER)
         rows[:, 0], rows[:, 1] = self.predicates.settled[member.steps[step]], self.at[n]
-        rows[:, 2], rows[:, 3] = self.links.links(own.links), self.links.probe(key, own.links)
+        rows[:, 2], rows[:, 3] = (
+            self.links.links(path_step.links),
+            self.links.probe(key, path_step.links),
+        )
         rows[:, 4] = 0
-        rows[:, 5], rows[:, 6], rows[:, 7] = own.strict, True, step
+        rows[:, 5], rows[:, 6], rows[:, 7] = path_step.strict, True, step
         if step + 1 < len(member.steps):
             after = member.path.steps[step + 1]
             waits = common_key(after.forbidden, after)
@@ -337,7 +341,7 @@ class _GraphBuilder:
         inner = np.arange(1, nodes)
         enders = np.array(list(self.enders), np.int64).reshape(-1, 3)
         endings = table[:, 8:]
-        at, own = np.nonzero(endings != NEVER)
+        at, places = np.nonzero(endings != NEVER)
         return Graph(
             parent=table[:, 1].astype(np.int32),
             depth=table[:, 7].astype(np.int32),
@@ -351,7 +355,7 @@ class _GraphBuilder:
             rules=Ragged.grouped(final[:, 0], final[:, 1], nodes),
             edges=Ragged.grouped(table[inner, 0], inner, predicates),
             endings=Ragged.grouped(enders[:, 0], np.arange(len(enders)), predicates),
-            enders=Ragged.grouped(at, endings[at, own], nodes),
+            enders=Ragged.grouped(at, endings[at, places], nodes),
             ender_links=enders[:, 1].astype(np.int32),
             ender_probe=enders[:, 2].astype(np.int32),
             link_sets=Ragged.of([v for row in links for v in row] for links in self.links.sets),

@@ -1,4 +1,4 @@
-"""Merged rules as an engine that can be saved: what a bucket of a stream runs.
+"""Merged rules as an engine whose state can be saved: what a bucket of a stream runs.
 
 What is saved are the events that instances may need. The instances themselves are made anew by
 going through those events again, and so rules can change between two batches: a machine of other
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
 from cepheid.engine.arrays.columns import without_dictionary_nulls
-from cepheid.engine.attribution.json_rows import found_rows
+from cepheid.engine.attribution.json_rows import alert_rows
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import Floors
 from cepheid.engine.merged.group import RuleGroup
-from cepheid.engine.merged.machine import CHUNK, Found, Machine
+from cepheid.engine.merged.machine import CHUNK, BranchMatches, Machine
 from cepheid.engine.operators.base import Horizon
 from cepheid.engine.rows.clock import Ticker
 from cepheid.engine.rows.order import sorted_by
@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HeldRows:
-    """The events that are held: how many, the number of the first one, and their columns."""
+    """The events held: their number, the number of the first one, and their columns."""
 
     n: int
     base: int
@@ -42,14 +42,14 @@ class HeldRows:
 
 @dataclass(frozen=True)
 class MergedRules:
-    """A group of rules, ready to run; None if there are none. `rules` has the names of all rules
-    and what they carry, `since` the number of the row with which each begins."""
+    """A group of rules, ready to run; the group is None if there are none. `rules` has the names of
+    all rules and their carried columns, `since` the number of the first row of each rule."""
 
     group: RuleGroup | None
     rules: pa.Table
     since: Ints
     schema: Schema
-    found: pa.Schema
+    alert_schema: pa.Schema
 
     def engine(self, schema: pa.Schema, jit: bool, journal: list[LoadedRows]) -> MergedEngine:
         return MergedEngine(self, schema, jit, journal)
@@ -72,7 +72,7 @@ class MergedEngine:
         self, rules: MergedRules, schema: pa.Schema, jit: bool, journal: list[LoadedRows]
     ) -> None:
         self.counts = Counts()
-        self.schema = rules.found
+        self.schema = rules.alert_schema
         self._rules, self._names = rules, tuple(sorted(schema.names))
         self._ticker = Ticker(rules.schema, None, ())
         self._base = 0  # where there is no machine
@@ -103,22 +103,22 @@ class MergedEngine:
                 yield from map(self._rows, self._machine.match(chunk, ticks))
                 self._machine.expire(int(ticks.time[-1]))  # so that it isn't saved
 
-    def _rows(self, found: Found) -> pa.RecordBatch:
+    def _rows(self, attributed: BranchMatches) -> pa.RecordBatch:
         rules = self._rules
         assert rules.group is not None
-        numbers = rules.group.numbers[found.branch][found.rules]
+        numbers = rules.group.numbers[attributed.branch][attributed.rules]
         self.counts.matches += len(numbers)
-        return found_rows(rules.rules, numbers, found.matches, rules.found)
+        return alert_rows(rules.rules, numbers, attributed.matches, rules.alert_schema)
 
     def advance(self, time: int) -> Iterator[pa.RecordBatch]:
-        """Time passes: rows older than any window are dropped."""
+        """Advance the time: rows older than any window are dropped."""
         self._ticker.advance(time + 1)
         if self._machine is not None:
             self._machine.expire(time + 1)
         yield from ()
 
     def spare(self) -> Ints | None:
-        """All events that are held may matter."""
+        """None: all events that are held may matter."""
         return None
 
     def compact(self, kept: Ints) -> None:
@@ -143,8 +143,7 @@ class MergedEngine:
         )
 
     def resume(self, state: EngineState, loaded: Iterable[LoadedRows]) -> None:
-        """Go on where an engine had stopped, with all its rows, or with those that this one has not
-        seen."""
+        """Resume a saved engine with all its rows, or with those that this one hasn't seen."""
         self._ticker.resume(state.numbering)
         self._base = state.end
         if self._machine is not None:

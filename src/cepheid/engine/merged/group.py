@@ -1,4 +1,4 @@
-"""Rules that one pass over the events serves, and that pass."""
+"""Rules that share a pass over the events, and the pass itself."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column
 from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST, disordered
-from cepheid.engine.attribution.json_rows import found_rows
+from cepheid.engine.attribution.json_rows import alert_rows
 from cepheid.engine.merged.machine import Machine
 from cepheid.engine.merged.merge import Merged
 
 SHARE, MOST_SHARES = 1 << 15, 16
-"""Rows of a batch that are worth a machine of their own, and how many machines there are."""
+"""The batch rows that justify another machine, and the most machines."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 MOST_NODES = 1 << 14
-"""Nodes of an automaton up to which there may be several machines for it."""
+"""Up to this many nodes, an automaton may have several machines."""
 MOST_VALUES = 100
-"""Of a column that has to equal one of more values, only the least and the greatest count."""
+"""If a column must equal one of more values than this, the filter uses only the least and the
+greatest."""
 
 
 @dataclass(frozen=True)
 class RuleGroup:
-    """`numbers` are those of the rules of each branch, among all rules; `key` is a column that all
-    of them keep apart, if there is one."""
+    """A group of rules. `numbers` are the global numbers of the rules of each branch; `key` is a
+    column that partitions the events of all of them, if there is one."""
 
     merged: Merged
     numbers: tuple[NDArray[np.int64], ...]
@@ -41,18 +42,19 @@ class RuleGroup:
 
     @property
     def query(self) -> BoundQuery:
-        """One of them: all have the same time, tie-break and type."""
+        """The query of the first branch, for what all have in common: time, tie-break and type
+        columns."""
         return self.merged.branches[0].path.query
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The columns of the events that some rule reads."""
+        """The event columns that any rule reads."""
         queries = (branch.path.query for branch in self.merged.branches)
         return tuple(dict.fromkeys(chain.from_iterable(q.required for q in queries)))
 
     @property
     def counts_all(self) -> bool:
-        """Whether events that no rule names matter: they stand between others."""
+        """Whether events that no rule names matter, since they stand between others."""
         return bool(self.merged.graph.strict.any())
 
     @property
@@ -68,8 +70,10 @@ def matches(
     batches: Iterator[pa.RecordBatch],
     jit: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """What the rules find in events that come in order. `rules` has the names of all rules, and
-    what they carry.
+    """The alerts of the rules in events that come in order. `rules` has the names of all rules and
+    their carried columns. With a key and large batches, several machines each get a share of the
+    keys, and a batch goes through them one after another: so the instances of a machine stay in the
+    processor's cache.
 
     Where there is a key and the batches are large, several machines have a share of the keys each,
     and a batch goes through them one after another: so the instances of a machine are few enough to
@@ -82,13 +86,13 @@ def matches(
     machines = [Machine(group.merged, first.schema, jit=jit) for _ in range(count)]
     for batch in chain((first,), batches):
         for machine, share in zip(machines, _split(group, batch, count), strict=True):
-            for found in machine.push(share):
-                numbers = group.numbers[found.branch][found.rules]
-                yield found_rows(rules, numbers, found.matches, schema)
+            for attributed in machine.push(share):
+                numbers = group.numbers[attributed.branch][attributed.rules]
+                yield alert_rows(rules, numbers, attributed.matches, schema)
 
 
 def _shares(group: RuleGroup, batch: pa.RecordBatch) -> int:
-    """How many machines are worth their tables."""
+    """How many machines pay for their tables."""
     if group.key is None or group.merged.graph.nodes > MOST_NODES:
         return 1
     kind = batch.schema.field(group.key).type
@@ -103,44 +107,44 @@ def _split(group: RuleGroup, batch: pa.RecordBatch, shares: int) -> Iterator[pa.
         yield batch
         return
     assert group.key is not None
-    own = _places(batch.column(group.key), shares)
-    rows = batch.take(pa.array(np.argsort(own, kind="stable")))
-    ends = np.cumsum(np.bincount(own, minlength=shares)).tolist()
+    places = _places(batch.column(group.key), shares)
+    rows = batch.take(pa.array(np.argsort(places, kind="stable")))
+    ends = np.cumsum(np.bincount(places, minlength=shares)).tolist()
     for begin, end in pairwise([0, *ends]):
         yield rows.slice(begin, end - begin)
 
 
 def _places(keys: pa.Array, shares: int) -> NDArray[np.uint8]:
-    """The share of each key: the same in all batches."""
+    """The share of each key; it is the same in all batches."""
     if pa.types.is_integer(keys.type):
         mixed = pc.fill_null(keys, 0).to_numpy().astype(np.uint64) * _ODD
-        own: NDArray[np.uint8] = ((mixed >> np.uint64(32)) % np.uint64(shares)).astype(np.uint8)
-        return own
+        hashed: NDArray[np.uint8] = ((mixed >> np.uint64(32)) % np.uint64(shares)).astype(np.uint8)
+        return hashed
     each = keys.dictionary_encode()
-    found = [zlib.crc32(str(key).encode()) % shares for key in each.dictionary.to_pylist()]
-    places = np.append(np.array(found, np.uint8), np.uint8(0))
+    hashes = [zlib.crc32(str(key).encode()) % shares for key in each.dictionary.to_pylist()]
+    places = np.append(np.array(hashes, np.uint8), np.uint8(0))
     numbers: NDArray[np.int32] = pc.fill_null(each.indices, -1).to_numpy()
     return places[numbers]
 
 
 def necessary(group: RuleGroup) -> tuple[Expr, ...]:
-    """What holds for every event that some rule can take: the hull of all predicates, column by
-    column. Variables are left blank."""
+    """Conditions that hold for every event that any rule can take: the hull of all predicates,
+    column by column. Variables are left blank."""
     index = group.merged.index
     every = len(index.atoms) - 1
-    found: list[Expr] = []
+    conditions: list[Expr] = []
     for n, column in enumerate(group.merged.columns):
-        own = np.flatnonzero(index.columns == n)
-        if len(own) < every or column.type not in (Type.INTEGER, Type.FLOAT, Type.STRING):
+        intervals = np.flatnonzero(index.columns == n)
+        if len(intervals) < every or column.type not in (Type.INTEGER, Type.FLOAT, Type.STRING):
             continue
-        lows, highs = index.lows[own], index.highs[own]
+        lows, highs = index.lows[intervals], index.highs[intervals]
         values = np.unique(lows)
         if (lows == highs).all() and len(values) <= MOST_VALUES:
             options = (Constant(v, column.type) for v in values_of(group, column, values))
-            found.append(Call("in", (column.expression, *options), Type.BOOLEAN))
+            conditions.append(Call("in", (column.expression, *options), Type.BOOLEAN))
         elif column.type is not Type.STRING:
-            found += _between(group, column, int(lows.min()), int(highs.max()))
-    return tuple(found)
+            conditions += _between(group, column, int(lows.min()), int(highs.max()))
+    return tuple(conditions)
 
 
 def _between(group: RuleGroup, column: Column, low: int, high: int) -> Iterator[Expr]:

@@ -25,11 +25,11 @@ from cepheid.kernels.templates.merged import MIXED, SATISFIED
 Ints: TypeAlias = NDArray[np.int64]
 
 WIDEST = 3
-"""Columns of a kind at most: further equalities distinguish little more."""
+"""The most columns of a kind: further equalities distinguish little more."""
 SORTED_FROM = 8
-"""Predicates of a bucket from which on they are sorted by a bound."""
+"""From this many predicates on, a bucket is sorted by a bound."""
 NO_SIDE = -2
-"""Where there is no column, its half is below 0."""
+"""The side of a bucket that isn't sorted: half of it, the column, is negative."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Index:
     highs: Ints
 
     def satisfied(self, cells: Ints, known: NDArray[np.bool_], jit: bool) -> tuple[Ints, Ints]:
-        """The predicates of each row: where they begin, and all of them."""
+        """The predicates that each row satisfies: where each row's begin, and all of them."""
         kernel: Callable[..., Any] = load(SATISFIED, jit)
         begins, numbers = np.zeros(len(cells) + 1, np.int64), np.empty(1 << 12, np.int64)
         done = 0
@@ -77,7 +77,7 @@ class Index:
 
 
 class ByShape(Protocol):
-    """Predicates by the columns that they have intervals of, as `Predicates` has them."""
+    """Predicates by the columns that they constrain, as `Predicates` has them."""
 
     def __len__(self) -> int: ...
 
@@ -119,7 +119,7 @@ class _Atoms:
 
     @property
     def predicate(self) -> Ints:
-        """The one that each belongs to."""
+        """The predicate of each interval."""
         return np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
 
 
@@ -138,8 +138,8 @@ def _atoms(predicates: ByShape) -> _Atoms:
 
 
 def _hashed(predicates: ByShape) -> tuple[Numbers[Shape], Ints]:
-    """The kinds; and for each predicate the hash of what it has to equal, times the number of
-    kinds, and its kind: so that no other kind has the same."""
+    """The kinds, and for each predicate a hash of the values that it must equal, times the number
+    of kinds, plus its kind: so no two kinds share a hash."""
     mixed: Callable[..., Any] = load(MIXED, False)
     values = _values(predicates)
     kinds: Numbers[Shape] = Numbers()
@@ -160,8 +160,8 @@ def _hashed(predicates: ByShape) -> tuple[Numbers[Shape], Ints]:
 
 
 def _values(predicates: ByShape) -> Mapping[int, int]:
-    """How many values there are that some predicate has to equal, by column: the more, the more
-    they tell predicates apart."""
+    """How many distinct values predicates must equal, by column: the more, the better the column
+    distinguishes predicates."""
     values_by_column: dict[int, list[Ints]] = {}
     for shape, _, bounds in predicates.by_shape():
         for k, column in enumerate(shape):
@@ -174,9 +174,9 @@ def _values(predicates: ByShape) -> Mapping[int, int]:
 
 
 def _telling(atoms: _Atoms, bucket: Ints, count: Ints) -> Ints:
-    """For each bucket the column and the side of its interval by which most of its predicates
-    differ: twice the column, one more for upper bounds; below 0 if there is none, or if the bucket
-    is small."""
+    """For each bucket, the column and side of the interval by which most of its predicates differ:
+    twice the column, plus one for upper bounds; negative if there is none, or if the bucket is
+    small."""
     buckets = bucket[atoms.predicate]
     ranged = np.flatnonzero((atoms.lows < atoms.highs) & (count[buckets] >= SORTED_FROM))
     best_side = np.full(len(count), NO_SIDE, np.int64)
@@ -195,8 +195,8 @@ def _telling(atoms: _Atoms, bucket: Ints, count: Ints) -> Ints:
 
 
 def _bounds(atoms: _Atoms, side: Ints) -> Ints:
-    """The bound that each predicate is sorted by. Those that have none there are found whatever the
-    event is."""
+    """The bound by which each predicate is sorted. Predicates without it are candidates for every
+    event."""
     by = np.where(side < 0, 0, np.where(side & 1, HIGHEST, LOWEST))
     predicate = atoms.predicate
     bounded = np.flatnonzero(atoms.columns == side[predicate] >> 1)
@@ -207,7 +207,7 @@ def _bounds(atoms: _Atoms, side: Ints) -> Ints:
 
 
 def _table(hashes: Ints, kinds: int) -> tuple[Ints, Ints]:
-    """Open addressing: a hash stands at its place, or at the next one that was free."""
+    """A hash table with open addressing: a hash is at its place, or at the next free one."""
     size = 16
     while size < 2 * len(hashes):
         size *= 2

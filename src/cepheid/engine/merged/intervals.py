@@ -40,15 +40,15 @@ Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 MOST = 16
-"""Alternatives that a rule's condition may have, on average."""
+"""The most alternatives of a rule's condition, on average."""
 
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A column between two bounds, which every rule has its own of; where `live` is not set, a rule
-    can't be satisfied."""
+    """A column between two bounds, one pair per rule; a rule that isn't `live` can't be
+    satisfied."""
 
     column: Column
     low: Ints
@@ -57,13 +57,13 @@ class Interval:
 
 
 Alternative: TypeAlias = tuple[Interval | Mask, ...]
-"""All of these hold; a mask says for which rules it does, whatever the event."""
+"""All of these hold; a mask gives the rules for which it holds regardless of the event."""
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Conjunctions of intervals: box i belongs to rule `rule[i]`, and `low[i, j]` to `high[i, j]`
-    is where column j has to be. `bound[i, j]`: it has to be there at all, and not be NULL."""
+    """Conjunctions of intervals: box i belongs to rule `rule[i]`; column j must lie between `low[i,
+    j]` and `high[i, j]`. `bound[i, j]`: the column is constrained, and must not be NULL."""
 
     columns: tuple[Column, ...]
     rule: Ints
@@ -73,7 +73,8 @@ class Boxes:
 
 
 def boxes(conditions: Iterable[Expr], rows: RuleParameters, interner: Interner) -> Boxes:
-    """The events that satisfy all conditions; `NoPath` if that has too many alternatives."""
+    """The boxes of events that satisfy all conditions. Raises `NoPath` if there are too many
+    alternatives."""
     reader = _Reader(rows, interner)
     clauses = [reader.alternatives(c) for condition in conditions for c in conjuncts(condition)]
     columns = tuple(
@@ -101,8 +102,8 @@ def boxes(conditions: Iterable[Expr], rows: RuleParameters, interner: Interner) 
 
 
 def _narrowed(boxes: Boxes, clause: tuple[Alternative, ...], rules: int) -> Boxes:
-    """One more condition: each box once for every alternative that its rule has, unless one of them
-    is true of every event."""
+    """Add a condition: copy each box for every alternative of its rule, unless one alternative
+    holds for every event."""
     live = [_live(alternative, rules) for alternative in clause]
     always = np.zeros(rules, np.bool_)
     for alternative, alive in zip(clause, live, strict=True):
@@ -132,7 +133,7 @@ def _taken(boxes: Boxes, at: Ints) -> Boxes:
 
 
 def _cut(boxes: Boxes, part: slice, interval: Interval) -> Mask:
-    """Narrows some of the boxes; which of them still have something in them."""
+    """Narrow some of the boxes; returns which are not empty."""
     j = boxes.columns.index(interval.column)
     rule, low, high = boxes.rule[part], boxes.low[part, j], boxes.high[part, j]
     np.maximum(low, interval.low[rule], out=low)
@@ -142,7 +143,8 @@ def _cut(boxes: Boxes, part: slice, interval: Interval) -> Mask:
 
 
 class _Reader:
-    """Conditions as alternatives. NOT goes down to the comparisons, where unknown stays unknown."""
+    """Conditions as alternatives. NOT is pushed down to the comparisons, where unknown stays
+    unknown."""
 
     def __init__(self, rows: RuleParameters, interner: Interner) -> None:
         self.rows = rows
@@ -177,12 +179,12 @@ class _Reader:
         return ~holds if negated else holds
 
     def _test(self, expr: Expr, negated: bool) -> tuple[Alternative, ...]:
-        """A column of its own, which has to be true or false."""
+        """A condition as a Boolean column of its own."""
         value = np.full(self.rows.length, 0 if negated else 1)
         return ((Interval(_column(expr), value, value, np.ones(len(value), np.bool_)),),)
 
     def _comparison(self, left: Expr, operator: str, right: Expr) -> tuple[Alternative, ...]:
-        """A column and a value that each rule has."""
+        """A column compared with a value per rule."""
         column = _column(left)
         if left.type in (Type.STRING, Type.BINARY) and operator not in ("=", "<>"):
             if any(isinstance(node, Varying) for node in walk(right)):
@@ -226,14 +228,14 @@ class _Reader:
 def _product(parts: list[tuple[Alternative, ...]]) -> tuple[Alternative, ...]:
     alternatives: tuple[Alternative, ...] = ((),)
     for part in parts:
-        alternatives = tuple((*one, *other) for one in alternatives for other in part)
+        alternatives = tuple((*left, *right) for left in alternatives for right in part)
         if len(alternatives) > MOST * MOST:
             raise NoPath("a condition has too many alternatives")
     return alternatives
 
 
 def _reads(expr: Expr) -> bool:
-    """Whether it reads the event; its variable is left blank."""
+    """Whether the expression reads the event; its variable is left blank."""
     return any(isinstance(node, Attribute) for node in walk(expr))
 
 

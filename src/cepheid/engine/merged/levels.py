@@ -23,12 +23,12 @@ Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 SHARING = 8
-"""Limits that share one at most."""
+"""The most limits that share a state."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """Where the column has to be for each rule."""
+    """The interval in which the column must lie for each rule."""
 
     column: Column
     low: Ints
@@ -40,8 +40,8 @@ class Level:
 
 
 def leveled(boxes: Boxes, rules: int) -> tuple[Boxes, Level | None]:
-    """Boxes that are as wide as others next to them in one column, that in which most come to be
-    the same; and how wide they were."""
+    """Widen boxes to their loosest neighbor in one column, the one in which most boxes become
+    equal; also returns how wide they were."""
     limited = ((j, np.flatnonzero(_limited(boxes, j, rules))) for j in range(len(boxes.columns)))
     ways = [_shared(boxes, j, at) for j, at in limited if len(at)]
     best = max(ways, key=lambda way: way.saved, default=None)
@@ -62,8 +62,8 @@ def leveled(boxes: Boxes, rules: int) -> tuple[Boxes, Level | None]:
 
 @dataclass(frozen=True)
 class _Shared:
-    """Of the boxes with these places, the limit that each comes to have in the column, `above` or
-    below it; and how many different boxes there are less."""
+    """The limit that each of these boxes gets in the column, `above` or below it; and how many
+    distinct boxes that saves."""
 
     column: int
     at: Ints
@@ -91,7 +91,7 @@ def _shared(boxes: Boxes, j: int, at: Ints) -> _Shared:
 
 
 def _limited(boxes: Boxes, j: int, rules: int) -> Mask:
-    """The boxes of rules that have one and the same limit in this column, on one side."""
+    """The boxes of rules that have exactly one limit in this column, on one side."""
     low, high = boxes.low[:, j], boxes.high[:, j]
     one_sided = boxes.bound[:, j] & ((low == LOWEST) ^ (high == HIGHEST))
     least, most = np.full(rules, HIGHEST), np.full(rules, LOWEST)

@@ -37,20 +37,20 @@ Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 CHUNK = 1 << 16
-"""Rows that are matched at once: as many as their matches may be held."""
+"""How many rows are matched at once: their matches are held in memory."""
 TEXTS = (Type.STRING, Type.BINARY)
 NOTHING = -(1 << 63)
-"""The time up to which rows are dropped, if none are."""
+"""The time up to which rows are dropped, before any are."""
 FIRST = 1 << 10
-"""Instances that there is room for in the beginning."""
+"""The initial capacity for instances."""
 ROOM = 4
-"""Times as much room as there are instances: any edge may double them, and those that are over are
-not looked for before they have doubled."""
+"""The capacity is this multiple of the instances: an edge may double them, and expired ones are
+collected only after they have doubled."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """Matches of rules of one branch: their numbers there, and the rows that RETURN makes."""
+class BranchMatches:
+    """Matches of rules of one branch: the rules' numbers in the branch, and RETURN's rows."""
 
     branch: int
     rules: Ints
@@ -58,7 +58,7 @@ class Found:
 
 
 class Machine:
-    """Runs merged rules. Feed it with `push`, in time order; `Found` comes out.
+    """Runs merged rules. Feed it with `push`, in time order; `BranchMatches` comes out.
 
     `since` has, for each rule, the number of the first row that it may take: rules that come while
     others run don't see the past. With a `journal`, which the caller empties, the rows that are
@@ -103,7 +103,7 @@ class Machine:
 
     @property
     def instances(self) -> int:
-        """How many are held, some of which may be over."""
+        """The number of instances, including expired ones."""
         return self._count
 
     @property
@@ -116,35 +116,35 @@ class Machine:
         """The number of the first of them."""
         return self._store.base
 
-    def push(self, batch: pa.RecordBatch) -> Iterator[Found]:
+    def push(self, batch: pa.RecordBatch) -> Iterator[BranchMatches]:
         """Match the next batch of events, which is not earlier than those before."""
         batch = self._with_times(without_dictionary_nulls(batch))
         for begin in range(0, batch.num_rows, CHUNK):
             chunk = batch.slice(begin, CHUNK)
             yield from self.match(chunk, self._ticker.read(chunk, np.arange(chunk.num_rows)))
 
-    def match(self, batch: pa.RecordBatch, ticks: Ticks) -> Iterator[Found]:
-        """Match rows that have been placed in time; not too many at once."""
+    def match(self, batch: pa.RecordBatch, ticks: Ticks) -> Iterator[BranchMatches]:
+        """Match rows with their ticks; not too many at once."""
         cells, known = self._encoded(batch)
         begins, predicates = self.rules.index.satisfied(cells, known, self.jit)
         rows = np.flatnonzero(np.diff(begins))
         if not len(rows):
             return
-        taken, own = batch.take(pa.array(rows)), ticks.of(rows)
+        taken, taken_ticks = batch.take(pa.array(rows)), ticks.of(rows)
         if self._journal is not None:
-            self._journal.append(LoadedRows(taken, own, [np.ones(len(rows), np.bool_)]))
+            self._journal.append(LoadedRows(taken, taken_ticks, [np.ones(len(rows), np.bool_)]))
         satisfied = np.append(begins[rows], len(predicates))
-        yield from self._found(
-            *self._take(taken, own, cells[rows], known[rows], satisfied, predicates)
+        yield from self._branch_matches(
+            *self._take(taken, taken_ticks, cells[rows], known[rows], satisfied, predicates)
         )
 
     def begin(self, base: int) -> None:
-        """The next row has this number, if there is none yet."""
+        """Set the number of the next row, if no row was matched yet."""
         if not self._store.n:
             self._store.base = base
 
     def replay(self, loaded: LoadedRows) -> None:
-        """Go through rows again that another machine has held: what they match is known."""
+        """Replay rows that another machine has held; their matches are already known."""
         for begin in range(0, loaded.batch.num_rows, CHUNK):
             chunk = loaded.batch.slice(begin, CHUNK)
             cells, known = self._encoded(chunk)
@@ -153,7 +153,7 @@ class Machine:
             self._take(chunk, ticks, cells, known, begins, predicates)
 
     def expire(self, time: int) -> None:
-        """Forget the rows that no event at this time or later can need."""
+        """Drop the rows that no event at this time or later can need."""
         before = self._store.base
         self._store.expire(time - self.rules.reach)
         self._cells.drop(self._store.base - before)
@@ -176,20 +176,20 @@ class Machine:
         satisfied: Ints,
         predicates: Ints,
     ) -> tuple[Ints, Ints]:
-        """Hold these rows, and let instances go on with them: the ends of paths that were reached,
-        and the rows on those paths. Of row i, `satisfied` has where its predicates begin."""
+        """Store these rows and extend instances with them: returns the path ends that were reached,
+        and the rows on those paths. `satisfied[i]` is where the predicates of row i begin."""
         self.expire(int(ticks.time[0]))
         store = self._store
         store.append(batch, ticks, NOTHING)
         self._cells.append(cells)
         self._known.append(known)
         first = store.base + store.n - batch.num_rows
-        found = self._advance(ticks.position, ticks.time, satisfied, predicates, first)
+        ends = self._advance(ticks.position, ticks.time, satisfied, predicates, first)
         self._tidy(int(ticks.position[-1]), int(ticks.time[-1]))
-        return found
+        return ends
 
     def _encoded(self, batch: pa.RecordBatch) -> tuple[Ints, Mask]:
-        """The rows as integers, and what of them is not NULL."""
+        """The rows as integers, and the mask of values that aren't NULL."""
         columns = self.rules.columns
         cells = np.empty((batch.num_rows, len(columns)), np.int64)
         known = np.ones((batch.num_rows, len(columns)), np.bool_)
@@ -203,8 +203,8 @@ class Machine:
     def _advance(
         self, position: Ints, time: Ints, satisfied: Ints, predicates: Ints, first: int
     ) -> tuple[Ints, Ints]:
-        """Rows one after another, up to where there may be no room for another instance or end:
-        then some is made."""
+        """Process rows one by one, until there may be no room for another instance or end; then
+        make room."""
         graph, store = self.rules.graph, self._store
         kernel: Callable[..., Any] = load(ADVANCED, self.jit)
         state = np.array([0, 0, 0, self._count, 0], np.int64)
@@ -265,8 +265,7 @@ class Machine:
         return np.concatenate([n for n, _ in ends]), np.concatenate([b for _, b in ends])
 
     def _tidy(self, position: int, time: int) -> None:
-        """Forget the instances that are over, once they may be the most, and texts that no row
-        has."""
+        """Drop expired instances once they may be the majority, and texts that no row has."""
         if self._count >= 2 * self._after + FIRST:
             self._compact(position, time)
         if len(self._interner) > self._forget_at:
@@ -276,7 +275,7 @@ class Machine:
             self._forget_at = max(FORGET_AT, 2 * len(self._interner))
 
     def _compact(self, position: int, time: int) -> None:
-        """Forget the instances that are over, and make room for as many as there are left."""
+        """Drop expired instances, and make room for as many as are left."""
         graph = self.rules.graph
         kernel: Callable[..., Any] = load(COMPACTED, self.jit)
         kept = np.zeros(self._count, np.int64)
@@ -302,8 +301,8 @@ class Machine:
 
     # ── matches ──
 
-    def _found(self, nodes: Ints, bound: Ints) -> Iterator[Found]:
-        """From the ends of paths to the rules that end there."""
+    def _branch_matches(self, nodes: Ints, bound: Ints) -> Iterator[BranchMatches]:
+        """The matches of the rules that end at these path ends."""
         if not len(nodes):
             return
         ends = self.rules.graph.rules
@@ -313,11 +312,11 @@ class Machine:
         rules = ends.values[ends.begins[nodes[again]] + within]
         branches = np.searchsorted(self.rules.begins, rules, "right") - 1
         for n in np.unique(branches).tolist():
-            own = np.flatnonzero(branches == n)
-            found = rules[own] - self.rules.begins[n]
-            yield from self._of_branch(n, found, bound[again[own]])
+            places = np.flatnonzero(branches == n)
+            reached = rules[places] - self.rules.begins[n]
+            yield from self._of_branch(n, reached, bound[again[places]])
 
-    def _of_branch(self, n: int, rules: Ints, bound: Ints) -> Iterator[Found]:
+    def _of_branch(self, n: int, rules: Ints, bound: Ints) -> Iterator[BranchMatches]:
         branch = self.rules.branches[n]
         path = branch.path
         rules, records = self._leveled(n, rules, bound[:, : len(path.steps)])
@@ -341,10 +340,10 @@ class Machine:
                 view = self._view(branch, rules, records)
         if len(rules):
             outputs = [as_read(o.expression) for o in path.query.outputs]
-            yield Found(n, rules, view.rows_of(outputs, self._schemas[n]))
+            yield BranchMatches(n, rules, view.rows_of(outputs, self._schemas[n]))
 
     def _leveled(self, n: int, rules: Ints, records: Ints) -> tuple[Ints, Ints]:
-        """Those matches that are within the limits of their rules."""
+        """Keep the matches that satisfy the limits of their rules."""
         for step, level in enumerate(self.rules.levels[n]):
             if level is not None:
                 column = self.rules.columns.index(level.column)
@@ -361,7 +360,8 @@ class Machine:
 
 
 class _RuleView(View):
-    """Matches of several rules: what is read of no variable is a parameter of the match's rule."""
+    """A view of the matches of several rules: attributes without a variable are parameters of the
+    match's rule."""
 
     def __init__(self, branch: TemplateRules, rules: Ints, *others: Any) -> None:
         super().__init__(*others)
@@ -384,7 +384,7 @@ class _RuleView(View):
 
 
 def _returned(rules: Merged) -> tuple[str, ...]:
-    """The columns that RETURN and what is left of WHERE read."""
+    """The columns that RETURN and the remaining conditions of WHERE read."""
     return columns_read(
         expression
         for branch in rules.branches

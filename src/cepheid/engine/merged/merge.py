@@ -30,7 +30,7 @@ class TemplateRules:
     window: Ints
 
     def of(self, rules: Ints) -> TemplateRules:
-        """With the rules that have these places."""
+        """The same for the rules at these places."""
         return TemplateRules(self.path, self.rows.of(rules), self.window[rules])
 
 
@@ -51,20 +51,20 @@ class Merged:
 
     @property
     def reach(self) -> int:
-        """How long an event may matter: as long as instances wait, which those of rules that end
-        with it don't."""
+        """How long an event may matter: as long as instances wait; instances of rules that end with
+        it don't."""
         waiting = np.diff(self.graph.rules.begins) == 0
         return int(self.graph.reach[waiting].max(initial=0))
 
 
 Taken: TypeAlias = list[tuple[Boxes, Level | None, list[Boxes]]]
-"""Of each step, the events that it takes, what is checked on them later, and those that are
+"""For each step: the events that it takes, what is checked on them later, and the events that are
 forbidden before it."""
 
 
 def merge(branches: Sequence[TemplateRules]) -> tuple[Merged | None, dict[int, str]]:
-    """All rules of the branches in one automaton; and why those that are not in it can't be: a
-    condition is no disjunction of intervals, or has too many alternatives."""
+    """Merge all rules of the branches into one automaton. Also returns the reasons of rules that
+    can't be merged: a condition is no disjunction of intervals, or has too many alternatives."""
     interner, predicates = Interner(), Predicates()
     taken: dict[int, Taken] = {}
     refused: dict[int, str] = {}
@@ -90,14 +90,14 @@ def merge(branches: Sequence[TemplateRules]) -> tuple[Merged | None, dict[int, s
 
 
 def _taken(branch: TemplateRules, interner: Interner) -> Taken:
-    found: Taken = []
+    steps: Taken = []
     for step in branch.path.steps:
-        own, level = boxes(step.conditions, branch.rows, interner), None
+        step_boxes, level = boxes(step.conditions, branch.rows, interner), None
         if len(branch.path.steps) > 1:  # else the index has found the matches
-            own, level = leveled(own, branch.rows.length)
+            step_boxes, level = leveled(step_boxes, branch.rows.length)
         forbidden = [boxes(f.conditions, branch.rows, interner) for f in step.forbidden]
-        found.append((own, level, forbidden))
-    return found
+        steps.append((step_boxes, level, forbidden))
+    return steps
 
 
 def _member(
@@ -106,23 +106,23 @@ def _member(
     rules = np.arange(branch.rows.length)
     steps: list[Ints] = []
     ends: list[tuple[Ints, ...]] = []
-    for found, _, forbidden in taken:
-        rules, again, box = _joined(rules, found.rule)
-        steps = [*(own[again] for own in steps), predicates.of(found)[box]]
-        ends = [tuple(one[again] for one in own) for own in ends]
-        ends.append(tuple(_enders(one, predicates, rules) for one in forbidden))
+    for step_boxes, _, forbidden in taken:
+        rules, again, box = _joined(rules, step_boxes.rule)
+        steps = [*(path_ends[again] for path_ends in steps), predicates.of(step_boxes)[box]]
+        ends = [tuple(end[again] for end in path_ends) for path_ends in ends]
+        ends.append(tuple(_enders(end, predicates, rules) for end in forbidden))
     return TemplatePaths(
         branch.path, begin + rules, tuple(steps), tuple(ends), _windows(branch, begin)
     )
 
 
 def _windows(branch: TemplateRules, begin: int) -> Ints:
-    """By the numbers of rules."""
+    """The windows, by the rules' numbers."""
     return np.concatenate((np.zeros(begin, np.int64), branch.window))
 
 
 def _joined(rules: Ints, boxes_of: Ints) -> tuple[Ints, Ints, Ints]:
-    """Every path of a rule with every box of it: the rules, the paths, the boxes."""
+    """Combine every path of a rule with every box of it: returns rules, paths and boxes."""
     order = np.argsort(boxes_of, kind="stable")
     first = np.searchsorted(boxes_of[order], rules)
     count = np.searchsorted(boxes_of[order], rules, "right") - first
@@ -131,12 +131,12 @@ def _joined(rules: Ints, boxes_of: Ints) -> tuple[Ints, Ints, Ints]:
     return rules[again], again, order[first[again] + within]
 
 
-def _enders(found: Boxes, predicates: Predicates, rules: Ints) -> Ints:
-    """For each path the predicates that end it, as a row."""
-    numbers = predicates.of(found)
-    order = np.argsort(found.rule, kind="stable")
-    first = np.searchsorted(found.rule[order], rules)
-    count = np.searchsorted(found.rule[order], rules, "right") - first
+def _enders(forbidden: Boxes, predicates: Predicates, rules: Ints) -> Ints:
+    """For each path, a row with the predicates that end it."""
+    numbers = predicates.of(forbidden)
+    order = np.argsort(forbidden.rule, kind="stable")
+    first = np.searchsorted(forbidden.rule[order], rules)
+    count = np.searchsorted(forbidden.rule[order], rules, "right") - first
     width = int(count.max(initial=0))
     ends = np.full((len(rules), width), NEVER)
     for k in range(width):

@@ -31,7 +31,7 @@ from cepheid.language.ast import SequenceOperator
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`column` of the event at hand, compared with `other` of the event of step `step`."""
+    """`column` of the current event, compared with `other` of the event of step `step`."""
 
     column: Column
     operator: str
@@ -60,7 +60,7 @@ class PathStep:
 
 @dataclass(frozen=True)
 class Path:
-    """`rest` is what complete matches still have to satisfy."""
+    """A path. `rest` are the conditions that are checked on complete matches."""
 
     query: BoundQuery
     steps: tuple[PathStep, ...]
@@ -140,10 +140,10 @@ def _sequence(pattern: Pattern) -> tuple[tuple[Pattern, ...], tuple[SequenceOper
 def _conditions(
     query: BoundQuery, variable: str, slots: dict[str, int], step: int
 ) -> tuple[tuple[Expr, ...], tuple[Link, ...], list[Expr]]:
-    """What is tested when this variable's event comes: on it alone, against earlier events by
-    columns, and the rest. Negated variables may only look back."""
-    own = query.variables[variable]
-    static: list[Expr] = _of_type(query, own.types)
+    """The conditions that are checked when this variable's event comes: on it alone, against
+    earlier events by columns, and the rest. Negated variables may only look back."""
+    bound = query.variables[variable]
+    static: list[Expr] = _of_type(query, bound.types)
     links: list[Link] = []
     for part in query.key:
         attribute = Attribute(
@@ -159,7 +159,7 @@ def _conditions(
             links.append(Link(Column(replace(attribute, variable="")), "=", step - 1, other))
     rest: list[Expr] = []
     for conjunct in query.where:
-        if _last(conjunct, slots, own.negation is not None) != variable:
+        if _last(conjunct, slots, bound.negation is not None) != variable:
             continue
         alone = conjunct.role is Role.CLASS and conjunct.variables == (variable,)
         if alone and (_separable(conjunct.expression) or variable not in slots):
@@ -214,8 +214,8 @@ def _link(expr: Expr, variable: str, slots: dict[str, int], step: int) -> Link |
 
 
 def _separable(expr: Expr) -> bool:
-    """Whether what is read of the event and what is a rule's own stand on different sides of
-    comparisons: then it can be looked up."""
+    """Whether each comparison has the event on one side and the rule's parameters on the other:
+    then it can be looked up."""
     match expr:
         case Call("and" | "or" | "not"):
             return all(map(_separable, expr.arguments))
@@ -241,16 +241,16 @@ def _not(expr: Expr) -> Expr:
 
 
 def _blank(expr: Expr) -> Expr:
-    """The expression over one event, whose variable is left out: equal ones of several steps and
-    queries are equal then."""
+    """The expression over one event, without its variable: equal expressions of several steps and
+    queries are then equal."""
     return transform(expr, lambda e: replace(e, variable="") if isinstance(e, Attribute) else None)
 
 
 def common_key(
     forbidden: Iterable[ForbiddenEvents], step: PathStep
 ) -> tuple[tuple[int, Column], ...]:
-    """What instances that wait for this step are indexed by: bound columns that the step, and
-    every event that may end them, have to equal."""
+    """The index key of instances that wait for this step: bound columns that the step's event, and
+    every event that may end them, must equal."""
     sets = [_equalities(step.links), *(_equalities(f.links) for f in forbidden)]
     shared = frozenset.intersection(*sets)
     return tuple(sorted(shared, key=repr))

@@ -34,18 +34,19 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 def subset(whole: Merged, rules: Ints) -> Merged:
-    """The automaton of the rules with these numbers, which are sorted."""
-    own = dict(own_places(whole, rules))
-    branches = tuple(whole.branches[n].of(places) for n, places in own.items())
+    """The automaton of the rules with these (sorted) numbers."""
+    places_by_branch = dict(branch_places(whole, rules))
+    branches = tuple(whole.branches[n].of(places) for n, places in places_by_branch.items())
     levels = tuple(
-        tuple(_level(level, places) for level in whole.levels[n]) for n, places in own.items()
+        tuple(_level(level, places) for level in whole.levels[n])
+        for n, places in places_by_branch.items()
     )
     cut = _Cut.of(whole, rules, branches)
     return Merged(
         branches,
         np.concatenate(([0], np.cumsum([branch.rows.length for branch in branches]))),
         levels,
-        whole.doubtful[list(own)],
+        whole.doubtful[list(places_by_branch)],
         cut.graph(whole.graph),
         index_of(_Kept(whole.index, cut.predicates, cut.columns)),
         tuple(whole.columns[n] for n in cut.columns),
@@ -53,12 +54,12 @@ def subset(whole: Merged, rules: Ints) -> Merged:
     )
 
 
-def own_places(whole: Merged, rules: Ints) -> Iterator[tuple[int, Ints]]:
-    """The branches that have some of these rules, and which of a branch's rules they are."""
+def branch_places(whole: Merged, rules: Ints) -> Iterator[tuple[int, Ints]]:
+    """The branches that contain any of these rules, and the rules' places in the branch."""
     for n, (low, high) in enumerate(pairwise(whole.begins.tolist())):
-        own = rules[(rules >= low) & (rules < high)] - low
-        if len(own):
-            yield n, own
+        places = rules[(rules >= low) & (rules < high)] - low
+        if len(places):
+            yield n, places
 
 
 def _level(level: Level | None, rules: Ints) -> Level | None:
@@ -67,8 +68,8 @@ def _level(level: Level | None, rules: Ints) -> Level | None:
 
 @dataclass(frozen=True)
 class _Cut:
-    """What is kept, by its numbers in the whole, sorted. `ends` are pairs of a node and a rule that
-    ends there, the rule by its new number; `reach` is of all nodes."""
+    """What is kept, by sorted number in the whole automaton. `ends` are pairs of a node and a rule
+    that ends there, by the rule's new number; `reach` covers all nodes."""
 
     nodes: Ints
     ends: tuple[Ints, Ints]
@@ -154,7 +155,7 @@ class _Cut:
 
 
 def _upwards(graph: Graph, nodes: Ints) -> Iterator[Ints]:
-    """The nodes, then those before them, up to the root, which isn't among them."""
+    """The nodes and all their predecessors, except the root."""
     nodes = np.unique(nodes)
     while len(nodes := nodes[nodes != ROOT]):
         yield nodes
@@ -172,12 +173,12 @@ def _reach(graph: Graph, node: Ints, window: Ints) -> Ints:
 
 
 def _owners(lists: Ragged) -> Ints:
-    """Of each value the list that it is in."""
+    """The list that each value is in."""
     return np.repeat(np.arange(len(lists.begins) - 1), np.diff(lists.begins))
 
 
 def _with_none(*numbers: NDArray[np.int32]) -> Ints:
-    """Each once, and 0, which is the empty one."""
+    """The distinct values, and 0, which means empty."""
     return np.unique(np.concatenate(([0], *numbers)).astype(np.int64))
 
 

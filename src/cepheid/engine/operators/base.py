@@ -32,6 +32,7 @@ from cepheid.engine.operators.demand import NOTHING, Asked, Demand
 from cepheid.engine.rows.buffers import Buffer, Pool
 from cepheid.engine.rows.store import EventStore
 from cepheid.kernels import KernelState, load
+from cepheid.kernels.compile import is_cold
 from cepheid.options import Limit
 from cepheid.plan.nodes import LeafNode, Node
 
@@ -51,8 +52,8 @@ class Horizon:
 @dataclass
 class Context:
     """What all operators of an engine share. `in_time`: the clock is time. `tie` orders events of
-    the same time, `limit` bounds what is held. Below `compile_at` rows, kernels that take long to
-    compile are run as they are. `frontier` is the clock that has been reached:
+    the same time, `limit` bounds what is held. Below `compile_at` rows, kernels that this machine
+    hasn't compiled before run as plain Python. `frontier` is the clock that has been reached:
     every event before it is known, and so is every one before the horizon. `eat` is the clock at
     or before which nothing counts any more. `floor` is where events were forgotten up to, because
     there were more than the limit allows. `prompt`: events of the last position, of which more may
@@ -74,13 +75,15 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
-    """A kernel and what it is called with."""
+    """A kernel and its arguments. `provisional`: it runs as plain Python until there are many
+    rows."""
 
     kernel: Any
     columns: tuple[KernelColumn, ...]
     params: tuple[Any, ...]
     pools: tuple[str, ...]
     objects: bool
+    provisional: bool
 
 
 class Operator(ABC):
@@ -112,6 +115,7 @@ class Operator(ABC):
         self.needed: NDArray[np.bool_] | None = None  # rows of the store, if only some are
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
+        self.kernels = 0  # how many have been made so far
         self._compiled: dict[tuple[int, bool], KernelCall] = {}
         self._seen: tuple[int, KernelCall] | None = None
         self._columns: list[Any] = []
@@ -127,22 +131,16 @@ class Operator(ABC):
         """The source of the operator's kernel."""
 
     def compiled(self) -> KernelCall:
-        """The kernel for the columns in which NULLs have been seen."""
+        """The kernel for the columns in which NULLs have been seen. Compiling takes seconds, so a
+        kernel that this machine has never compiled is compiled for many rows only."""
         store = self.context.store
         shape = (len(store.nullable), self.returned is None)  # `nullable` only ever grows
-        if shape not in self._compiled:
-            self._compiled[shape] = self._compile(store.nullable)
-        return self._compiled[shape]
-
-    @property
-    def pays(self) -> bool:
-        """Whether compiling takes less time than it saves."""
-        return True
-
-    @property
-    def kernels(self) -> int:
-        """How many kernels have been made so far."""
-        return len(self._compiled)
+        many = store.base + store.n >= self.context.compile_at
+        known = self._compiled.get(shape)
+        if known is None or (known.provisional and many):
+            known = self._compiled[shape] = self._compile(store.nullable, many)
+            self.kernels += 1
+        return known
 
     def _arrays(self, compiled: KernelCall) -> list[Any]:
         """The store's columns that the kernel reads; looked up again only when rows have come."""
@@ -152,17 +150,24 @@ class Operator(ABC):
             self._columns = store.kernel_columns(compiled.columns, compiled.objects)
         return self._columns
 
-    def _compile(self, nullable: frozenset[Column]) -> KernelCall:
+    def _compile(self, nullable: frozenset[Column], many: bool) -> KernelCall:
         inputs = Inputs(nullable, objects=False)
         try:
             source = self.source(inputs)
         except NotLowered:
             inputs = Inputs(nullable, objects=True)
             source = self.source(inputs)
-        kernel = load(source, self.context.jit and self.pays and not inputs.objects)
+        jit = self.context.jit and not inputs.objects
+        provisional = jit and not many and is_cold(source)
+        kernel = load(source, jit and not provisional)
         params = tuple(self._param(p, inputs.objects) for p in inputs.params)
         return KernelCall(
-            kernel, tuple(inputs.columns), params, tuple(inputs.pools), inputs.objects
+            kernel,
+            tuple(inputs.columns),
+            params,
+            tuple(inputs.pools),
+            inputs.objects,
+            provisional,
         )
 
     def _param(self, constant: Constant | Call, objects: bool) -> Any:
@@ -178,7 +183,7 @@ class Operator(ABC):
 
     def columns(self) -> Iterable[Column]:
         """Columns that the kernel reads, known before any event is."""
-        for column in self._compile(frozenset()).columns:
+        for column in self._compile(frozenset(), many=False).columns:
             match column:
                 case Hash():
                     yield from column.columns
@@ -223,7 +228,7 @@ class Operator(ABC):
 
     @property
     def made(self) -> int:
-        """How many records there have been."""
+        """The number of records made so far."""
         return self.out.base + self.out.n
 
     def positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -246,25 +251,26 @@ class Operator(ABC):
             self.out.reserve(self.out.capacity)
 
     def renew(self, clock: int) -> None:
-        """Begin again, with the inputs' records that end after this clock."""
+        """Start over, with the inputs' records that end after this clock."""
         self.out.drop(self.out.n)
         for cursor in self.cursors:
             cursor.rewind(clock)
 
     @abstractmethod
     def skip(self) -> None:
-        """Take what the inputs hold as read: all that could be made of it has been made."""
+        """Mark all records of the inputs as read: everything was made of them."""
 
     def searched(self) -> Iterable[Operator]:
         """The inputs whose records must stay after a round that has read them."""
         return ()
 
     def undecided(self) -> int:
-        """The earliest end that a record may have that waits here or below; FOREVER if none."""
+        """The earliest possible end of a record that waits here or below; FOREVER if none does."""
         return FOREVER
 
     def trim(self, retained: bool) -> None:
-        """After a round: forget what is past every window, or all, if nobody searches here."""
+        """After a round, drop records that are past every window; all of them, if nobody searches
+        here."""
         if retained:
             self.out.expire(self.context.eat, self.out.n)
         else:
@@ -273,7 +279,7 @@ class Operator(ABC):
     # ── where matches are looked for from their starts ──
 
     def place(self, horizon: Horizon) -> int:
-        """Where the horizon lies among the positions of the records."""
+        """The horizon as a position of records."""
         return horizon.position
 
     @property
@@ -297,7 +303,7 @@ class Operator(ABC):
         return iter(())
 
     def free(self, entry: int, rows: NDArray[np.int64]) -> None:
-        """No match that starts with these rows counts any more."""
+        """Free these rows as starts: no match that starts with them counts any more."""
         raise AssertionError("there are no starts to free")
 
     def held(self) -> tuple[tuple[int, int], NDArray[np.bool_]] | None:
@@ -306,12 +312,12 @@ class Operator(ABC):
         return None
 
     def renumber(self, kept: NDArray[np.int64], base: int) -> bool:
-        """Only these rows are left in the store, and begin with this number. False if records know
-        the old numbers."""
+        """Renumber: only these rows are left in the store, starting with this number. False if
+        records hold old numbers."""
         return False
 
     def settle(self) -> None:
-        """Nobody needs the groups of the records that have been taken."""
+        """Release the groups of records that were taken."""
         return
 
 
@@ -381,6 +387,6 @@ class Cursor:
         self.done = self.source.out.base + index
 
     def rewind(self, clock: int) -> None:
-        """Back to the first record that ends after this clock."""
+        """Move back to the first record that ends after this clock."""
         out = self.source.out
         self.advance(int(np.searchsorted(out.records.end[: out.visible], clock, "right")))

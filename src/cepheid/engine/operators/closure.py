@@ -67,7 +67,7 @@ class Grouping(Passing):
         heads = self.prepare()
         until = self.decided()
         size = self.inner.out.visible + 1
-        found, taken = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        ends_found, taken = np.zeros(size, np.int64), np.zeros(size, np.int64)
         pool, store, state = self.pool, self.context.store, self.state
         pool.reserve(size)
         done = 2
@@ -75,7 +75,7 @@ class Grouping(Passing):
             state[KernelState.POOL_COUNT] = pool.n
             state[KernelState.POOL_BASE] = pool.base
             ends, starts = (store.clock, store.position), (store.opened, store.begin)
-            fixed = (found, taken, pool.rows, *ends, *starts)
+            fixed = (ends_found, taken, pool.rows, *ends, *starts)
             done = self.pass_on(until, self.inner_records(), heads, fixed)
             pool.n = int(state[KernelState.POOL_COUNT])
             if done == 2:

@@ -80,21 +80,21 @@ class NseqAfter(Passing):
         return True
 
     def _take(self) -> None:
-        """Copy the new records that are demanded, their bounds open."""
-        source, own = self.outer.out, self.out
+        """Copy the new demanded records, with open bounds."""
+        source, copies = self.outer.out, self.out
         begin, end = self.cursor.begin, source.visible
         new = np.arange(begin, end)
         if self.demand is not None:
             start, last = source.records.start[begin:end], source.records.last[begin:end]
             new = begin + wanted(self.asked, start, last)[0]
             end = begin + covered_by(self.asked, last)
-        own.reserve(len(new))
-        target = slice(own.n, own.n + len(new))
+        copies.reserve(len(new))
+        target = slice(copies.n, copies.n + len(new))
         for name in ("start", "end", "first", "last"):
-            getattr(own.records, name)[target] = getattr(source.records, name)[new]
-        own.records.slots[:-1, target] = source.records.slots[:, new][self.outer.copied]
-        own.records.slots[-1, target] = FOREVER
-        own.n = own.visible = own.n + len(new)
+            getattr(copies.records, name)[target] = getattr(source.records, name)[new]
+        copies.records.slots[:-1, target] = source.records.slots[:, new][self.outer.copied]
+        copies.records.slots[-1, target] = FOREVER
+        copies.n = copies.visible = copies.n + len(new)
         self.cursor.advance(end)
 
     def _look(self, begin: int, end: int, inner: int) -> None:
@@ -186,7 +186,7 @@ def _unless_bound(empty: Sequence[str], test: str) -> str:
 
 
 def require_distinct(lower: KernelLowering, pairs: Iterable[tuple[str, str]]) -> None:
-    """The two variables never bind the same event."""
+    """Require that the two variables never bind the same event."""
     for a, b in pairs:
         match lower.scope[a], lower.scope[b]:
             case Event(row=x), Event(row=y):
@@ -195,18 +195,18 @@ def require_distinct(lower: KernelLowering, pairs: Iterable[tuple[str, str]]) ->
                 lower.require_source(f"not {_member(lower, row, group)}")
             case GroupPlace() as group, Event(row=row):
                 lower.require_source(f"not {_member(lower, row, group)}")
-            case GroupPlace() as one, GroupPlace() as other:
+            case GroupPlace() as left, GroupPlace() as right:
                 at = lower.name()
-                found = lower.let("False")
-                head = f"for {at} in range({one.start}, {one.start} + {one.count}):"
+                shared = lower.let("False")
+                head = f"for {at} in range({left.start}, {left.start} + {left.count}):"
                 with lower.block(head):
-                    inside = _member(lower, f"{one.array}[{at}] - base", other)
-                    lower.line(f"{found} = {found} or {inside}")
-                lower.require_source(f"not {found}")
+                    inside = _member(lower, f"{left.array}[{at}] - base", right)
+                    lower.line(f"{shared} = {shared} or {inside}")
+                lower.require_source(f"not {shared}")
 
 
 def _member(lower: KernelLowering, row: str, group: GroupPlace) -> str:
-    at, found = lower.name(), lower.let("False")
+    at, shared = lower.name(), lower.let("False")
     with lower.block(f"for {at} in range({group.start}, {group.start} + {group.count}):"):
-        lower.line(f"{found} = {found} or {group.array}[{at}] - base == {row}")
-    return found
+        lower.line(f"{shared} = {shared} or {group.array}[{at}] - base == {row}")
+    return shared

@@ -40,8 +40,12 @@ def hash_of(equalities: Sequence[Equality]) -> tuple[Key, Key] | None:
     pairs: dict[tuple[str, str], list[Equality]] = {}
     for e in equalities:
         pairs.setdefault((e.left.variable, e.right.variable), []).append(e)
-    left = tuple((v, Hash(tuple(_column(e.left) for e in own))) for (v, _), own in pairs.items())
-    right = tuple((v, Hash(tuple(_column(e.right) for e in own))) for (_, v), own in pairs.items())
+    left = tuple(
+        (v, Hash(tuple(_column(e.left) for e in same_pair))) for (v, _), same_pair in pairs.items()
+    )
+    right = tuple(
+        (v, Hash(tuple(_column(e.right) for e in same_pair))) for (_, v), same_pair in pairs.items()
+    )
     return left, right
 
 
@@ -77,7 +81,7 @@ class Searching(Operator):
     in_full = False
 
     def prepare(self) -> Any:
-        """Bring the inner input's chain up to date; its heads."""
+        """Update the inner input's hash chain; return its heads."""
         self.state[KernelState.INNER_BASE] = self.inner.out.base
         self.state[KernelState.INNER_END] = self.inner.out.visible
         if self.inner_key is None:
@@ -114,7 +118,7 @@ def extend_chain(operator: Operator, key: Key) -> Any:
 
 
 def same_slots(source: Operator) -> tuple[dict[str, int], int]:
-    """The slots of an operator that passes its input's records on."""
+    """The slots of an operator that passes on its input's records."""
     return {v: source.copied.index(s) for v, s in source.slots.items()}, len(source.copied)
 
 

@@ -67,7 +67,7 @@ class StacksOperator(Operator):
         self._clear()
 
     def _clear(self) -> None:
-        """Nothing on the stacks, no partitions."""
+        """Empty stacks and partitions."""
         scan = self._scan(frozenset())
         self._stacks = [_Stack(scan, self.context.jit) for _ in range(self._last)]
         self.tables = [
@@ -112,12 +112,12 @@ class StacksOperator(Operator):
         """What can be tested when class c is bound, and not before: classes are bound from the
         last one back. Equivalences without chains are tested against the last class."""
         agree = [Call("=", (part[c], part[-1]), Type.BOOLEAN) for part in self._tested]
-        own = [
+        testable = [
             p
             for p in self.node.predicates
             if min((self.slots[v] for v in variables(p)), default=self._last) == c
         ]
-        return [*(agree if c < self._last else ()), *own]
+        return [*(agree if c < self._last else ()), *testable]
 
     def _read_ahead(self, lower: KernelLowering, variable: str) -> None:
         """Read what is returned of an event when it is bound, not for every match with it."""
@@ -139,7 +139,8 @@ class StacksOperator(Operator):
         return self._run_kernel(construct=True)
 
     def skip(self) -> None:
-        """Push what has not been read; sequences that it ends have been found."""
+        """Push the unread events without construction: the sequences that they end were found
+        before."""
         self._make_room()
         self._run_kernel(construct=False)
 
@@ -175,7 +176,7 @@ class StacksOperator(Operator):
         return done == 1
 
     def _values(self) -> list[Any]:
-        """Of each column of keys: the values, and which are not NULL."""
+        """For each key column, the values and the mask of those that aren't NULL."""
         store = self.context.store
         if self._version != store.version:
             self._version = store.version
@@ -203,7 +204,7 @@ class StacksOperator(Operator):
             self._kernel_places[sizes + 2 * self._last + t] = table.used
 
     def _pop(self, eat: int, room: int) -> None:
-        """Tables get room for so many values at the same time."""
+        """Pop expired instances, and make room in the tables for this many values."""
         shifts = np.array([stack.expired(eat) for stack in self._stacks])
         for c, stack in enumerate(self._stacks):
             stack.pop(int(shifts[c]), int(shifts[c - 1]) if c else 0)
@@ -256,7 +257,7 @@ class _Stack:
         return bisect_right(self.fields[: self.n, layout.CLOCK], eat)
 
     def pop(self, count: int, below: int) -> None:
-        """Drop the oldest; `below` instances of the previous stack are dropped, too."""
+        """Drop the oldest instances; `below` instances of the previous stack were dropped, too."""
         self._pop(self.fields, self.n, count, below, self._scan.chained)
         self.n -= count
 

@@ -20,7 +20,7 @@ from cepheid.kernels.compile import load_chain
 Ints = NDArray[np.int64]
 
 Key = tuple[tuple[str, Hash], ...]
-"""What a hash chain is over: the variables whose events are read, and their columns."""
+"""The key of a hash chain: the variables whose events are read, and their columns."""
 
 HALF = 31
 """Hashes have 62 bits. Those of several events are mixed: half of the bits change places with the
@@ -59,26 +59,27 @@ class Buffer:
         self._move(old, 0)
 
     def _move(self, source: Records, begin: int) -> None:
-        """Take the records from `begin` on; NumPy copies correctly if source is the target."""
+        """Copy the records from `begin` on; NumPy copies correctly even if the source is the
+        target."""
         count = self.n - begin
         for name in ("start", "end", "first", "last"):
             getattr(self.records, name)[:count] = getattr(source, name)[begin : self.n]
         self.records.slots[:, :count] = source.slots[:, begin : self.n]
 
-    def append(self, ticks: Ticks, own: Ints, row: int) -> None:
-        """Add events of the store: those at the places `own` of what begins with this row."""
-        self.reserve(len(own))
-        new = slice(self.n, self.n + len(own))
-        end, last = ticks.clock[own], ticks.position[own]
+    def append(self, ticks: Ticks, places: Ints, row: int) -> None:
+        """Add events of the store: those at these places, counted from this row."""
+        self.reserve(len(places))
+        new = slice(self.n, self.n + len(places))
+        end, last = ticks.clock[places], ticks.position[places]
         self.records.end[new] = end
         self.records.last[new] = last
-        self.records.start[new] = end if ticks.opened is ticks.clock else ticks.opened[own]
-        self.records.first[new] = last if ticks.begin is ticks.position else ticks.begin[own]
-        self.records.slots[0, new] = own + row
-        self.n += len(own)
+        self.records.start[new] = end if ticks.opened is ticks.clock else ticks.opened[places]
+        self.records.first[new] = last if ticks.begin is ticks.position else ticks.begin[places]
+        self.records.slots[0, new] = places + row
+        self.n += len(places)
 
     def drop(self, count: int) -> None:
-        """Forget the oldest records."""
+        """Drop the oldest records."""
         if count < self.n:
             self._move(self.records, count)
         for chain in self.chains.values():
@@ -97,14 +98,14 @@ class Buffer:
         self.n = self.visible = len(records)
 
     def renumber(self, kept: Ints, new: int) -> None:
-        """Only these rows are left, and begin with `new`: keep the records of those, which are
-        primitive events."""
+        """Renumber: only these rows are left, starting with `new`. Keep their records, which are
+        single events."""
         rows = self.records.slots[0, : self.n]
         places = np.searchsorted(rows, kept)
         places[places == self.n] = 0  # where there is another row, if any
-        own = np.flatnonzero(rows[places] == kept) if self.n else places[:0]
-        self.choose(places[own])
-        self.records.slots[0, : self.n] = own + new
+        remaining = np.flatnonzero(rows[places] == kept) if self.n else places[:0]
+        self.choose(places[remaining])
+        self.records.slots[0, : self.n] = remaining + new
 
     def expire(self, eat: int, most: int) -> None:
         """Forget records that ended at or before the clock `eat`, at most so many.
@@ -152,13 +153,13 @@ class Chain:
             self.link = grown
         begin = max(0, self.done - buffer.base)
         if begin < buffer.visible:
-            own: Ints | None = None
+            combined: Ints | None = None
             for slot, hashes in parts:
                 rows = buffer.records.slots[slot, begin : buffer.visible] - row_base
                 # A record whose row has left the store is past every window: it needs no chain.
                 part = np.where(rows >= 0, hashes[np.maximum(rows, 0)], -1)
-                own = part if own is None else _mixed(own, part)
-            self._append(own, self.heads, self.link, begin, buffer.visible, buffer.base)
+                combined = part if combined is None else _mixed(combined, part)
+            self._append(combined, self.heads, self.link, begin, buffer.visible, buffer.base)
         self.done = buffer.base + buffer.visible
 
     def drop(self, count: int, n: int) -> None:
@@ -167,9 +168,9 @@ class Chain:
             self.link[: known - count] = self.link[count:known]
 
 
-def _mixed(one: Ints, other: Ints) -> Ints:
-    turned = (one & ((1 << HALF) - 1)) << HALF | one >> HALF
-    return np.where((one >= 0) & (other >= 0), turned ^ other, -1)
+def _mixed(left: Ints, right: Ints) -> Ints:
+    turned = (left & ((1 << HALF) - 1)) << HALF | left >> HALF
+    return np.where((left >= 0) & (right >= 0), turned ^ right, -1)
 
 
 class Pool:
@@ -189,17 +190,17 @@ class Pool:
             self.rows = grown
 
     def mark(self, clock: int) -> None:
-        """Remember when the elements up to here were written."""
+        """Record when the elements up to here were written."""
         self._marks.append((self.base + self.n, clock))
 
     def clear(self) -> None:
-        """Forget all elements."""
+        """Drop all elements."""
         self.base += self.n
         self.n = 0
         self._marks.clear()
 
     def expire(self, eat: int) -> None:
-        """Forget elements written at or before this clock, once they are at least half of all."""
+        """Drop elements written at or before this clock, once they are at least half of all."""
         while self._marks and self._marks[0][1] <= eat:
             self._expired = self._marks.popleft()[0]
         count = self._expired - self.base

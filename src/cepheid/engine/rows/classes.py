@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Call
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.query import Variable
 from cepheid.algebra.types import Type
@@ -37,7 +36,7 @@ class Classified:
     types: frozenset[str] = frozenset()
 
     def only(self, chosen: Mask) -> Classified:
-        """Those of the rows that are chosen."""
+        """Keep the chosen rows."""
         masks = [mask[chosen] for mask in self.masks]
         return Classified(self.rows[chosen], self.batch.filter(pa.array(chosen)), masks, self.types)
 
@@ -50,8 +49,8 @@ def classify(
     key: Sequence[Mapping[str, str]],
     sought: Collection[str] = (),
 ) -> Classified:
-    """In a keyed query a row without key takes part in nothing. `sought` are types of which is
-    asked whether they occur."""
+    """Classify the rows of a batch. In a keyed query a row without a key belongs to no class.
+    `sought` are types whose occurrence is reported."""
     rows: NDArray[np.int64] = np.arange(batch.num_rows)
     if CLASS_COLUMN in batch.schema.names:
         bits = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False)
@@ -75,7 +74,7 @@ def classify(
 
 
 def _kept(rows: NDArray[np.int64], batch: pa.RecordBatch, masks: list[Mask]) -> Classified:
-    """Without the rows that no leaf takes."""
+    """Drop the rows that no leaf takes."""
     some = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
     if some.all():
         return Classified(rows, batch, masks)
@@ -116,11 +115,16 @@ def narrowed(batch: pa.RecordBatch, left: Sequence[tuple[int, LeafNode]]) -> pa.
 
 
 def _satisfied(batch: pa.RecordBatch, leaf: LeafNode) -> Mask:
-    condition = leaf.filters[0]
-    for other in leaf.filters[1:]:
-        condition = Call("and", (condition, other), Type.BOOLEAN)
-    result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
-    return np.asarray(pc.fill_null(result, False).to_numpy(zero_copy_only=False))
+    """The mask of the rows for which all predicates of the leaf are true."""
+    mask: Mask | None = None
+    for condition in leaf.filters:
+        result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
+        if result.null_count:
+            result = pc.fill_null(result, False)
+        own = np.asarray(result.to_numpy(zero_copy_only=False))
+        mask = own if mask is None else mask & own
+    assert mask is not None
+    return mask
 
 
 def _of_types(names: Sequence[str], codes: NDArray[np.integer], wanted: tuple[str, ...]) -> Mask:
@@ -142,10 +146,10 @@ def _type_codes(
     known = np.append(_places(column.dictionary, names), len(names))
     if len(names) < 128:
         known = known.astype(np.int8)  # a gather's time is what it writes
-    own = column.indices
-    if own.null_count:
-        own = pc.fill_null(own.cast(pa.int64()), len(known) - 1)
-    return names, np.take(known, own.to_numpy())
+    indices = column.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), len(known) - 1)
+    return names, np.take(known, indices.to_numpy())
 
 
 def _places(values: pa.Array, names: list[str]) -> NDArray[np.integer]:
@@ -154,6 +158,6 @@ def _places(values: pa.Array, names: list[str]) -> NDArray[np.integer]:
     else:
         values = values if pa.types.is_string(values.type) else values.cast(pa.string())
         wanted = pa.array(names, pa.string())
-    found = pc.index_in(values, value_set=wanted)
-    places: NDArray[np.integer] = pc.fill_null(found, len(names)).to_numpy(zero_copy_only=False)
+    positions = pc.index_in(values, value_set=wanted)
+    places: NDArray[np.integer] = pc.fill_null(positions, len(names)).to_numpy(zero_copy_only=False)
     return places

@@ -36,7 +36,9 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ticks:
-    """Of the rows that belong to a class; and the clock of the last row of all.
+    """The ticks of rows that belong to a class, and the clock of the batch's last row. `time`,
+    `position` and `clock` are those of an event's end. `start`, `begin` and `opened` are those of
+    its start, and are the same arrays if events have no duration.
 
     `time`, `position` and `clock` are those of an event's end. `start`, `begin` and `opened` are
     the same of its start, and the same arrays if events have no duration.
@@ -58,14 +60,30 @@ class Ticks:
         return Ticks(time, position, clock, start, begin, opened, self.reached)
 
 
+def joined_ticks(parts: Sequence[Ticks]) -> Ticks:
+    """The ticks of rows that were read one after the other. What is the same array stays so."""
+    names = ("time", "position", "clock", "start", "begin", "opened")
+    arrays: dict[str, Ints] = {}
+    for name in names:
+        same = (n for n in arrays if all(getattr(p, n) is getattr(p, name) for p in parts))
+        known = next(same, None)
+        columns = [getattr(part, name) for part in parts]
+        arrays[name] = np.concatenate(columns) if known is None else arrays[known]
+    return Ticks(**arrays, reached=parts[-1].reached)
+
+
 def times(column: pa.Array) -> Ints:
     """The time column as 64-bit integers: microseconds for timestamps, else the number."""
-    array = column if pa.types.is_integer(column.type) else microseconds(column)
-    return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    type_ = column.type
+    if pa.types.is_timestamp(type_) and type_.unit == "us" and not column.null_count:
+        return np.asarray(column.view(pa.int64()).to_numpy())
+    array = column if pa.types.is_integer(type_) else microseconds(column)
+    array = array if array.type == pa.int64() else array.cast(pa.int64())
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def check_times(column: str, first: int, last: int) -> None:
-    """`DataError`, if one of these is too far away for windows to be measured from it."""
+    """Raise `DataError` if a time is too far away to measure windows from it."""
     for time in (first, last):
         if abs(time) > LATEST:
             raise DataError(
@@ -75,9 +93,9 @@ def check_times(column: str, first: int, last: int) -> None:
 
 
 def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> pa.Array | None:
-    """Which rows no query can place: those without a time or a start, and those that start after
-    their end. None if there can't be any. A float can't be a time, but may be
-    checked before it becomes an integer: NaN is no time then."""
+    """The mask of rows that no query can place: those without a time or a start, and those that
+    start after their end; None if there can't be any. A float can't be a time, but may be checked
+    before it becomes an integer: NaN is then no time."""
     ends = rows.column(time)
     if start is None:
         if ends.null_count or pa.types.is_floating(ends.type):
@@ -90,7 +108,7 @@ def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> p
 
 @dataclass(frozen=True)
 class Numbering:
-    """Where the numbering of a stream has stopped."""
+    """The state of a stream's numbering."""
 
     last: pa.RecordBatch | None  # the last row
     reached: int  # the last time of all
@@ -133,7 +151,7 @@ class Ticker:
         )
 
     def resume(self, numbering: Numbering) -> None:
-        """Go on where a stream has stopped."""
+        """Resume the numbering of a stream."""
         self._last = numbering.last
         self._reached = numbering.reached
         self._latest = numbering.latest
@@ -143,12 +161,12 @@ class Ticker:
         self._offset = numbering.offset
 
     def advance(self, time: int) -> None:
-        """No row before this time will come any more."""
+        """Advance the time: no earlier row will come."""
         self._reached = max(self._reached, time)
 
     @property
     def _compared(self) -> list[str]:
-        """What distinguishes a row from the previous one."""
+        """The columns that distinguish a row from the previous one."""
         names = (self._time, *self._sections, self._tie)
         return list(dict.fromkeys(name for name in names if name is not None))
 
@@ -176,7 +194,7 @@ class Ticker:
         return replace(self._number(batch, everything), reached=self._reached)
 
     def _ranked(self, time: Ints) -> Ticks:
-        """Where position and clock depend on times alone."""
+        """The ticks, if position and clock depend on times alone."""
         changed = np.empty(len(time), np.bool_)
         changed[0] = self._latest is None or int(time[0]) != self._latest
         np.not_equal(time[1:], time[:-1], out=changed[1:])
@@ -225,7 +243,7 @@ class Ticker:
         return offsets
 
     def _before(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """For each row the one before it; for the very first, itself."""
+        """The row before each row; for the very first, itself."""
         names = self._compared
         first = batch.slice(0, 1) if self._last is None else self._last
         rest = batch.select(names).slice(0, batch.num_rows - 1)
@@ -265,10 +283,12 @@ class Ticker:
 
 
 def _differs(column: pa.Array, before: pa.Array) -> NDArray[np.bool_]:
-    """Where two columns differ; NULL is like NULL, and NaN like NaN."""
+    """The mask where two columns differ; NULL equals NULL, and NaN equals NaN."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), np.bool_)
     column, before = decoded(column), decoded(before)
+    if not (column.null_count or before.null_count or pa.types.is_floating(column.type)):
+        return np.asarray(pc.not_equal(column, before).to_numpy(zero_copy_only=False))
     unequal = pc.fill_null(pc.not_equal(column, before), False)
     if pa.types.is_floating(column.type):
         both = pc.and_(pc.is_nan(column), pc.is_nan(before))

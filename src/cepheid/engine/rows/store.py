@@ -45,7 +45,7 @@ CODED = (Type.STRING, Type.BINARY, Type.OTHER)
 """What kernels see as codes, and plain Python as values."""
 
 FORGET_AT = 100_000
-"""Strings that the interner may hold before those of expired events are looked for."""
+"""How many strings the interner may hold before those of expired events are dropped."""
 
 
 class EventStore:
@@ -79,7 +79,7 @@ class EventStore:
         self._show()
 
     def _show(self) -> None:
-        """Look at the rows as they are now."""
+        """Refresh the views of the columns."""
         self.time, self.position, self.clock, *starts = (ticks.array for ticks in self._ticks)
         self.start, self.begin, self.opened = starts or (self.time, self.position, self.clock)
         self.n = len(self.time)
@@ -103,7 +103,7 @@ class EventStore:
         return tuple(sorted(needed.union(self.returned)))
 
     def expire(self, eat: int) -> None:
-        """Forget the rows whose clock is at or before `eat`."""
+        """Drop the rows whose clock is at or before `eat`."""
         expired = int(np.searchsorted(self.clock, eat, "right"))
         # Clocks rise with rows, except that ties in time may be cut anywhere: that is harmless.
         if not expired:
@@ -126,7 +126,7 @@ class EventStore:
         self._show()
 
     def append(self, batch: pa.RecordBatch, ticks: Ticks, eat: int) -> None:
-        """Add rows in order; forget those whose clock is at or before `eat`."""
+        """Append rows in order; drop those whose clock is at or before `eat`."""
         self.expire(eat)
         self.version += 1
         new = (ticks.time, ticks.position, ticks.clock, ticks.start, ticks.begin, ticks.opened)
@@ -138,14 +138,14 @@ class EventStore:
                 self.returned[name] = Returned(array)
             else:
                 column.append(array)
-        for own in self._columns:
-            self._append(own, batch)
+        for stored in self._columns:
+            self._append(stored, batch)
         self._show()
         if len(self.interner) > self._limit:
             self._forget()
 
     def keep(self, kept: Ints) -> None:
-        """Forget all rows but these, which get the last of the numbers."""
+        """Drop all rows but these, which get the last of the numbers."""
         self.version += 1
         self.base += self.n - len(kept)
         self._ticks = [Growing(held.array[kept]) for held in self._ticks]
@@ -187,10 +187,10 @@ class EventStore:
 
     def kernel_columns(self, columns: Iterable[KernelColumn], objects: bool) -> list[Values]:
         """The arrays that a kernel is called with: values, and validity where NULL may be."""
-        found = [self._kernel_column(column, objects) for column in columns]
+        pairs = [self._kernel_column(column, objects) for column in columns]
         # Texts are put there while places are asked for.
-        found = [(self._heap.bytes, None) if v is None else (v, valid) for v, valid in found]
-        return [array for pair in found for array in pair if array is not None]
+        pairs = [(self._heap.bytes, None) if v is None else (v, valid) for v, valid in pairs]
+        return [array for pair in pairs for array in pair if array is not None]
 
     def _kernel_column(
         self, column: KernelColumn, objects: bool
@@ -241,7 +241,7 @@ class EventStore:
         return held.array, self.valid[column]
 
     def hash(self, key: Hash) -> Ints:
-        """Of each row; those of new rows are computed when they are needed."""
+        """The hash of each row; hashes of new rows are computed on demand."""
         held = self._hashes.get(key)
         if held is None:
             held = self._hashes[key] = Growing(np.zeros(0, np.int64))

@@ -19,14 +19,14 @@ Ints = NDArray[np.int64]
 
 
 class TextHeap:
-    """The bytes of the interner's texts that kernels have asked for so far."""
+    """The bytes of the texts that kernels have read so far."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         self.clear()
 
     def clear(self) -> None:
-        """Forget all texts: those that are asked for again get other places."""
+        """Drop all texts: those that are read again get other places."""
         self._bytes = Growing(np.zeros(0, np.uint8))
         self._size = 0
         self._codes: Ints = np.zeros(0, np.int64)  # in order
@@ -37,7 +37,7 @@ class TextHeap:
         return self._bytes.array
 
     def places(self, codes: Ints) -> Ints:
-        """Where the texts of these codes are."""
+        """The places of the texts of these codes."""
         new = np.setdiff1d(codes, self._codes)
         if len(new):
             self._add(new)

@@ -62,19 +62,19 @@ def dependent(query: BoundQuery) -> str | None:
 def tied_by(queries: Iterable[BoundQuery]) -> tuple[str, ...] | None:
     """The columns in which, beside their time, events must agree to be ties for one of the queries;
     None if none depends on the order of such events, or a column says what it is."""
-    found: tuple[str, ...] | None = None
+    shared: tuple[str, ...] | None = None
     for query in queries:
         ordered = query.schema.tie is not None or query.schema.start is not None
         if not ordered and dependent(query) is not None:
             key = key_columns(part.columns for part in query.key)
-            found = key if found is None else tuple(name for name in found if name in key)
-    return found
+            shared = key if shared is None else tuple(name for name in shared if name in key)
+    return shared
 
 
 def key_columns(key: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """Those parts of a key that have one name for all variables."""
+    """The parts of a key that have the same name for all variables."""
     names = [set(part.values()) for part in key]
-    return tuple(name for own in names if len(own) == 1 for name in own)
+    return tuple(name for columns in names if len(columns) == 1 for name in columns)
 
 
 def count_ties(rows: pa.Table, time: str, key: Sequence[str]) -> tuple[int, bool]:
@@ -88,9 +88,9 @@ def count_ties(rows: pa.Table, time: str, key: Sequence[str]) -> tuple[int, bool
         return 0, True
     tied = np.append(again, False)
     tied[1:] |= again
-    found = order[tied]
-    groups = _sizes(rows.take(pa.array(found[:MOST])), time, key)
-    return int(groups[groups > 1].sum()), len(found) <= MOST
+    tied_rows = order[tied]
+    groups = _sizes(rows.take(pa.array(tied_rows[:MOST])), time, key)
+    return int(groups[groups > 1].sum()), len(tied_rows) <= MOST
 
 
 def _sizes(rows: pa.Table | pa.RecordBatch, time: str, key: Sequence[str]) -> NDArray[np.int64]:
@@ -158,20 +158,22 @@ class Ties:
         self._open, self._time = [batch.slice(last)], int(at[-1])
 
     def close(self) -> None:
-        """No more will come of the last time."""
+        """Finish the last time: no more rows of it will come."""
         if sum(batch.num_rows for batch in self._open) > 1:
             table = pa.Table.from_batches(self._open).slice(0, MOST + 1)
             self._compare(table.combine_chunks().to_batches()[0])
         self._open = []
 
     def _compare(self, tied: pa.RecordBatch) -> None:
-        """Of rows that share their time with others, count those that share their key, too."""
+        """Count the rows of this time that also share their key."""
         plan = self._plan
         self._looked += tied.num_rows
-        own = tied
+        relevant = tied
         if plan.window is None or plan.window.clock is not Clock.EVENTS:  # which counts every row
-            own = classify(tied, self._leaves, plan.variables, plan.schema.type, plan.key).batch
-        sizes = _sizes(own, plan.schema.time, self.key)
+            relevant = classify(
+                tied, self._leaves, plan.variables, plan.schema.type, plan.key
+            ).batch
+        sizes = _sizes(relevant, plan.schema.time, self.key)
         self.count += int(sizes[sizes > 1].sum())
 
 

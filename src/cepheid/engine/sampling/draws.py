@@ -44,15 +44,15 @@ class Drawn:
     most: float
 
     def tally(self, expr: Expr, read: Read, times: Callable[[str], Ints]) -> Tally:
-        """How many of the combinations satisfy the expression."""
+        """The weighted number of combinations that satisfy the expression."""
 
         def special(node: Expr) -> pa.Array:
             assert isinstance(node, TimeSpan)
             moments = np.stack([times(v) for v in node.variables])
             return pa.array(moments.max(axis=0) - moments.min(axis=0))
 
-        found = evaluate(expr, read, len(self.weight), special)
-        return self.counted(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
+        satisfied = evaluate(expr, read, len(self.weight), special)
+        return self.counted(pc.fill_null(satisfied, False).to_numpy(zero_copy_only=False))
 
     def counted(self, held: NDArray[np.bool_]) -> Tally:
         """A tally of combinations by their weights."""
@@ -68,7 +68,7 @@ def draw(
     count: int,
     random: np.random.Generator,
 ) -> Drawn | None:
-    """At most so many combinations; None if there is none."""
+    """Draw at most `count` combinations; None if there is none."""
     last, *others = reversed(joint.variables)
     if any(len(events[v].clock) == 0 for v in joint.variables):
         return None
@@ -76,14 +76,14 @@ def draw(
     earliest = latest = events[last].clock[picks[last]]
     weight = np.ones(count)
     for name in others:
-        own = events[name]
-        low = np.searchsorted(own.clock, latest - window, "right")
+        candidates = events[name]
+        low = np.searchsorted(candidates.clock, latest - window, "right")
         followers = [events[v].position[p] for v, p in picks.items() if (name, v) in joint.before]
         if followers:
             limit = followers[0] if len(followers) == 1 else np.minimum.reduce(followers)
-            high = np.searchsorted(own.position, limit, "left")
+            high = np.searchsorted(candidates.position, limit, "left")
         else:
-            high = np.searchsorted(own.clock, earliest + window, "left")
+            high = np.searchsorted(candidates.clock, earliest + window, "left")
         room = high - low
         fits = room > 0
         if not fits.all():
@@ -95,8 +95,8 @@ def draw(
         pick = low + (random.random(len(room)) * room).astype(np.int64)
         picks[name] = pick
         weight = weight * room
-        earliest = np.minimum(earliest, own.clock[pick])
-        latest = np.maximum(latest, own.clock[pick])
+        earliest = np.minimum(earliest, candidates.clock[pick])
+        latest = np.maximum(latest, candidates.clock[pick])
     kept = _distinct(joint, {v: events[v].row[p] for v, p in picks.items()})
     if kept is not None:
         if not kept.any():

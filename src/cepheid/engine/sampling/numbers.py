@@ -35,8 +35,8 @@ def compiled(expr: Expr, gather: Gather, times: Times) -> Compute | None:
             if len(known) < len(parts):
                 return None
             return lambda rows: np.logical_and.reduce([part(rows) for part in known])
-        case Call(operator, (one, other)) if operator in _COMPARISONS:
-            left, right = _value(one, gather, times), _value(other, gather, times)
+        case Call(operator, (first, second)) if operator in _COMPARISONS:
+            left, right = _value(first, gather, times), _value(second, gather, times)
             if left is None or right is None:
                 return None
             return lambda rows: _compare(operator, left(rows), right(rows))
@@ -54,8 +54,8 @@ def _value(expr: Expr, gather: Gather, times: Times) -> Compute | None:
             return lambda rows: np.ptp([times(name, rows) for name in names], axis=0)
         case Call("to_float", (argument,)):
             return _value(argument, gather, times)
-        case Call(operator, (one, other)) if operator in _ARITHMETIC:
-            left, right = _value(one, gather, times), _value(other, gather, times)
+        case Call(operator, (first, second)) if operator in _ARITHMETIC:
+            left, right = _value(first, gather, times), _value(second, gather, times)
             if left is None or right is None:
                 return None
             function = _ARITHMETIC[operator]

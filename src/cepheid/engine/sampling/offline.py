@@ -22,7 +22,7 @@ from cepheid.plan.reads import leaves
 from cepheid.statistics.samples import Interval, Sample, Tally, Values
 
 DRAWS = 4096
-"""Combinations that are drawn for the conjuncts over the same variables."""
+"""How many combinations are drawn for conjuncts over the same variables."""
 
 
 def observe(
@@ -51,19 +51,19 @@ class _Stretch:
     ) -> None:
         plan = targets.plan
         batch = without_dictionary_nulls(batch)
-        found = classify(batch, leaves(plan), plan.variables, plan.schema.type, plan.key)
-        ticks = Ticker(plan.schema, plan.window, plan.key).read(batch, found.rows)
+        classified = classify(batch, leaves(plan), plan.variables, plan.schema.type, plan.key)
+        ticks = Ticker(plan.schema, plan.window, plan.key).read(batch, classified.rows)
         self.targets, self.random = targets, random
         self.rows = batch.num_rows
-        self.batch, self.time = found.batch, ticks.time
+        self.batch, self.time = classified.batch, ticks.time
         self.counts: dict[str, int] = {}
         self.shares: dict[str, Tally] = {}
         self.events: dict[str, Events] = {}
-        for leaf, mask in zip(leaves(plan), found.masks, strict=True):
-            own = np.flatnonzero(mask)
-            self.counts[leaf.variable] = len(own)
-            own = self._satisfying(leaf.variable, own)
-            self.events[leaf.variable] = Events(ticks.clock[own], ticks.position[own], own)
+        for leaf, mask in zip(leaves(plan), classified.masks, strict=True):
+            rows = np.flatnonzero(mask)
+            self.counts[leaf.variable] = len(rows)
+            rows = self._satisfying(leaf.variable, rows)
+            self.events[leaf.variable] = Events(ticks.clock[rows], ticks.position[rows], rows)
 
     def _satisfying(self, variable: str, rows: Ints) -> Ints:
         """The rows that satisfy all conjuncts of a class; each by itself is counted."""
@@ -75,8 +75,8 @@ class _Stretch:
         return rows[kept]
 
     def _holds(self, expr: Expr) -> NDArray[np.bool_]:
-        found = evaluate(expr, lambda a: self.batch.column(a.name), self.batch.num_rows)
-        return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
+        satisfied = evaluate(expr, lambda a: self.batch.column(a.name), self.batch.num_rows)
+        return np.asarray(pc.fill_null(satisfied, False).to_numpy(zero_copy_only=False))
 
     def sample(self, observed: Interval, weight: float) -> Sample:
         equalities: dict[str, Tally] = {}

@@ -24,10 +24,10 @@ from cepheid.engine.sampling.targets import JointTarget, Targets
 from cepheid.statistics.samples import Interval, Sample, Tally, Values
 
 DRAWS = 64
-"""Combinations that a sample draws for the conjuncts over the same variables."""
+"""How many combinations a sample draws for conjuncts over the same variables."""
 
 VALUES = 64
-"""Events of a variable whose values a sample compares with each other."""
+"""How many events of a variable a sample compares with each other."""
 
 
 class Sampler:
@@ -43,14 +43,14 @@ class Sampler:
         self._random = np.random.default_rng(seed)
         self._counted: dict[str, int] = {}
         self._clock: int | None = None
-        self._classes = [c.text for own in targets.classes.values() for c in own]
+        self._classes = [c.text for conditions in targets.classes.values() for c in conditions]
         self._stored: tuple[EventStore, _Stored] | None = None
 
     def sample(
         self, leaves: Mapping[str, Buffer], store: EventStore, window: int, clock: int
     ) -> Sample:
-        """What the rounds since the last sample brought, and a look into the buffers. `clock` is
-        how far all rows are known."""
+        """Sample the rounds since the last sample and the buffers. `clock` is how far all rows are
+        known."""
         if self._stored is None or self._stored[0] is not store:
             self._stored = store, _Stored(store)
         stored = self._stored[1]
@@ -107,10 +107,10 @@ class Sampler:
         rows = events[column.variable].row
         if len(rows) > VALUES:
             rows = rows[self._random.integers(len(rows), size=VALUES)]
-        found = stored.present(column, rows)
-        if found is None:
+        present = stored.present(column, rows)
+        if present is None:
             return Tally()
-        rows, values = found
+        rows, values = present
         different = rows[:, None] != rows
         agree = different & (values[:, None] == values)
         return Tally(int(np.count_nonzero(different)) // 2, int(np.count_nonzero(agree)) // 2)
@@ -140,18 +140,23 @@ def _recent(
         for v in others
         if len(events[v].clock) and len(events[v].clock) < leaves[v].base + leaves[v].visible
     ]
-    own = events[last]
-    if not kept or not len(own.clock):
+    last_events = events[last]
+    if not kept or not len(last_events.clock):
         return events
     whole = min(max(kept) + window, clock - window // 8)
-    begin = min(int(np.searchsorted(own.clock, whole, "left")), len(own.clock) - 1)
-    return {**events, last: Events(own.clock[begin:], own.position[begin:], own.row[begin:])}
+    begin = min(int(np.searchsorted(last_events.clock, whole, "left")), len(last_events.clock) - 1)
+    return {
+        **events,
+        last: Events(
+            last_events.clock[begin:], last_events.position[begin:], last_events.row[begin:]
+        ),
+    }
 
 
 def _try_key(joint: JointTarget, drawn: Drawn, stored: _Stored, values: dict[str, Values]) -> None:
     for sides in joint.key:
-        one, other = sides
-        text = f"{one.variable}.{one.name} = {other.variable}.{other.name}"
+        left, right = sides
+        text = f"{left.variable}.{left.name} = {right.variable}.{right.name}"
         tally = stored.tally(drawn, text, Call("=", sides, Type.BOOLEAN))
         if tally is None:
             continue
@@ -226,11 +231,11 @@ class _Stored:
         column = self._columns[attribute]
         if column is None or column not in self.store.values:
             return None
-        own = rows - self.store.base
+        places = rows - self.store.base
         valid = self.store.valid[column]
         if valid is not None:
-            own = own[valid[own]]
-        return own, self.store.values[column][own]
+            places = places[valid[places]]
+        return places, self.store.values[column][places]
 
     def _coded(self, expr: Expr) -> Expr | None:
         """The expression over the store's columns, each called by its number; strings are their

@@ -14,7 +14,7 @@ from cepheid.statistics.samples import DRAWN, MINIMA, Values
 
 
 def sketch(array: pa.Array, type_: Type, random: np.random.Generator) -> Values:
-    """What the values of these events say; NULL is no value, and agrees with nothing."""
+    """The sketch of these events' values; NULL is no value, and agrees with nothing."""
     array = array.drop_null()
     if len(array) == 0:
         return Values()
@@ -32,8 +32,8 @@ def value_hashes(array: pa.Array, type_: Type) -> NDArray[np.int64]:
     if type_ in (Type.STRING, Type.BINARY):
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         values = encoded.dictionary.to_pylist()
-        own = np.array([_digest(v) for v in values], np.uint64)
-        bits = own[encoded.indices.to_numpy(zero_copy_only=False)]
+        digests = np.array([_digest(v) for v in values], np.uint64)
+        bits = digests[encoded.indices.to_numpy(zero_copy_only=False)]
     else:
         plain, _ = kernel_values(array, type_, Interner())
         if plain.dtype == np.float64:

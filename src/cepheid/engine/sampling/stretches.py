@@ -31,7 +31,7 @@ SEED = 0
 
 
 def check_rows(rows: object) -> int:
-    """How many rows may be looked at."""
+    """Check the number of rows to sample."""
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise DataError(f"rows must be a number from 1 up, not {rows!r}")
     return rows
@@ -52,48 +52,48 @@ def ranges(cuts: Sequence[int], last: int, targets: Targets) -> tuple[Interval, 
     """The stretches, given the times at their places, and the last time of all."""
     window = targets.plan.window
     least = 2 * window.size if window is not None and window.clock is Clock.TIME else 1
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for begin, end in list(pairwise(cuts))[::2]:
         end = min(last + 1, max(end, begin + least))
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if intervals and begin <= intervals[-1][1]:
+            intervals[-1] = intervals[-1][0], max(end, intervals[-1][1])
         else:
-            found.append((begin, end))
-    return tuple(found)
+            intervals.append((begin, end))
+    return tuple(intervals)
 
 
 def of_table(targets: Targets, table: pa.Table, rows: int) -> Sample:
     """A sample of all the events of a table. Rows without a time are not events."""
     table = _events(targets, table)
-    moments = times(table[targets.plan.schema.time])
+    moments = times(table[targets.plan.schema.time].combine_chunks())
     if len(moments) == 0:
         return Sample()
     if len(moments) <= rows:
         return in_ranges(targets, table, ((int(moments.min()), int(moments.max()) + 1),))
     ordered = np.sort(moments)
     cuts = ordered[(np.array(places(len(ordered), rows)) * len(ordered)).astype(np.int64)]
-    found = ranges(cuts.tolist(), int(ordered[-1]), targets)
-    inside = np.flatnonzero(_inside(moments, found))
+    intervals = ranges(cuts.tolist(), int(ordered[-1]), targets)
+    inside = np.flatnonzero(_inside(moments, intervals))
     count = len(inside)
     if count > rows:
         inside = np.sort(np.random.default_rng(SEED).choice(inside, rows, replace=False))
-    return in_ranges(targets, table.take(pa.array(inside)), found, count)
+    return in_ranges(targets, table.take(pa.array(inside)), intervals, count)
 
 
 def in_ranges(
-    targets: Targets, table: pa.Table, found: Sequence[Interval], count: int | None = None
+    targets: Targets, table: pa.Table, intervals: Sequence[Interval], count: int | None = None
 ) -> Sample:
     """A sample of the rows in some ranges of time; `count` says how many there are, if these are
     only a random part of them."""
     table = _events(targets, table)
     _warn_of_types(targets, table)
     weight = 1.0 if count is None or table.num_rows == 0 else count / table.num_rows
-    moments = times(table[targets.plan.schema.time])
+    moments = times(table[targets.plan.schema.time].combine_chunks())
     random = np.random.default_rng(SEED)
-    parts = (table.filter(pa.array(_inside(moments, [interval]))) for interval in found)
+    parts = (table.filter(pa.array(_inside(moments, [interval]))) for interval in intervals)
     samples = (
         observe(targets, _batch(in_order(targets.plan, part)), interval, random, weight)
-        for part, interval in zip(parts, found, strict=True)
+        for part, interval in zip(parts, intervals, strict=True)
     )
     return reduce(Sample.merge, samples)
 
@@ -112,8 +112,8 @@ def _events(targets: Targets, table: pa.Table) -> pa.Table:
     return table.filter(pc.is_valid(time)) if time.null_count else table
 
 
-def _inside(moments: NDArray[np.int64], found: Sequence[Interval]) -> NDArray[np.bool_]:
-    masks = [(begin <= moments) & (moments < end) for begin, end in found]
+def _inside(moments: NDArray[np.int64], intervals: Sequence[Interval]) -> NDArray[np.bool_]:
+    masks = [(begin <= moments) & (moments < end) for begin, end in intervals]
     return np.asarray(np.logical_or.reduce(masks))
 
 

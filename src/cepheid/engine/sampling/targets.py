@@ -44,8 +44,8 @@ class Condition:
     def equality(self) -> tuple[Attribute, Attribute] | None:
         """The two sides, if it is one that a hash join would look up."""
         match self.expression:
-            case Call("=", (Attribute() as one, Attribute() as other)) if one.type is other.type:
-                return one, other
+            case Call("=", (Attribute() as left, Attribute() as right)) if left.type is right.type:
+                return left, right
             case _:
                 return None
 
@@ -123,7 +123,7 @@ def _joints(query: BoundQuery, names: tuple[str, ...]) -> Iterator[JointTarget]:
             continue
         if any(isinstance(e, _COMPLETE) for e in walk(c.expression)):
             continue
-        if any((one, other) in exclusive for one in read for other in read):
+        if any((first, second) in exclusive for first in read for second in read):
             continue
         conditions.setdefault(read, []).append(
             Condition(expression_text(c.expression), c.expression)
@@ -131,15 +131,15 @@ def _joints(query: BoundQuery, names: tuple[str, ...]) -> Iterator[JointTarget]:
     # Whatever is next to each other speaks for a key that all share.
     pairs = [p for p in pairwise(names) if query.key and p not in exclusive]
     for read in dict.fromkeys((*conditions, *pairs)):
-        own = frozenset(p for p in before if p[0] in read and p[1] in read)
+        pairs_before = frozenset(p for p in before if p[0] in read and p[1] in read)
         key = tuple(_key(query, *read)) if read in pairs else ()
-        yield JointTarget(read, own, tuple(conditions.get(read, ())), key)
+        yield JointTarget(read, pairs_before, tuple(conditions.get(read, ())), key)
 
 
 def _key(query: BoundQuery, *read: str) -> Iterator[tuple[Attribute, Attribute]]:
     for part in query.key:
-        one, other = (_attribute(query, name, part.columns[name]) for name in read)
-        yield one, other
+        left, right = (_attribute(query, name, part.columns[name]) for name in read)
+        yield left, right
 
 
 def _attribute(query: BoundQuery, variable: str, column: str) -> Attribute:

@@ -20,15 +20,13 @@ from cepheid.kernels.templates.frame import (
 )
 
 
-def _search_back(
-    code: Code, pieces: Pieces, found: str, stop: str, test: str | None = None
-) -> None:
+def _search_back(code: Code, pieces: Pieces, body: str, stop: str, test: str | None = None) -> None:
     """Walk the inner records from the newest that ends before `high` back to `stop`; of those that
-    the test, too, allows, and all predicates: `found`."""
+    the test, too, allows, and all predicates: `body`."""
 
     def candidate() -> None:
         with nullcontext() if test is None else code.block(f"if {test}:"), matching(code, pieces):
-            code.text(found)
+            code.text(body)
 
     if pieces.hash is None:
         code.line("i = lower_bound(i_last, i_end, high) - 1")
@@ -51,7 +49,7 @@ def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
 
     `floor` is the slot of a bound that the record already has; the later of both counts.
     """
-    found = "bound = max(bound, i_first[u(i)])\nif i_last[u(i)] <= bound:\n    break"
+    body = "bound = max(bound, i_first[u(i)])\nif i_last[u(i)] <= bound:\n    break"
     begin = str(-(1 << 62)) if floor is None else f"o_slots[{floor}, u(o)]"
     copies = [*copy_slots(0, "o_slots", "o", slots), (len(slots), "bound")]
     code = begin_kernel()
@@ -62,7 +60,7 @@ def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
         code.line("high = o_first[u(o)]")
         code.line(f"bound = {begin}")
         code.add(pieces.outer)
-        _search_back(code, pieces, found, "i_finish[u(i)] > eat")
+        _search_back(code, pieces, body, "i_finish[u(i)] > eat")
         code.text(FULL)
         emit(code, pieces, copies, OUTER_TIMES)
         code.line("o += 1")

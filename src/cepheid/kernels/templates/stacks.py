@@ -118,8 +118,8 @@ class Scan:
     @property
     def arrays(self) -> tuple[str, ...]:
         """What is given of each class's events."""
-        own = ("clocks", "positions", "rows")
-        return (*own, "starts", "firsts") if self.lasting else own
+        arrays = ("clocks", "positions", "rows")
+        return (*arrays, "starts", "firsts") if self.lasting else arrays
 
     @property
     def last(self) -> int:
@@ -127,7 +127,7 @@ class Scan:
 
     @property
     def columns(self) -> list[int]:
-        return sorted({n for own in self.keys for n in own})
+        return sorted({n for key in self.keys for n in key})
 
     @property
     def tables(self) -> int:

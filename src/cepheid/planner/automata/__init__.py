@@ -1,1 +1,1 @@
-"""What isn't evaluated by joins alone: automata, stacks, and automata below joins."""
+"""Plans beyond joins: automata, stacks, and automata below joins."""

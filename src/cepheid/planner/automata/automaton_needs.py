@@ -1,4 +1,4 @@
-"""What only an automaton can run: where what is bound decides what is taken next."""
+"""Patterns that only an automaton can run: what is bound decides which event is taken next."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cepheid.language.ast import Mode, SequenceOperator
 
 def needs_automaton(pattern: Pattern) -> str | None:
     """The first construct of the pattern that trees of joins can't run, as a person calls it."""
-    return next((found for part in walk(pattern) if (found := beyond_trees(part))), None)
+    return next((construct for part in walk(pattern) if (construct := beyond_trees(part))), None)
 
 
 def beyond_trees(part: Pattern) -> str | None:
-    """The same for one node of a pattern, whatever is below it."""
+    """The same for one node of a pattern, regardless of its children."""
     match part:
         case Sequence(operators=operators) if SequenceOperator.NEXT in operators:
             return "the next sequence `->` (SKIP TILL NEXT MATCH)"

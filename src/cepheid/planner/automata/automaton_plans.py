@@ -58,11 +58,13 @@ def segment(query: BoundQuery, pattern: Pattern, where: tuple[Conjunct, ...]) ->
     single = all(query.variables[name].kind is Kind.SINGLE for name in names)
     if single and not is_strict(pattern):
         links = {c.expression: link for c in where if (link := _link(c))}
-        own = _own_key(query, names, tuple(links.values()))
+        own_key = _own_key(query, names, tuple(links.values()))
         where = tuple(
-            c for c in where if c.expression not in links or not implied(links[c.expression], own)
+            c
+            for c in where
+            if c.expression not in links or not implied(links[c.expression], own_key)
         )
-        key = (*key, *own)
+        key = (*key, *own_key)
     return _automaton(query, pattern, where, key)
 
 
@@ -72,7 +74,7 @@ def _own_key(
     """The attributes that are equal in all classes of a part of the pattern, whatever is chosen."""
     bound = [name for name in names if query.variables[name].negation is None]
     negated = [name for name in names if name not in bound]
-    both_ways = (*links, *((other, one) for one, other in links))
+    both_ways = (*links, *((right, left) for left, right in links))
     columns = dict.fromkeys(column for (name, column), _ in both_ways if name == bound[0])
     grown = (_grown((bound[0], column), (*bound[1:], *negated), both_ways) for column in columns)
     return tuple(KeyPart(part) for part in grown if part is not None)
@@ -85,15 +87,19 @@ def _grown(
     what is bound later, or forbidden, doesn't choose it."""
     columns = dict((first,))
     for name in others:
-        own = [column for one, (other, column) in links if other == name and one in columns.items()]
-        if not own:
+        equal = [
+            column
+            for known, (linked, column) in links
+            if linked == name and known in columns.items()
+        ]
+        if not equal:
             return None
-        columns[name] = own[0]
+        columns[name] = equal[0]
     return columns
 
 
 def is_strict(pattern: Pattern) -> bool:
-    """Whether some of it looks at events of the stream that the pattern doesn't name."""
+    """Whether a part reads events of the stream that the pattern doesn't name."""
     return any(
         (isinstance(p, SequencePattern) and SequenceOperator.STRICT in p.operators)
         or (isinstance(p, Closure) and p.strict)
@@ -152,10 +158,10 @@ def _leaf_filters(pattern: Pattern, where: tuple[Conjunct, ...]) -> tuple[Conjun
 def _link(conjunct: Conjunct) -> tuple[Place, Place] | None:
     """The attributes of two classes that the conjunct makes equal."""
     match conjunct.expression:
-        case Call("=", (Attribute() as one, Attribute() as other)) if one.type is other.type:
-            if one.type in (Type.DECIMAL, Type.OTHER) or one.variable == other.variable:
+        case Call("=", (Attribute() as left, Attribute() as right)) if left.type is right.type:
+            if left.type in (Type.DECIMAL, Type.OTHER) or left.variable == right.variable:
                 return None
-            return (one.variable, one.name), (other.variable, other.name)
+            return (left.variable, left.name), (right.variable, right.name)
         case _:
             return None
 

@@ -24,8 +24,8 @@ def chain(pattern: Pattern) -> tuple[str, ...] | None:
         return None
     if not all(isinstance(item, Leaf | Negation | Closure) for item in pattern.items):
         return None
-    found = tuple(item.variable for item in pattern.items if isinstance(item, Leaf))
-    return found if len(found) > 1 else None
+    events = tuple(item.variable for item in pattern.items if isinstance(item, Leaf))
+    return events if len(events) > 1 else None
 
 
 def stacks_of(parts: Parts, names: Sequence[str], predicates: Iterable[Expr]) -> Stacks:
@@ -77,15 +77,15 @@ def _sides(
     parts: Parts, predicate: Expr, names: Sequence[str]
 ) -> tuple[Attribute, Attribute] | None:
     """The attributes of two classes that the predicate makes equal."""
-    found = parts.equality(predicate, names, names)
-    if found is None or found.left.variable == found.right.variable:
+    equality = parts.equality(predicate, names, names)
+    if equality is None or equality.left.variable == equality.right.variable:
         return None
-    return found.left, found.right
+    return equality.left, equality.right
 
 
 def _implied(predicate: Expr, agreeing: tuple[Attribute, ...]) -> bool:
     match predicate:
-        case Call("=", (Attribute() as one, Attribute() as other)):
-            return one in agreeing and other in agreeing
+        case Call("=", (Attribute() as left, Attribute() as right)):
+            return left in agreeing and right in agreeing
         case _:
             return False

@@ -62,20 +62,20 @@ def _cut(sequence: Sequence) -> Sequence | None:
     begins = [present[0], *(b for a, b in pairwise(present) if not _together(sequence, a, b))]
     ends = [*(present[present.index(b) - 1] for b in begins[1:]), present[-1]]
     runs = dict(zip(begins, ends, strict=True))
-    found: list[Pattern] = []
+    segments: list[Pattern] = []
     at = 0
     while at < len(items):
         end = runs.get(at, at)
         if end > at:
-            found.append(Sequence(items[at : end + 1], operators[at:end]))
+            segments.append(Sequence(items[at : end + 1], operators[at:end]))
         elif isinstance(items[at], Negation) and _is_strict(sequence, at):
             return None
         else:
-            found.append(items[at])
+            segments.append(items[at])
         at = end + 1
-    if len(found) < 2:
+    if len(segments) < 2:
         return None
-    return Sequence(tuple(found), (SequenceOperator.ANY,) * (len(found) - 1))
+    return Sequence(tuple(segments), (SequenceOperator.ANY,) * (len(segments) - 1))
 
 
 def _together(sequence: Sequence, left: int, right: int) -> bool:
@@ -115,17 +115,17 @@ def _apart(query: BoundQuery, pattern: Conjunction, segments: list[Pattern]) -> 
         [frozenset(query.variables[name].types) for name in leaves(item)] for item in pattern.items
     ]
     return all(
-        one and other and not one & other
+        first and second and not first & second
         for n, mine in enumerate(members)
         for theirs in members[n + 1 :]
-        for one in mine
-        for other in theirs
+        for first in mine
+        for second in theirs
     )
 
 
 @dataclass(frozen=True)
 class _Shares:
-    """Which conjunct belongs where."""
+    """Assigns each conjunct to a segment or to the joins."""
 
     query: BoundQuery
     segments: tuple[Pattern, ...]

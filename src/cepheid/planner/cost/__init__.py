@@ -1,1 +1,1 @@
-"""What plans are expected to cost: statistics, numbers of records, weights."""
+"""The expected cost of plans: statistics, numbers of records, weights."""

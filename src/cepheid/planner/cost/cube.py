@@ -1,4 +1,4 @@
-"""What each join of two parts of a pattern would cost, before any tree is built.
+"""The cost of each join of two parts of a pattern, before any tree is built.
 
 A part is a set of the pattern's bound events: an interval of a sequence, a subset of a
 conjunction. Whatever tree makes it, it has the same records (`flows`), and `build` attaches the
@@ -135,17 +135,17 @@ class Spans:
     def leaf(self, pattern: Leaf) -> PatternSpan:
         """One event. Conditions on it alone that aren't its filters wait for a join."""
         flow = self.costing.leaf(self.parts.leaf(pattern.variable))
-        own = self.bit(pattern.variable)
-        return PatternSpan(flow, flow, own, own, 0, 0, 0, 0)
+        mask = self.bit(pattern.variable)
+        return PatternSpan(flow, flow, mask, mask, 0, 0, 0, 0)
 
     def segment(self, pattern: Pattern) -> PatternSpan:
         """The matches of an automaton."""
         flow = self.costing.flow(self.parts.segments[pattern])
-        own = self.mask(frozenset(core(pattern)))
-        return PatternSpan(flow, flow, own, own, 0, 0, 0, 0)
+        mask = self.mask(frozenset(core(pattern)))
+        return PatternSpan(flow, flow, mask, mask, 0, 0, 0, 0)
 
     def whole(self, kind: Kind, left: PatternSpan, right: PatternSpan) -> PatternSpan:
-        """Both parts joined, with all that is inside."""
+        """The join of both parts, with everything attached inside."""
         plain = (sequence if kind is Seq else conjunction)(left.plain, right.plain)
         both = left.core | right.core
         have, attached = self._groups(both)
@@ -174,7 +174,7 @@ class Spans:
         )
 
     def _groups(self, have: int) -> tuple[int, int]:
-        """All that is bound with these events, and the closures among it."""
+        """Everything that is bound together with these events, and the closures among it."""
         attached = 0
         for index, _ in self._attachable(have, 0):
             attached |= 1 << index
@@ -184,10 +184,10 @@ class Spans:
     def _attachable(self, have: int, attached: int) -> Iterator[tuple[int, _Closure]]:
         """Closures, each as soon as its neighbors are bound, the first ones first (as `build`)."""
         waiting = [(i, c) for i, c in enumerate(self.closures) if not attached >> i & 1]
-        while found := next((w for w in waiting if not w[1].needs & ~have), None):
-            waiting.remove(found)
-            have |= found[1].binds
-            yield found
+        while next_ := next((w for w in waiting if not w[1].needs & ~have), None):
+            waiting.remove(next_)
+            have |= next_[1].binds
+            yield next_
 
     # ── joins ──
 
@@ -262,8 +262,8 @@ class Spans:
     def _push(
         self, kind: Kind, left: PatternSpan, right: PatternSpan, whole: PatternSpan, at: int
     ) -> tuple[float, float, list[_Negation]]:
-        """What NSEQ costs where `build` makes one, the events per window that floors are set by,
-        and the negations that are left."""
+        """The cost of NSEQ where `build` makes one, the events per window that set floors, and the
+        remaining negations."""
         weights = self.costing.weights
         cost, load, ceiling = 0.0, 0.0, False
         rest: list[_Negation] = []
@@ -287,8 +287,8 @@ class Spans:
     # ── many joins at once ──
 
     def intervals(self, items: Sequence[PatternSpan]) -> tuple[list[list[PatternSpan]], Floats]:
-        """Of a sequence: the spans from i to j, and at [i, j, r] the cost of joining those from i
-        to r - 1 and from r to j."""
+        """For a sequence: the spans from i to j, and at [i, j, r] the cost of joining the spans
+        from i to r - 1 and from r to j."""
         n = len(items)
         spans = [[item] * n for item in items]
         for first in range(n):
@@ -307,8 +307,8 @@ class Spans:
         return spans, costs
 
     def subsets(self, items: Sequence[PatternSpan]) -> tuple[list[PatternSpan], Splits]:
-        """Of a conjunction: the spans by subset, and for a subset the costs of all its splits in
-        two, with the half that has its first item."""
+        """For a conjunction: the spans by subset, and a function that returns the costs of all
+        splits of a subset in two, each with the half that has the subset's first item."""
         spans = [items[0]] * (1 << len(items))
         for subset in range(1, 1 << len(items)):
             low = subset & -subset
@@ -323,12 +323,12 @@ class Spans:
             halves = halves[((halves & ~subset) == 0) & ((halves & low) != 0)]
             left, right = facts[:, halves], facts[:, subset ^ halves]
             whole = facts[:, subset : subset + 1]
-            found = self._costs(Conj, left, right, whole)
+            costs = self._costs(Conj, left, right, whole)
             if self.hangs:
                 for k in np.flatnonzero(whole[5] > left[5] + right[5]):
                     half = int(halves[k])
-                    found[k] = self.join(Conj, spans[half], spans[subset ^ half], spans[subset])
-            return found, halves
+                    costs[k] = self.join(Conj, spans[half], spans[subset ^ half], spans[subset])
+            return costs, halves
 
         return spans, costs
 
@@ -347,12 +347,12 @@ class Spans:
         else:
             hashed = (equalities > 0).astype(np.float64)
             cost = conj_cost(weights, left[0], right[0], hashed, tests, chance)
-        found: Floats = cost + weights.output * whole[0]
-        return found
+        costs: Floats = cost + weights.output * whole[0]
+        return costs
 
 
 def _facts(table: Sequence[Sequence[PatternSpan]]) -> Floats:
-    """Of each span: rows, events, tests, log of the hashed selectivity, equalities, attached."""
+    """For each span: rows, events, tests, log of the hashed selectivity, equalities, attached."""
     return np.array(
         [
             [[s.flow.rows for s in row] for row in table],

@@ -1,5 +1,5 @@
-"""What pull and pass-down save (thesis 4, appendix A): parts of a plan that are made only as far
-as triggering records ask for them."""
+"""What pull and pass-down save (thesis 4, appendix A): they make only the records that triggering
+records need."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def demanded(
     figures: Figures,
     weights: Weights,
 ) -> Mapping[Node, Estimate]:
-    """The estimates of a plan, with what its pulled parts don't make left out. A node with several
-    consumers makes what the most demanding one needs."""
+    """The estimates of a plan without the records that its pulled parts don't make. A node with
+    several consumers makes what the most demanding one needs."""
     nodes = (node for root in plan.alternatives for node in walk(root))
     if not any(isinstance(node, Seq) and node.pull for node in nodes):
         return estimates
@@ -59,15 +59,15 @@ def demanded(
     for root in plan.alternatives:
         visit(root, 1.0)
     return {
-        node: _scaled(node, found, shares[node], added.get(node, 0.0))
-        for node, found in estimates.items()
+        node: _scaled(node, estimate, shares[node], added.get(node, 0.0))
+        for node, estimate in estimates.items()
     }
 
 
-def _scaled(node: Node, found: Estimate, share: float, added: float) -> Estimate:
+def _scaled(node: Node, estimate: Estimate, share: float, added: float) -> Estimate:
     if isinstance(node, LeafNode):  # events arrive with or without demand
-        return found
-    return Estimate(found.rows * share, found.tried * share, (found.cost + added) * share)
+        return estimate
+    return Estimate(estimate.rows * share, estimate.tried * share, (estimate.cost + added) * share)
 
 
 def triggers(right: Flow) -> float:

@@ -21,10 +21,10 @@ from cepheid.plan.nodes import LeafNode, Plan
 from cepheid.statistics import Statistics
 
 EVENTS_PER_WINDOW = 100.0
-"""Of each class, where no rate is known at all."""
+"""The assumed rate of each class if no rate is known."""
 
 DISTINCT = 100.0
-"""Different values of a column that nothing is known of."""
+"""The assumed number of distinct values of a column."""
 
 LEAST = 1e-9
 """Rates per window and selectivities are at least this: zero is never quite zero, so that plans
@@ -61,25 +61,25 @@ class Figures:
 
     def chance(self, expr: Expr) -> float:
         """log of the selectivity."""
-        found = self._known.get(expr)
-        if found is None:
-            found = math.log(max(self._selectivity(expr), LEAST))
-            self._known[expr] = found
-        return found
+        chance = self._known.get(expr)
+        if chance is None:
+            chance = math.log(max(self._selectivity(expr), LEAST))
+            self._known[expr] = chance
+        return chance
 
     def values(self, variable: str, column: str) -> float:
         """log of the number of distinct values. If equalities of the key have given
         selectivities, as many as make these true."""
         place = variable, column
-        found = self._counted.get(place)
-        if found is None:
+        count = self._counted.get(place)
+        if count is None:
             given = list(self._agreeing(variable, column))
             if given:
-                found = sum(-math.log(max(share, LEAST)) for share in given) / len(given)
+                count = sum(-math.log(max(share, LEAST)) for share in given) / len(given)
             else:
-                found = math.log(self.statistics.distinct.get(f"{variable}.{column}", DISTINCT))
-            self._counted[place] = found
-        return found
+                count = math.log(self.statistics.distinct.get(f"{variable}.{column}", DISTINCT))
+            self._counted[place] = count
+        return count
 
     def _agreeing(self, variable: str, column: str) -> Iterator[float]:
         """Given selectivities of the key's equalities that read this attribute."""
@@ -91,9 +91,9 @@ class Figures:
                         if text in self.statistics.selectivities:
                             yield self.statistics.selectivities[text]
 
-    def is_key(self, one: Attribute, other: Attribute) -> bool:
+    def is_key(self, left: Attribute, right: Attribute) -> bool:
         return any(
-            part.get(one.variable) == one.name and part.get(other.variable) == other.name
+            part.get(left.variable) == left.name and part.get(right.variable) == right.name
             for part in self.key
         )
 
@@ -127,7 +127,8 @@ class Figures:
                 return _OTHER
 
     def _distinct(self, arguments: Iterable[Expr]) -> float:
-        """Of an equality's sides the larger one: the values of the other are among its values."""
+        """The larger number of values of an equality's sides: the other side's values are assumed
+        to be among them."""
         attributes = [a for a in arguments if isinstance(a, Attribute)]
         return max(
             (math.exp(self.values(a.variable, a.name)) for a in attributes), default=DISTINCT
@@ -135,11 +136,11 @@ class Figures:
 
 
 def _texts(expr: Expr) -> Iterator[str]:
-    """How statistics may call it; an equality has no direction."""
+    """The texts under which statistics may name the condition; an equality has no direction."""
     yield expression_text(expr)
     match expr:
-        case Call("=", (one, other)):
-            yield expression_text(Call("=", (other, one), Type.BOOLEAN))
+        case Call("=", (left, right)):
+            yield expression_text(Call("=", (right, left), Type.BOOLEAN))
 
 
 def figures_of(source: Plan | BoundQuery, statistics: Statistics) -> Figures:
@@ -171,8 +172,8 @@ def _rate(window: Window | None, length: float, variables: Mapping[str, Variable
 
 
 def check(statistics: Statistics, query: BoundQuery, *forms: BoundQuery) -> None:
-    """Refuse statistics of what isn't in the query, nor in one of the forms that rewrites give it:
-    they would be ignored in silence. Equalities that the key implies may be among them."""
+    """Refuse statistics of conditions or variables that neither the query nor a rewritten form has:
+    they would be ignored silently. Equalities that the key implies are accepted."""
     names = set(query.variables)
     columns = {f"{v.name}.{c}" for v in query.variables.values() for c in v.columns}
     where = [c.expression for form in (query, *forms) for c in form.where]
@@ -180,7 +181,7 @@ def check(statistics: Statistics, query: BoundQuery, *forms: BoundQuery) -> None
     conditions |= {expression_text(h) for h in query.having}
     for part in query.key:
         places = [f"{v}.{c}" for v, c in part.columns.items()]
-        conditions |= {f"{one} = {other}" for one, other in permutations(places, 2)}
+        conditions |= {f"{left} = {right}" for left, right in permutations(places, 2)}
     for what, given, known in (
         ("rates", statistics.rates, names),
         ("selectivities", statistics.selectivities, conditions),

@@ -29,7 +29,7 @@ _MOST = 230.0  # e^230 = 10^100: products of two such numbers are still finite
 
 
 def power(exponent: float) -> float:
-    """e to the exponent, neither zero nor infinite."""
+    """e to the exponent, kept positive and finite."""
     return math.exp(min(max(exponent, -_MOST), _MOST))
 
 
@@ -45,10 +45,10 @@ def clear(load: float, events: int) -> float:
     (1.0, 0.4323)
     """
     if load > events + 30:
-        found = math.exp(-load)
+        chance = math.exp(-load)
         for k in range(2, events + 1):
-            found = (k - 1) / load * (1 - found)
-        return max(found, LEAST)
+            chance = (k - 1) / load * (1 - chance)
+        return max(chance, LEAST)
     if events == 1:
         return math.exp(-load)
     term, total, j = 1.0, 1.0, 0
@@ -71,13 +71,13 @@ class Met:
 
     @cached_property
     def load(self) -> float:
-        """How many of a window count."""
+        """The number of events per window that count."""
         return power(self.candidates + self.chance)
 
 
 @dataclass(frozen=True)
 class Forbidden(Met):
-    """A negation's events."""
+    """The search for a negation's events."""
 
     def factor(self, events: int) -> float:
         """log of the share of records that survive."""
@@ -86,7 +86,7 @@ class Forbidden(Met):
 
 @dataclass(frozen=True)
 class Grouped(Met):
-    """A closure's events."""
+    """The search for a closure's events."""
 
     quantifier: Quantifier
 
@@ -113,14 +113,14 @@ def _groups(mean: float, quantifier: Quantifier) -> float:
     match quantifier:
         case Between(low, high):
             over = 0.0 if high is None else _at_least(mean, high + 1)
-            found = _at_least(mean, low) - over
+            groups = _at_least(mean, low) - over
         case Exactly(count):
-            found = mean * _at_least(mean, count - 1) - (count - 1) * _at_least(mean, count)
+            groups = mean * _at_least(mean, count - 1) - (count - 1) * _at_least(mean, count)
         case Optional():
-            found = 1.0
+            groups = 1.0
         case _:
             assert_never(quantifier)
-    return math.log(max(found, LEAST))
+    return math.log(max(groups, LEAST))
 
 
 def _at_least(mean: float, count: int) -> float:
@@ -142,8 +142,8 @@ class Edge:
     """An equality between attributes of two variables, and the log of its selectivity."""
 
     chance: float
-    one: Place
-    other: Place
+    left: Place
+    right: Place
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Flow:
     def attach(
         self, *within: Forbidden | Grouped, chance: float = 0.0, edges: Iterable[Edge] = ()
     ) -> Flow:
-        """With further negations, closures, predicates and equalities."""
+        """The flow with further negations, closures, predicates and equalities."""
         return replace(
             self,
             weight=self.weight + chance,
@@ -196,7 +196,7 @@ class Flow:
 
 
 def sequence(left: Flow, right: Flow) -> Flow:
-    """All of the left before all of the right."""
+    """The sequence of two flows: all of the left before all of the right."""
     return Flow(
         left.events + right.events,
         left.weight + right.weight,
@@ -208,7 +208,7 @@ def sequence(left: Flow, right: Flow) -> Flow:
 
 
 def conjunction(left: Flow, right: Flow) -> Flow:
-    """Both in any order: their linear extensions interleave in binomially many ways."""
+    """The conjunction of two flows: their linear extensions interleave in binomially many ways."""
     both = sequence(left, right)
     ways = math.comb(both.events, left.events)
     return replace(both, weight=both.weight + math.log(ways))
@@ -228,9 +228,9 @@ def forest(edges: Collection[Edge]) -> float:
         return place
 
     total = 0.0
-    for edge in sorted(edges, key=lambda e: (e.chance, e.one, e.other)):
-        one, other = root(edge.one), root(edge.other)
-        if one != other:
-            parent[one] = other
+    for edge in sorted(edges, key=lambda e: (e.chance, e.left, e.right)):
+        left, right = root(edge.left), root(edge.right)
+        if left != right:
+            parent[left] = right
             total += edge.chance
     return total

@@ -61,7 +61,7 @@ def cost_of(plan: Plan, statistics: Statistics, weights: Weights | None = None) 
 def estimate(
     plan: Plan, statistics: Statistics, weights: Weights | None = None
 ) -> Mapping[Node, Estimate]:
-    """Of every distinct node of the plan."""
+    """The estimates of every distinct node of the plan."""
     weights = weights or calibrated()
     costing = Costing(figures_of(plan, statistics), weights)
     for root in dict.fromkeys(plan.alternatives):
@@ -84,15 +84,15 @@ def seq_tried(left: Number, right: Number, events: Number, clear: Number) -> Num
 
 
 def seq_scan(weights: Weights, right: Number, tests: Number, tried: Number) -> Number:
-    """By binary search, without the output; `tests` has the equalities, too."""
+    """The cost by binary search, without the output; `tests` includes the equalities."""
     return weights.probe * right + (weights.access + weights.test * tests) * tried
 
 
 def seq_hash(
     weights: Weights, left: Number, right: Number, tests: Number, chance: Number
 ) -> Number:
-    """Along hash chains, without the output. A chain has the records of one hash, those that end
-    too late among them."""
+    """The cost along hash chains, without the output. A chain has all records of one hash, also
+    those that end too late."""
     walked = left * right * chance
     return weights.hash * (left + right) + (weights.chain + weights.test * tests) * walked
 
@@ -100,8 +100,8 @@ def seq_hash(
 def conj_cost(
     weights: Weights, left: Number, right: Number, hashed: Number, tests: Number, chance: Number
 ) -> Number:
-    """Without the output: each record meets the other side's of the window before it. With hashing
-    each record enters one table and is looked up in another."""
+    """The cost of CONJ without the output: each record meets those of the other side in the window
+    before it. With hashing, each record enters one table and is looked up in another."""
     tried = 2 * left * right * chance
     search = (2 * hashed * weights.hash + (1 - hashed) * weights.probe) * (left + right)
     step = hashed * weights.chain + (1 - hashed) * weights.access
@@ -134,15 +134,15 @@ def join_estimate(
 
 
 def nseq_estimate(weights: Weights, rows: float, met: Forbidden) -> Estimate:
-    """Back from each record to the nearest forbidden event: the first that is met, or, with
-    predicates, the first that satisfies them."""
+    """The cost of NSEQ: back from each record to the nearest forbidden event, the first that is met
+    or, with predicates, the first that satisfies them."""
     return _search(weights, rows, met, power(met.candidates), rows)
 
 
 def neg_estimate(
     weights: Weights, rows: float, met: Forbidden, events: int, survivors: float
 ) -> Estimate:
-    """Looks into the gap alone, as far as the first forbidden event."""
+    """The cost of NEG: it searches the gap up to the first forbidden event."""
     return _search(weights, rows, met, power(met.candidates) / events, survivors)
 
 
@@ -156,7 +156,8 @@ def _search(weights: Weights, rows: float, met: Met, reach: float, made: float) 
 def kseq_estimate(
     weights: Weights, rows: float, met: Grouped, events: int, checks: int, made: float
 ) -> Estimate:
-    """All candidates of each record's gap (N of Table 2); groups are written element by element."""
+    """The cost of a closure: all candidates of each record's gap (N of Table 2); groups are written
+    element by element."""
     tried = rows * power(met.candidates) / events
     cost = (
         _find(weights, rows, met)
@@ -168,14 +169,14 @@ def kseq_estimate(
 
 
 def _find(weights: Weights, rows: float, met: Met) -> float:
-    """To find where the candidates begin."""
+    """The cost of finding the first candidate."""
     if met.hashed:
         return weights.hash * (rows + power(met.candidates))
     return weights.probe * rows
 
 
 def _look(weights: Weights, met: Met) -> float:
-    """To look at one candidate."""
+    """The cost of testing one candidate."""
     return (weights.chain if met.hashed else weights.access) + weights.test * met.tests
 
 
@@ -200,12 +201,12 @@ class Costing:
         seen = self._seen.get(id(node))
         if seen is not None:
             return seen[1]
-        found = self.flows.get(node)
-        if found is None:
-            found, self.estimates[node] = self._node(node)
-            self.flows[node] = found
-        self._seen[id(node)] = node, found
-        return found
+        flow = self.flows.get(node)
+        if flow is None:
+            flow, self.estimates[node] = self._node(node)
+            self.flows[node] = flow
+        self._seen[id(node)] = node, flow
+        return flow
 
     def _node(self, node: Node) -> tuple[Flow, Estimate]:
         weights = self.weights
@@ -253,9 +254,9 @@ class Costing:
     def chances(self, predicates: Iterable[Expr]) -> float:
         return sum(self.figures.chance(p) for p in predicates)
 
-    def edge(self, one: Attribute, other: Attribute) -> Edge:
-        places = sorted([(one.variable, one.name), (other.variable, other.name)])
-        chance = self.figures.chance(Call("=", (one, other), Type.BOOLEAN))
+    def edge(self, left: Attribute, right: Attribute) -> Edge:
+        places = sorted([(left.variable, left.name), (right.variable, right.name)])
+        chance = self.figures.chance(Call("=", (left, right), Type.BOOLEAN))
         return Edge(chance, places[0], places[1])
 
     def _join(self, node: Seq | Conj) -> tuple[Flow, Estimate]:
@@ -291,7 +292,7 @@ class Costing:
     def forbidden(
         self, negated: Node, equalities: Iterable[Equality], tests: tuple[Expr, ...]
     ) -> Forbidden:
-        """What a negation meets."""
+        """The search of a negation."""
         return Forbidden(*self._met(negated, equalities, tests))
 
     def grouped(
@@ -301,7 +302,7 @@ class Costing:
         tests: tuple[Expr, ...],
         quantifier: Quantifier,
     ) -> Grouped:
-        """What a closure meets."""
+        """The search of a closure."""
         return Grouped(*self._met(element, equalities, tests), quantifier)
 
     def _met(
@@ -311,13 +312,13 @@ class Costing:
         candidates = self.flow(node).log_rows + sum(hashes)
         return candidates, self.chances(tests), len(tests), bool(hashes)
 
-    def _agree(self, one: Attribute, other: Attribute) -> float:
+    def _agree(self, left: Attribute, right: Attribute) -> float:
         """log of the share of the second's events that a record finds under its hash. Of the key
         only the second's values count, so that it doesn't matter which variable speaks for a
         record."""
-        if self.figures.is_key(one, other):
-            return -self.figures.values(other.variable, other.name)
-        return self.edge(one, other).chance
+        if self.figures.is_key(left, right):
+            return -self.figures.values(right.variable, right.name)
+        return self.edge(left, right).chance
 
 
 def _bounds(node: Node) -> Iterable[Nseq]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MOST = 1e100
 _SUBSETS = 30.0
-"""Elements of a group whose subsets are reckoned with; more would be as hopeless."""
+"""The most elements of a group whose subsets are counted; more would be as expensive."""
 
 
 def stacks_estimate(costing: Costing, node: Stacks) -> tuple[Flow, Estimate]:
@@ -160,7 +160,7 @@ class _Run:
                 assert_never(pattern)
 
     def _candidates(self, variable: str) -> float:
-        """Events of the class in a window, of the run's key once it has one."""
+        """The events of the class per window; per key once the run has one."""
         return self.rows[variable] * (self.keyed.get(variable, 1.0) if self.bound else 1.0)
 
     def _conditions(self, names: set[str]) -> tuple[int, float]:
@@ -179,19 +179,19 @@ class _Run:
         self.count = min(self.count * factor, _MOST)
 
     def _event(self, variable: str, operator: SequenceOperator) -> None:
-        found = self._candidates(variable)
+        candidates = self._candidates(variable)
         tests, chance = self._conditions({variable})
         before = len(self.bound)
         match operator:
             case SequenceOperator.NEXT if before:
-                self._look(min(found, 1 / chance), tests)
-                self._multiply(min(1.0, found * chance))
+                self._look(min(candidates, 1 / chance), tests)
+                self._multiply(min(1.0, candidates * chance))
             case SequenceOperator.STRICT if before:
                 self._look(1.0, tests)
                 self._multiply(self.rows[variable] / self.stream * chance)
             case _:
-                self._look(found / max(before, 1), tests)
-                self._multiply(found * chance / max(before, 1))
+                self._look(candidates / max(before, 1), tests)
+                self._multiply(candidates * chance / max(before, 1))
         self.bound.append(variable)
 
     def _branches(self, pattern: Disjunction, operator: SequenceOperator) -> None:
@@ -205,16 +205,16 @@ class _Run:
     def _forbidden(self, pattern: Pattern) -> None:
         names = leaves(pattern)
         tests, chance = self._conditions(set(names))
-        found = min(self._candidates(name) for name in names)
-        self._look(min(found, 1 / chance), tests)
-        self._multiply(clear(found * chance, max(len(self.bound), 1)))
+        candidates = min(self._candidates(name) for name in names)
+        self._look(min(candidates, 1 / chance), tests)
+        self._multiply(clear(candidates * chance, max(len(self.bound), 1)))
 
     def _group(self, closure: Closure) -> None:
         names = leaves(closure)
         tests, chance = self._conditions(set(names))
-        found = min(self._candidates(name) for name in names) / max(len(self.bound), 1)
-        self._look(found, tests)
-        taken = found * chance
+        candidates = min(self._candidates(name) for name in names) / max(len(self.bound), 1)
+        self._look(candidates, tests)
+        taken = candidates * chance
         match closure.mode:
             case Mode.MAXIMAL:
                 self._multiply(min(1.0, taken) if self.bound else max(taken, 1e-9))

@@ -53,7 +53,7 @@ class Weights:
     pass_down: float
 
     @classmethod
-    def of(cls, found: Mapping[str, object]) -> Weights:
+    def of(cls, given: Mapping[str, object]) -> Weights:
         """Every weight by its name; one that is missing, unknown or negative is an error.
 
         >>> Weights.of({"acess": 1.0})
@@ -63,13 +63,13 @@ class Weights:
         """
         known = {field.name for field in fields(cls)}
         wrong = [
-            ("missing", sorted(known - found.keys())),
-            ("unknown", sorted(found.keys() - known)),
+            ("missing", sorted(known - given.keys())),
+            ("unknown", sorted(given.keys() - known)),
         ]
         if any(names for _, names in wrong):
             said = (f"{what} {', '.join(names)}" for what, names in wrong if names)
             raise PlanError(f"weights: {'; '.join(said)}")
-        return cls(**{name: _weight(name, value) for name, value in found.items()})
+        return cls(**{name: _weight(name, value) for name, value in given.items()})
 
 
 def _weight(name: str, value: object) -> float:

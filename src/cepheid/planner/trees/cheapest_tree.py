@@ -71,8 +71,8 @@ def _sequence(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:
     last = n - 1
     totals = least[0, :last] + least[1:, last] + joins[0, last, 1:]
     ranked = [int(r) + 1 for r in np.argsort(totals, kind="stable")]
-    found = [(float(totals[r - 1]), shape(0, last, r)) for r in ranked]
-    return CostedTree(found[0][0], found[0][1], parts[0][last], tuple(found[1:]))
+    shapes = [(float(totals[r - 1]), shape(0, last, r)) for r in ranked]
+    return CostedTree(shapes[0][0], shapes[0][1], parts[0][last], tuple(shapes[1:]))
 
 
 def intervals(units: Sequence[float], joins: Floats) -> tuple[Floats, np.ndarray]:
@@ -113,8 +113,8 @@ def _subsets(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:
             at = int(totals.argmin())
             least[subset], halves[subset] = totals[at], int(left[at])
     order = np.argsort(totals, kind="stable")
-    found = [(float(totals[k]), shape(everything, int(left[k]))) for k in order[:6]]
-    return CostedTree(found[0][0], found[0][1], parts[everything], tuple(found[1:]))
+    shapes = [(float(totals[k]), shape(everything, int(left[k]))) for k in order[:6]]
+    return CostedTree(shapes[0][0], shapes[0][1], parts[everything], tuple(shapes[1:]))
 
 
 def _greedy(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:

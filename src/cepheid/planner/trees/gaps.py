@@ -100,12 +100,12 @@ def _exact(closure: Closure) -> bool:
 def _parts(items: Items) -> tuple[tuple[str, ...], bool]:
     """Variables of the nearest part, and of further ones while it may be empty; and whether even
     the last of them may be."""
-    found: list[str] = []
+    names: list[str] = []
     for item in items:
-        found.extend(positive(item))
+        names.extend(positive(item))
         if _always_bound(item):
-            return tuple(found), False
-    return tuple(found), True
+            return tuple(names), False
+    return tuple(names), True
 
 
 def _gap(before: tuple[tuple[str, ...], bool], after: tuple[tuple[str, ...], bool]) -> Gap:

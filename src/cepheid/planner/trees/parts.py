@@ -139,16 +139,18 @@ class Parts:
             return
         assert isinstance(closure.item, Leaf)
         name = closure.item.variable
-        own = [c for c in alternative.where if c.target == name]
-        filters = tuple(c.expression for c in own if c.role is Role.FILTER)
-        running = tuple(c.expression for c in own if c.role is Role.RUNNING)
+        conditions = [c for c in alternative.where if c.target == name]
+        filters = tuple(c.expression for c in conditions if c.role is Role.FILTER)
+        running = tuple(c.expression for c in conditions if c.role is Role.RUNNING)
         yield PendingClosure(name, closure.quantifier, placed.gap, filters, running)
 
     def _negations(self, placed: GapItem, top: frozenset[int]) -> Iterator[Negated]:
         if not isinstance(placed.item, Negation):
             return
         index = placed.item.index
-        own = [c for c in self.query.where if c.negation == index and c.role is Role.NEGATION]
+        forbidding = [
+            c for c in self.query.where if c.negation == index and c.role is Role.NEGATION
+        ]
         disjunctions = [p for p in walk(self.query.pattern) if isinstance(p, Disjunction)]
         positives = frozenset(leaves(self.pattern)) - frozenset(leaves(placed.item))
         for branch in negated_branches(placed.item):
@@ -156,7 +158,7 @@ class Parts:
             present = positives | members
             conditions = [
                 without_absent(c.expression, present)
-                for c in own
+                for c in forbidding
                 if applies(c.variables, present, disjunctions)
             ]
             inner = tuple(c for c in conditions if variables(c) <= members)

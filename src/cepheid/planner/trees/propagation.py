@@ -96,16 +96,18 @@ def eligible(root: Node, known: Mapping[str, Variable]) -> Iterator[Passable]:
                 yield Passable(node, left[0], predicate, levels[left[0]])
 
 
-def choose(found: Iterator[Passable], selectivity: Selectivity | None = None) -> Passable | None:
+def choose(
+    candidates: Iterator[Passable], selectivity: Selectivity | None = None
+) -> Passable | None:
     """The predicate that saves most (thesis 4.4.3): the share of events that it leaves out, on
     all levels above them. If shares aren't known, they count as equal; then the deepest event is
     chosen, and of equally deep ones the first."""
 
-    def gain(one: Passable) -> float:
-        kept = 0.5 if selectivity is None else selectivity(one.predicate)
-        return (1 - kept) * one.levels
+    def gain(candidate: Passable) -> float:
+        kept = 0.5 if selectivity is None else selectivity(candidate.predicate)
+        return (1 - kept) * candidate.levels
 
-    best = max(found, key=gain, default=None)
+    best = max(candidates, key=gain, default=None)
     return best if best is not None and gain(best) > 0 else None
 
 

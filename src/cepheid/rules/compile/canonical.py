@@ -1,4 +1,4 @@
-"""What patterns have in common: equal parts of different queries get equal names.
+"""Equal parts of different queries get equal names, so that plans can share them.
 
 The queries have one key. Two parts are equal if they have the same operators over the same classes
 of events, in the same order, and the same conditions are checked inside them. They are compared in
@@ -32,7 +32,8 @@ class NamedForm:
 
 
 def canonical(query: BoundQuery) -> BoundQuery:
-    """The same query, with what has no order in one that its names don't decide."""
+    """The same query in canonical order: conjunctions and conditions sorted by what they contain,
+    not by variable names."""
     same = {v: v for v in query.variables}
     same_returned = {r.name: r.name for r in query.renamed}
     return query_in(replace(query, pattern=_ordered(query.pattern, query)), same, same_returned)
@@ -47,10 +48,10 @@ def _ordered(pattern: Pattern, query: BoundQuery) -> Pattern:
 
 
 def parts(query: BoundQuery) -> tuple[NamedForm, ...]:
-    """All parts of a canonical query that a tree might have for itself, the largest first."""
+    """All parts of a canonical query that can be a subtree of a plan, the largest first."""
     every = dict.fromkeys(piece for part in walk(query.pattern) for piece in (part, *_ranges(part)))
-    found = [NamedForm(leaves(part), _form(part, query)) for part in every]
-    return tuple(sorted(found, key=lambda part: -len(part.names)))
+    forms = [NamedForm(leaves(part), _form(part, query)) for part in every]
+    return tuple(sorted(forms, key=lambda part: -len(part.names)))
 
 
 def _ranges(pattern: Pattern) -> Iterator[Pattern]:
@@ -64,8 +65,8 @@ def _ranges(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def _form(pattern: Pattern, query: BoundQuery) -> Form:
-    own = leaves(pattern)
-    numbers = {v: f"{n}" for n, v in enumerate(own)}
+    names = leaves(pattern)
+    numbers = {v: f"{n}" for n, v in enumerate(names)}
     variables = {n: replace(query.variables[v], name=n) for v, n in numbers.items()}
     asked = [
         f"{c.role.value} {expression_text(_turned(renamed(c.expression, numbers)))}"
@@ -76,26 +77,26 @@ def _form(pattern: Pattern, query: BoundQuery) -> Form:
     ]
     return (
         pattern_text(pattern_in(pattern, numbers), variables),
-        *(_kind(v, query) for v in own),
+        *(_kind(v, query) for v in names),
         *sorted(asked),
     )
 
 
 def _kind(variable: str, query: BoundQuery) -> str:
-    one = query.variables[variable]
-    return repr((one.types, one.kind, one.negation is None, one.columns))
+    bound = query.variables[variable]
+    return repr((bound.types, bound.kind, bound.negation is None, bound.columns))
 
 
-def classes(found: Iterable[NamedForm]) -> frozenset[Form]:
-    """Those parts that are single events."""
-    return frozenset(part.form for part in found if len(part.names) == 1)
+def classes(forms: Iterable[NamedForm]) -> frozenset[Form]:
+    """The parts that are single events."""
+    return frozenset(part.form for part in forms if len(part.names) == 1)
 
 
 def called_alike(
     query: BoundQuery, others: Sequence[NamedForm], taken: frozenset[str]
 ) -> BoundQuery:
-    """The canonical query in names in which parts that are equal to others have theirs. All other
-    names are new ones, not among those that are taken."""
+    """The canonical query with variables renamed: parts that are equal to others take their names;
+    every other variable gets a name that isn't `taken`."""
     known: dict[Form, list[tuple[str, ...]]] = {}
     for part in others:
         known.setdefault(part.form, []).append(part.names)
@@ -103,7 +104,7 @@ def called_alike(
     for part in parts(query):
         if not names.keys() & set(part.names):
             used = set(names.values())
-            free = (found for found in known.get(part.form, ()) if used.isdisjoint(found))
+            free = (given for given in known.get(part.form, ()) if used.isdisjoint(given))
             names.update(zip(part.names, next(free, ()), strict=False))
     returned = {f"{r.name} returned": r.name for r in query.renamed}
     fresh = _fresh((*query.variables, *returned), names, taken)
@@ -133,13 +134,13 @@ def _fresh(
 
 
 def _sorted(query: BoundQuery) -> BoundQuery:
-    """Conditions in the order of their texts: trees with the same ones are then the same."""
+    """Conditions sorted by their texts, so that trees with the same conditions are equal."""
     where = (replace(c, expression=_turned(c.expression)) for c in query.where)
     return replace(query, where=tuple(sorted(where, key=lambda c: expression_text(c.expression))))
 
 
 def _turned(condition: Expr) -> Expr:
-    """`a.x < b.x` is `b.x > a.x`: the side whose text is first stands first."""
+    """`a.x < b.x` is `b.x > a.x`: the side whose text sorts first is written first."""
 
     def change(node: Expr) -> Expr | None:
         match node:

@@ -37,7 +37,7 @@ from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
 from cepheid.rules.compile.template_rows import alike, shaping, values_of, varying
 from cepheid.rules.load.lifted import lifted
-from cepheid.rules.template import Template
+from cepheid.rules.template import Template, bind_rule
 
 Ints: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Any  # a schema, or a dict of them
@@ -47,9 +47,10 @@ NO_WINDOW = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Alone:
-    """A query that runs by itself, for the rules with these numbers; and why it does. Its matches
-    are those of all these rules, or, with a residual, of those whose conditions they satisfy; these
-    are `tested`, in words. `engine.attribution.residual.found_by` says whose they are."""
+    """A query that runs on its own for the rules with these numbers, and why it does. Without a
+    residual, its matches belong to all these rules; with one, to the rules whose conditions they
+    satisfy, which `tested` lists as text. `engine.attribution.residual.alerts_of_query` assigns
+    them."""
 
     query: Query
     bound: BoundQuery
@@ -62,8 +63,8 @@ class Alone:
 
 @dataclass(frozen=True)
 class EngineRun:
-    """What one engine does: a query that is alone, or several that are joined. `place` is that of
-    the first of them, and `attributions` tell whose the matches are."""
+    """What one engine runs: a query of its own, or several joined ones. `place` is the place of the
+    first; `attributions` assign the matches to rules."""
 
     place: int
     prepared: Prepared
@@ -73,8 +74,8 @@ class EngineRun:
 
 @dataclass(frozen=True)
 class CompiledRules:
-    """Rules by their numbers: names, and what is carried to the output; and how they are run. Of
-    the queries that are in no group, `joints` says which run as one."""
+    """The rules by number, with their names and carried columns, and how they run. `joints` lists
+    which of the ungrouped queries run as one."""
 
     rules: pa.Table
     groups: tuple[RuleGroup, ...]
@@ -83,13 +84,13 @@ class CompiledRules:
 
     @property
     def required(self) -> frozenset[str]:
-        """The columns that some rule reads."""
+        """The columns that any rule reads."""
         groups = (group.required for group in self.groups)
-        return frozenset().union(*groups, *(one.prepared.plan.required for one in self.alone))
+        return frozenset().union(*groups, *(query.prepared.plan.required for query in self.alone))
 
     @property
     def runs(self) -> tuple[EngineRun, ...]:
-        """Those of all queries that are in no group."""
+        """One run for each joint and each query that is in no group and no joint."""
         together = {place for joint in self.joints for place in joint.places}
         runs = [
             EngineRun(
@@ -103,7 +104,7 @@ class CompiledRules:
         ]
         for joint in self.joints:
             members = tuple(self.alone[place] for place in joint.places)
-            pairs = zip(members, joint.own, strict=True)
+            pairs = zip(members, joint.owners, strict=True)
             attributions = tuple(
                 Attribution(query.rules, query.residual, owner) for query, owner in pairs
             )
@@ -113,7 +114,8 @@ class CompiledRules:
 
 @dataclass(frozen=True)
 class _Unit:
-    """A template, and the numbers of its rules among all; `parts` are those that it was made of."""
+    """A template and the global numbers of its rules; `parts` are the templates that it was made
+    of."""
 
     template: Template
     numbers: Ints
@@ -122,7 +124,7 @@ class _Unit:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Rules that might become a branch; `rows` are their places in the template."""
+    """Rules that may become a branch of the automaton; `rows` are their rows in the template."""
 
     unit: _Unit
     rows: Ints
@@ -137,7 +139,9 @@ class _Candidate:
 def compile_rules(
     templates: tuple[Template, ...], columns: Columns, options: Options, by_key: bool = False
 ) -> CompiledRules:
-    """`QueryError` if a rule doesn't fit the events: `check` reports all of them.
+    """Compile the rules. Raises `QueryError` if a rule doesn't fit the events (`check` reports all
+    such rules). With `by_key`, rules with a common key form a group, for runtimes that partition by
+    key.
 
     With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
     """
@@ -162,7 +166,7 @@ def compile_rules(
 
 
 def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
-    """The templates, and one for all those that only differ in plain conditions."""
+    """The templates, with rules that differ only in plain conditions merged into one template."""
     begins = np.cumsum([0, *map(len, templates)])
     each = [
         _Unit(template, begin + np.arange(len(template)))
@@ -182,7 +186,7 @@ def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
 def _merged(
     candidates: list[_Candidate], by_key: bool
 ) -> tuple[tuple[RuleGroup, ...], list[_Candidate]]:
-    """What runs together, and what can't."""
+    """Split the rules into groups that share an automaton and rules that can't."""
     rest = [c for c in candidates if c.branch is None]
     groups: list[RuleGroup] = []
     for key, members in _by_key(candidates) if by_key else [(None, candidates)]:
@@ -196,8 +200,8 @@ def _merged(
 
 
 def _by_key(candidates: list[_Candidate]) -> Iterator[tuple[str | None, list[_Candidate]]]:
-    """The column that keeps apart most rules, and those; then the next one. Rules without any come
-    last."""
+    """Key columns with the rules that they partition, the column of most rules first; rules without
+    a key come last."""
     left = [c for c in candidates if c.branch is not None]
     while left:
         counts: Counter[str] = Counter()
@@ -215,7 +219,7 @@ def _keys(candidate: _Candidate) -> list[str]:
 
 
 def _carried(templates: tuple[Template, ...]) -> pa.Table:
-    """A row for each rule: its name, and what some template carries."""
+    """A row for each rule: its name and its carried columns."""
     parts = [
         pa.table({RULE: template.names})
         if template.rows is None
@@ -234,7 +238,8 @@ def _carried(templates: tuple[Template, ...]) -> pa.Table:
 
 
 def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Candidate]:
-    """Of a path, the window only says which matches are too long: so it may vary, too."""
+    """The window may vary between the rules of a path: there it only drops matches that are too
+    long."""
     template = unit.template
     windows = window_parameters(template.query.syntax)
     fixed = [name for name in shaping(template) if name not in windows]
@@ -262,7 +267,7 @@ def _branch(
     for places, lengths in alike(template, rows, windows):
         given = {**fixed, **lengths}
         given = {**options.params, **given, **varying(template, rows, given)}
-        query = template.query.bind(columns, replace(options, params=given))
+        query = bind_rule(template.query, columns, replace(options, params=given))
         sizes[places] = NO_WINDOW if query.window is None else query.window.size
         longest = query if longest is None or sizes[places[0]] == sizes.max() else longest
         constant = len(places) == len(rows) and not any(
@@ -279,7 +284,7 @@ def _branch(
 def _shared(
     candidates: list[_Candidate], columns: Columns, options: Options
 ) -> tuple[list[Alone], list[_Candidate]]:
-    """Queries for the rules of a template that can share one; and what is left of the rules."""
+    """Shared queries for the rules of a template, and the rules that can't share one."""
     shared: list[Alone] = []
     left: list[_Candidate] = []
     templates: dict[int, list[_Candidate]] = {}
@@ -307,7 +312,7 @@ def _of_template(
 
     def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
         given = {**options.params, **fixed, **varying(template, rows, fixed)}
-        return query.bind(columns, replace(options, params=given))
+        return bind_rule(query, columns, replace(options, params=given))
 
     shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
@@ -335,7 +340,7 @@ def _of_template(
 
 
 def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> tuple[Alone, ...]:
-    """Each distinct query once, whatever it is called."""
+    """Each distinct query once, regardless of names."""
     by_text: dict[str, tuple[Alone, list[int]]] = {}
     for candidate in candidates:
         template = candidate.unit.template
@@ -344,7 +349,7 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
             given = {**options.params, **template.values(row)}
             chosen = replace(options, params=given)
             with naming(template.names[row]):
-                bound = query.bind(columns, chosen)
+                bound = bind_rule(query, columns, chosen)
                 prepared = prepare(bound, chosen)
             query_alone = Alone(query, bound, prepared, candidate.rows, candidate.reason)
             whole = prepared.query
@@ -358,7 +363,7 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
 
 @contextmanager
 def naming(rule: object) -> Iterator[None]:
-    """An error names the rule that can't be run; with a single query that is clear."""
+    """Add the rule's name to errors, unless there is only one query."""
     try:
         yield
     except (UnsupportedError, PlanError) as error:

@@ -1,4 +1,4 @@
-"""Conditions of many rules as one that is wider than each: their hull."""
+"""The hull of many rules' conditions: one condition that holds wherever any of them holds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cepheid.algebra.types import Type
 from cepheid.engine.attribution.parameters import RuleParameters
 
 MOST_VALUES = 32
-"""Of a parameter with more values, only the least and the greatest count."""
+"""If a parameter has more values than this, the hull uses only the least and the greatest."""
 MOST_ALTERNATIVES = 8
-"""Rules of which the conditions on one event are kept as alternatives, if nothing simpler is."""
+"""Up to this many rules, the hull may be the disjunction of their conditions on one event."""
 FALSE = Constant(False, Type.BOOLEAN)
 _ORDERED = (Type.INTEGER, Type.FLOAT, Type.DATE, Type.TIMESTAMP, Type.DURATION)
 
@@ -34,8 +34,9 @@ def parameters_of(expr: Expr) -> set[str]:
 
 
 def wide(condition: Expr, rows: RuleParameters, one_event: bool = False) -> tuple[Expr, ...]:
-    """A condition that holds wherever it holds for one of the rules; none if that says nothing. Of
-    one event, the conditions of a few rules may be long: they are checked once per event."""
+    """The hull of the condition: it holds wherever the condition holds for one of the rules; empty
+    if it would hold for every event. A condition on one event may be long: it is checked once per
+    event."""
     if not parameters_of(condition):
         return (condition,)
     hull = _hull(condition, rows)
@@ -45,7 +46,7 @@ def wide(condition: Expr, rows: RuleParameters, one_event: bool = False) -> tupl
 
 
 def _hull(expr: Expr, rows: RuleParameters) -> Expr | None:
-    """By the extremes of comparisons; None if those are unknown."""
+    """The hull from the extremes of comparisons; None if they are unknown."""
     if not parameters_of(expr):
         return expr
     match expr:
@@ -67,9 +68,9 @@ def _hull(expr: Expr, rows: RuleParameters) -> Expr | None:
 
 
 def _either(parts: tuple[Expr, ...], rows: RuleParameters) -> Expr | None:
-    """A part that reads no event is true for some rule, and then nothing is left to ask; or it is
-    for none."""
-    found: list[Expr] = []
+    """A disjunct that reads no event is constant for each rule: if it is true for any, the hull is
+    no condition; otherwise drop it."""
+    hulls: list[Expr] = []
     for part in parts:
         if variables(part):
             hull = _hull(part, rows)
@@ -77,8 +78,8 @@ def _either(parts: tuple[Expr, ...], rows: RuleParameters) -> Expr | None:
             hull = TRUE if pc.any(rows.evaluate(part)).as_py() else FALSE
         if hull is None or hull == TRUE:
             return hull
-        found += [hull] if hull != FALSE else []
-    return _joined("or", found)
+        hulls += [hull] if hull != FALSE else []
+    return _joined("or", hulls)
 
 
 def _joined(operator: str, parts: list[Expr]) -> Expr | None:
@@ -88,7 +89,8 @@ def _joined(operator: str, parts: list[Expr]) -> Expr | None:
 
 
 def _bounded(value: Expr, operator: str, bound: Expr, rows: RuleParameters) -> Expr | None:
-    """A value, compared with a bound of each rule. A rule whose bound is NULL finds nothing."""
+    """Compare a value with the loosest bound of all rules. A rule whose bound is NULL matches
+    nothing."""
     distinct = set(pc.unique(rows.evaluate(bound)).drop_null().to_pylist())
     if not distinct or any(v != v for v in distinct):
         return None
@@ -115,13 +117,15 @@ def _bounded(value: Expr, operator: str, bound: Expr, rows: RuleParameters) -> E
 
 
 def _alternatives(condition: Expr, rows: RuleParameters) -> Expr | None:
-    """The condition of each rule, if they are few."""
-    found = {node.name: node for node in walk(condition) if isinstance(node, Varying)}
-    columns = [rows.evaluate(parameter).to_pylist() for parameter in found.values()]
+    """The disjunction of the rules' conditions, if the rules are few."""
+    varying = {node.name: node for node in walk(condition) if isinstance(node, Varying)}
+    columns = [rows.evaluate(parameter).to_pylist() for parameter in varying.values()]
     given = list(dict.fromkeys(zip(*columns, strict=True)))
     if len(given) > MOST_ALTERNATIVES:
         return None
-    return _joined("or", [_with(condition, dict(zip(found, own, strict=True))) for own in given])
+    return _joined(
+        "or", [_with(condition, dict(zip(varying, values, strict=True))) for values in given]
+    )
 
 
 def _with(condition: Expr, given: Mapping[str, Value]) -> Expr:

@@ -37,24 +37,24 @@ from cepheid.statistics import Statistics
 
 MOST_MEMBERS = 8
 MOST_LEAVES = 24
-"""Classes of all members together. Each event is looked at for each of them."""
+"""The most event classes of one joint: each event is checked against every class."""
 
 MOST_TRIES = 3
-"""Joints that are looked at for a query, to see if there is room in them."""
+"""How many joints are tried for a query, to see if there is room in them."""
 
 
 @dataclass(frozen=True)
 class SharedPlan:
-    """Queries, by their places, that run as one, and which matches are each one's own."""
+    """Queries, by their places, that run as one, and the owner of each query's matches."""
 
     places: tuple[int, ...]
     prepared: Prepared
-    own: tuple[Owner, ...]
+    owners: tuple[Owner, ...]
 
 
 @dataclass(frozen=True)
 class _Member:
-    """A query in the names of its joint, and the ways to run it, if it is not alone."""
+    """A query with its joint's variable names, and the ways to run it unless it is alone."""
 
     place: int
     query: BoundQuery
@@ -80,21 +80,21 @@ class _Draft:
         return frozenset(v for member in self.members for v in member.query.variables)
 
     def has_room(self, member: _Member) -> bool:
-        """Whether all together don't have too many classes: every variable has one."""
-        bound = {v for one in (*self.members, member) for v in leaves(one.query.pattern)}
+        """Whether the joint stays within the limit of classes; every variable has one."""
+        bound = {v for each in (*self.members, member) for v in leaves(each.query.pattern)}
         return len(bound) <= MOST_LEAVES
 
     def plus(self, member: _Member) -> _Draft:
         members = [
-            one if one.ways else replace(one, ways=ways(one.query, Statistics()))
-            for one in (*self.members, member)
+            each if each.ways else replace(each, ways=ways(each.query, Statistics()))
+            for each in (*self.members, member)
         ]
         return _Draft(tuple(members), _prepared(members, None))
 
 
 def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple[SharedPlan, ...]:
-    """Which of the queries run as one. `spread`: on a cluster, where those without a key are
-    partitioned by themselves, each as it is best for it."""
+    """Which of the queries run as one. `spread`: on a cluster, queries without a key stay separate,
+    so that each gets the partitioning that fits it."""
     if not _free(options, spread):
         return ()
     drafts: list[_Draft] = []
@@ -111,10 +111,10 @@ def joined(queries: Sequence[Prepared], options: Options, spread: bool) -> tuple
 
 
 def _larger(drafts: Sequence[_Draft], alone: _Member) -> Iterator[tuple[int, _Draft]]:
-    """With one more member: those with which it has most in common, the last of them first, since
-    others are more likely full."""
-    own = classes(alone.parts)
-    like = {n: len(own & draft.classes) for n, draft in enumerate(drafts)}
+    """The drafts plus this member: those with the most classes in common first; among equals the
+    last one, since earlier ones are more likely full."""
+    own_classes = classes(alone.parts)
+    like = {n: len(own_classes & draft.classes) for n, draft in enumerate(drafts)}
     fitting = [n for n in like if like[n] and _fit(drafts[n], alone.query)]
     for n in sorted(fitting, key=lambda n: (-like[n], -n))[:MOST_TRIES]:
         member = _named(alone.place, alone.query, drafts[n].parts, drafts[n].names)
@@ -123,7 +123,7 @@ def _larger(drafts: Sequence[_Draft], alone: _Member) -> Iterator[tuple[int, _Dr
 
 
 def _free(options: Options, spread: bool) -> bool:
-    """Whether the caller leaves it to us how queries are run."""
+    """Whether the options leave the plan to Cepheid."""
     chosen = (options.engine, options.plan, options.negation, options.propagation)
     if set(chosen) != {"auto"} or options.stats is not None or options.limit is not None:
         return False
@@ -154,14 +154,14 @@ def _key(query: BoundQuery) -> list[str | None]:
     return [part.uniform for part in query.key]
 
 
-def _windows_fit(one: BoundQuery, other: BoundQuery) -> bool:
-    if one.window == other.window:
+def _windows_fit(left: BoundQuery, right: BoundQuery) -> bool:
+    if left.window == right.window:
         return True
-    if one.window is None or other.window is None:
+    if left.window is None or right.window is None:
         return False
-    if one.window.clock is not Clock.TIME or other.window.clock is not Clock.TIME:
+    if left.window.clock is not Clock.TIME or right.window.clock is not Clock.TIME:
         return False
-    return window_is_filter(one if one.window.size < other.window.size else other)
+    return window_is_filter(left if left.window.size < right.window.size else right)
 
 
 def _named(
@@ -181,14 +181,14 @@ def _pays(larger: _Draft, draft: _Draft, alone: Prepared, spread: bool) -> bool:
 
 
 def _rate(prepared: Prepared) -> float:
-    """What it costs in the time of one tick: estimates are for the time of a window."""
+    """The cost per tick of time: estimates are per window."""
     window = prepared.plan.window
     return prepared.planned.winner.cost / (1 if window is None else window.size)
 
 
 def _joint(draft: _Draft, options: Options) -> SharedPlan:
     prepared = _prepared(draft.members, options.adapt)
-    own = tuple(
+    owners = tuple(
         Owner(
             tag(n),
             {column(n, output.name): output.name for output in member.query.outputs},
@@ -196,7 +196,7 @@ def _joint(draft: _Draft, options: Options) -> SharedPlan:
         )
         for n, member in enumerate(draft.members)
     )
-    return SharedPlan(tuple(member.place for member in draft.members), prepared, own)
+    return SharedPlan(tuple(member.place for member in draft.members), prepared, owners)
 
 
 def _size(query: BoundQuery) -> int | None:

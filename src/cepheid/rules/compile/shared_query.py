@@ -72,31 +72,31 @@ from cepheid.rules.compile.hulls import parameters_of, wide
 
 
 def agreed(query: BoundQuery) -> frozenset[str]:
-    """The parameters in which rules have to agree if one query is to serve them."""
-    found: set[str] = set()
+    """The parameters whose values rules must have in common to share a query."""
+    names: set[str] = set()
     for conjunct in query.where:
         if not (_is_filter(conjunct, query) and _separable(conjunct.expression, query)):
-            found |= parameters_of(conjunct.expression)
+            names |= parameters_of(conjunct.expression)
     for condition in query.having:
         if not (_kills(condition, query) and _separable(condition, query)):
-            found |= parameters_of(condition)
+            names |= parameters_of(condition)
     for output in query.outputs:
         if not _separable(output.expression, query):
-            found |= parameters_of(output.expression)
+            names |= parameters_of(output.expression)
     for part in walk_pattern(query.pattern):
         if isinstance(part, Closure) and part.until is not None:
-            found |= parameters_of(part.until)
-    return frozenset(found)
+            names |= parameters_of(part.until)
+    return frozenset(names)
 
 
 def window_is_filter(query: BoundQuery) -> bool:
-    """Whether a longer window finds the same matches, and longer ones."""
+    """Whether a longer window only adds matches that are longer."""
     timed = query.window is not None and query.window.clock is Clock.TIME
     return timed and not _skips(query) and not _open(query.pattern)
 
 
 def window_parameters(query: ast.Query) -> list[str]:
-    """The parameters that the window is made of, and that are read nowhere else."""
+    """The parameters that only the window reads."""
     others = parameters(replace(query, within=None))
     return [name for name in parameters(query.within) if name not in others]
 
@@ -119,7 +119,8 @@ def _is_filter(conjunct: Conjunct, query: BoundQuery) -> bool:
 
 
 def _kills(condition: Expr, query: BoundQuery) -> bool:
-    """Whether it is checked on every match, and nothing is made from those that fail it."""
+    """Whether the condition is a plain filter: checked on every match, and a match that fails it
+    affects no other."""
     branches = structure(query.pattern).branches
     return not _skips(query) and not any(branches.get(v) for v in variables(condition))
 
@@ -129,22 +130,22 @@ def _skips(query: BoundQuery) -> bool:
 
 
 def _before_next(pattern: Pattern) -> frozenset[str]:
-    """The variables that are bound before any `->` has chosen; of a pattern without, all."""
+    """The variables that are bound before any `->` chooses; all, if the pattern has no `->`."""
     if not has_next(pattern):
         return frozenset(positive(pattern))
-    found: set[str] = set()
+    names: set[str] = set()
     if isinstance(pattern, Sequence):
         for item, operator in zip(
             pattern.items, (SequenceOperator.ANY, *pattern.operators), strict=True
         ):
             if operator is SequenceOperator.NEXT or has_next(item):
                 break
-            found.update(positive(item))
-    return frozenset(found)
+            names.update(positive(item))
+    return frozenset(names)
 
 
 def _open(pattern: Pattern) -> bool:
-    """Whether something at an edge reaches as far as the window does."""
+    """Whether a closure or negation at an edge of the pattern extends to the window's end."""
     match pattern:
         case Leaf():
             return False
@@ -159,7 +160,7 @@ def _open(pattern: Pattern) -> bool:
 
 
 def _separable(expr: Expr, query: BoundQuery) -> bool:
-    """Whether it is a function of parameters, and of values that the query can return."""
+    """Whether the expression reads only parameters and values that the query can return."""
     if not parameters_of(expr):
         return all(_returnable(node, query) for node in walk(expr))
     match expr:
@@ -186,8 +187,8 @@ def _returnable(node: Expr, query: BoundQuery) -> bool:
 
 @dataclass(frozen=True)
 class Widened:
-    """A query for all rules, which returns the values that they need of a match; what each of them
-    asks of it; and the same in words."""
+    """The shared query, which returns the match values that the rules need; what each rule checks
+    on a match; and the same as text."""
 
     query: BoundQuery
     residual: Residual
@@ -195,7 +196,8 @@ class Widened:
 
 
 def widened(query: BoundQuery, rows: RuleParameters, windows: Ints) -> Widened:
-    """The rules agree in what `agreed` names; the query's window is the longest of theirs."""
+    """The rules agree in the parameters that `agreed` names; the query gets their longest
+    window."""
     varying = [c for c in query.where if parameters_of(c.expression)]
     killing = [h for h in query.having if parameters_of(h)]
     values = _Values()
@@ -220,7 +222,7 @@ def widened(query: BoundQuery, rows: RuleParameters, windows: Ints) -> Widened:
 
 
 class _Values:
-    """The values of a match that rules read, each once."""
+    """The match values that the rules read, each once."""
 
     def __init__(self) -> None:
         self._names: dict[Expr, str] = {}
@@ -229,7 +231,7 @@ class _Values:
         return tuple(Output(name, expr) for expr, name in self._names.items())
 
     def asked(self, expr: Expr) -> Expr:
-        """The expression over such values and parameters."""
+        """The expression in terms of match values and parameters."""
         if parameters_of(expr):
             match expr:
                 case Call():
@@ -243,7 +245,7 @@ class _Values:
 
 
 def _wide_where(old: Conjunct, query: BoundQuery, rows: RuleParameters) -> Iterator[Conjunct]:
-    """A condition that is checked on the same events at the same point as the old one, or none."""
+    """The condition's hull, if it is checked on the same events at the same point; else nothing."""
     if not parameters_of(old.expression):
         yield old
         return

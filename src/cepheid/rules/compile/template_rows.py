@@ -1,4 +1,5 @@
-"""The rows of a template: in what they have to be alike to be bound as one, and what varies."""
+"""The rows of a template: which values must be equal for rows to be bound together, and which may
+vary."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ Ints: TypeAlias = NDArray[np.int64]
 def values_of(template: Template, rows: Ints) -> RuleParameters:
     if template.rows is None:
         return RuleParameters(len(rows), {})
-    own = template.rows.select(list(template.parameters)).take(pa.array(rows))
+    columns = template.rows.select(list(template.parameters)).take(pa.array(rows))
     return RuleParameters(
-        len(rows), {name: own[name].combine_chunks() for name in own.column_names}
+        len(rows), {name: columns[name].combine_chunks() for name in columns.column_names}
     )
 
 
 def alike(
     template: Template, rows: Ints, names: list[str]
 ) -> Iterator[tuple[Ints, Mapping[str, object]]]:
-    """The rows that have the same values in these columns, and those."""
+    """Groups of rows with equal values in these columns, and the values."""
     if template.rows is None or not names:
         yield rows, {}
         return
@@ -41,8 +42,8 @@ def alike(
     groups: dict[tuple[object, ...], list[int]] = {}
     for row, values in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
         groups.setdefault(values, []).append(row)
-    for values, own in groups.items():
-        yield np.array(own), dict(zip(names, values, strict=True))
+    for values, members in groups.items():
+        yield np.array(members), dict(zip(names, values, strict=True))
 
 
 def _hashable(value: object) -> object:
@@ -50,8 +51,8 @@ def _hashable(value: object) -> object:
 
 
 def shaping(template: Template) -> list[str]:
-    """The parameters that are amounts of time or of events, lengths of time, and lists: a condition
-    has as many parts as its list has values."""
+    """The parameters whose value shapes the query: amounts of time or events, durations, and lists
+    (a condition has one part per list value)."""
     if template.rows is None:
         return []
     amounts = (
@@ -71,14 +72,15 @@ def _shapes(type_: pa.DataType) -> bool:
 
 
 def varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dict[str, object]:
-    """All other parameters, each with a value that one of the rules has; NULL if none has any."""
-    found: dict[str, object] = {}
+    """All other parameters, each with an example value from one of the rules; NULL if no rule has
+    one."""
+    values_by_name: dict[str, object] = {}
     for name in template.parameters:
         if template.rows is not None and name not in fixed:
             values = template.rows[name].take(pa.array(rows)).drop_null()
             example = constant(values[0].as_py()) if len(values) else None
             if example is None:
-                found[name] = values[0].as_py() if len(values) else None
+                values_by_name[name] = values[0].as_py() if len(values) else None
             else:
-                found[name] = Varying(example.value, example.type, name)
-    return found
+                values_by_name[name] = Varying(example.value, example.type, name)
+    return values_by_name

@@ -21,12 +21,13 @@ from cepheid.rules.explain.shared_parts import commons, counts
 from cepheid.rules.placement.split import PlacedPass
 
 SHOWN = 5
-"""How many steps of a pass are shown, those that most rules share."""
+"""How many steps of a pass are shown; those that most rules share come first."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """A step of several rules: what it takes, which step of theirs it is, and how many they are."""
+    """A step that several rules share: its condition, its number in the rules, and how many rules
+    share it."""
 
     step: int
     takes: str
@@ -35,8 +36,8 @@ class Shared:
 
 @dataclass(frozen=True)
 class RuleShare:
-    """Rules that have tasks of their own, and what a row of the events costs with them, all in all:
-    to be shipped counts as much as some conditions to be tried with."""
+    """Rules that run in their own tasks, and the cost of an event row there, in conditions tried;
+    shipping the row counts as some conditions."""
 
     rules: int
     load: float
@@ -44,9 +45,9 @@ class RuleShare:
 
 @dataclass(frozen=True)
 class Spread:
-    """Where a pass runs on Spark: what tells its tasks apart, how many there are at most for each
-    part of the rules, and how many run at once. `joined` are the keys of rules that could have had
-    passes of their own, `apart` is the load if all had, undivided."""
+    """Where a pass runs on Spark: how its rows are partitioned, the most tasks for each part of the
+    rules, and how many run at once. `joined` lists the keys of rules that could have had their own
+    pass; `apart` is the load if they had, undivided."""
 
     by: str
     tasks: int
@@ -58,9 +59,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class PassSummary:
-    """Rules that are evaluated together. `steps` are those of all rules, `nodes` what is left of
-    them when equal prefixes are one; `conditions` the same for what events have to satisfy.
-    `limits` are those for which a weaker one stands, until a match is complete."""
+    """Rules that are evaluated together. `steps` counts the steps of all rules, `nodes` the steps
+    left after equal prefixes are merged, `conditions` the same for conditions. `limits` counts
+    thresholds that share a looser state until the match is complete."""
 
     key: str | None
     rules: int
@@ -75,8 +76,8 @@ class PassSummary:
 
 @dataclass(frozen=True)
 class Apart:
-    """A query that is evaluated by itself, for how many rules, and why; and what of a match is
-    checked for each rule, where they aren't all alike."""
+    """A query that is evaluated on its own: for how many rules, why, and what is checked per rule
+    on a match."""
 
     query: str
     rules: int
@@ -86,7 +87,8 @@ class Apart:
 
 @dataclass(frozen=True)
 class Same:
-    """A part of several queries that is evaluated once: what it takes, and which queries."""
+    """A part that several queries share and that is evaluated once: its pattern, and the
+    queries."""
 
     takes: str
     queries: tuple[str, ...]
@@ -94,8 +96,8 @@ class Same:
 
 @dataclass(frozen=True)
 class Joined:
-    """Queries that are evaluated as one. `operators` and `classes` are those of each query by
-    itself; `shared_operators` and `shared_classes` what is left of them when equal ones are one."""
+    """Queries that are evaluated as one. `operators` and `classes` count those of the queries
+    separately; `shared_operators` and `shared_classes` count them after equal ones are merged."""
 
     queries: tuple[Apart, ...]
     operators: int
@@ -127,7 +129,7 @@ class SetExplanation:
 def explained(
     compiled: CompiledRules, placed: tuple[PlacedPass, ...] | None = None
 ) -> SetExplanation:
-    """How the rules are run: in this process, or as they are placed on Spark."""
+    """Explain how the rules run: in this process, or as placed on Spark."""
     runs = compiled.runs
     return SetExplanation(
         tuple(map(_pass, compiled.groups)) if placed is None else tuple(map(_placed, placed)),
@@ -153,7 +155,7 @@ def _joined(run: EngineRun) -> Joined:
 
 
 def _placed(placed: PlacedPass) -> PassSummary:
-    """All parts of a pass together."""
+    """The totals over all parts of a pass."""
     parts = [_pass(part) for part in placed.parts]
     shared = sorted((s for part in parts for s in part.shared), key=lambda s: -s.rules)
     return PassSummary(
@@ -213,7 +215,7 @@ def _pass(group: RuleGroup) -> PassSummary:
 
 
 def _rules_below(group: RuleGroup) -> NDArray[np.int64]:
-    """Of each node, how many rules go through it."""
+    """How many rules pass through each node."""
     graph = group.merged.graph
     rules: list[set[int]] = [set() for _ in range(graph.nodes)]
     for node in range(graph.nodes - 1, 0, -1):  # a node's number is above that of its parent
@@ -224,7 +226,7 @@ def _rules_below(group: RuleGroup) -> NDArray[np.int64]:
 
 
 def _takes(group: RuleGroup, predicate: int) -> str:
-    """The predicate in words."""
+    """The predicate as text."""
     atoms = range(*group.merged.index.atoms[predicate : predicate + 2].tolist())
     return " AND ".join(text for atom in atoms for text in _texts(group, atom)) or "every event"
 
@@ -251,7 +253,7 @@ def _texts(group: RuleGroup, atom: int) -> Iterator[str]:
 
 
 def _limit(group: RuleGroup, column: Column, code: int, operator: str, beyond: int) -> str:
-    """Most likely, the shorter of two numbers that mean the same is the one that was written."""
+    """Pick the shorter of two equal numbers: most likely the one that was written."""
     last, first_out = (_value(group, column, c) for c in (code, code + beyond))
     if column.type is Type.FLOAT and len(first_out) < len(last):
         return f"{operator} {first_out}"

@@ -1,4 +1,4 @@
-"""What the queries of a joint have in common, in words."""
+"""The parts that queries of a joint share, as text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cepheid.planner.together import tag
 
 @dataclass(frozen=True)
 class Common:
-    """A part that several queries of a joint, by their places in it, have in common."""
+    """A part that several queries of a joint share; the queries are given by their places."""
 
     takes: str
     members: tuple[int, ...]
@@ -37,7 +37,8 @@ class Common:
 
 @dataclass(frozen=True)
 class SharedCounts:
-    """Operators and classes of the queries, each by itself; and those of all as one."""
+    """The number of operators and classes, summed over the separate queries, and in the joint
+    plan."""
 
     operators: int
     shared_operators: int
@@ -54,29 +55,38 @@ def counts(plan: Plan) -> SharedCounts:
 
 
 def commons(plan: Plan) -> tuple[Common, ...]:
-    """The largest equal parts that are more than a class, those of most queries first."""
+    """The largest shared parts of more than one class, those of the most queries first."""
     members: dict[Node, set[int]] = {}
     for n, roots in enumerate(_roots(plan)):
         for root in roots:
             for node in walk(root):
                 members.setdefault(node, set()).add(n)
-    shared = {n: own for n, own in members.items() if len(own) > 1 and not isinstance(n, LeafNode)}
-    inside = {
-        (below, frozenset(own)) for n, own in shared.items() for below in walk(n) if below is not n
+    shared = {
+        n: queries
+        for n, queries in members.items()
+        if len(queries) > 1 and not isinstance(n, LeafNode)
     }
-    largest = [(n, own) for n, own in shared.items() if (n, frozenset(own)) not in inside]
-    largest.sort(key=lambda found: -len(found[1]))
-    return tuple(Common(_takes(node, plan), tuple(sorted(own))) for node, own in largest)
+    inside = {
+        (below, frozenset(queries))
+        for n, queries in shared.items()
+        for below in walk(n)
+        if below is not n
+    }
+    largest = [
+        (n, queries) for n, queries in shared.items() if (n, frozenset(queries)) not in inside
+    ]
+    largest.sort(key=lambda part: -len(part[1]))
+    return tuple(Common(_takes(node, plan), tuple(sorted(queries))) for node, queries in largest)
 
 
 def _roots(plan: Plan) -> list[list[Node]]:
     """The alternatives of each query."""
     places = {output.name: place for place, output in enumerate(plan.outputs)}
-    found: list[list[Node]] = []
-    while (place := places.get(tag(len(found)))) is not None:
+    roots: list[list[Node]] = []
+    while (place := places.get(tag(len(roots)))) is not None:
         pairs = zip(plan.alternatives, plan.returned, strict=True)
-        found.append([root for root, own in pairs if place in own])
-    return found
+        roots.append([root for root, queries in pairs if place in queries])
+    return roots
 
 
 def _takes(node: Node, plan: Plan) -> str:
@@ -86,7 +96,7 @@ def _takes(node: Node, plan: Plan) -> str:
 
 
 def _pattern(node: Node, plan: Plan) -> str:
-    """As a person would write it, as far as the order of a tree allows that."""
+    """The part's text as a person would write it, as far as the tree's order allows."""
 
     def text(below: Node) -> str:
         return _pattern(below, plan)
@@ -116,7 +126,7 @@ def _pattern(node: Node, plan: Plan) -> str:
 
 
 def _asked(node: Node, plan: Plan) -> Iterator[str]:
-    """The conditions of the node itself, without the equality of keys."""
+    """The conditions that the node itself checks, without the key's equalities."""
     match node:
         case LeafNode(_, filters):
             yield from map(condition_text, filters)

@@ -36,7 +36,7 @@ _SUFFIX = ".parquet"
 
 @dataclass(frozen=True)
 class Published:
-    """A version of the rules: its name, when it was published, and how many rules it has."""
+    """A version of the rules: its name, its time of publication, and its number of rules."""
 
     version: str
     published: datetime
@@ -80,13 +80,13 @@ class LiveRules:
         }
         system, folder = self._place()
         system.create_dir(folder)
-        hidden, own = f"{folder}/.{version}", f"{folder}/{version}{_SUFFIX}"
+        hidden, visible = f"{folder}/.{version}", f"{folder}/{version}{_SUFFIX}"
         pq.write_table(pa.Table.from_pylist([row], _SCHEMA), hidden, filesystem=system)
-        system.move(hidden, own)  # so that nobody reads half of it
+        system.move(hidden, visible)  # so that nobody reads half of it
         return version
 
     def rules(self, version: str | None = None) -> RuleSet:
-        """Those of a version; of the last one, if none is given."""
+        """The rules of a version; by default of the last one."""
         names = self._names()
         if version is None and names:
             return self._read(names[-1])
@@ -95,12 +95,12 @@ class LiveRules:
         return self._read(str(version))
 
     def first(self) -> RuleSet | None:
-        """What the rules began with, if there are any."""
+        """The first version of the rules; None if there is none."""
         names = self._names()
         return self._read(names[0]) if names else None
 
     def versions(self) -> Iterator[Published]:
-        """All there have been."""
+        """All versions, the oldest first."""
         for name in self._names():
             row = self._table(name, ["version", "published", "count"]).to_pylist()[0]
             yield Published(**row)
@@ -109,8 +109,8 @@ class LiveRules:
     def match(
         self, stream: Any, options: Options | None = None, **named: Unpack[GivenOptions]
     ) -> Any:
-        """What the rules find in a streaming DataFrame, as `RuleSet.match` gives it, by the rules
-        that there are in each batch."""
+        """Match a streaming DataFrame: each batch by the rules that are current then. The result is
+        as from `RuleSet.match`."""
         first = self.first()
         if first is None:
             raise DataError(f"there are no rules in {self.path}: publish some first")
@@ -129,10 +129,10 @@ class LiveRules:
         )
 
     def _names(self) -> list[str]:
-        """Of the versions, in order."""
+        """The names of the versions, in order."""
         system, folder = self._place()
-        found = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        names = (info.base_name for info in found if info.base_name.endswith(_SUFFIX))
+        entries = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        names = (info.base_name for info in entries if info.base_name.endswith(_SUFFIX))
         return sorted(name.removesuffix(_SUFFIX) for name in names if not name.startswith("."))
 
     def _read(self, name: str) -> RuleSet:

@@ -1,4 +1,4 @@
-"""A folder of rules that is watched: what changes in it is published, as far as it is right."""
+"""Watches a folder of rules, and publishes changes that are valid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cepheid.rules.load import files as rule_files
 from cepheid.rules.load.tables import TABLES
 from cepheid.rules.load.validation import check, columns_of
 from cepheid.rules.ruleset import RuleSet
-from cepheid.rules.run.passes import Needs, needs, own_pass, passes
+from cepheid.rules.run.passes import Needs, needs, pass_of, passes
 from cepheid.rules.template import Template, clashes
 
 Snapshot = tuple[tuple[str, int, int], ...]
@@ -29,9 +29,9 @@ Snapshot = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True)
 class Change:
-    """What a look at the folder brought: the version that was published, if the rules had changed,
-    the names of rules that came, went and changed, and what is wrong. A rule that is wrong now
-    stays as it was."""
+    """The result of a check of the folder: the version that was published if the rules changed; the
+    names of rules that were added, removed and changed; and the findings. An invalid rule keeps its
+    last valid version."""
 
     version: str | None
     added: tuple[str, ...]
@@ -87,8 +87,7 @@ class Watch:
         self._thread.join()
 
     def _run(self) -> None:
-        """Look when nothing is being written: a file that is there in part may be right, and
-        without rules that it is about to have."""
+        """Check only when no file is being written: half a file may be valid, but lack rules."""
         last = self._seen
         while not self._stopped.wait(self.every):
             try:
@@ -101,8 +100,8 @@ class Watch:
                 warnings.warn(f"{error}\n  the old rules keep running", stacklevel=2)
 
     def look(self) -> Change | None:
-        """Publish what has changed since the last look; None if no file has. RuleSetError if there
-        are no rules, and never have been: what a stream is begun with decides what it can run."""
+        """Publish the changes since the last check; None if no file changed. Raises RuleSetError if
+        there are no rules and never were: the first rules decide what the stream can run."""
         seen = snapshot(Path(self.folder))
         if seen == self._seen:
             return None
@@ -125,55 +124,55 @@ class Watch:
         return self.live.rules() if self.live.first() is not None else RuleSet()
 
     def _unfit(self, templates: Sequence[Template], wrong: Iterable[Finding]) -> list[Finding]:
-        """What is right by itself, but can't run on the stream as it was begun."""
+        """Findings of rules that are valid, but can't run on the stream as it was started."""
         known = {finding.template for finding in wrong}
         right = [template for template in templates if template.name not in known]
         first = self.live.first()
         begun = right if first is None else list(first.templates)
-        found = [f for f in clashes([*begun, *right]) if f.template not in known]
+        findings = [f for f in clashes([*begun, *right]) if f.template not in known]
         if self._columns is None:
-            return found
+            return findings
         needed = needs(right, self._columns, self._options)
         if first is None:
-            begun = [t for t, own in zip(right, needed, strict=True) if isinstance(own, Needs)]
+            begun = [t for t, need in zip(right, needed, strict=True) if isinstance(need, Needs)]
         keys = self.live.keys or passes(begun, self._columns, self._options)
-        for template, own in zip(right, needed, strict=True):
+        for template, need in zip(right, needed, strict=True):
             try:
-                own_pass(template, keys, own)
+                pass_of(template, keys, need)
             except QueryError as error:
-                found += of_query(error, template.name)
+                findings += of_query(error, template.name)
             except CepheidError as error:
                 place = template.origin or template.query.name
-                found.append(Finding(place, str(error), template=template.name))
-        return found
+                findings.append(Finding(place, str(error), template=template.name))
+        return findings
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """Of each file in it when and how it was written. Of a single file of rules, and of the tables
-    that may be beside it."""
+    """The time and size of each file in the folder; of a single rule file, also of the tables
+    beside it."""
     if folder.is_file():
         paths = [folder]
         for table in (p for p in folder.parent.iterdir() if p.suffix.lower() in TABLES):
             paths += table.rglob("*") if table.is_dir() else [table]
     else:
         paths = list(folder.rglob("*"))
-    return tuple(sorted(found for path in paths if (found := _stamp(path)) is not None))
+    return tuple(sorted(stamp for path in paths if (stamp := _stamp(path)) is not None))
 
 
 def _stamp(path: Path) -> tuple[str, int, int] | None:
-    """None if it is no file, or none any more."""
+    """None if the path is no file, or was removed."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return (str(path), found.st_mtime_ns, found.st_size) if S_ISREG(found.st_mode) else None
+    return (str(path), status.st_mtime_ns, status.st_size) if S_ISREG(status.st_mode) else None
 
 
 def _right(
     templates: Iterable[Template], findings: Iterable[Finding], before: Iterable[Template]
 ) -> list[Template]:
-    """The rules without those that are wrong, in whose place are those of before: the ones of the
-    same names, and those of files that can't be read any more."""
+    """The valid rules. An invalid rule is replaced by its last valid version: the rule of the same
+    name, or the rules of a file that can't be read any more."""
     rows: dict[str, set[int]] = {}
     whole: set[str] = set()
     files: set[str] = set()
@@ -190,7 +189,9 @@ def _right(
         wrong = template.name in whole or template.origin in files
         good = [not wrong and template.number(n) not in rows.get(template.name, ())
                 for n in range(len(template))]  # fmt: skip
-        doubtful |= {name for name, own in zip(_names(template), good, strict=True) if not own}
+        doubtful |= {
+            name for name, is_good in zip(_names(template), good, strict=True) if not is_good
+        }
         if all(good):
             right.append(template)
         elif any(good):
@@ -213,7 +214,7 @@ def _names(template: Template) -> list[str]:
 def _change(
     before: RuleSet, now: RuleSet, version: str | None, findings: tuple[Finding, ...]
 ) -> Change:
-    """By names; nothing is compared if nothing was published."""
+    """The changes by rule name; none if nothing was published before."""
     if version is None:
         return Change(None, (), (), (), findings)
     return Change(

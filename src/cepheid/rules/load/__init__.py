@@ -1,1 +1,1 @@
-"""Rules as they come in: query files, tables of parameters, names, and whether they are right."""
+"""Reads rules: query files, tables of parameters and names, and checks them."""

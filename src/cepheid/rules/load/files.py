@@ -30,14 +30,15 @@ NO_PARAMETERS: Mapping[str, object] = {}
 
 @dataclass(frozen=True)
 class LoadedFiles:
-    """What files hold: the templates that could be read, and all that is wrong."""
+    """The contents of files: the templates that could be read, and all findings."""
 
     templates: tuple[Template, ...]
     findings: tuple[Finding, ...]
 
 
 def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> LoadedFiles:
-    """The rules of a folder, or of a file and the tables beside it that its queries need.
+    """Load the rules of a folder, or of a file and the tables beside it that its queries need.
+    `params` are parameter values for all rules; a table's column of that name takes precedence.
 
     `params` are values of parameters for all rules; a table that has a column of that name has
     its own.
@@ -64,15 +65,15 @@ def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> Load
 
 
 def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) -> LoadedFiles:
-    """The templates, and what is wrong with them by themselves and together."""
-    found = tuple(templates)
-    own = [finding for template in found for finding in problems(template)]
-    together = (*duplicates(found), *resubscriptions(found), *clashes(found))
-    return LoadedFiles(found, (*findings, *own, *together))
+    """The templates, and the findings of each and between them."""
+    loaded = tuple(templates)
+    alone = [finding for template in loaded for finding in problems(template)]
+    together = (*duplicates(loaded), *resubscriptions(loaded), *clashes(loaded))
+    return LoadedFiles(loaded, (*findings, *alone, *together))
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Of the folder and those in it, but hidden ones. A table may be a folder."""
+    """The files of the folder and its subfolders, except hidden ones. A table may be a folder."""
     for path in folder.iterdir():
         if path.name.startswith("."):
             continue
@@ -86,7 +87,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _templates(file: Path, findings: list[Finding]) -> list[Template]:
-    """A template for each query of a file that is one."""
+    """A template for each valid query of the file."""
     try:
         source = Source(file.read_text(encoding="utf-8-sig"), str(file))
     except (OSError, UnicodeDecodeError) as error:
@@ -111,7 +112,7 @@ def _templates(file: Path, findings: list[Finding]) -> list[Template]:
 
 
 def parsed(texts: Iterable[tuple[str, Source]]) -> tuple[list[Template], list[Finding]]:
-    """A template for each text that is a query, by these names."""
+    """A template for each text that is a valid query, with these names."""
     templates, findings, queries = list[Template](), list[Finding](), QueryTexts()
     for name, source in texts:
         try:
@@ -127,7 +128,7 @@ def parsed(texts: Iterable[tuple[str, Source]]) -> tuple[list[Template], list[Fi
 
 
 def _beside(file: Path, template: Template, params: Mapping[str, object]) -> list[Path]:
-    """The tables that a query of a single file needs. Others beside it may well be events."""
+    """The tables that the queries of a single file need. Other tables beside it may be events."""
     if template.parameters.keys() <= params.keys():
         return []
     paths = [file.with_name(template.name + suffix) for suffix in TABLES]
@@ -137,7 +138,7 @@ def _beside(file: Path, template: Template, params: Mapping[str, object]) -> lis
 def _with_tables(
     named: Mapping[str, Template], tables: Sequence[Path], findings: list[Finding]
 ) -> list[Template]:
-    """A table belongs to the query that is called as its file is."""
+    """Give each table to the query of the same name."""
     filled = dict(named)
     taken: dict[str, Path] = {}
     for path in tables:
@@ -159,7 +160,7 @@ def _with_tables(
 
 
 def with_params(templates: Iterable[Template], params: Mapping[str, object]) -> Iterator[Template]:
-    """The templates with values for parameters of which their tables have no columns."""
+    """The templates, with values for the parameters that their tables lack."""
     for template in templates:
         missing = [name for name in template.parameters if name in params]
         if template.rows is None and missing:

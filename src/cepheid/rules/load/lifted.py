@@ -19,7 +19,7 @@ from cepheid.query import Query
 from cepheid.rules.template import Template
 
 FEWEST = 8
-"""Rules of one frame from which on a template of them pays."""
+"""From this many rules of one frame on, a template pays."""
 
 _TYPES: Mapping[str, pa.DataType] = {
     INTEGER: pa.int64(),
@@ -30,14 +30,14 @@ _TYPES: Mapping[str, pa.DataType] = {
 
 @dataclass(frozen=True)
 class Lifted:
-    """A template, and the places of those that it stands for, one for each of its rows."""
+    """A template, and for each of its rows the place of the rule that it stands for."""
 
     template: Template
     places: tuple[int, ...]
 
 
 def lifted(templates: Sequence[Template], fewest: int = FEWEST) -> list[Lifted]:
-    """Templates for single rules that are alike."""
+    """Templates for written rules that differ only in plain conditions."""
     groups: dict[Frame, list[int]] = {}
     for place, template in enumerate(templates):
         if template.rows is None and template.outline is not None:
@@ -52,8 +52,8 @@ def lifted(templates: Sequence[Template], fewest: int = FEWEST) -> list[Lifted]:
 def _template(rules: Sequence[Template]) -> Template:
     outlines = [rule.outline for rule in rules if rule.outline is not None]
     columns: dict[tuple[str, int], list[tuple[Value, ...] | None]] = {}
-    for row, one in enumerate(outlines):
-        for key, condition in _numbered(one.conditions):
+    for row, outline in enumerate(outlines):
+        for key, condition in _numbered(outline.conditions):
             if key not in columns:
                 columns[key] = [None] * len(rules)
             columns[key][row] = condition.values
@@ -66,24 +66,24 @@ def _template(rules: Sequence[Template]) -> Template:
 
 
 def _numbered(conditions: Sequence[PlainCondition]) -> list[tuple[tuple[str, int], PlainCondition]]:
-    """A rule may have several conditions of one form: `a.x <> 1 AND a.x <> 2`."""
+    """Number the conditions of one form: a rule may have several, `a.x <> 1 AND a.x <> 2`."""
     seen: Counter[str] = Counter()
-    found = []
+    numbered = []
     for condition in conditions:
-        found.append(((condition.form, seen[condition.form]), condition))
+        numbered.append(((condition.form, seen[condition.form]), condition))
         seen[condition.form] += 1
-    return found
+    return numbered
 
 
 def _condition(
     form: str, values: list[tuple[Value, ...] | None], parameters: dict[str, pa.Array]
 ) -> str:
-    """The condition with parameters, whose columns are added."""
+    """The condition with parameters for its constants; adds their columns to `parameters`."""
     attribute, *words = form.split(" ")
     names: list[str] = []
     for n, word in enumerate(words):
         if word in _TYPES:
-            column = [None if own is None else own[len(names)] for own in values]
+            column = [None if row is None else row[len(names)] for row in values]
             names.append(f"p{len(parameters)}")
             parameters[names[-1]] = pa.array(column, _TYPES[word])
             words[n] = f":{names[-1]}"

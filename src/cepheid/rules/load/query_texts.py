@@ -1,4 +1,4 @@
-"""The queries of many texts, most of which needn't be parsed."""
+"""Parses many query texts, most of them without the parser."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cepheid.query.parsed_query import Query, deferred_query
 
 
 class QueryTexts:
-    """Of texts that differ only in their label and in plain conditions, the first is parsed. If it
-    is no query, each of them is parsed, since findings have places."""
+    """Parses one of the texts that differ only in their label and plain conditions. If that one is
+    no query, it parses each of them, since findings have places."""
 
     def __init__(self) -> None:
         self._frames: dict[Frame, Frame] = {}
 
     def read(self, source: Source) -> tuple[Query, Outline | None]:
-        """The query and its outline, if it has one; QueryError if the text is no query."""
+        """The query, and its outline if it has one. Raises QueryError if the text is no query."""
         apart = outline(source.text)
         if apart is None:
             return _parsed(source), None

@@ -1,4 +1,4 @@
-"""Rows of a table in classes: of two rows in one class, the same is right and wrong."""
+"""Classes of table rows: checks have the same result for all rows of a class."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.values import parse_moment
 from cepheid.language import ast
-from cepheid.language.traversal import parameters, walk
+from cepheid.language.traversal import parameters, walk, written_conjuncts
 
 Classes = npt.NDArray[np.int64]
 """The class of each row, from 0."""
 
 MOST = 256
-"""How many classes of rows of one part are told apart, the largest first. Only a condition that
-reads many parameters which may be NULL has more."""
+"""The most row classes of one part, the largest first. Only a condition with many nullable
+parameters has more."""
 
 
 @dataclass(frozen=True)
 class QueryPart:
-    """A condition or another part of a query that is right or wrong by itself."""
+    """A condition or other part of a query that can be checked on its own."""
 
     span: ast.Span
     names: tuple[str, ...]
@@ -35,7 +35,7 @@ class QueryPart:
 
 def parts(query: ast.Query) -> Iterator[QueryPart]:
     """The parts of a query that have parameters."""
-    conditions = [c for clause in (query.where, query.having) for c in _conjuncts(clause)]
+    conditions = [c for clause in (query.where, query.having) for c in written_conjuncts(clause)]
     clauses = (query.pattern, query.within, query.after_match, query.limit)
     for part in (*clauses, *conditions, *query.returns):
         names = parameters(part)
@@ -43,32 +43,21 @@ def parts(query: ast.Query) -> Iterator[QueryPart]:
             yield QueryPart(part.span, tuple(names))
 
 
-def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
-    match condition:
-        case None:
-            return
-        case ast.Logical("AND", operands):
-            for operand in operands:
-                yield from _conjuncts(operand)
-        case _:
-            yield condition
-
-
 def amounts(query: ast.Query) -> set[str]:
-    """The parameters that say how long or how many."""
-    found = set()
+    """The parameters that are durations or counts."""
+    names = set()
     for node in walk(query):
         match node:
             case ast.Duration(amount=ast.Parameter(name=name)):
-                found.add(name)
+                names.add(name)
             case ast.EventCount(count=ast.Parameter(name=name)):
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 def sizes(column: pa.Array) -> Classes:
-    """Amounts in classes: each by itself, or if they are many, by their sign, their magnitude, and
-    whether they are whole."""
+    """Classes of amounts: one per value; if there are many values, by sign, magnitude, and whether
+    they are whole."""
     numbers = column.cast(pa.int64()) if pa.types.is_duration(column.type) else column
     values = pc.fill_null(numbers.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     distinct, each = np.unique(values, return_inverse=True)

@@ -21,36 +21,36 @@ Place = tuple[Template, int]
 """A template, and a row of it, from 0."""
 
 _FEW = 1000
-"""Names that a misspelled one is compared with, letter by letter."""
+"""How many names a misspelled name is compared with letter by letter."""
 
 _INSTEAD = "run the two as queries (a file each, or a list in `cep.match`), or rename one"
 
 
 def all_names(templates: Sequence[Template]) -> pa.ChunkedArray:
-    """Of all rules, one template after another."""
+    """The names of all rules, template by template."""
     chunks = [chunk for template in templates for chunk in template.names.chunks]
     return pa.chunked_array(chunks, pa.string())
 
 
 def unknown(name: str, names: pa.ChunkedArray) -> str:
-    """What to say of a name that no rule has."""
+    """The message for a name that no rule has."""
     hint = did_you_mean(name, _candidates(name, names))
     return f"there is no rule `{name}`" + (f"; {hint}" if hint else "")
 
 
 def _candidates(name: str, names: pa.ChunkedArray) -> list[str]:
-    """Of very many names, those that share the longest beginning or the longest end with it: a slip
-    of the pen leaves one of them as it was. What most names share says little, and comes last."""
+    """Of very many names, those that share the longest prefix or suffix with this one, since a typo
+    leaves one of them intact. A prefix that most names share says little, and comes last."""
     if len(names) <= _FEW:
         return [str(known) for known in names]
     begins = _longest(lambda n: pc.starts_with(names, name[:n], ignore_case=True), name)
     ends = _longest(lambda n: pc.ends_with(names, name[-n:], ignore_case=True), name)
-    found = sorted((names.filter(mask) for mask in (begins, ends) if mask is not None), key=len)
-    return [str(known) for alike in found for known in alike[:_FEW]][:_FEW]
+    similar = sorted((names.filter(mask) for mask in (begins, ends) if mask is not None), key=len)
+    return [str(known) for alike in similar for known in alike[:_FEW]][:_FEW]
 
 
 def _longest(shared: Callable[[int], pa.ChunkedArray], name: str) -> pa.ChunkedArray | None:
-    """What is true for some names with the most letters."""
+    """The names with the longest shared beginning (or end); None if no name shares a letter."""
     masks = (shared(length) for length in range(len(name), 0, -1))
     return next((mask for mask in masks if pc.any(mask).as_py()), None)
 
@@ -58,20 +58,20 @@ def _longest(shared: Callable[[int], pa.ChunkedArray], name: str) -> pa.ChunkedA
 def first_of_each_name(
     templates: Sequence[Template], findings: list[Finding]
 ) -> dict[str, Template]:
-    """The queries of files by their names; one whose name is taken is reported, and left out."""
-    found: dict[str, Template] = {}
+    """The queries of files by name. A query whose name is taken is reported and left out."""
+    by_name: dict[str, Template] = {}
     for template in templates:
-        first = found.setdefault(template.name, template)
+        first = by_name.setdefault(template.name, template)
         if first is not template:
             place = first.rule(0).origin
             findings.append(
                 _of_query(template, f"the name `{template.name}` is taken: {place} has it")
             )
-    return found
+    return by_name
 
 
 def duplicates(templates: Sequence[Template]) -> Iterator[Finding]:
-    """Names that several rules have. A NULL is none, and reported elsewhere."""
+    """Findings for names that several rules have. A NULL name is reported elsewhere."""
     names = all_names(templates)
     counted = pc.value_counts(names.drop_null().combine_chunks())
     twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
@@ -131,14 +131,14 @@ def resubscriptions(
                     f"rules of a set read events only, and `{name}` is the output of the "
                     f"query at {other.name}:{other.line}"
                 )
-                found = Diagnostic("CEP201", message, place, source, _INSTEAD)
-                yield of_diagnostic(found, template.name)
+                diagnostic = Diagnostic("CEP201", message, place, source, _INSTEAD)
+                yield of_diagnostic(diagnostic, template.name)
 
 
 def _readers(
     templates: Sequence[Template], labels: Collection[str], bare: bool
 ) -> Iterator[Template]:
-    """Those that name one of the labels. Queries with the same frame name the same."""
+    """The queries that name one of the labels. Queries with the same frame name the same ones."""
     known: dict[object, bool] = {}
     for template in templates:
         frame = id(template) if template.outline is None else template.outline.frame
@@ -151,7 +151,7 @@ def _readers(
 
 
 def _read(query: ast.Query, source: Source, bare: bool) -> Iterator[tuple[str, ast.Span]]:
-    """The types that a query names in its pattern, bare or with an alias, and the streams."""
+    """The event types that a query's pattern names, bare or with an alias, and the streams."""
     for leaf in leaves(query.pattern):
         match leaf:
             case ast.Atom(name=name, alias=alias) if (alias is None) is bare:
@@ -168,5 +168,5 @@ def _of_query(template: Template, message: str) -> Finding:
         hint = "begin it with INTO and another name"
         return Finding(query.name, message, hint, (), template.name)
     place = place_of(template.name, query.syntax, Findings(query.source), "INTO")
-    found = Diagnostic("CEP216", message, place, query.source, hint)
-    return of_diagnostic(found, template.name)
+    diagnostic = Diagnostic("CEP216", message, place, query.source, hint)
+    return of_diagnostic(diagnostic, template.name)

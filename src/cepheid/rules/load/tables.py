@@ -18,10 +18,10 @@ from cepheid.inprocess.frames import as_table, to_arrow
 from cepheid.query.runtimes import runtime_of
 
 TABLES = (".csv", ".parquet")
-"""How the names of tables end. A folder may be a table, as Spark writes them."""
+"""The endings of table files. A folder may be a table, as Spark writes them."""
 
 _BLOCK = 1 << 26
-"""Bytes of a CSV file from which the types of its columns are inferred."""
+"""How many bytes of a CSV file are read to infer its column types."""
 
 
 def rows_of(data: Any) -> pa.Table:

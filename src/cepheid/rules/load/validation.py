@@ -42,8 +42,8 @@ _NO_MOMENT = "?"
 def check(
     templates: Iterable[Template], columns: Columns | None, options: Options
 ) -> Iterator[Finding]:
-    """What is wrong with the templates over events of these columns. Without columns, every
-    attribute is taken to exist, as what it is compared with."""
+    """Findings of the templates over events with these columns. Without columns, every attribute is
+    assumed to exist, with the type of what it is compared with."""
     templates = tuple(templates)
     schema = None if columns is None else _schema(columns, options)
     if schema is not None:
@@ -64,8 +64,8 @@ def check(
 
 
 def _without(shared: Lifted, findings: Iterable[Finding]) -> Iterator[int]:
-    """The written rules with which nothing is wrong; what is wrong with others, and where, is
-    reported by their own texts."""
+    """The written rules without findings; the others are checked again one by one, so that findings
+    name their own texts."""
     wrong: set[int] = set()
     for finding in findings:
         wrong.update(finding.rows or range(1, len(shared.places) + 1))
@@ -73,7 +73,7 @@ def _without(shared: Lifted, findings: Iterable[Finding]) -> Iterator[int]:
 
 
 def count_wrong(templates: Iterable[Template], findings: Collection[Finding]) -> int:
-    """How many rules have a finding; one that is about no rows in particular is about all."""
+    """How many rules have a finding. A finding without rows counts for all rules."""
     by_template: dict[str | None, list[tuple[int, ...]]] = {}
     for finding in findings:
         by_template.setdefault(finding.template, []).append(finding.rows)
@@ -91,7 +91,7 @@ def _schema(columns: pa.Schema | Mapping[str, pa.Schema], options: Options) -> S
 
 
 def assumed_columns(template: Template, options: Options) -> pa.Schema:
-    """Columns that would fit the query and the types of its parameters."""
+    """Columns that fit the query and its parameters' types."""
     columns = assumed(template.query.syntax, options)
     types = {name: column.type for name, column in template.columns.items()}
     for node in walk(template.query.syntax) if types else ():
@@ -104,7 +104,7 @@ def assumed_columns(template: Template, options: Options) -> pa.Schema:
 
 
 def _compared(node: object) -> tuple[set[str], set[str]]:
-    """The attributes and the parameters that a comparison compares with each other."""
+    """Pairs of attributes and parameters that a comparison compares."""
     match node:
         case ast.Comparison(operands=operands):
             sides: tuple[object, ...] = operands
@@ -128,7 +128,7 @@ class _Check:
     schema: Schema
 
     def findings(self) -> Iterator[Finding]:
-        """Each with all the rows that it is about; none, if it is about all of them."""
+        """Merge equal findings: each has all its rows; none if it is about all rows."""
         template = self.template
         if template.rows is None or not len(template):
             for diagnostic in self.bound({}):
@@ -155,7 +155,7 @@ class _Check:
             )
 
     def of_column(self, diagnostic: Diagnostic) -> Diagnostic:
-        """A type that doesn't fit is that of a column: the hint for a single value is no help."""
+        """A type mismatch is one of a column, so the hint for a single value doesn't help."""
         if diagnostic.code != "CEP210":
             return diagnostic
         text = diagnostic.source.text[diagnostic.span.start : diagnostic.span.end]
@@ -167,7 +167,7 @@ class _Check:
         return replace(diagnostic, hint=f"in {self.template.origin} {types}")
 
     def bound(self, values: Mapping[str, object]) -> tuple[Diagnostic, ...]:
-        """What is wrong with these values; that one has none is found before."""
+        """Findings of these values; a missing value is reported earlier."""
         query = self.template.query
         try:
             bind(query.syntax, self.schema, values, query.source)
@@ -178,7 +178,7 @@ class _Check:
         return ()
 
     def representatives(self) -> list[int]:
-        """A row of every class of every part."""
+        """A sample row of every class of every part."""
         rows = {0}
         for classes in self.classes.values():
             _, first, size = np.unique(classes, return_index=True, return_counts=True)
@@ -186,8 +186,8 @@ class _Check:
         return sorted(rows)
 
     def alike(self, diagnostic: Diagnostic, row: int) -> npt.NDArray[np.bool_]:
-        """The rows of which the same is true: those of the row's class, in the part where it was
-        found. Outside of all parts that have parameters, it is true of all."""
+        """The rows that the finding is about: the row's class in the part where it was found, or
+        all rows if the part has no parameters."""
         for part, classes in self.classes.items():
             if part.has(diagnostic.span):
                 return np.asarray(classes == classes[row])
@@ -209,7 +209,8 @@ class _Check:
 
     @cached_property
     def kinds(self) -> dict[str, Classes | None]:
-        """For each parameter the class of its value in each row; None, if there is only one."""
+        """For each parameter, the class of its value in each row; None if there is only one
+        class."""
         amount = amounts(self.template.query.syntax)
         kinds_by_name: dict[str, Classes | None] = {}
         for name, values in self.template.columns.items():
@@ -224,7 +225,7 @@ class _Check:
         return kinds_by_name
 
     def compares_moments(self, name: str) -> bool:
-        """Whether a text that is no moment is refused."""
+        """Whether the condition refuses a text that is no moment."""
         values = {**self.template.values(0), name: _NO_MOMENT}
         return any(
             diagnostic.code == "CEP214" and name in diagnostic.message
@@ -233,7 +234,7 @@ class _Check:
 
 
 def columns_of(data: Any) -> Columns | None:
-    """The columns of events: of a schema, of data, or of several streams of either."""
+    """The event columns of a schema, of data, or of a dict of streams of either."""
     if isinstance(data, Mapping):
         return {name: columns_of(part) for name, part in data.items()}
     if data is None or isinstance(data, pa.Schema):

@@ -19,21 +19,22 @@ from dataclasses import dataclass
 from cepheid.options import Placement
 
 READ = 6.0
-"""To hand a row to the automaton, and to find out what it satisfies."""
+"""The cost of handing a row to the automaton and finding its predicates."""
 SHUFFLED = 12.0
-"""To bring a row to where those of the same key or slice are, and to sort it there."""
+"""The cost of shuffling a row to its key or slice, and sorting it there."""
 MOST_NODES = 1 << 20
-"""Of the automata of one part: a task holds all of them."""
+"""The most nodes in the automata of one part: a task holds all of them."""
 WORTH = 0.9
-"""Of the time without it, what a division may take at most: it also takes cores from others."""
+"""A division is used only if it takes at most this share of the time without it: it also takes
+cores from other passes."""
 EVERY = ""
-"""The kind of rows that a rule reads if it isn't of some types only."""
+"""The row type of rules that read every type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rules that stay together: what a row costs with them, how many nodes they have, and which
-    types of rows they read."""
+    """Rules that stay together: the cost of a row, their number of nodes, and the row types that
+    they read."""
 
     rules: int
     cost: float
@@ -43,8 +44,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Rules with a key in common, or without any. `reach` is how long an event matters; with
-    `single`, every match is one event, so that rows can stay where they are."""
+    """Rules with a common key, or without any. `reach` is how long an event matters. With `single`,
+    every match is one event, so rows aren't shuffled."""
 
     key: str | None
     reach: int
@@ -54,8 +55,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The session: how many tasks run at once, and into how many partitions it shuffles; and for
-    how long the events go on, if that is known."""
+    """The session: its parallel tasks and shuffle partitions, and the time range of the events if
+    it is known."""
 
     cores: int
     partitions: int
@@ -64,8 +65,8 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A pass. `groups` are the loads that it takes, by their numbers; `parts` the pieces of each
-    part, as (load, piece). `loads` are those of the parts, `lanes` how many tasks each has."""
+    """A pass. `groups` are the numbers of its loads; `parts` lists the pieces of each part as
+    (load, piece). `loads` has the load of each part, `lanes` its number of tasks."""
 
     groups: tuple[int, ...]
     key: str | None
@@ -79,12 +80,12 @@ class Place:
 
     @property
     def longest(self) -> float:
-        """Of its tasks, the one that takes longest."""
+        """The time of its longest task."""
         return max(self.loads) / self.lanes
 
 
 def time_of(places: Iterable[Place], cores: int) -> float:
-    """Until all are done: what the cores share evenly, but not before the longest task."""
+    """The time until all are done: the work divided by the cores, but at least the longest task."""
     held = tuple(places)
     return max(sum(p.total for p in held) / cores, max((p.longest for p in held), default=0.0))
 
@@ -92,8 +93,8 @@ def time_of(places: Iterable[Place], cores: int) -> float:
 def place(
     loads: Sequence[Load], ground: Ground, placement: Placement = "auto"
 ) -> tuple[Place, ...]:
-    """The passes: `keys` has one for each load, `one` has one for all, `split` divides each among
-    the cores, and `auto` takes what is estimated to be done first."""
+    """Choose the passes: `keys` makes one for each load, `one` one for all, `split` divides each
+    among the cores, and `auto` takes the choice with the shortest estimated time."""
     site = Site(tuple(loads), ground, kinds_of(loads))
     alone: list[tuple[int, ...]] = [(n,) for n in range(len(loads))]
     match placement:
@@ -108,7 +109,7 @@ def place(
 
 
 def _joined(site: Site, passes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Loads that are cheaper in the slices of those without a key, the lightest first."""
+    """The loads that are cheaper in the slices of the keyless ones, the lightest first."""
     wide = next((g for g in passes if site.loads[g[0]].key is None), None)
     if wide is None:
         return passes
@@ -126,7 +127,8 @@ def _joined(site: Site, passes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _split(site: Site, passes: list[tuple[int, ...]]) -> tuple[Place, ...]:
-    """The pass with the longest task first: as many parts as make all end soonest, and no more."""
+    """Divide passes, the one with the longest task first, into as many parts as shorten the total
+    time."""
     cores = site.ground.cores
     chosen = {groups: site.divided(groups, site.fewest(groups)) for groups in passes}
     for groups in sorted(passes, key=lambda g: -chosen[g].longest):
@@ -140,7 +142,7 @@ def _split(site: Site, passes: list[tuple[int, ...]]) -> tuple[Place, ...]:
 
 @dataclass(frozen=True)
 class Site:
-    """What a pass costs here."""
+    """The cost of a pass in this session."""
 
     loads: tuple[Load, ...]
     ground: Ground
@@ -150,7 +152,7 @@ class Site:
         return max(self.loads[n].reach for n in groups)
 
     def key(self, groups: Sequence[int]) -> str | None:
-        """The key of a load. Different ones have none in common."""
+        """The key of a load; different loads have different keys."""
         return self.loads[groups[0]].key if len(groups) == 1 else None
 
     def single(self, groups: Sequence[int]) -> bool:
@@ -161,19 +163,19 @@ class Site:
         return lanes(whole, self.ground)
 
     def copies(self, groups: Sequence[int]) -> float:
-        """How often a row is shipped: a slice needs what the one before it ends with."""
+        """How often a row is shipped: a slice also needs the end of the slice before it."""
         count, length = self.lanes(groups), self.ground.length
         if self.single(groups) or self.key(groups) is not None or count < 2 or length is None:
             return 1.0
         return 1 + min(1.0, (count - 1) * self.reach(groups) / length)
 
     def fewest(self, groups: Sequence[int]) -> int:
-        """Parts that are small enough for a task to hold."""
+        """The fewest parts with which each part fits into a task."""
         nodes = sum(piece.nodes for n in groups for piece in self.loads[n].pieces)
         return max(1, -(-nodes // MOST_NODES))
 
     def counts(self, groups: Sequence[int]) -> Iterator[int]:
-        """How many parts are tried: powers of two, and one for each core that has no lane."""
+        """The numbers of parts to try: powers of two, and one for each core that has no lane."""
         most = -(-self.ground.cores // self.lanes(groups))
         count = self.fewest(groups) + 1
         while count < most:
@@ -183,7 +185,7 @@ class Site:
             yield most
 
     def divided(self, groups: tuple[int, ...], count: int) -> Place:
-        """Pieces from the heaviest on, each to the part that it makes the least heavy."""
+        """Assign pieces, the heaviest first, each to the part that stays lightest with it."""
         pieces = [(n, m) for n in groups for m in range(len(self.loads[n].pieces))]
         pieces.sort(key=lambda at: -self.piece(at).cost)
         copies = self.copies(groups)
@@ -199,7 +201,7 @@ class Site:
             loads[part] += copies * piece.cost + rows[part]
             kinds[part] |= piece.kinds
             parts[part].append(at)
-        filled = [n for n, own in enumerate(parts) if own]
+        filled = [n for n, held in enumerate(parts) if held]
         return Place(
             groups,
             self.key(groups),
@@ -217,7 +219,7 @@ class Site:
 
 def cheapest(loads: Sequence[float], inputs: Sequence[tuple[int, float]]) -> int:
     """The node with the least load after placing an item with inputs at these nodes, of these
-    rates. What the item itself costs, it costs everywhere; what isn't received, is saved.
+    rates. The item's own cost is the same everywhere; inputs that needn't be shipped are saved.
 
     >>> cheapest([5.0, 3.0], []), cheapest([5.0, 3.0], [(0, 4.0)])
     (1, 0)
@@ -233,7 +235,7 @@ def kinds_of(loads: Iterable[Load]) -> frozenset[str]:
 
 
 def share(kinds: frozenset[str], known: frozenset[str]) -> float:
-    """Of all rows, those of these types. Nothing is known of their rates, so all are alike.
+    """The share of rows of these types. Rates are unknown, so every type counts the same.
 
     >>> share(frozenset("a"), frozenset("abc")), share(frozenset((EVERY, "a")), frozenset("abc"))
     (0.3333333333333333, 1.0)
@@ -244,8 +246,8 @@ def share(kinds: frozenset[str], known: frozenset[str]) -> float:
 
 
 def lanes(load: Load, ground: Ground) -> int:
-    """How many tasks the rows can be spread over. Slices of time aren't shorter than events matter;
-    if nothing is known of the time, there may be many."""
+    """How many tasks the rows can be spread over. Slices of time are no shorter than an event
+    matters; if the time range is unknown, assume many."""
     if load.single or load.key is not None or ground.length is None:
         return ground.partitions
     return max(1, min(ground.partitions, ground.length // max(1, load.reach)))

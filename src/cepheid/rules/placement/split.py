@@ -1,4 +1,4 @@
-"""Groups of rules in pieces that share no steps, and groups made of such pieces.
+"""Cuts groups of rules into pieces that share no steps, and makes groups of such pieces.
 
 What a merged automaton shares is below its first nodes: rules that begin otherwise have nothing in
 common but predicates. So a group is cut between them, and rules that begin alike are only cut where
@@ -19,7 +19,7 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import RuleGroup, values_of
 from cepheid.engine.merged.merge import TemplateRules, merge
-from cepheid.engine.merged.subset import own_places, subset
+from cepheid.engine.merged.subset import branch_places, subset
 from cepheid.options import Placement
 from cepheid.rules.placement.places import (
     EVERY,
@@ -37,16 +37,16 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 EQUAL, BETWEEN = 1 / 100, 1 / 3
-"""How likely a row satisfies an equality, and a range, of which nothing is known."""
+"""The assumed selectivity of an equality, and of a range."""
 LUMP = 1.5
-"""Shares of a part that rules may have which begin alike, and aren't cut."""
+"""Rules with a common first step aren't cut up to this multiple of a part's share."""
 FINE = 8
-"""Pieces of a part, about, if the rules can be cut so finely."""
+"""About how many pieces a part has, if the rules can be cut so finely."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """A group, and the rules of each of its pieces, by their numbers in the automaton."""
+    """A group, and the rules of each piece by their numbers in the automaton."""
 
     group: RuleGroup
     load: Load
@@ -56,7 +56,7 @@ class Division:
 def divide(
     groups: Sequence[RuleGroup], ground: Ground, placement: Placement = "auto"
 ) -> tuple[Division, ...]:
-    """Each group in as many pieces as are of use there."""
+    """Cut each group into as many pieces as help."""
     kinds = [_kinds(group) for group in groups]
     known = frozenset[str]().union(*(kind for group_kinds in kinds for kind in group_kinds))
     return tuple(
@@ -66,7 +66,7 @@ def divide(
 
 
 def _ways(group: RuleGroup, ground: Ground, placement: Placement) -> int:
-    """How many parts there may be."""
+    """The most parts of a pass."""
     whole = Load(group.key, group.merged.reach, group.single, ())
     match placement:
         case "keys" | "one":
@@ -93,8 +93,8 @@ def _divide(
 
 @dataclass(frozen=True)
 class _Paths:
-    """Ways through the graph: path i is of rule `rule[i]`, and is at `nodes[k][i]` after step k, at
-    the root where it has none. `start` tells rules apart that share no step."""
+    """Paths through the graph: path i is of rule `rule[i]`, and is at `nodes[k][i]` after step k
+    (at the root if it has no such step). Rules with different `start` share no step."""
 
     rule: Ints
     nodes: tuple[Ints, ...]
@@ -111,7 +111,7 @@ class _Paths:
         return _Paths(rule, tuple(nodes), _connected(first, rule, graph.nodes))
 
     def shares(self, cost: Floats) -> Floats:
-        """What each path costs, if those that go through a node share its cost."""
+        """The cost of each path, where paths through a node share its cost."""
         through = sum(np.bincount(nodes, minlength=len(cost)) for nodes in self.nodes)
         each = cost / np.maximum(through, 1)
         sums: Floats = np.sum([each[nodes] for nodes in self.nodes], axis=0)
@@ -119,8 +119,8 @@ class _Paths:
 
 
 def _connected(first: Ints, rule: Ints, nodes: int) -> Ints:
-    """Of each path the least of the first nodes that it is connected with: a rule may have several
-    paths, and all of them stay together."""
+    """The component of each path, as its least first node: a rule may have several paths, and they
+    stay together."""
     least = np.arange(nodes)
     while True:
         least_of_rule = np.full(int(rule.max(initial=0)) + 1, nodes)
@@ -133,8 +133,8 @@ def _connected(first: Ints, rule: Ints, nodes: int) -> Ints:
 
 
 def _cut(paths: _Paths, cost: Floats, ways: int) -> Iterable[Ints]:
-    """Rules in the order of what they share, cut into pieces of some size: between those that share
-    nothing, and elsewhere only where they are much more than a part's share."""
+    """Sort rules by what they share, and cut them into pieces: between rules that share nothing,
+    and elsewhere only if they are much more than a part's share."""
     order = np.lexsort((paths.nodes[0], paths.start))
     start, rule, sums = paths.start[order], paths.rule[order], np.cumsum(cost[order])
     bounds = np.flatnonzero(np.diff(start, prepend=-1))
@@ -179,7 +179,7 @@ def _piece(
 
 
 def _kinds(group: RuleGroup) -> tuple[frozenset[str], ...]:
-    """Of each predicate, the types of the rows that can satisfy it."""
+    """For each predicate, the row types that can satisfy it."""
     index, type_ = group.merged.index, group.query.schema.type
     every = frozenset((EVERY,))
     kinds = [every] * (len(index.atoms) - 1)
@@ -197,7 +197,7 @@ def _kinds(group: RuleGroup) -> tuple[frozenset[str], ...]:
 
 
 def _rates(group: RuleGroup, kinds: Sequence[frozenset[str]], known: frozenset[str]) -> Floats:
-    """Of each predicate, how many of the rows satisfy it."""
+    """For each predicate, the share of rows that satisfy it."""
     index, type_ = group.merged.index, group.query.schema.type
     likely = np.where(index.lows == index.highs, EQUAL, BETWEEN)
     for n, column in enumerate(group.merged.columns):
@@ -214,8 +214,8 @@ def _rates(group: RuleGroup, kinds: Sequence[frozenset[str]], known: frozenset[s
 
 @dataclass(frozen=True)
 class PlacedPass:
-    """A pass over the events: the groups that run it, one for each part of its rules. `apart` is
-    what each of the groups would be by itself and undivided."""
+    """A pass over the events: its groups, one for each part of the rules. `apart` is the load of
+    each group on its own, undivided."""
 
     place: Place
     ground: Ground
@@ -244,7 +244,7 @@ def _parts(at: Place, divisions: Sequence[Division]) -> tuple[RuleGroup, ...]:
 
 
 def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Division]) -> RuleGroup:
-    """Rules of one group are cut out of its automaton; those of several groups are merged."""
+    """Rules of one group are cut out of its automaton; rules of several groups are merged."""
     chosen: dict[int, list[Ints]] = {}
     for division, piece in part:
         chosen.setdefault(division, []).append(divisions[division].rules[piece])
@@ -252,7 +252,7 @@ def _part(at: Place, part: Iterable[tuple[int, int]], divisions: Sequence[Divisi
     numbers: list[Ints] = []
     for division, pieces in chosen.items():
         group, rules = divisions[division].group, np.sort(np.concatenate(pieces))
-        for n, places in own_places(group.merged, rules):
+        for n, places in branch_places(group.merged, rules):
             branches.append(group.merged.branches[n].of(places))
             numbers.append(group.numbers[n][places])
     if len(chosen) == 1:

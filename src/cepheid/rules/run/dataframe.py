@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import PlacedPass, passes_of
-from cepheid.rules.run.found_columns import require_found
+from cepheid.rules.run.alert_columns import require_alert_columns
 from cepheid.rules.run.runtimes import Templates
 from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import match_prepared
@@ -22,23 +22,23 @@ from cepheid.spark.rule_sets import Frame
 
 @dataclass(frozen=True)
 class SetOnSpark:
-    """Passes over a DataFrame, each of them one shuffle."""
+    """Matches a set of rules over a DataFrame; each pass is one shuffle."""
 
     def match(self, templates: Templates, data: Any, options: Options) -> Any:
         refuse_dead_letters(options)
         frame = on_spark.read(data, options)
         compiled = compile_rules(templates, columns_of(data), options, by_key=True)
         frame = on_spark.with_columns(frame, compiled.required)
-        schema = found_schema(compiled.rules, frame.schema.field(options.time).type)
+        schema = alert_schema(compiled.rules, frame.schema.field(options.time).type)
         times = _times(compiled, frame, options)
-        found = [
-            on_spark.match_group(frame, one.parts, compiled.rules, schema, options, times)
-            for one in _placed(compiled, frame, times, options)
+        frames = [
+            on_spark.match_group(frame, run.parts, compiled.rules, schema, options, times)
+            for run in _placed(compiled, frame, times, options)
         ]
-        for one in compiled.runs:
-            own = match_prepared(one.prepared, data, options)
-            found.append(on_spark.as_found(own, one.attributions, compiled.rules, schema))
-        return on_spark.union(frame, found, schema)
+        for run in compiled.runs:
+            matches = match_prepared(run.prepared, data, options)
+            frames.append(on_spark.as_alerts(matches, run.attributions, compiled.rules, schema))
+        return on_spark.union(frame, frames, schema)
 
     def explain(
         self, templates: Templates, data: Any, options: Options
@@ -47,13 +47,13 @@ class SetOnSpark:
         frame = on_spark.with_columns(on_spark.read(data, options), compiled.required)
         return compiled, _placed(compiled, frame, _times(compiled, frame, options), options)
 
-    def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:
-        require_found(found.columns)
-        return on_spark.typed_of(found, rule, schema)
+    def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
+        require_alert_columns(matches.columns)
+        return on_spark.typed_of(matches, rule, schema)
 
 
 def _times(compiled: CompiledRules, frame: Frame, options: Options) -> tuple[int, int] | None:
-    """The first and the last, which a job has to find out, if slices may be made of them."""
+    """The first and last time of the events, if slices may be made; this runs a job."""
     sliced = any(group.key is None and not group.single for group in compiled.groups)
     joined = options.placement == "one" and len(compiled.groups) > 1
     return on_spark.span(frame, options) if sliced or joined else None

@@ -1,4 +1,4 @@
-"""Which passes over a stream's events rules need, and which of them each belongs to."""
+"""Which passes over a stream's events the rules need, and the pass of each rule."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cepheid.options import Options
 from cepheid.planner.bounds import counts_all
 from cepheid.rules.compile.compiled_rules import Columns
 from cepheid.rules.load.lifted import lifted
-from cepheid.rules.template import Template
+from cepheid.rules.template import Template, bind_rule
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a template needs of a pass: one of these columns as its key, or events of all keys, or
-    only single events, whatever the key is."""
+    """What a template needs of a pass: one of these key columns, or events of all keys, or only
+    single events with any key."""
 
     keys: frozenset[str]
     single: bool
@@ -31,16 +31,16 @@ def needs(
     templates: Sequence[Template], columns: Columns, options: Options
 ) -> list[Needs | CepheidError]:
     """What each template needs, or why it can't run on a stream with these columns. Written rules
-    that are alike need the same."""
-    found: list[Needs | CepheidError | None] = [None] * len(templates)
-    for one in lifted(templates):
-        own = _needs(one.template, columns, options)
-        if isinstance(own, Needs):
-            for place in one.places:
-                found[place] = own
+    of one frame need the same."""
+    needs_by_place: list[Needs | CepheidError | None] = [None] * len(templates)
+    for shared in lifted(templates):
+        need = _needs(shared.template, columns, options)
+        if isinstance(need, Needs):
+            for place in shared.places:
+                needs_by_place[place] = need
     return [
-        own or _needs(template, columns, options)
-        for own, template in zip(found, templates, strict=True)
+        need or _needs(template, columns, options)
+        for need, template in zip(needs_by_place, templates, strict=True)
     ]
 
 
@@ -66,44 +66,44 @@ def _checked(template: Template, columns: Columns, options: Options) -> Needs:
 
 
 def is_single(query: BoundQuery) -> bool:
-    """Whether every match is one event, whatever others there are."""
+    """Whether every match is one event and depends on no other."""
     alone = [v.kind for v in query.variables.values()] == [Kind.SINGLE]
     return alone and query.window is None and query.selection is None
 
 
 def _example(template: Template, columns: Columns, options: Options) -> BoundQuery:
     params = {**options.params, **(template.values(0) if len(template) else {})}
-    return template.query.bind(columns, replace(options, params=params))
+    return bind_rule(template.query, columns, replace(options, params=params))
 
 
 def passes(
     templates: Sequence[Template], columns: Columns, options: Options
 ) -> tuple[str | None, ...]:
-    """The keys of the passes that these rules need: the column that keeps apart most rules, then
-    that of most others; None for those without any."""
+    """The keys of the passes that these rules need: the column that partitions most rules, then
+    that of most of the rest; None for rules without a key."""
     left: list[tuple[Needs, int]] = []
-    for template, own in zip(templates, needs(templates, columns, options), strict=True):
-        if isinstance(own, CepheidError):
-            raise own
-        left.append((own, len(template)))
+    for template, need in zip(templates, needs(templates, columns, options), strict=True):
+        if isinstance(need, CepheidError):
+            raise need
+        left.append((need, len(template)))
     chosen: list[str | None] = []
     while left:
         counts: Counter[str] = Counter()
-        for own, rules in left:
-            counts.update(dict.fromkeys(own.keys, rules))
+        for need, rules in left:
+            counts.update(dict.fromkeys(need.keys, rules))
         key = max(sorted(counts), key=lambda name: counts[name], default=None)
-        waiting = [own for own, _ in left if not own.single]
+        waiting = [need for need, _ in left if not need.single]
         if key is None and not waiting:
             return tuple(chosen) or (options.time,)  # any column spreads single events
         chosen.append(key)
-        left = [(own, rules) for own, rules in left if not own.fits(key)]
+        left = [(need, rules) for need, rules in left if not need.fits(key)]
     return tuple(chosen)
 
 
-def own_pass(
+def pass_of(
     template: Template, keys: Sequence[str | None], needs: Needs | CepheidError
 ) -> str | None:
-    """The first pass that serves the template's rules; an error if none does."""
+    """The key of the first pass that can run the template's rules; an error if none can."""
     if isinstance(needs, CepheidError):
         raise needs
     for key in keys:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from cepheid.algebra.binding.scope import types_of
 from cepheid.algebra.nested_columns import with_extracted
 from cepheid.algebra.query import BoundQuery
-from cepheid.engine.attribution.json_rows import RULE, found_schema
-from cepheid.engine.attribution.owners import found_by_each
+from cepheid.engine.attribution.json_rows import RULE, alert_schema
+from cepheid.engine.attribution.owners import alerts_of_queries
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.merged.group import matches
@@ -32,7 +32,7 @@ from cepheid.inprocess.runtime import InProcess
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules, naming
 from cepheid.rules.load.validation import columns_of
-from cepheid.rules.run.found_columns import FOUND, require_found
+from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
 from cepheid.rules.run.runtimes import Templates
 
 
@@ -46,27 +46,27 @@ class SetInProcess:
         events = runtime.repeatable(data, "rules read the same events several times")
         compiled = compile_rules(templates, runtime.columns(events), options)
         table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
-        schema = found_schema(compiled.rules, _plain(table.schema.field(options.time).type))
+        schema = alert_schema(compiled.rules, _plain(table.schema.field(options.time).type))
         _warn(templates, table, options)
         _warn_of_ties(compiled, table, options)
-        found = pa.Table.from_batches(run(compiled, table, schema, options), schema)
-        order = np.argsort(times(found[MATCH_END].combine_chunks()), kind="stable")
-        return like(data, schema, iter(found.take(pa.array(order)).to_batches()))
+        result = pa.Table.from_batches(run(compiled, table, schema, options), schema)
+        order = np.argsort(times(result[MATCH_END].combine_chunks()), kind="stable")
+        return like(data, schema, iter(result.take(pa.array(order)).to_batches()))
 
     def explain(
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, None]:
         return compile_rules(templates, columns_of(data), options), None
 
-    def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:
-        table = as_table(to_arrow(found))
-        require_found(table.column_names)
-        own = table.select(FOUND).filter(pc.equal(table[RULE], rule))
-        return like(found, schema, (typed(batch, schema) for batch in own.to_batches()))
+    def typed(self, set_matches: Any, rule: str, schema: pa.Schema) -> Any:
+        table = as_table(to_arrow(set_matches))
+        require_alert_columns(table.column_names)
+        of_rule = table.select(ALERT_COLUMNS).filter(pc.equal(table[RULE], rule))
+        return like(set_matches, schema, (typed(batch, schema) for batch in of_rule.to_batches()))
 
 
 def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
-    """Say what there is to say of the events, once for all rules."""
+    """Warn about the events once, for all rules."""
     rejected = execution.rejected(table, options.time, options.start).num_rows
     if rejected:
         warnings.warn(
@@ -90,7 +90,7 @@ def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
 
 
 def _warn_of_ties(compiled: CompiledRules, table: pa.Table, options: Options) -> None:
-    """Once for all rules that keep the same keys apart."""
+    """Warn of ties once for all rules with the same key."""
     rules: dict[tuple[str, ...], list[str]] = {}
     for query, rule in _queries(compiled):
         key = tied_by([query])
@@ -98,22 +98,22 @@ def _warn_of_ties(compiled: CompiledRules, table: pa.Table, options: Options) ->
             rules.setdefault(key, []).append(f"{rule} ({dependent(query)})")
     for key, depending in rules.items():
         rows = with_extracted(table, (options.time, *key))
-        found = count_ties(rows, options.time, key)
-        if found[0]:
+        ties = count_ties(rows, options.time, key)
+        if ties[0]:
             more = f" and {len(depending) - 1} more" if len(depending) > 1 else ""
             what = f"rules such as {depending[0]}{more} depend"
-            message = tied(found, table.num_rows, (options.time, *key), what)
+            message = tied(ties, table.num_rows, (options.time, *key), what)
             warnings.warn(message, stacklevel=4)
 
 
 def _queries(compiled: CompiledRules) -> Iterator[tuple[BoundQuery, str]]:
-    """Each query, and the name of a rule that asks it."""
+    """Each query, and the name of one of its rules."""
     names = compiled.rules[RULE]
     for group in compiled.groups:
         for branch, numbers in zip(group.merged.branches, group.numbers, strict=True):
             yield branch.path.query, names[int(numbers[0])].as_py()
-    for one in compiled.alone:
-        yield one.bound, names[int(one.rules[0])].as_py()
+    for query in compiled.alone:
+        yield query.bound, names[int(query.rules[0])].as_py()
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
@@ -131,8 +131,8 @@ def run(
         for group in compiled.groups:
             rows = sorted_by(with_extracted(table, group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)
-        for one in compiled.runs:
-            with naming(compiled.rules[RULE][one.members[0].rules[0]]):
-                _, batches = execution.run(one.prepared, EventTable.of(table), options)
+        for query in compiled.runs:
+            with naming(compiled.rules[RULE][query.members[0].rules[0]]):
+                _, batches = execution.run(query.prepared, EventTable.of(table), options)
             for batch in batches:
-                yield found_by_each(compiled.rules, one.attributions, batch, schema)
+                yield alerts_of_queries(compiled.rules, query.attributions, batch, schema)

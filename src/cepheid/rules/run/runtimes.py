@@ -19,17 +19,18 @@ class SetRuntime(Protocol):
     """Runs a set of rules over one kind of data: what `Runtime` is for a query."""
 
     def match(self, templates: Templates, data: Any, options: Options) -> Any:
-        """The matches of all rules, as one frame of the kind that the data are."""
+        """The matches of all rules, as one frame of the data's kind."""
         ...
 
     def explain(
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, tuple[PlacedPass, ...] | None]:
-        """What runs, and where its passes are placed, if the runtime has several places."""
+        """The compiled rules, and the placement of their passes if the runtime has one."""
         ...
 
-    def typed(self, found: Any, rule: str, schema: pa.Schema) -> Any:
-        """Of what `match` has found, the matches of one rule, in the columns that it returns."""
+    def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
+        """The matches of one rule out of the result of `match`, in the columns that the rule
+        returns."""
         ...
 
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 from cepheid.algebra.kinds import attribute_type, is_unreadable
 from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.algebra.types import Schema
-from cepheid.engine.attribution.json_rows import found_schema
+from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.dataframe import SetOnSpark
-from cepheid.rules.run.passes import needs, own_pass, passes
+from cepheid.rules.run.passes import needs, pass_of, passes
 from cepheid.rules.run.portable import encoded
 from cepheid.rules.run.runtimes import Templates
 from cepheid.rules.run.stream_compiler import StreamCompiler
@@ -41,7 +41,8 @@ Keys = Sequence[str | None]
 
 @dataclass(frozen=True)
 class SetOnStream(SetOnSpark):
-    """Passes over a streaming DataFrame, whose state is in buckets: none is placed."""
+    """Matches a set of rules over a streaming DataFrame. State is in buckets, so passes aren't
+    placed."""
 
     def match(self, templates: Templates, data: Any, options: Options) -> Any:
         return match_stream(templates, data, options)
@@ -59,8 +60,8 @@ def match_stream(
     versions: DataFrame | None = None,
     keys: Keys | None = None,
 ) -> DataFrame:
-    """What the rules find. If they change, `versions` has all there are and will be, and the
-    templates are those to begin with. `keys` are those of the passes, if they are given."""
+    """The matches of the rules. `versions` is the stream of versions if the rules change; the
+    templates are then those of the start. `keys` are the passes' keys, if given."""
     frame = on_spark.read(data, options)
     columns = columns_of(data)
     compiled = compile_rules(templates, columns, options)
@@ -69,8 +70,8 @@ def match_stream(
     if not chosen:
         raise DataError("there are no rules yet: the first rules decide the keys of a stream")
     needed = needs(templates, columns, options)
-    places = [own_pass(t, chosen, own) for t, own in zip(templates, needed, strict=True)]
-    found = found_schema(compiled.rules, frame.schema.field(options.time).type)
+    places = [pass_of(t, chosen, members) for t, members in zip(templates, needed, strict=True)]
+    alert_columns = alert_schema(compiled.rules, frame.schema.field(options.time).type)
     schema = _schema(columns, options, frame.schema)
     watermark = watermark_of(frames_of(entered(data)), options.time)
     read = tuple(f.name for f in frame.schema if not is_unreadable(f))
@@ -80,20 +81,20 @@ def match_stream(
     for key in chosen:
         count = 1 if key is None else options.buckets or buckets.DEFAULT
         compiler = StreamCompiler(
-            run, columns, options, key, chosen, rows_schema(frame, read), schema, found,
+            run, columns, options, key, chosen, rows_schema(frame, read), schema, alert_columns,
             watermark.delayed,
         )  # fmt: skip
-        own = [t for t, place in zip(templates, places, strict=True) if place == key]
-        if key is None and own:
-            warnings.warn(_one_bucket(own), stacklevel=4)
-        rules = None if versions is not None else _version(own)
+        members = [t for t, place in zip(templates, places, strict=True) if place == key]
+        if key is None and members:
+            warnings.warn(_one_bucket(members), stacklevel=4)
+        rules = None if versions is not None else _version(members)
         signature = _signature(schema, key)
         made.append(StreamPass(key, RulesJob(compiler, signature, count, rules), read))
-    return match_passes(frame, made, schema, found, watermark, versions, options)
+    return match_passes(frame, made, schema, alert_columns, watermark, versions, options)
 
 
 def _schema(columns: Any, options: Options, events: pa.Schema) -> Schema:
-    """That of all rules: among the columns of the events are the paths that some of them read."""
+    """The schema of all rules: the event columns and the paths that any rule reads."""
     if isinstance(columns, Mapping):
         schema = bind_streams(columns, options)[1]
     else:
@@ -103,7 +104,7 @@ def _schema(columns: Any, options: Options, events: pa.Schema) -> Schema:
 
 
 def _version(templates: Sequence[Template]) -> RulesVersion:
-    """Named after its contents, so that other rules are noticed when a stream resumes."""
+    """The version is named after its contents, so that a resumed stream notices other rules."""
     digest = hashlib.blake2b(digest_size=16)
     for fingerprint in sorted(template.fingerprint for template in templates):
         digest.update(fingerprint.encode())

@@ -1,4 +1,4 @@
-"""Rules for the buckets of a stream: how those of a pass are run, also when rules come and go."""
+"""Compiles the rules of a pass for a stream's buckets, also when rules are added and removed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import RULE
-from cepheid.engine.attribution.owners import Attribution, found_by_each
+from cepheid.engine.attribution.owners import Attribution, alerts_of_queries
 from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.merge import Merged, merge
-from cepheid.engine.merged.subset import own_places, subset
+from cepheid.engine.merged.subset import branch_places, subset
 from cepheid.engine.rows.ties import tied_by
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.plan.reads import uniform_key
 from cepheid.rules.compile.compiled_rules import Columns, CompiledRules, EngineRun, compile_rules
-from cepheid.rules.run.passes import is_single, needs, own_pass
+from cepheid.rules.run.passes import is_single, needs, pass_of
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.template import Template
 from cepheid.streaming.bucket import Job
@@ -36,7 +36,7 @@ from cepheid.streaming.signature import signature
 Ints = NDArray[np.int64]
 
 KEPT = 8
-"""Programs that a worker keeps: those of the passes of a few streams."""
+"""How many programs a worker caches: those of the passes of a few streams."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class StreamCompiler:
     keys: tuple[str | None, ...]
     schema: pa.Schema
     events: Schema
-    found: pa.Schema
+    alert_schema: pa.Schema
     delayed: bool
 
     def changed(self, generations: Generations, rules: bytes) -> RulesDiff:
-        own, refused = self._own(decoded(rules))
-        wanted = {template: _identities(template) for template in own}
+        runnable, refused = self._runnable(decoded(rules))
+        wanted = {template: _identities(template) for template in runnable}
         now = {name: rule for rules in wanted.values() for name, rule in rules.items()}
         kept: set[str] = set()
         gone: dict[int, frozenset[str]] = {}
@@ -77,26 +77,26 @@ class StreamCompiler:
         fresh = [template for template in new if template is not None]
         return RulesDiff(encoded(fresh) if fresh else None, gone, refused)
 
-    def _own(self, templates: Sequence[Template]) -> tuple[list[Template], int]:
-        """The rules of this pass that can be run, and how many of any pass can't."""
-        own: list[Template] = []
+    def _runnable(self, templates: Sequence[Template]) -> tuple[list[Template], int]:
+        """The rules of this pass that can run, and how many rules of any pass can't."""
+        runnable: list[Template] = []
         refused = 0
         needed = needs(templates, self.columns, self.options)
         for template, place in zip(templates, needed, strict=True):
             try:
-                if own_pass(template, self.keys, place) == self.key:
-                    own.append(template)
+                if pass_of(template, self.keys, place) == self.key:
+                    runnable.append(template)
             except CepheidError:
                 refused += len(template)
-        if self._runs(own):
-            return own, refused
-        right = [template for template in own if self._runs([template])]
-        return right, refused + sum(map(len, own)) - sum(map(len, right))
+        if self._runs(runnable):
+            return runnable, refused
+        right = [template for template in runnable if self._runs([template])]
+        return right, refused + sum(map(len, runnable)) - sum(map(len, right))
 
     def _runs(self, templates: Sequence[Template]) -> bool:
         try:
             compiled = self._compile(templates)
-            _carrying(compiled.rules, self.found)
+            _carrying(compiled.rules, self.alert_schema)
             _require_members(compiled, self.key)
             _require_columns(compiled, self.schema)
         except (CepheidError, pa.ArrowInvalid):
@@ -107,7 +107,7 @@ class StreamCompiler:
         return _program(self, generations, self._parts(generations))
 
     def _parts(self, generations: Generations) -> _Parts:
-        """The same for all buckets, whenever their rules have begun."""
+        """Independent of the bucket and of when its rules began."""
         digest = hashlib.blake2b()
         for generation in generations:
             digest.update(hashlib.blake2b(generation.rules).digest())
@@ -126,8 +126,9 @@ class StreamCompiler:
 
 @dataclass(frozen=True)
 class _Parts:
-    """`rules` are those that are there, `generation` the place of each one's generation; `runs` are
-    by the place of their generation, and by their place in it, with what is left of their rules."""
+    """The parts of a program. `rules` are the current rules, `generation` the index of each rule's
+    generation. `runs` is keyed by generation and by place in it; each run has what is left of its
+    rules."""
 
     rules: pa.Table
     generation: Ints
@@ -150,27 +151,28 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
         there = pc.invert(pc.is_in(compiled.rules[RULE], pa.array(generation.gone, pa.string())))
         alive = there.combine_chunks().to_numpy(zero_copy_only=False)
         number = np.where(alive, first + np.cumsum(alive) - 1, -1)
-        tables.append(_carrying(compiled.rules.filter(there), compiler.found))
+        tables.append(_carrying(compiled.rules.filter(there), compiler.alert_schema))
         places.append(np.full(int(alive.sum()), place))
         first += int(alive.sum())
-        for found in compiled.groups:
-            left = [numbered[alive[numbered]] for numbered in found.numbers]
+        for merged_group in compiled.groups:
+            left = [numbered[alive[numbered]] for numbered in merged_group.numbers]
             if any(map(len, left)):
-                every = np.concatenate(found.numbers)
-                automata.append((found.merged, np.flatnonzero(alive[every])))
+                every = np.concatenate(merged_group.numbers)
+                automata.append((merged_group.merged, np.flatnonzero(alive[every])))
                 numbers += [number[numbered] for numbered in left if len(numbered)]
         for run in compiled.runs:
             owners = tuple(_left(attribution, number) for attribution in run.attributions)
             if any(len(attribution.numbers) for attribution in owners):
                 runs[place, run.place] = run, owners
     group = RuleGroup(_joined(automata), tuple(numbers), compiler.key) if automata else None
-    rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.found), *tables])
+    rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.alert_schema), *tables])
     every = np.concatenate(places) if places else np.zeros(0, np.int64)
     return _Parts(rules.combine_chunks(), every, group, runs)
 
 
 def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
-    """One automaton of some rules of each. Most often there is one, and all of its rules."""
+    """Merge the remaining rules of several automata. Usually there is one automaton, with all of
+    its rules."""
     if len(automata) == 1:
         ((whole, rules),) = automata
         return whole if len(rules) == whole.begins[-1] else subset(whole, rules)
@@ -178,7 +180,7 @@ def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
         [
             whole.branches[n].of(places)
             for whole, rules in automata
-            for n, places in own_places(whole, rules)
+            for n, places in branch_places(whole, rules)
         ]
     )
     assert joined is not None and not refused, refused  # each was merged in its generation
@@ -188,7 +190,7 @@ def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
 def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) -> RulesProgram:
     begins = np.array([generation.since for generation in generations], np.int64)
     rules = MergedRules(
-        parts.group, parts.rules, begins[parts.generation], compiler.events, compiler.found
+        parts.group, parts.rules, begins[parts.generation], compiler.events, compiler.alert_schema
     )
     jit = compiler.options.jit
     branches = () if parts.group is None else parts.group.merged.branches
@@ -198,7 +200,7 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
         Member(
             f"{generations[place].number}.{n}",
             _job(compiler, run),
-            partial(found_by_each, parts.rules, attributions, schema=compiler.found),
+            partial(alerts_of_queries, parts.rules, attributions, schema=compiler.alert_schema),
         )
         for (place, n), (run, attributions) in parts.runs.items()
     ]
@@ -215,13 +217,13 @@ def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
 
 
 def _left(attribution: Attribution, numbers: Ints) -> Attribution:
-    """For the rules that are still there, which have these numbers now."""
+    """The attributions of the remaining rules, under their current numbers."""
     now = numbers[attribution.numbers]
     return replace(attribution, numbers=now).of(np.flatnonzero(now >= 0))
 
 
 def _require_members(compiled: CompiledRules, key: str | None) -> None:
-    """Queries that run by themselves keep the events of different keys apart as a whole."""
+    """A query that runs on its own must partition all its events by the pass's key."""
     for query_alone in compiled.alone:
         partitioned = is_single(query_alone.bound) or key in uniform_key(query_alone.prepared.plan)
         if key is not None and not partitioned:
@@ -229,15 +231,14 @@ def _require_members(compiled: CompiledRules, key: str | None) -> None:
 
 
 def _require_columns(compiled: CompiledRules, schema: pa.Schema) -> None:
-    """A path into a column is extracted where the stream begins, by the rules that it begins
-    with."""
+    """Paths into columns are extracted at the start of the stream, for the rules of that time."""
     for name in sorted(compiled.required.difference(schema.names)):
         raise PlanError(f"no rule that the stream began with reads `{name}`")
 
 
-def _carrying(rules: pa.Table, found: pa.Schema) -> pa.Table:
-    """The rules with what they carry of the columns of what is found."""
-    fields = [pa.field(RULE, pa.string()), *list(found)[_FIXED:]]
+def _carrying(rules: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rules with their carried columns, as the alerts have them."""
+    fields = [pa.field(RULE, pa.string()), *list(schema)[_FIXED:]]
     columns = [
         rules[f.name].cast(f.type)
         if f.name in rules.column_names
@@ -248,14 +249,14 @@ def _carrying(rules: pa.Table, found: pa.Schema) -> pa.Table:
 
 
 _FIXED = 4
-"""How many columns what is found has before those that are carried."""
+"""How many columns an alert has before the carried ones."""
 
 
 # ── which rules are the same ─────────────────────────────────────────────────
 
 
 def _identities(template: Template) -> dict[str, tuple[Any, ...]]:
-    """By the names of rules all that makes them what they are."""
+    """For each rule name, everything that defines the rule."""
     text = template.query.text
     if template.rows is None:
         return {template.name: (text,)}

@@ -1,4 +1,4 @@
-"""The matches of one rule in what a set has found, as a frame with columns of their own types."""
+"""The alerts of one rule, as a frame with columns of its own types."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.runtimes import set_runtime_of
 
 
-def typed_frame(rule: str, query: Query, found: Any, data: Any, options: Options) -> Any:
-    """A frame of the kind that `found` is, with the columns that the query returns from the data.
-    JSON doesn't tell a timestamp from a text: what types there are follows from the events."""
+def typed_frame(rule: str, query: Query, matches: Any, data: Any, options: Options) -> Any:
+    """A frame of the same kind as `matches`, with the columns that the query returns. JSON doesn't
+    tell a timestamp from a text, so the types come from the events."""
     columns = columns_of(data)
     schema = output_schema(query.bind(columns, options), _merged(columns, options))
-    return set_runtime_of(found).typed(found, rule, schema)
+    return set_runtime_of(matches).typed(matches, rule, schema)
 
 
 def _merged(columns: Any, options: Options) -> pa.Schema:

@@ -1,1 +1,2 @@
-"""A folder for the path of Spark's Python processes: what it holds is loaded when they start."""
+"""A folder on the path of Spark's Python processes, which load its `sitecustomize` when they
+start."""

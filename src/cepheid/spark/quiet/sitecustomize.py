@@ -13,12 +13,12 @@ TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
 def _load_the_other() -> None:
-    """The module of this name that would have been loaded without this one."""
+    """Load the `sitecustomize` that this one hides, if there is one."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
-    own = sys.modules.pop(__name__)
+    this = sys.modules.pop(__name__)
     other = importlib.util.find_spec(__name__)
-    sys.modules[__name__] = own
+    sys.modules[__name__] = this
     if other is not None and other.loader is not None:
         module = importlib.util.module_from_spec(other)
         sys.modules[__name__] = module

@@ -18,7 +18,7 @@ from cepheid.spark.column_names import in_quotes, named, safe, types_of
 from cepheid.spark.streaming.time import below_watermark, delay_of
 
 AHEAD = "__ahead"
-"""The time that an event had which is too far ahead; NULL for all others."""
+"""The column with the original time of an event that is too far ahead; NULL for all others."""
 
 ZONED, WITHOUT_ZONE = "1 hour", "2 days"
 """How far ahead events may be unless the caller says so. A time without a zone is taken as one of
@@ -26,7 +26,7 @@ the session's zone, and may be that of any other."""
 
 
 def hold_back(frame: DataFrame, options: Options) -> DataFrame:
-    """The stream with the column AHEAD, and without the times of the events that it tells of."""
+    """Add the column AHEAD, and clear the times of events that are too far ahead."""
     time = options.time
     if safe(time) not in frame.columns:
         return frame  # which is an error that is reported elsewhere

@@ -17,38 +17,39 @@ from cepheid.spark.streaming.packed_rows import CLOCK, DATA, REJECTED, UNREAD, V
 from cepheid.spark.streaming.reports import NO_REPORT, report_row
 from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import COPY_COLUMN
-from cepheid.streaming.bucket import NOTHING, Bucket, Job, end_quietly, open_bucket
+from cepheid.streaming.bucket import Bucket, Job, end_quietly, open_bucket
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
+from cepheid.streaming.report import NOTHING
 from cepheid.streaming.rule_bucket import RuleBucket, RulesJob, RulesVersion, open_rules
-from cepheid.streaming.silence import Heartbeat, time_passed
+from cepheid.streaming.silence import SilenceLimit, time_passed
 
 WARM = 256
-"""Buckets that a worker keeps in memory."""
+"""How many buckets a worker keeps in memory."""
 
 _warm: OrderedDict[tuple[str, object], Any] = OrderedDict()
 
 Wakes = int | None
-"""The watermark, in milliseconds, with which a bucket has to be looked at, also without rows."""
+"""The watermark, in milliseconds, at which a bucket must be processed, even without rows."""
 
 
 @dataclass(frozen=True)
 class BucketWork:
-    """The work of a query, or of rules, of which new versions come with the rows. `schema` is that
-    of the rows, `run` names the run whose buckets are warm; `letters` are what is kept of rows that
-    are late or rejected, if wanted. `heartbeat`: rows without data tell the clock."""
+    """The work of a query, or of rules, whose new versions come with the rows. `schema` is the
+    rows' schema; `run` names the run, whose buckets are kept in memory; `letters` says what is kept
+    of late and rejected rows, if wanted. With a `heartbeat`, rows without data carry the clock."""
 
     job: Job | RulesJob
     schema: pa.Schema
     watermark: Watermark
     run: str
     letters: Letters | None = None
-    heartbeat: Heartbeat | None = None
+    heartbeat: SilenceLimit | None = None
 
     def step(
         self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
     ) -> Generator[pd.DataFrame, None, Wakes]:
-        """The matches of a bucket, dead letters and its report, and then when it wakes."""
-        packed, rules, clock = _arrived(frames)
+        """Yield a bucket's matches, dead letters and report; return when it wakes."""
+        packed, rules, clock = arrived(frames)
         batches = chain.from_iterable(table.to_batches() for table in packed[None])
         rows = (batch.cast(self.schema) for batch in batches)
         place, ticks = (self.run, number), self.watermark.ticks(reached)
@@ -63,14 +64,14 @@ class BucketWork:
         warm = _warm.pop(place, None)  # nothing is, if this fails
         match self.job:
             case Job() as job:
-                bucket = own = open_bucket(job, cells, warm)
-                found = own.step(rows, ticks)
+                bucket = single = open_bucket(job, cells, warm)
+                results = single.step(rows, ticks)
             case RulesJob() as job:
                 bucket = every = open_rules(job, cells, warm)
-                found = every.step(cells, rows, ticks, rules)
+                results = every.step(cells, rows, ticks, rules)
             case _:
                 assert_never(self.job)
-        for matches in found:
+        for matches in results:
             yield pd.DataFrame({DATA: [arrow_bytes(matches)], **NO_REPORT})
         late = _once(bucket.late_rows)
         for letters in self._dead_letters(late, packed[REJECTED]):
@@ -101,17 +102,16 @@ class BucketWork:
 
 
 def _once(rows: pa.Table) -> pa.Table:
-    """Without the copies that other buckets have, too."""
+    """Drop the copies that other buckets have, too."""
     if COPY_COLUMN not in rows.column_names:
         return rows
     return rows.filter(pc.equal(rows[COPY_COLUMN], 0))
 
 
-def _arrived(
+def arrived(
     frames: Iterator[pd.DataFrame],
 ) -> tuple[dict[bytes | None, list[pa.Table]], RulesVersion | None, int | None]:
-    """What is packed in the rows, by its kind; the newest version of rules, and what the clock is,
-    if either came."""
+    """The unpacked rows by kind; the newest version of the rules, and the clock, if either came."""
     packed: dict[bytes | None, list[pa.Table]] = {None: [], REJECTED: [], UNREAD: []}
     newest: RulesVersion | None = None
     clock: int | None = None
@@ -133,7 +133,7 @@ def _arrived(
 
 
 def _keep(place: tuple[str, object], bucket: Bucket | RuleBucket) -> None:
-    """In memory, and of those beyond the limit forget the one used longest ago."""
+    """Keep the bucket in memory; beyond the limit, drop the least recently used one."""
     _warm[place] = bucket
     if len(_warm) > WARM:
         _warm.popitem(last=False)

@@ -1,7 +1,8 @@
 """Which bucket a row of a stream belongs to.
 
 A bucket holds the events of many keys: Spark's cost for a group is a fixed one, so keys are ours
-to keep apart. Only where the events of each key are counted every key is a bucket of its own.
+to keep apart. Only where the events of each key are counted, and a match may wait for more of them,
+every key is a bucket of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 
 from cepheid.algebra.types import Schema
 from cepheid.engine.rows.classes import CLASS_COLUMN
+from cepheid.engine.rows.order import key_by_key
 from cepheid.errors import PlanError
 from cepheid.options import Options
 from cepheid.spark.arrange import EventSource, ShippedRows, by_keys, copied, placed, shipped
@@ -38,10 +40,11 @@ from cepheid.spark.schema import event_schema
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.packed_rows import BUCKET_COLUMN, FIRST, FUTURE, NO_TIME, REASON_COLUMN
 from cepheid.spark.worker import COPY_COLUMN, SECTION_COLUMN
+from cepheid.streaming.counted_keys import keys_share
 
 DEFAULT = 8
-"""How many buckets there are unless the caller says so. It doesn't depend on the session: state is
-kept by bucket, so the number must be the same when a query resumes."""
+"""The default number of buckets. It doesn't depend on the session: state is kept by bucket, so the
+number must be the same when a query resumes."""
 
 ONE_BUCKET = (
     "no key connects the variables of this query, so all its events go through one bucket, on one "
@@ -50,7 +53,7 @@ ONE_BUCKET = (
 
 
 def stream_layout(source: EventSource, options: Options) -> Layout:
-    """How a stream is cut: as in batch, but never in time, since it has no end."""
+    """The layout of a stream: as in batch, but without time slices, since it has no end."""
     if options.partitioning == "slices":
         raise PlanError(
             "partitioning='slices' cuts data in time, which isn't possible for a stream"
@@ -59,10 +62,18 @@ def stream_layout(source: EventSource, options: Options) -> Layout:
     layout = choose(source.plan, query, options, translator)
     if isinstance(layout, Slices):
         layout = find_partial(source.plan, query, translator) or Single()
-    if isinstance(layout, Rows | Single) or not in_events(source.plan):
+    if isinstance(layout, Rows) or not in_events(source.plan):
         return layout
     # Events are counted where they are matched: those of a key, or all.
-    return layout if isinstance(layout, ByKey) and layout.uniform else Single()
+    if isinstance(layout, ByKey) and layout.uniform:
+        return layout
+    if key_by_key(source.plan) and not keys_share(source.prepared):
+        raise PlanError(
+            "the events of each key are counted here, and a match may wait for more of them: on a "
+            "stream this needs a bucket for each key. Leave partitioning= out, and use a key that "
+            "is a number, a text or a time"
+        )
+    return Single()
 
 
 def bucket_count(layout: Layout, options: Options) -> int:
@@ -70,13 +81,18 @@ def bucket_count(layout: Layout, options: Options) -> int:
 
 
 def bucket_numbers(layout: Layout, count: int) -> tuple[int, ...]:
-    """All of them, where a bucket has a number."""
+    """The numbers of all buckets; for layouts in which buckets are numbered."""
     return (FIRST,) if isinstance(layout, Single) else salts(count)
 
 
 def by_single_key(source: EventSource, layout: Layout) -> bool:
     """Whether every key is a bucket of its own."""
-    return isinstance(layout, ByKey) and in_events(source.plan)
+    return isinstance(layout, ByKey) and in_events(source.plan) and not keys_share(source.prepared)
+
+
+def counts_keys(source: EventSource, layout: Layout) -> bool:
+    """Whether the events of each key are counted."""
+    return isinstance(layout, ByKey | Single) and key_by_key(source.plan)
 
 
 def bucket_type(source: EventSource, layout: Layout) -> pa.DataType:
@@ -86,10 +102,9 @@ def bucket_type(source: EventSource, layout: Layout) -> pa.DataType:
 def bucketed(
     source: EventSource, layout: Layout, count: int, carried: Sequence[str] | None = None
 ) -> DataFrame:
-    """All rows, each with its bucket. Those that no variable takes have none, and of them only the
-    time is kept. Rows without a place in time are left out, unless dead letters are wanted:
-    then those have no bucket, but a reason and, as all that a variable takes, the columns that are
-    `carried`."""
+    """Give each row its bucket. Rows that no variable takes have none, and keep only their time.
+    Rows without a valid time are dropped unless dead letters are wanted: then they have no bucket,
+    but a reason, and the `carried` columns, as all rows that a variable takes."""
     rows, kept = in_time_rows(source.events, source.plan.schema, carried is not None)
     sent = sent_columns(source)
     more = [name for name in carried or () if name not in sent]
@@ -105,8 +120,8 @@ def bucketed(
 
 
 def in_time_rows(rows: DataFrame, schema: Schema, all_rows: bool) -> tuple[DataFrame, Column]:
-    """The rows that have a place in time; or all rows, with a reason if they have none. Beside
-    them, which ones have a place."""
+    """The rows with a valid time; or all rows, with a reason if theirs is invalid. Also the
+    condition that a row's time is valid."""
     in_time = F.coalesce(placed(schema.time, schema.start), F.lit(False))
     if not all_rows:
         return rows.filter(in_time), F.lit(True)
@@ -131,13 +146,15 @@ def _with_buckets(
     match layout:
         case ByKey() if by_single_key(source, layout):
             key = source.key(layout.columns[0])
-            complete = combine(and_, [part.isNotNull() for part in key])
             named_key = zip(layout.columns[0], key, strict=True)
             # The caller's names are part of the key in checkpoints.
             fields = (k if safe(name) == name else k.alias(name) for name, k in named_key)
-            bucket = F.when(complete, F.to_json(F.struct(*fields)))
+            bucket = F.when(_complete(key), F.to_json(F.struct(*fields)))
         case ByKey():
-            bucket = spread(F.xxhash64(*source.key(layout.columns[0])), count)
+            key = source.key(layout.columns[0])
+            bucket = spread(F.xxhash64(*key), count)
+            if counts_keys(source, layout):  # of others, the classes know that they need a key
+                bucket = F.when(_complete(key), bucket)
         case Single() | Rows():
             bucket = F.lit(FIRST)
         case Slices():
@@ -148,6 +165,10 @@ def _with_buckets(
     return rows.withColumns({**classes, BUCKET_COLUMN: F.when(taken.condition, bucket)})
 
 
+def _complete(key: Sequence[Column]) -> Column:
+    return combine(and_, [part.isNotNull() for part in key])
+
+
 def _taken(source: EventSource, in_time: Column) -> Column:
     """Whether some variable can take a row, or it is counted."""
     condition = None if in_events(source.plan) else relevant(source.classes)
@@ -155,17 +176,17 @@ def _taken(source: EventSource, in_time: Column) -> Column:
 
 
 def row_schema(source: EventSource) -> pa.Schema:
-    """Of the rows that a bucket matches and keeps."""
+    """The schema of the rows that a bucket matches and keeps."""
     schema = event_schema(source.events.select(*(named(n) for n in shipped(source))))
     return schema.append(pa.field(CLASS_COLUMN, pa.int64(), False)) if source.masked else schema
 
 
 def sent_columns(source: EventSource) -> list[str]:
-    """What a bucket gets of each row."""
+    """The columns of each row that a bucket receives."""
     return [*shipped(source), *([CLASS_COLUMN] if source.masked else [])]
 
 
 def spread(place: Column, count: int) -> Column:
-    """A bucket for each place: numbers that the shuffle spreads evenly over as many partitions."""
+    """Map a number to a bucket; the shuffle spreads buckets evenly over as many partitions."""
     numbers = F.array(*(F.lit(number) for number in salts(count)))
     return F.element_at(numbers, F.pmod(place, F.lit(count)).cast("int") + 1)

@@ -1,4 +1,4 @@
-"""What Spark's checkpoint of a query says: how far its stream has come."""
+"""Reads from a query's checkpoint how far its stream has come."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Finished:
 
 
 def last_finished(checkpoint: str) -> Finished | None:
-    """None if there is no such batch."""
+    """The last finished batch of the checkpoint; None if there is none."""
     system, folder = (
         fs.FileSystem.from_uri(checkpoint)
         if "://" in checkpoint
         else (fs.LocalFileSystem(), checkpoint)
     )
-    found = system.get_file_info(fs.FileSelector(f"{folder}/commits", allow_not_found=True))
-    numbers = [int(info.base_name) for info in found if info.base_name.isdigit()]
+    entries = system.get_file_info(fs.FileSelector(f"{folder}/commits", allow_not_found=True))
+    numbers = [int(info.base_name) for info in entries if info.base_name.isdigit()]
     if not numbers:
         return None
     batch = max(numbers)

@@ -8,7 +8,12 @@ from cepheid.options import Options
 from cepheid.planner.bounds import uncut
 from cepheid.spark.arrange import EventSource
 from cepheid.spark.layout import ByKey, Layout, Rows, Single, layout_reason, layout_text
-from cepheid.spark.streaming.buckets import bucket_count, by_single_key, stream_layout
+from cepheid.spark.streaming.buckets import (
+    bucket_count,
+    by_single_key,
+    counts_keys,
+    stream_layout,
+)
 
 EVERY_KEY = (
     "The last events of every key stay in the state, because events are counted: if new keys keep "
@@ -19,7 +24,8 @@ Labeled = tuple[tuple[str, str], ...]
 
 
 def explain_stream(source: EventSource, options: Options, delays: Sequence[int | None]) -> Labeled:
-    """As labels and texts. `delays` are those of the streams' watermarks, in milliseconds."""
+    """The lines as labels and texts. `delays` are the delays of the streams' watermarks, in
+    milliseconds."""
     layout = stream_layout(source, options)
     return (
         ("partitioning", _layout_text(source, layout, options)),
@@ -57,10 +63,11 @@ def _watermark_text(delays: Sequence[int | None]) -> str:
 def _state_text(source: EventSource, layout: Layout, options: Options) -> str:
     if isinstance(layout, Rows):
         return "none"
-    if by_single_key(source, layout):
-        if options.idle is not None:
-            return f"in Spark's state store, by key, until it has no event for {options.idle}"
-        return f"in Spark's state store, by key. {EVERY_KEY}"
+    if counts_keys(source, layout):
+        where = "by key" if by_single_key(source, layout) else "by bucket"
+        if options.idle is None:
+            return f"in Spark's state store, {where}. {EVERY_KEY}"
+        return f"in Spark's state store, {where}: a key until it has no event for {options.idle}"
     return (
         "in Spark's state store, by bucket: a segment of events for each batch, dropped when no "
         "match can need it any more"

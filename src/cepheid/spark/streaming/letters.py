@@ -32,7 +32,7 @@ in that the name of the row's stream, if there are several."""
 
 @dataclass(frozen=True)
 class Letters:
-    """What is kept of each row."""
+    """The columns kept of each dead letter."""
 
     columns: pa.Schema
 
@@ -45,7 +45,7 @@ class Letters:
         return self._letters(rows, pa.repeat(LATE, rows.num_rows))
 
     def rejected(self, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Of rows that have a reason."""
+        """The dead letters of rows that have a reason."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         return self._letters(table, table[REASON_COLUMN].combine_chunks())
 
@@ -62,10 +62,10 @@ class Letters:
 
 
 def asked_letters(
-    events: DataFrame, read: Iterable[str], found: pa.Schema, options: Options
+    events: DataFrame, read: Iterable[str], output: pa.Schema, options: Options
 ) -> Letters | None:
-    """What is kept of each dead letter, if wanted: the columns that are `read`, and those that the
-    option names. `found` are the columns of the matches."""
+    """The columns kept of each dead letter, if dead letters are wanted: the `read` columns and
+    those that the option names. `output` are the columns of the matches."""
     if options.dead_letters is False:
         return None
     types = types_of(events)
@@ -73,7 +73,7 @@ def asked_letters(
     for name in named:
         if name not in types:
             raise OptionError(f"there is no column `{name}` (dead_letters=)")
-    if DEAD_LETTER in found.names:
+    if DEAD_LETTER in output.names:
         raise OptionError(
             f"RETURN has a column called `{DEAD_LETTER}`, as dead letters have: give it another "
             "name with AS"
@@ -89,7 +89,7 @@ def asked_letters(
 
 
 def late_among(unread: Sequence[pa.Table], watermark: int) -> int:
-    """How many of the rows that no variable takes are late, by their counted times."""
+    """How many rows that no variable takes are late, from their counts per time."""
     late = 0
     for times in unread:
         passed = pc.less_equal(times[TIME], watermark)

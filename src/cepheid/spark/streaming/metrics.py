@@ -42,7 +42,7 @@ _GAUGES = {
 
 @dataclass
 class _Course:
-    """How a query goes, since the listener has been attached."""
+    """The figures of a query since the listener was attached."""
 
     sums: Sums = field(default_factory=Sums)
     last: Status | None = None
@@ -94,10 +94,10 @@ class Metrics(StreamingQueryListener):
 
     def text(self) -> str:
         with self._lock:
-            found = {name: dict(course.figures()) for name, course in self._courses.items()}
+            figures = {name: dict(course.figures()) for name, course in self._courses.items()}
         lines: list[str] = []
         for name, kind, help_text in _families():
-            samples = [(query, own[name]) for query, own in found.items() if name in own]
+            samples = [(query, values[name]) for query, values in figures.items() if name in values]
             if samples:
                 lines += [f"# HELP cepheid_{name} {help_text}", f"# TYPE cepheid_{name} {kind}"]
                 lines += [f'cepheid_{name}{{query="{_escaped(q)}"}} {v}' for q, v in samples]
@@ -156,16 +156,16 @@ def _escaped(text: str) -> str:
 def _serve(metrics: Metrics, host: str, port: int) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = self.path.partition("?")[0] == "/metrics"
-            data = metrics.text().encode() if found else b"see /metrics\n"
-            self.send_response(200 if found else 404)
+            known = self.path.partition("?")[0] == "/metrics"
+            data = metrics.text().encode() if known else b"see /metrics\n"
+            self.send_response(200 if known else 404)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
 
         def log_message(self, format: str, *values: Any) -> None:
-            """Requests are no news."""
+            """Don't log requests."""
 
     server = ThreadingHTTPServer((host, port), Handler)
     server.daemon_threads = True

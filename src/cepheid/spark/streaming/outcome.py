@@ -15,7 +15,7 @@ _OURS = re.compile(
     r"^cepheid\.errors\.(\w+): (.+?)(?=\n\s*\n|\n\s+at |\n===|\s+SQLSTATE:|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-"""An error of ours that was raised on a worker, in what Spark makes of it."""
+"""One of Cepheid's errors, raised on a worker, in Spark's text."""
 
 _AROUND = (
     re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: "),
@@ -26,10 +26,10 @@ _AROUND = (
     re.compile(r"^(?:[a-z]\w*\.)+\w+(?:Exception|Error): "),
     re.compile(r"(?:\s+SQLSTATE: \w+)+$"),
 )
-"""What Spark writes around the sentence that says what happened, from the outside in."""
+"""The text that Spark writes around the message, from the outside in."""
 
 _BEHIND = re.compile(r"\n\s+at |\n=== Streaming Query ===|\n\s*\n")
-"""What comes behind the sentence: stacks, and the plan of the query."""
+"""The text after the message: stacks, and the query's plan."""
 
 _PYTHON = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+?)(?=\n\s+at |\Z)", re.MULTILINE | re.DOTALL)
@@ -39,9 +39,13 @@ _SOURCES = re.compile(
     r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]"
 )
 
+_OTHER_BUCKETS = "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE]"
+"""What Spark says if keys were buckets of their own, and now share some, or the other way round."""
+
 
 def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
-    """Wait until a streaming query ends, or for so many seconds; return whether it has ended.
+    """Wait until a streaming query ends, or until the timeout (in seconds); return whether it has
+    ended.
 
     This is the query's `awaitTermination`, but what made the query fail is raised as an error of
     Cepheid's: the one that was raised on a worker, such as a `StateError`, or else a `StreamError`
@@ -57,7 +61,7 @@ def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
 
 
 def failure(error: BaseException) -> CepheidError:
-    """The error of ours that is in an exception of Spark's; else a `StreamError` with its sentence.
+    """Cepheid's error inside an exception of Spark's; else a `StreamError` with Spark's message.
 
     >>> failure(RuntimeError("Traceback\\ncepheid.errors.StateError: it is damaged\\n\\n\\tat x"))
     StateError('it is damaged')
@@ -65,8 +69,8 @@ def failure(error: BaseException) -> CepheidError:
     DataError('no time')
     """
     text = str(error).strip()
-    if own := _OURS.findall(text):
-        name, sentence = own[-1]
+    if named := _OURS.findall(text):
+        name, sentence = named[-1]
         kind: type[CepheidError] = getattr(errors, name, StreamError)
         # Some errors carry more than a sentence, which can't be made again.
         return kind(sentence) if "__init__" not in vars(kind) else StreamError(sentence)
@@ -76,11 +80,17 @@ def failure(error: BaseException) -> CepheidError:
             f"{sources[2]}: a stream has come or gone, or heartbeat= has, which is a source, too; "
             "run the query as before, or start with a new checkpoint"
         )
+    if _OTHER_BUCKETS in text:
+        return StateError(
+            "the checkpoint was written with a bucket for each key, and now keys share buckets, or "
+            "the other way round: the options `limit` and `engine` decide it, and the version of "
+            "Cepheid; run the query as before, or start with a new checkpoint"
+        )
     return StreamError(spark_sentence(text) or type(error).__name__)
 
 
 def spark_sentence(text: str) -> str:
-    """What Spark says has happened, without the query's ids, tasks, classes and stacks.
+    """Spark's message, without the query's ids, tasks, classes and stacks.
 
     >>> spark_sentence("org.apache.spark.SparkException: [X] no such file. SQLSTATE: KD001")
     '[X] no such file.'

@@ -21,7 +21,7 @@ BUCKET, DATA, VERSION, CLOCK = "bucket", "data", "version", "clock"
 which has no rows, what the clock is."""
 
 BUCKET_COLUMN = "__bucket"
-"""Where a row goes, before it is packed: events may have a column `bucket` of their own."""
+"""The bucket column before packing: events may have a column `bucket` of their own."""
 
 FIRST, FIRST_KEY = 0, ""
 """A bucket that there is whatever their number (see `cepheid.spark.salts`); where each key is a
@@ -29,7 +29,7 @@ bucket, one that is no key's."""
 
 REASON_COLUMN = "__reason"
 FUTURE, NO_TIME, LATE = "future", "no time", "late"
-"""Why a row takes part in no match, and the column that says so."""
+"""The reason why a row is in no match, and the column that holds it."""
 
 KIND = b"cepheid"
 REJECTED, UNREAD, LETTERS = b"rejected", b"unread", b"letters"
@@ -57,9 +57,9 @@ def packing(bucket: pa.DataType, time: str, clock_buckets: Sequence[int] = ()) -
         for batch in gather(batches, ROWS):
             inside, outside = divided(batch)
             parts = dict(_by_bucket(inside))
-            for own in [first, *clock_buckets] if first == FIRST else clock_buckets:
+            for number in [first, *clock_buckets] if first == FIRST else clock_buckets:
                 empty = batch.slice(0, 0).drop_columns([BUCKET_COLUMN, *_outside(batch)])
-                parts.setdefault(own, empty)
+                parts.setdefault(number, empty)
             cells = [(place, arrow_bytes(part)) for place, part in parts.items()]
             cells += [(first, arrow_bytes(part)) for part in _of_none(outside, time)]
             places, data = (pa.array(values) for values in zip(*cells, strict=True))
@@ -69,11 +69,11 @@ def packing(bucket: pa.DataType, time: str, clock_buckets: Sequence[int] = ()) -
 
 
 def divided(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows that have a bucket, and the others."""
-    own = batch.column(BUCKET_COLUMN)
-    none = pc.is_null(own)
-    inside = batch if own.null_count == 0 else batch.filter(pc.invert(none))
-    outside = batch.slice(0, 0) if own.null_count == 0 else batch.filter(none)
+    """Split the rows into those with a bucket and the others."""
+    buckets = batch.column(BUCKET_COLUMN)
+    none = pc.is_null(buckets)
+    inside = batch if buckets.null_count == 0 else batch.filter(pc.invert(none))
+    outside = batch.slice(0, 0) if buckets.null_count == 0 else batch.filter(none)
     return inside.drop_columns(_outside(batch)), outside.drop_columns([BUCKET_COLUMN])
 
 
@@ -83,7 +83,7 @@ def _outside(batch: pa.RecordBatch) -> list[str]:
 
 
 def _of_none(rows: pa.RecordBatch, time: str) -> Iterator[pa.RecordBatch]:
-    """What is kept of rows without a bucket."""
+    """What is kept of rows without a bucket: rejected rows, and the times of all others."""
     if REASON_COLUMN in rows.schema.names:
         rejected = rows.filter(pc.is_valid(rows.column(REASON_COLUMN)))
         rows = rows.filter(pc.is_null(rows.column(REASON_COLUMN)))
@@ -94,8 +94,8 @@ def _of_none(rows: pa.RecordBatch, time: str) -> Iterator[pa.RecordBatch]:
 
 
 def counted_times(times: pa.Array) -> pa.RecordBatch:
-    """How many there are of each time, in ticks of the query's clock. Timestamps are rounded up to
-    milliseconds: a watermark is one of those, and has passed the one if it has passed the other."""
+    """The number of rows of each time, in ticks of the query's clock. Timestamps are rounded up to
+    milliseconds, as watermarks are: a watermark that has passed one has passed the other."""
     ticks = times
     if not pa.types.is_integer(times.type):
         # An engine does the same, but isn't needed here (`cepheid.engine.rows.clock.times`).
@@ -112,7 +112,7 @@ def _marked(rows: pa.RecordBatch, kind: bytes) -> pa.RecordBatch:
 
 
 def kind_of(rows: pa.Table) -> bytes | None:
-    """What a packed value holds that is no rows of a bucket."""
+    """The kind of a packed value; None if it holds rows of a bucket."""
     kind: bytes | None = (rows.schema.metadata or {}).get(KIND)
     return kind
 
@@ -132,20 +132,20 @@ def _by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[object, pa.RecordBatch]]
 
 
 def unpacking(schema: pa.Schema) -> Mapped:
-    """The matches that were packed, and if the schema has a column for them, the dead letters."""
+    """Unpack the matches and, if the schema has their column, the dead letters."""
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for data in batch.column(DATA):
                 if data.is_valid:
-                    for found in table_of(data.as_buffer()).to_batches():
-                        yield filled(found, schema)
+                    for rows in table_of(data.as_buffer()).to_batches():
+                        yield filled(rows, schema)
 
     return unpack
 
 
 def filled(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows with all columns; those that they don't have are NULL."""
+    """The rows with all columns of the schema; missing ones are NULL."""
     if len(rows.schema) == len(schema):
         return rows
     names = rows.schema.names

@@ -23,7 +23,7 @@ from pyspark.sql import types as t
 from cepheid.engine.match_schema import output_schema
 from cepheid.engine.rows.order import in_order
 from cepheid.engine.rows.ties import tied_by
-from cepheid.errors import OptionError, StreamError
+from cepheid.errors import OptionError, StreamError, UnsupportedError
 from cepheid.options import Options
 from cepheid.plan.reads import kept_columns
 from cepheid.spark.arrange import EventSource, placed, relevant_rows, task_of
@@ -41,6 +41,7 @@ from cepheid.spark.streaming.buckets import (
     bucket_type,
     bucketed,
     by_single_key,
+    counts_keys,
     row_schema,
     stream_layout,
 )
@@ -58,14 +59,20 @@ from cepheid.spark.streaming.packed_rows import (
     unpacking,
 )
 from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import RESULT, observe_each, observe_found, observe_read
+from cepheid.spark.streaming.reports import RESULT, observe_each, observe_read, observe_results
 from cepheid.spark.streaming.time import Watermark
 from cepheid.spark.worker import Task
 from cepheid.streaming.bucket import Job
+from cepheid.streaming.counted_keys import CountedKeys
 from cepheid.streaming.signature import signature
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+ANSWERS = (
+    "answers about matches don't run on streams of Spark: return the values of the matches, and "
+    'group those, with `groupBy(window("match_end", "1 hour"))` after `withWatermark`'
+)
 
 
 def match_stream(
@@ -73,9 +80,11 @@ def match_stream(
 ) -> DataFrame:
     """The matches as a streaming DataFrame."""
     source.prepared.warn()
-    found = output_schema(source.plan, schema)
-    letters = asked_letters(source.events, source.plan.required, found, options)
-    result = found if letters is None else found.append(letters.field)
+    if source.prepared.query.answers is not None:
+        raise UnsupportedError(ANSWERS)
+    output = output_schema(source.plan, schema)
+    letters = asked_letters(source.events, source.plan.required, output, options)
+    result = output if letters is None else output.append(letters.field)
     adopt_session(source.events.sparkSession)
     run = uuid4().hex[:12]
     source = replace(source, events=_observed(source, letters, run))
@@ -90,8 +99,8 @@ def match_stream(
 
 
 def _observed(source: EventSource, letters: Letters | None, run: str) -> DataFrame:
-    """The columns that are needed. Spark pushes no filter below what is observed, so that every
-    event is counted, and moves the watermark."""
+    """Select the needed columns. Spark pushes no filter below an observation, so every event is
+    counted, and moves the watermark."""
     plan = source.plan
     names = plan.required if letters is None else letters.columns.names
     ahead = [AHEAD] if AHEAD in source.events.columns else []
@@ -113,16 +122,19 @@ def _stateful(
     count = bucket_count(layout, options)
     rows = bucketed(source, layout, count, None if letters is None else letters.columns.names)
     kind = bucket_type(source, layout)
+    single = by_single_key(source, layout)
+    shared = counts_keys(source, layout) and not single
+    idle = None if options.idle is None else watermark.length("idle", options.idle, options.unit)
     job = Job(
-        source.prepared,
+        CountedKeys(source.plan, idle) if shared else source.prepared,
         row_schema(source),
         signature(source.prepared),
-        0 if by_single_key(source, layout) else count,
+        0 if single else count,
         task_of(source, options.jit).left,
         watermark.delayed,
         options.jit,
         tuple(kept_columns(source.plan)),
-        None if options.idle is None else watermark.length("idle", options.idle, options.unit),
+        idle if single else None,
         source.prepared.settled,
         tied_by([source.prepared.query]),
     )
@@ -136,24 +148,23 @@ def _stateful(
     whole = rows.mapInArrow(packing(kind, time, clock_buckets), packed)
     if heartbeat is not None:
         whole = with_clock(whole, clock_buckets)
-    found = whole.groupBy(BUCKET).transformWithStateInPandas(
+    results = whole.groupBy(BUCKET).transformWithStateInPandas(
         Processor(BucketWork(job, arriving, watermark, run, letters, heartbeat)),
         outputStructType=RESULT,
         outputMode="Append",
         timeMode="EventTime",
     )
-    each = not by_single_key(source, layout)
-    return observe_found(found, run, each).filter(F.col(DATA).isNotNull())
+    return observe_results(results, run, not single).filter(F.col(DATA).isNotNull())
 
 
 def _refuse_durations(source: EventSource, layout: Layout, options: Options) -> None:
-    """Those that would change nothing."""
-    if options.heartbeat is not None and by_single_key(source, layout):
+    """Refuse options of time that would change nothing."""
+    if options.heartbeat is not None and counts_keys(source, layout):
         raise OptionError(
             "heartbeat= lets time pass, and with WITHIN n EVENTS no time decides anything: leave "
             "it out, or use a window of time"
         )
-    if options.idle is not None and not by_single_key(source, layout):
+    if options.idle is not None and not counts_keys(source, layout):
         raise OptionError(
             "idle= is for queries with a key and WITHIN n EVENTS, in which time ends nothing: here "
             "events are forgotten when their window has passed; leave it out"
@@ -182,26 +193,29 @@ def _stateless(
     letters: Letters | None,
     result: pa.Schema,
 ) -> DataFrame:
-    """Where a match is one event, no row needs another, and no order; nothing is late."""
+    """Match without state: a match is one event, so rows need no others and no order, and nothing
+    is late."""
     task = task_of(source, options.jit)
     if letters is None:
         rows = relevant_rows(source, layout)
         return rows.mapInArrow(_each(task), spark_schema(result))
     rows = bucketed(source, Rows(), 1, letters.columns.names)
     rows = rows.filter(named(BUCKET_COLUMN).isNotNull() | named(REASON_COLUMN).isNotNull())
-    own, each = row_schema(source), _each(task)
+    input_schema, each = row_schema(source), _each(task)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in gather(batches):
             inside, rejected = divided(batch)
-            found = chain(each(iter([inside.select(own.names)])), letters.rejected(rejected))
-            yield from (filled(part, result) for part in found)
+            output = chain(
+                each(iter([inside.select(input_schema.names)])), letters.rejected(rejected)
+            )
+            yield from (filled(part, result) for part in output)
 
     return rows.mapInArrow(run, spark_schema(result))
 
 
 def _each(task: Task) -> Mapped:
-    """What matches of single events there are."""
+    """A function that yields the matches of single events."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if task.prepared.query.nothing is not None:

@@ -8,19 +8,28 @@ the first rows: planning a query then takes a fraction of a second, not several.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cepheid.spark.streaming.bucket_work import BucketWork
+    from cepheid.streaming.cells import Cells
 
 QUERIES = 16
-"""Queries of which a worker keeps what has been read."""
+"""For how many queries a worker caches the unpickled work."""
+
+
+class Work(Protocol):
+    """What the operator does: `BucketWork`, or that of MATCH_RECOGNIZE."""
+
+    def step(
+        self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
+    ) -> Generator[pd.DataFrame, None, int | None]:
+        """The rows that a bucket hands out, and then the watermark with which it wakes."""
 
 
 class StateCells:
@@ -54,7 +63,7 @@ class StateCells:
 class Processor(StatefulProcessor):
     """The buckets of one partition, in one batch."""
 
-    def __init__(self, work: BucketWork) -> None:
+    def __init__(self, work: Work) -> None:
         self._work = pickle.dumps(work)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -85,6 +94,6 @@ class Processor(StatefulProcessor):
 
 
 @lru_cache(maxsize=QUERIES)
-def _read(pickled: bytes) -> BucketWork:
-    work: BucketWork = pickle.loads(pickled)
+def _read(pickled: bytes) -> Work:
+    work: Work = pickle.loads(pickled)
     return work

@@ -20,14 +20,14 @@ from cepheid.spark.column_names import named
 from cepheid.spark.streaming.ahead import AHEAD
 from cepheid.spark.streaming.packed_rows import BUCKET, DATA
 from cepheid.spark.streaming.sums import Sums
-from cepheid.streaming.bucket import Report
+from cepheid.streaming.report import Report
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 COUNTS = tuple(f.name for f in fields(Report))
 NO_REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}
-"""What stands beside matches in the rows that carry them."""
+"""The report columns of rows that carry matches and no report."""
 
 RESULT = f"{DATA} binary, {BUCKET} string, " + ", ".join(f"{name} long" for name in COUNTS)
 """The rows that leave the stateful operator."""
@@ -51,8 +51,9 @@ def observe_read(rows: DataFrame, run: str, placed: Any) -> DataFrame:
     )
 
 
-def observe_found(rows: DataFrame, run: str, each: bool = True) -> DataFrame:
-    """Sum the reports up. `each`: list those of every bucket, unless there are as many as keys."""
+def observe_results(rows: DataFrame, run: str, each: bool = True) -> DataFrame:
+    """Sum the buckets' reports. `each`: also list each bucket's report, unless there are as many
+    buckets as keys."""
     sums = [F.sum(name).alias(name) for name in COUNTS]
     if each:
         bucket = F.when(F.col(BUCKET).isNotNull(), F.struct(BUCKET, *COUNTS))
@@ -84,8 +85,8 @@ class Status:
     ties       events that came with another of the same time and key, if the query or a rule
                depends on their order and no `tie` says what it is
     refused    rules that can't be run over these events, and are left out
-    buckets    the same figures for each of these buckets; none where every key is a bucket, which
-               is with a key and WITHIN n EVENTS: `rows` and `size` are always those of the batch
+    buckets    the same figures for each of these buckets; none where every key is a bucket (with a
+               key and WITHIN n EVENTS): `rows` and `size` are always those of the batch
     backlog    how much waits in the sources, in their offsets (messages, of Kafka); None if none of
                them reports it, as files don't
     watermark  the time up to which all events are assumed to have arrived, as Spark writes it
@@ -129,21 +130,21 @@ def status(progress: Any) -> Status:
     report = given if isinstance(given, Mapping) else json.loads(given.json)
     observed = {name: _plain(row) for name, row in (report.get("observedMetrics") or {}).items()}
     read = [row for name, row in observed.items() if name.startswith(_READ)]
-    found = [row for name, row in observed.items() if name.startswith(_FOUND)]
-    buckets = tuple(_plain(b) for row in found for b in row.get("buckets") or ())
+    rows = [row for name, row in observed.items() if name.startswith(_FOUND)]
+    buckets = tuple(_plain(b) for row in rows for b in row.get("buckets") or ())
     return Status(
         batch=report["batchId"],
         events=_sum(read, "events"),
         rejected=_sum(read, "rejected"),
         future=_sum(read, "future"),
-        relevant=_sum(found, "events"),
-        late=_sum(found, "late"),
-        shed=_sum(found, "shed"),
-        matches=_sum(found, "matches"),
-        rows=_sum(found, "rows"),
-        size=_sum(found, "size"),
-        replans=_sum(found, "replans"),
-        ties=_sum(found, "ties"),
+        relevant=_sum(rows, "events"),
+        late=_sum(rows, "late"),
+        shed=_sum(rows, "shed"),
+        matches=_sum(rows, "matches"),
+        rows=_sum(rows, "rows"),
+        size=_sum(rows, "size"),
+        replans=_sum(rows, "replans"),
+        ties=_sum(rows, "ties"),
         refused=max((bucket["refused"] for bucket in buckets), default=0),
         buckets=buckets,
         backlog=_backlog(report.get("sources") or ()),
@@ -162,16 +163,16 @@ class NewReports:
         last = query.lastProgress
         if last is None or last["timestamp"] <= self._seen:
             return []
-        found = [json.loads(p.json) for p in query.recentProgress]
-        found = [p for p in found if p["timestamp"] > self._seen]
-        self._seen = found[-1]["timestamp"] if found else self._seen
+        reports = [json.loads(p.json) for p in query.recentProgress]
+        reports = [p for p in reports if p["timestamp"] > self._seen]
+        self._seen = reports[-1]["timestamp"] if reports else self._seen
         # Spark also reports that nothing has happened.
-        return [p for p in found if "addBatch" in p["durationMs"]]
+        return [p for p in reports if "addBatch" in p["durationMs"]]
 
 
 @dataclass
 class Followed:
-    """A run of a query, as far as its reports have been read."""
+    """The totals of a query's run, from the reports read so far."""
 
     reports: NewReports = field(default_factory=NewReports)
     sums: Sums = field(default_factory=Sums)
@@ -190,7 +191,7 @@ class Followed:
 
 
 _RUNS: dict[str, Followed] = {}
-"""By their ids: a query may be asked about through several objects (`spark.streams.active`)."""
+"""Runs by query id: several objects may stand for one query (`spark.streams.active`)."""
 
 _MOST_RUNS = 100
 
@@ -214,15 +215,16 @@ def milliseconds(watermark: str | None) -> int | None:
 
 
 def _backlog(sources: Iterable[Mapping[str, Any]]) -> int | None:
-    """How far sources are behind, for those that report it; a heartbeat never is."""
-    own = (s for s in sources if not str(s.get("description", "")).startswith("RateStream"))
-    waiting = [_distance(s.get("endOffset"), s.get("latestOffset")) for s in own]
+    """How far the sources are behind, as far as they report it; a heartbeat never is."""
+    inputs = (s for s in sources if not str(s.get("description", "")).startswith("RateStream"))
+    waiting = [_distance(s.get("endOffset"), s.get("latestOffset")) for s in inputs]
     known = [count for count in waiting if count is not None]
     return sum(known) if known else None
 
 
 def _distance(end: Any, latest: Any) -> int | None:
-    """Between two offsets: numbers, or JSON with numbers, as Kafka's by topic and partition.
+    """The distance of two offsets: numbers, or JSON with numbers, as Kafka's by topic and
+    partition.
 
     >>> _distance('{"topic": {"0": 5, "1": 7}}', {"topic": {"0": 8, "1": 7}})
     3
@@ -240,12 +242,13 @@ def _distance(end: Any, latest: Any) -> int | None:
 
 
 def _plain(row: Any) -> Mapping[str, Any]:
-    """A dict, or a Row; under Connect one of values and of a schema that names them."""
-    found: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(True)
-    if found.keys() == {"values", "schema"}:
-        names = (field["name"] for field in found["schema"]["fields"])
-        return dict(zip(names, found["values"], strict=True))
-    return found
+    """The figures as a dict, from a dict or a Row; under Connect a Row holds values and the schema
+    that names them."""
+    values: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict(True)
+    if values.keys() == {"values", "schema"}:
+        names = (field["name"] for field in values["schema"]["fields"])
+        return dict(zip(names, values["values"], strict=True))
+    return values
 
 
 def _sum(rows: Iterable[Mapping[str, Any]], name: str) -> int:

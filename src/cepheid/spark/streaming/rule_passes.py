@@ -40,10 +40,10 @@ from cepheid.spark.streaming.packed_rows import (
 )
 from cepheid.spark.streaming.pipeline import use_rocksdb
 from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import RESULT, observe_found, observe_read
+from cepheid.spark.streaming.reports import RESULT, observe_read, observe_results
 from cepheid.spark.streaming.time import Watermark
 from cepheid.streaming.rule_bucket import RulesJob
-from cepheid.streaming.silence import Heartbeat
+from cepheid.streaming.silence import SilenceLimit
 
 RULES = "rules"
 _PACKED = t.StructType().add(BUCKET, t.IntegerType()).add(DATA, t.BinaryType())
@@ -59,7 +59,7 @@ class StreamPass:
 
 
 def rows_schema(frame: Frame, columns: tuple[str, ...]) -> pa.Schema:
-    """Of the rows that a pass over these columns gets."""
+    """The schema of the rows of a pass over these columns."""
     return event_schema(frame.events.select(*(named(name) for name in columns)))
 
 
@@ -67,24 +67,24 @@ def match_passes(
     frame: Frame,
     passes: list[StreamPass],
     schema: Schema,
-    found: pa.Schema,
+    alert_schema: pa.Schema,
     watermark: Watermark,
     versions: DataFrame | None,
     options: Options,
 ) -> DataFrame:
-    """What the rules find. `versions` are those of rules that change: a name, which grows, and the
-    rules."""
+    """The alerts of the rules. `versions` is the stream of versions if the rules change: an
+    increasing name, and the rules."""
     if options.idle is not None:
         raise OptionError("idle= is for a single query: leave it out, or run the rule by itself")
-    letters = asked_letters(frame.events, passes[0].columns, found, options)
-    result = found if letters is None else found.append(letters.field)
+    letters = asked_letters(frame.events, passes[0].columns, alert_schema, options)
+    result = alert_schema if letters is None else alert_schema.append(letters.field)
     adopt_session(frame.events.sparkSession)
     use_rocksdb(frame.events.sparkSession)
     heartbeat = heartbeat_of(options, watermark)
     run = uuid4().hex[:12]
     whole = [
-        _found(frame, n, own, schema, watermark, versions, letters, heartbeat, f"{run} {n}")
-        for n, own in enumerate(passes)
+        _pass_rows(frame, n, pass_, schema, watermark, versions, letters, heartbeat, f"{run} {n}")
+        for n, pass_ in enumerate(passes)
     ]
     union, *others = whole
     for other in others:
@@ -94,62 +94,62 @@ def match_passes(
         return union.mapInArrow(unpacking(result), spark_schema(result))
 
 
-def _found(
+def _pass_rows(
     frame: Frame,
     place: int,
-    own: StreamPass,
+    pass_: StreamPass,
     schema: Schema,
     watermark: Watermark,
     versions: DataFrame | None,
     letters: Letters | None,
-    heartbeat: Heartbeat | None,
+    heartbeat: SilenceLimit | None,
     run: str,
 ) -> DataFrame:
     rows = frame.events
     if place == 0:  # events are counted, and dead letters written, once
-        names = own.columns if letters is None else letters.columns.names
+        names = pass_.columns if letters is None else letters.columns.names
         ahead = [AHEAD] if AHEAD in rows.columns else []
         rows = rows.select(*(named(name) for name in (*names, *ahead)))
         rows = observe_read(rows, run, placed(schema.time, None))
     kept = None if place else letters
     rows, in_time = in_time_rows(rows, schema, kept is not None)
-    names = own.columns if kept is None else [*kept.columns.names, REASON_COLUMN]
+    names = pass_.columns if kept is None else [*kept.columns.names, REASON_COLUMN]
     rows = rows.select(*(named(name) for name in names))
-    count = own.job.buckets
+    count = pass_.job.buckets
     bucket = F.lit(0)
-    if own.key is not None:
-        bucket = spread(F.xxhash64(*key_columns(frame.types, schema, [own.key])), count)
+    if pass_.key is not None:
+        bucket = spread(F.xxhash64(*key_columns(frame.types, schema, [pass_.key])), count)
     bucket = F.when(in_time, bucket).alias(BUCKET_COLUMN)
     arriving = event_schema(rows.drop(REASON_COLUMN))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        clock_buckets = () if heartbeat is None else _numbers(own)
+        clock_buckets = () if heartbeat is None else _numbers(pass_)
         pack = packing(pa.int32(), schema.time, clock_buckets)
         packed = rows.select("*", bucket).mapInArrow(pack, _PACKED)
         if heartbeat is not None:
             packed = with_clock(packed, clock_buckets)
         packed = packed.withColumn(VERSION, F.lit(None).cast("string"))
         if versions is not None:
-            every = _everywhere(versions, own)
+            every = _everywhere(versions, pass_)
             packed = packed.unionByName(every, allowMissingColumns=heartbeat is not None)
-        found = packed.groupBy(BUCKET).transformWithStateInPandas(
-            Processor(BucketWork(own.job, arriving, watermark, run, kept, heartbeat)),
+        results = packed.groupBy(BUCKET).transformWithStateInPandas(
+            Processor(BucketWork(pass_.job, arriving, watermark, run, kept, heartbeat)),
             outputStructType=RESULT,
             outputMode="Append",
             timeMode="EventTime",
         )
-    if own.key is not None:  # each pass has a bucket 0
-        found = found.withColumn(BUCKET, F.concat(F.lit(f"{own.key} "), F.col(BUCKET)))
-    return observe_found(found, run).filter(F.col(DATA).isNotNull())
+    if pass_.key is not None:  # each pass has a bucket 0
+        results = results.withColumn(BUCKET, F.concat(F.lit(f"{pass_.key} "), F.col(BUCKET)))
+    return observe_results(results, run).filter(F.col(DATA).isNotNull())
 
 
-def _numbers(own: StreamPass) -> tuple[int, ...]:
-    return (0,) if own.key is None else salts(own.job.buckets)
+def _numbers(pass_: StreamPass) -> tuple[int, ...]:
+    return (0,) if pass_.key is None else salts(pass_.job.buckets)
 
 
-def _everywhere(versions: DataFrame, own: StreamPass) -> DataFrame:
-    """A copy for each bucket."""
-    every = F.explode(F.array(*(F.lit(number).cast("int") for number in _numbers(own))))
+def _everywhere(versions: DataFrame, pass_: StreamPass) -> DataFrame:
+    """Copy each version to every bucket."""
+    every = F.explode(F.array(*(F.lit(number).cast("int") for number in _numbers(pass_))))
     return versions.select(
         every.alias(BUCKET), F.col(RULES).alias(DATA), F.col(VERSION).cast("string").alias(VERSION)
     )

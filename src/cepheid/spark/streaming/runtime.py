@@ -29,8 +29,8 @@ CHAINED = (
 
 @dataclass(frozen=True)
 class SparkStream(SparkBatch):
-    """Streaming DataFrames, whose keys are in buckets with a state of their own. What only looks at
-    columns is as for other DataFrames."""
+    """Runs queries over streaming DataFrames, with the state in buckets of keys. What depends on
+    columns alone is as for other DataFrames."""
 
     place: Place = "stream"
 
@@ -50,6 +50,12 @@ class SparkStream(SparkBatch):
     def profile(self, query: Bindable, data: Any, options: Options) -> Explained:
         source_of(query, entered(data), options)  # raises what is wrong with the query
         raise DataError("analyze=True runs the query to its end, and a stream has none")
+
+    def first_events(self, data: Any, time: str, rows: int | None) -> tuple[Any, int]:
+        raise DataError(
+            "a stream has no events that can be read again: pass a DataFrame of events that are "
+            "stored"
+        )
 
     def match_inputs(
         self,

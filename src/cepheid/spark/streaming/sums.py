@@ -1,4 +1,4 @@
-"""What the batches of a stream amount to."""
+"""Sums the figures of a stream's batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNTED = ("events", "rejected", "future", "relevant", "late", "shed", "ties", "
 
 @dataclass
 class Sums:
-    """The sums of what batches did, and what is held after the last of them, by bucket."""
+    """The sums over batches, and the state held after the last one, by bucket."""
 
     batches: int = 0
     events: int = 0

@@ -26,12 +26,13 @@ DELAY = "spark.watermarkDelayMs"
 _COLUMN = "__time"
 MOVED = 1 << 52
 _FIRST = -(1 << 61)
-"""Before all times, but after what a bucket has that has seen none (`cepheid.streaming.bucket`)."""
+"""Before all event times, but after the initial time of a bucket (`cepheid.streaming.bucket`)."""
 
 
 @dataclass(frozen=True)
 class Watermark:
-    """`integers`: the time column has those. `delayed`: events may be late, and wait."""
+    """A watermark. `integers`: the time column has integers. `delayed`: events may be late, so they
+    wait."""
 
     integers: bool
     delayed: bool
@@ -47,7 +48,7 @@ class Watermark:
         return ticks + MOVED if self.integers else -(-ticks // 1000)
 
     def length(self, option: str, text: str, unit: Unit | None) -> int:
-        """A duration that an option names, in ticks of the query's clock."""
+        """The duration of an option, in ticks of the query's clock."""
         if not self.integers:
             return duration_us(text)
         if unit is None:
@@ -79,7 +80,7 @@ def watermark_of(frames: Iterable[DataFrame], time: str) -> Watermark:
 
 
 def with_watermark(frame: DataFrame, time: str) -> DataFrame:
-    """A stream that has one."""
+    """The stream with a watermark: its own, or a default one."""
     if delay_of(frame, time) is not None:
         return frame
     kind = types_of(frame)[time]

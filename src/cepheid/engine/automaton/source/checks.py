@@ -40,9 +40,9 @@ def write_distinct(w: SourceWriter, step: Distinct, env: Env, then: Then) -> Non
 def _shared(some: Sequence[str], others: Sequence[str], env: Env) -> str | None:
     """Source of whether variables of both sides bind the same event."""
     tests: list[str] = []
-    for one in some:
-        for other in others:
-            match env.scope.get(one), env.scope.get(other):
+    for name in some:
+        for other_name in others:
+            match env.scope.get(name), env.scope.get(other_name):
                 case Event(row=a), Event(row=b):
                     tests.append(f"{a} == {b}")
                 case (Event(row=a), GroupPlace() as g) | (GroupPlace() as g, Event(row=a)):
@@ -70,17 +70,17 @@ def write_interruption(w: SourceWriter, step: Interruption, env: Env, write: Wri
         return hit
     begin, end = code.let("a", during.start), code.let("a", during.end)
 
-    def found(bound: Env) -> None:
+    def write_hit(bound: Env) -> None:
         at = w.certain_extent(step.path, bound)
         tests = [f"{begin} <= {at.start}", f"{at.end} <= {end}"]
-        shared = _shared(step.own, step.others, bound)
+        shared = _shared(step.item_variables, step.exception_variables, bound)
         if shared is not None:
             tests.append(f"not {shared}")
         code.line(f"if {' and '.join(tests)}: {hit} = True")
 
     looking = replace(env, origin=f"{begin} - 1", upper=f"{end} + 1", stop=hit)
     with code.block("if True:" if during.some is None else f"if {during.some}:"):
-        write(w, step.search, looking, found)
+        write(w, step.search, looking, write_hit)
     return hit
 
 
@@ -131,8 +131,8 @@ def _in_time(w: SourceWriter, check: Forbid, duration: int, limits: Limits, env:
     start = AFTER_ALL
     for part in check.between.after:
         extent = _neighbor(w, part, env)
-        own = extent.clock_start
-        start = own if extent.some is None else f"({own} if {extent.some} else {start})"
+        timed = extent.clock_start
+        start = timed if extent.some is None else f"({timed} if {extent.some} else {start})"
     return Limits(None, limits.upper, f"({start} - {duration})")
 
 
@@ -156,7 +156,7 @@ def _write_forbid(w: SourceWriter, check: Forbid, env: Env, write: Write) -> Non
     earliest = None if limits.earliest is None else code.let("a", limits.earliest)
     latest = None if limits.latest is None else code.let("a", limits.latest)
 
-    def found(bound: Env) -> None:
+    def write_hit(bound: Env) -> None:
         at = w.certain_extent((*check.path, 0), bound)
         tests = [] if upper is None else [f"{at.end} < {upper}"]
         if earliest is not None:
@@ -171,7 +171,7 @@ def _write_forbid(w: SourceWriter, check: Forbid, env: Env, write: Write) -> Non
 
     looking = replace(env, origin=lower, upper=upper, stop=hit, window=(earliest, latest))
     with code.block(f"if not {hit}:"):
-        write(w, check.search, looking, found)
+        write(w, check.search, looking, write_hit)
 
 
 def _write_forbid_next(w: SourceWriter, check: ForbidNext, env: Env, write: Write) -> None:
@@ -194,12 +194,12 @@ def _write_next(w: SourceWriter, check: ForbidNext, after: str, env: Env, write:
     code.line(f"if {position} == -FAR and horizon < FAR: unknown = 1")
     code.line(f"if {position} == -FAR or {position} >= known: fresh = 1")
 
-    def found(bound: Env) -> None:
+    def write_hit(bound: Env) -> None:
         at = w.certain_extent((*check.path, 0), bound)
         code.line(f"if {at.first} == {position}: {hit} = True")
 
     with code.block(f"if not {hit}:"):
-        write(w, check.search, replace(env, origin=after, upper=None, stop=hit), found)
+        write(w, check.search, replace(env, origin=after, upper=None, stop=hit), write_hit)
 
 
 # ── in the rounds of a closure ──

@@ -62,14 +62,14 @@ def gather(w: SourceWriter, taken: GroupInProgress, env: Env, begin: str | None 
 def gather_before(w: SourceWriter, taken: GroupInProgress, env: Env, touching: str) -> None:
     """Leading, before `=>`: the longest run that touches that neighbor."""
     code = w.code
-    found = code.let("f", "0")
+    flag = code.let("f", "0")
     with candidates(w, taken.group.sweep, env, taken.limits) as (begin, _):
         gather(w, taken, env, begin)
         last = f"pos[u({taken.rows}[u({taken.count} - 1)])]"
         with code.block(f"if {taken.count} > 0 and {w.following(last)} == {touching}:"):
-            code.line(f"{found} = 1")
+            code.line(f"{flag} = 1")
             code.line("break")
-    code.line(f"if {found} == 0: {taken.count} = 0")
+    code.line(f"if {flag} == 0: {taken.count} = 0")
 
 
 # ── groups that are choices ──
@@ -330,16 +330,16 @@ def _extend(w: SourceWriter, taken: GroupInProgress, env: Env, at: str, row: str
 def write_first_run(w: SourceWriter, step: FirstRun, env: Env, then: Then) -> None:
     """After `->`, only the first run (all that are simultaneous with it)."""
     code = w.code
-    array, found = env.runs[step.path]
+    array, flag = env.runs[step.path]
     place = env.scope[step.variable]
     assert isinstance(place, GroupPlace)
     e = code.name("e")
     at = f"pos[u({place.array}[u({place.start} + {e})])]"
     fine = code.let("x", "1")
-    with code.block(f"if {found}:"), code.block(f"for {e} in range({place.count}):"):
+    with code.block(f"if {flag}:"), code.block(f"for {e} in range({place.count}):"):
         code.line(f"if {array}[u({e})] != {at}: {fine} = 0")
     with code.block(f"if {fine}:"):
         with code.block(f"for {e} in range({place.count}):"):
             code.line(f"{array}[u({e})] = {at}")
-        code.line(f"{found} = 1")
+        code.line(f"{flag} = 1")
         then(env)

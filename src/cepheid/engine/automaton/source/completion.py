@@ -32,13 +32,13 @@ def write_touch(w: SourceWriter, step: Touch, env: Env, then: Then) -> None:
 
 
 def _touches(w: SourceWriter, part: Touching, env: Env) -> str:
-    end, own = w.end(part.end, env), w.certain_extent(part.part, env)
-    if own.first == AFTER_ALL:
+    end, extent = w.end(part.end, env), w.certain_extent(part.part, env)
+    if extent.first == AFTER_ALL:
         return "True"  # time that passes: there is no event that could touch
-    touches = f"{w.following(end)} == {own.first}"
+    touches = f"{w.following(end)} == {extent.first}"
     if part.anchor:
         return f"({end} == -FAR or {touches})"
-    return touches if own.some is None else f"(not ({own.some}) or {touches})"
+    return touches if extent.some is None else f"(not ({extent.some}) or {touches})"
 
 
 # ── time that passes ──
@@ -55,18 +55,18 @@ def write_wait(w: SourceWriter, step: Wait, env: Env, then: Then) -> None:
             part.time_end if part.some is None else f"({part.time_end} if {part.some} else {since})"
         )
     time = code.let("a", f"{since} + {step.duration}")
-    own = end = code.let("a", w.instant(time))
+    lapse = end = code.let("a", w.instant(time))
     beside = [w.certain_extent(path, env) for path in step.beside]
     if beside:
         time = code.let("a", f"max({', '.join([time, *(e.time_end for e in beside)])})")
-        end = code.let("a", f"max({', '.join([own, *(e.end for e in beside)])})")
+        end = code.let("a", f"max({', '.join([lapse, *(e.end for e in beside)])})")
     # It begins nothing, so it is in the way of no part's start.
     far = AFTER_ALL
     extent = Extent(far, end, far, time, far, time, far)
     waited = replace(
         env,
         extents={**env.extents, step.path: extent},
-        lapses={**env.lapses, step.path: own},
+        lapses={**env.lapses, step.path: lapse},
     )
     inside = w.program.windowed and env.low is not None
     with code.block(f"if {time} - {env.low} < window:" if inside else "if True:"):
@@ -96,7 +96,7 @@ def write_gather_edge(
     code, group = w.code, step.group
     whole = w.certain_extent((), env)
     before, behind = env.fringes[group.path]
-    lower = None if before is None else code.let("a", before.end)
+    lower = None if before is None else code.let("a", _end_beside(w, step, before.end, env))
     upper = None if behind is None else code.let("a", behind.start)
     limits = Limits(
         lower,
@@ -132,6 +132,14 @@ def write_gather_edge(
         top = "" if step.most is None else f" <= {step.most}"
         with code.block(f"if {step.least} <= {count}{top}:"):
             then(all_of)
+
+
+def _end_beside(w: SourceWriter, step: GatherEdge, end: str, env: Env) -> str:
+    """The end of the last closure beside it that isn't empty."""
+    for path in step.beside:
+        group = w.certain_extent(path, env)
+        end = group.end if group.some is None else f"({group.end} if {group.some} else {end})"
+    return end
 
 
 # ── what is known ──
@@ -179,8 +187,8 @@ def write_unforbidden(
     assert whole is not None
     hit = code.let("x", "False")
     for exception in step.exceptions:
-        found = write_interruption(w, exception, env, write)
-        code.line(f"if {found}: {hit} = True")
+        interrupted = write_interruption(w, exception, env, write)
+        code.line(f"if {interrupted}: {hit} = True")
     if step.negating:
         window: tuple[str | None, str | None] = (None, None)
         if w.program.windowed:

@@ -35,18 +35,18 @@ def write_history(w: SourceWriter, path: Path, env: Env, into: str) -> str:
 def write_earliest(w: SourceWriter, step: Earliest, env: Env, search: Within, then: Then) -> None:
     """Two passes: this one finds the earliest history, then all that have it are bound."""
     code, delayed = w.code, w.program.delayed
-    best, one = w.scratch("h"), w.scratch("h")
+    best, compared = w.scratch("h"), w.scratch("h")
     size = code.let("n", "0")
     kept = code.let("o", "more") if step.awaits else None
 
     def measure(bound: Env) -> None:
         end = w.certain_extent(step.path, bound).end
         with code.block(f"if {end} < horizon:" if delayed else "if True:"):
-            n = write_history(w, step.path, bound, one)
-            with code.block(f"if {size} == 0 or compare({one}, {n}, {best}, {size}) < 0:"):
+            n = write_history(w, step.path, bound, compared)
+            with code.block(f"if {size} == 0 or compare({compared}, {n}, {best}, {size}) < 0:"):
                 e = code.name("e")
                 with code.block(f"for {e} in range({n}):"):
-                    code.line(f"{best}[u({e})] = {one}[u({e})]")
+                    code.line(f"{best}[u({e})] = {compared}[u({e})]")
                 code.line(f"{size} = {n}")
         if delayed and step.awaits:
             with code.block("else:"):
@@ -58,14 +58,14 @@ def write_earliest(w: SourceWriter, step: Earliest, env: Env, search: Within, th
             # More may come where one has been found that isn't before the horizon.
             with code.block(f"if {best}[0] < horizon:" if w.program.prompt else "if True:"):
                 code.line(f"more = {kept}")
-        composite = Composite(best, one, size, env.upper)
+        composite = Composite(best, compared, size, env.upper)
         then(replace(env, upper=None, composites={**env.composites, step.path: composite}))
 
 
 def write_equal(w: SourceWriter, step: Equal, env: Env, then: Then) -> None:
     composite = env.composites[step.path]
-    n = write_history(w, step.path, env, composite.one)
-    test = f"compare({composite.one}, {n}, {composite.best}, {composite.size}) == 0"
+    n = write_history(w, step.path, env, composite.compared)
+    test = f"compare({composite.compared}, {n}, {composite.best}, {composite.size}) == 0"
     with w.code.block(f"if {test}:"):
         then(replace(env, upper=composite.upper))
 
@@ -81,9 +81,9 @@ def write_unbeaten(w: SourceWriter, step: Unbeaten, env: Env, rivals: Within, th
     beaten = code.let("x", "False")
 
     def compare(other: Env) -> None:
-        own = w.scratch("h")
-        m = write_history(w, step.path, other, own)
-        alike = [f"compare({own}, {m}, {mine}, {n}) < 0"]
+        theirs = w.scratch("h")
+        m = write_history(w, step.path, other, theirs)
+        alike = [f"compare({theirs}, {m}, {mine}, {n}) < 0"]
         for v in step.groups:
             a, b = env.scope[v], other.scope[v]
             assert isinstance(a, GroupPlace) and isinstance(b, GroupPlace)

@@ -218,8 +218,8 @@ def _write_gate(w: SourceWriter, step: Gate, env: Env, then: Then) -> None:
             write_unbroken(w, step, env)
             then(env)
         case TakeFirst(path=path):
-            at, found = env.anchors[path]
-            w.code.line(f"{found} = {at}")
+            at, first = env.anchors[path]
+            w.code.line(f"{first} = {at}")
             then(env)
         case Equal():
             write_equal(w, step, env, then)

@@ -154,7 +154,7 @@ class Composite:
     first, which is 0 as long as there is none; `upper` is what bounded the search for it."""
 
     best: str
-    one: str
+    compared: str
     size: str
     upper: str | None
 

@@ -40,12 +40,12 @@ class Chained:
 @dataclass(frozen=True)
 class FirstRound:
     """The first round found so far: its history and its rows, in the order of the variables and
-    variable by variable; how large the history is (0: there is none); where the round lies. `own`
+    variable by variable; how large the history is (0: there is none); where the round lies. `rows`
     are the rows of the one at hand."""
 
     best: str
-    best_own: str
-    own: str
+    best_rows: str
+    rows: str
     kept: dict[str, tuple[str, str]]
     size: str
     bounds: list[str]
@@ -78,7 +78,7 @@ def write_chain(
     chained = _arrays(w, chain)
     for v in chained.names:
         code.line(f"{chained.offsets[v]}[0] = 0")
-    best, best_own, own = w.scratch("h"), w.scratch("h"), w.scratch("h")
+    best, best_rows, rows = w.scratch("h"), w.scratch("h"), w.scratch("h")
     kept = {v: (w.scratch("g"), code.let("m", "0")) for v in chained.names}
     lower = code.let("l", "-FAR" if limits.lower is None else limits.lower)
     ended = None if closure.until is None else code.let("y", "False")
@@ -87,7 +87,7 @@ def write_chain(
         following = code.let("x", "FAR" if touch is None else touch)  # FAR: anywhere
     size = code.let("n", "0")
     bounds = [code.let("z", "0") for _ in range(FIELDS)]
-    candidate = FirstRound(best, best_own, own, kept, size, bounds)
+    candidate = FirstRound(best, best_rows, rows, kept, size, bounds)
     with code.block("while True:"):
         code.line(f"{size} = 0")
 
@@ -176,24 +176,24 @@ def _consider(
 def _keep(w: SourceWriter, chained: Chained, candidate: FirstRound, bound: Env) -> None:
     """By its complete history, then by input order. The size becomes minus that of the round at
     hand, if it is the first."""
-    code, size, own = w.code, candidate.size, candidate.own
+    code, size, rows = w.code, candidate.size, candidate.rows
     history = w.scratch("h")
     n = write_history(w, (*chained.chain.path, 0), bound, history)
     members = code.let("n", "0")
     for v in chained.names:
-        _put_rows(w, bound.scope.get(v), own, members)
+        _put_rows(w, bound.scope.get(v), rows, members)
     compared = f"compare({history}, {n}, {candidate.best}, {size}) if {size} else -1"
     order = code.let("c", compared)
-    code.line(f"if {order} == 0: {order} = order({own}, {candidate.best_own}, {members})")
+    code.line(f"if {order} == 0: {order} = order({rows}, {candidate.best_rows}, {members})")
     with code.block(f"if {order} < 0:"):
         e = code.name("e")
         with code.block(f"for {e} in range({n}):"):
             code.line(f"{candidate.best}[u({e})] = {history}[u({e})]")
         with code.block(f"for {e} in range({members}):"):
-            code.line(f"{candidate.best_own}[u({e})] = {own}[u({e})]")
-        for v, (rows, count) in candidate.kept.items():
+            code.line(f"{candidate.best_rows}[u({e})] = {rows}[u({e})]")
+        for v, (kept, count) in candidate.kept.items():
             code.line(f"{count} = 0")
-            _put_rows(w, bound.scope.get(v), rows, count)
+            _put_rows(w, bound.scope.get(v), kept, count)
         code.line(f"{size} = -{n}")
 
 

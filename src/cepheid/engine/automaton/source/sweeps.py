@@ -117,20 +117,20 @@ def write_search(w: SourceWriter, step: Search, env: Env, then: Then) -> None:
         exact = code.let("x", w.following(w.end(step.exact, env)))
         if sweep.awaits:
             awaiting(w, env, exact)
-    found = code.let("f", "FAR") if step.first else None
+    first = code.let("f", "FAR") if step.first else None
     growing = {group.path: _growth(w, group, env) for group in step.growing}
     with candidates(w, sweep, env, limits) as (i, row):
         at = f"at{w.classes[sweep.variable]}[u({i})]"
         if exact is not None:
             code.line(f"if {at} > {exact}: break")
-        if found is not None:
-            code.line(f"if {at} > {found}: break")
+        if first is not None:
+            code.line(f"if {at} > {first}: break")
         bound = _bound(w, step, env, row)
         then(
             replace(
                 bound,
                 growing={**bound.growing, **growing},
-                anchors={**bound.anchors, step.path: (at, found)},
+                anchors={**bound.anchors, step.path: (at, first)},
             )
         )
         stopping(w, env)
@@ -145,7 +145,7 @@ def write_search(w: SourceWriter, step: Search, env: Env, then: Then) -> None:
             awaiting(w, env, code.let("x", w.following(end)))
     else:
         # More may come where one has been found that isn't before the horizon.
-        horizon(w, sweep, env, None if found is None else f"{found} >= horizon")
+        horizon(w, sweep, env, None if first is None else f"{first} >= horizon")
 
 
 def _bound(w: SourceWriter, step: Search, env: Env, row: str) -> Env:

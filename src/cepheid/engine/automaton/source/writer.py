@@ -121,13 +121,13 @@ class SourceWriter:
             case Negation():
                 return None
             case SequencePattern() | Conjunction():
-                found = (
+                extents = (
                     self._extent(i, (*path, n), env, absences) for n, i in enumerate(pattern.items)
                 )
                 ordered = isinstance(pattern, SequencePattern) and not (
                     self.program.delayed or any(isinstance(i, Absence) for i in pattern.items)
                 )
-                return around([e for e in found if e is not None], ordered)
+                return around([e for e in extents if e is not None], ordered)
             case Disjunction():
                 branch = env.choices[path]
                 return self._extent(pattern.items[branch], (*path, branch), env, absences)
@@ -280,10 +280,10 @@ class Reading(KernelLowering):
         lengths: a variable of a branch that a round didn't take is absent in that round."""
         turn, at = self.name(), self.name()
         first, last = rounds.first, f"{rounds.first} + {rounds.count}"
-        own = rounds.offsets[variable]
+        offsets = rounds.offsets[variable]
         with (
             self.block(f"for {turn} in range({first}, {last}):"),
-            self.block(f"for {at} in range({own}[u({turn})], {own}[u({turn} + 1)]):"),
+            self.block(f"for {at} in range({offsets}[u({turn})], {offsets}[u({turn} + 1)]):"),
         ):
             bound = {variable: Event(self.let(f"{rounds.rows[variable]}[u({at})]"), False)}
             for v in others:

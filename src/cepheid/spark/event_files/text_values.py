@@ -12,7 +12,7 @@ from cepheid.spark.column_names import quoted
 
 
 def for_text(frame: DataFrame, format: Format) -> DataFrame:
-    """The rows as they are written in this format. Parquet has types of its own."""
+    """The rows as this format writes them. Parquet has its own types."""
     fields = frame.schema.fields
     if format is Format.PARQUET or not any(_differs(field.dataType) for field in fields):
         return frame
@@ -20,7 +20,7 @@ def for_text(frame: DataFrame, format: Format) -> DataFrame:
 
 
 def _differs(kind: t.DataType) -> bool:
-    """Whether Spark writes such a value in a form of its own."""
+    """Whether Spark would write the value in another form."""
     match kind:
         case t.ArrayType():
             return _differs(kind.elementType)

@@ -1,4 +1,4 @@
-"""Parquet files on Spark. Text that is to be a time, or a number, becomes one as in a local run."""
+"""Reads Parquet files on Spark. Text becomes a time or a number as in a local run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from cepheid.files.text_rows import (
     finish,
 )
 from cepheid.spark.column_names import quoted
+from cepheid.spark.event_files.text_files import local_path, with_rejected
 from cepheid.spark.schema import spark_schema, spark_type
 from cepheid.spark.streaming.outcome import spark_sentence
-from cepheid.spark.text_files import local_path, with_rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 _FILE, _LINE = "__file", "__line"
 _UNREAD = ("PARQUET_TYPE_", "UNSUPPORTED_TIME_TYPE")
-"""How Spark's errors about the types of a file begin."""
+"""The beginnings of Spark's errors about a file's types."""
 
 
 def parquet_rows(reader: DataFrameReader, path: str) -> DataFrame:
-    """The rows of files. DataError if they have a type that Spark hasn't, in whatever column."""
+    """The rows of files. Raises DataError if any column has a type that Spark lacks."""
     try:
         return reader.parquet(path)
     except PySparkException as error:
@@ -51,7 +51,7 @@ def parquet_rows(reader: DataFrameReader, path: str) -> DataFrame:
 
 
 def read_parquet_events(rows: DataFrame, form: RowFormat) -> DataFrame:
-    """The rows as events. One that is rejected has no time."""
+    """The rows as events. A rejected row has no time."""
     columns = [_column(rows, field) for field in form.columns]
     if not _has_texts(rows, form):
         return rows.select(*columns)
@@ -60,7 +60,7 @@ def read_parquet_events(rows: DataFrame, form: RowFormat) -> DataFrame:
 
 
 def read_parquet_rejected(rows: DataFrame, form: RowFormat) -> DataFrame:
-    """What is rejected (see `cepheid.files.text_rows.REJECTED`); the line is the row as JSON."""
+    """The rejected rows (see `cepheid.files.text_rows.REJECTED`); the line is the row as JSON."""
     line = F.to_json(F.struct(*(quoted(f.name) for f in rows.schema.fields)), SPARK_JSON)
     columns = [_column(rows, field) for field in form.columns]
     noted = rows.select(*columns, _file(), line.alias(_LINE))
@@ -83,7 +83,7 @@ def _file() -> Column:
 
 
 def _has_texts(rows: DataFrame, form: RowFormat) -> bool:
-    """Whether a column that is text must be something else."""
+    """Whether a text column must be converted to another type."""
     types = {f.name: f.dataType for f in rows.schema.fields}
     return any(
         isinstance(types.get(f.name), t.StringType) and not pa.types.is_string(f.type)
@@ -92,28 +92,30 @@ def _has_texts(rows: DataFrame, form: RowFormat) -> bool:
 
 
 def _column(rows: DataFrame, field: pa.Field) -> Column:
-    """A column of the type that is wanted; of text the workers make it."""
+    """The column cast to the wanted type; workers convert text."""
     wanted = spark_type(field.type)
     if field.name not in rows.columns:
         return F.lit(None).cast(wanted).alias(field.name)
-    found = rows.schema[field.name].dataType
-    as_it_is = found == wanted or isinstance(found, t.StringType)
+    stored = rows.schema[field.name].dataType
+    as_it_is = stored == wanted or isinstance(stored, t.StringType)
     return quoted(field.name) if as_it_is else quoted(field.name).cast(wanted).alias(field.name)
 
 
 @dataclass(frozen=True)
 class Converter:
-    """Makes values of texts on a worker."""
+    """Converts texts to values on a worker."""
 
     form: RowFormat
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[EventRows]:
         for batch in batches:
             for file in batch[_FILE].unique():
-                own = pa.Table.from_batches([batch]).filter(pa.compute.equal(batch[_FILE], file))
+                file_rows = pa.Table.from_batches([batch]).filter(
+                    pa.compute.equal(batch[_FILE], file)
+                )
                 block = LineBlock(local_path(file.as_py()), b"")
-                table, faults = typed_columns(self.form, own, block.file)
-                lines = [RejectedLine(n, own[_LINE][n].as_py(), f) for n, f in faults.items()]
+                table, faults = typed_columns(self.form, file_rows, block.file)
+                lines = [RejectedLine(n, file_rows[_LINE][n].as_py(), f) for n, f in faults.items()]
                 yield finish(self.form, block, table, faults, lines)
 
 

@@ -1,4 +1,4 @@
-"""The columns that everything has that a set of rules has found."""
+"""The columns that every alert has, whatever rule it is of."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 
-FOUND = (RULE, MATCH_START, MATCH_END, MATCH)
+ALERT_COLUMNS = (RULE, MATCH_START, MATCH_END, MATCH)
 
 
-def require_found(names: Sequence[str]) -> None:
-    for name in FOUND:
+def require_alert_columns(names: Sequence[str]) -> None:
+    for name in ALERT_COLUMNS:
         if name not in names:
             hint = did_you_mean(name, names, "pass the result of RuleSet.match")
             raise DataError(f"the matches have no column `{name}`; {hint}")

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _HEADER = 1 << 16
-"""Bytes of a file in which its header is looked for."""
+"""How many bytes of a file are searched for its header."""
 
 
 def lines_of(texts: DataFrame) -> DataFrame:
-    """Lines that Spark's reader of text has read, with their files and the place of their piece: a
-    large file is read in several."""
+    """Lines from Spark's text reader, with their files and the offset of their piece: a large file
+    is read in pieces."""
     return texts.select(
         F.col("value").cast("binary").alias("line"),
         F.col("_metadata.file_path").alias("file"),
@@ -40,7 +40,8 @@ def lines_of(texts: DataFrame) -> DataFrame:
 
 
 def read_text_events(lines: DataFrame, form: RowFormat, header: tuple[str, ...]) -> DataFrame:
-    """The events. A line that is rejected is a row without a time, and without anything else.
+    """The events. A rejected line becomes a row of NULLs. `header` is the header of most CSV files:
+    a piece from the middle of a file may be read where the file's beginning can't.
 
     `header` is that of most CSV files: a piece of one that isn't its beginning may be read where
     its beginning can't.
@@ -49,13 +50,13 @@ def read_text_events(lines: DataFrame, form: RowFormat, header: tuple[str, ...])
 
 
 def read_text_rejected(lines: DataFrame, form: RowFormat, header: tuple[str, ...]) -> DataFrame:
-    """The lines that are rejected (see `cepheid.files.text_rows.REJECTED`)."""
+    """The rejected lines (see `cepheid.files.text_rows.REJECTED`)."""
     return lines.mapInArrow(RejectedReader(form, header), spark_schema(REJECTED))
 
 
 @dataclass(frozen=True)
 class LineReader:
-    """Makes rows of lines on a worker."""
+    """Parses lines into rows on a worker."""
 
     form: RowFormat
     header: tuple[str, ...]
@@ -65,7 +66,7 @@ class LineReader:
             yield read_block(self.form, block)
 
     def _blocks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[LineBlock]:
-        """The lines of a piece come one after another, those of the next piece after them."""
+        """The lines of each piece; they arrive in order, piece by piece."""
         piece, cutter = None, None
         for batch in batches:
             for begin, end in _stretches(batch):
@@ -109,7 +110,7 @@ class RejectedReader(LineReader):
 
 
 def with_rejected(rows: EventRows) -> Iterator[pa.RecordBatch]:
-    """The rows, and one without any value for each that is rejected, so that they are counted."""
+    """The rows, plus a row of NULLs for each rejected line, so that it is counted."""
     yield from rows.table.to_batches()
     if count := rows.rejected.num_rows:
         schema = rows.table.schema
@@ -117,7 +118,7 @@ def with_rejected(rows: EventRows) -> Iterator[pa.RecordBatch]:
 
 
 def _stretches(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-    """Where the rows of one piece begin and end."""
+    """The bounds of each piece's rows."""
     files = batch["file"].dictionary_encode().indices.to_numpy()
     starts = batch["start"].to_numpy()
     changes = (np.diff(files) != 0) | (np.diff(starts) != 0)
@@ -126,7 +127,7 @@ def _stretches(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
 
 
 def local_path(uri: str) -> str:
-    """The path of a file here, or else its address.
+    """The local path of a file; its URI if it isn't local.
 
     >>> local_path("file:///in/a%20b.csv"), local_path("s3a://bank/cards/1.csv")
     ('/in/a b.csv', 's3a://bank/cards/1.csv')

@@ -1,0 +1,241 @@
+"""Which windows are over, and what is in them.
+
+Matches are put into *slices* of time that every window either contains or doesn't touch, so that a
+window costs as many merges as it has slices, however many matches those have. `HOP(s, r)` begins a
+window at every multiple of s, and ends one s·k + r later, so there are two slices for each k: slice
+2k begins at s·k, and slice 2k + 1 at s·k + r mod s. Window k has the slices from 2k to
+2(k + r div s). `TUMBLE(r)` is `HOP(r, r)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cepheid.algebra.answer_shape import AnswerWindow, MatchAggregate
+from cepheid.answers.partial_groups import PartialGroups
+
+Ints: TypeAlias = NDArray[np.int64]
+
+FOREVER = 1 << 62
+MOST_AT_ONCE = 1 << 20
+"""Parts of groups that are gathered at once, each for every window that it is in."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Groups that are complete, and the ends of their windows. `copies`: so many rows of each."""
+
+    cells: PartialGroups
+    start: Ints
+    end: Ints
+    copies: Ints | None = None
+
+
+class Windows(Protocol):
+    """A kind of window. `due` is the time from which on something may be complete."""
+
+    def places(self, ends: Ints) -> Ints:
+        """Where a match belongs that has this end."""
+        ...
+
+    def due(self, cells: PartialGroups) -> int: ...
+
+    def close(
+        self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], time: int
+    ) -> Iterator[Closed]:
+        """What is complete once every match that ends before this time is known, in the order of
+        the ends of windows. `cells` are in order, without those that were dropped."""
+        ...
+
+    def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
+        """What still matters after that."""
+        ...
+
+
+@dataclass
+class HoppingWindows:
+    """TUMBLE and HOP. `_next` is the number of the first window that is not out yet."""
+
+    slide: int
+    size: int
+    _next: int = -FOREVER
+
+    def places(self, ends: Ints) -> Ints:
+        return 2 * (ends // self.slide) + (ends % self.slide >= self.size % self.slide)
+
+    def _numbers(self, place: Ints) -> tuple[Ints, Ints]:
+        """The first and the last window that a slice is in; none, if the last is before."""
+        return (place + 1) // 2 - self.size // self.slide, place // 2
+
+    def due(self, cells: PartialGroups) -> int:
+        first = int(np.maximum(self._numbers(cells.place)[0], self._next).min())
+        return first * self.slide + self.size
+
+    def close(
+        self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], time: int
+    ) -> Iterator[Closed]:
+        last = (time - self.size) // self.slide
+        first, final = self._numbers(cells.place)
+        low, high = np.maximum(first, self._next), np.minimum(final, last)
+        some = np.flatnonzero(low <= high)
+        self._next = max(self._next, last + 1)
+        if len(some):
+            yield from self._closed(cells.take(some), aggregates, low[some], high[some])
+
+    def _closed(
+        self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], low: Ints, high: Ints
+    ) -> Iterator[Closed]:
+        """The windows from the least to the greatest, as many at once as fit."""
+        if not len(cells):
+            return
+        least, greatest = int(low.min()), int(high.max())
+        count = high - low + 1
+        if least < greatest and int(count.sum()) > MOST_AT_ONCE:
+            middle = (least + greatest) // 2
+            early = np.flatnonzero(low <= middle)
+            late = np.flatnonzero(high > middle)
+            before = np.minimum(high[early], middle)
+            yield from self._closed(cells.take(early), aggregates, low[early], before)
+            after = np.maximum(low[late], middle + 1)
+            yield from self._closed(cells.take(late), aggregates, after, high[late])
+            return
+        rows = np.repeat(np.arange(len(cells)), count)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+        spread = replace(cells.take(rows), place=np.repeat(low, count) + within)
+        found = spread.in_order(aggregates)
+        found = found.take(np.lexsort((found.group, found.place)))
+        start = found.place * self.slide
+        yield Closed(found, start, start + self.size)
+
+    def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
+        return cells.take(np.flatnonzero(self._numbers(cells.place)[1] >= self._next))
+
+
+@dataclass(frozen=True)
+class SessionWindows:
+    """SESSION: cells are sessions that may still grow."""
+
+    gap: int
+
+    def places(self, ends: Ints) -> Ints:
+        return ends
+
+    def due(self, cells: PartialGroups) -> int:
+        return int(cells.last.min()) + self.gap
+
+    def close(
+        self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], time: int
+    ) -> Iterator[Closed]:
+        over = np.flatnonzero(cells.last <= time - self.gap)
+        over = over[np.argsort(cells.last[over], kind="stable")]
+        if len(over):
+            found = cells.take(over)
+            yield Closed(found, found.first, found.last + self.gap)
+
+    def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
+        return cells.take(np.flatnonzero(cells.last > time - self.gap))
+
+    def grown(self, cells: PartialGroups, aggregates: Sequence[MatchAggregate]) -> PartialGroups:
+        """Sessions that have met are one."""
+        if not len(cells):
+            return cells
+        apart = cells.first[1:] - cells.last[:-1] >= self.gap
+        new = (np.diff(cells.group) != 0) | apart
+        found = cells.merged(aggregates, np.flatnonzero(np.append(True, new)))
+        return replace(found, place=found.last)
+
+
+@dataclass
+class RangeWindows:
+    """RANGE: cells are the matches of a group that end together. `_next` is the first end whose
+    answers are not out yet."""
+
+    size: int
+    _next: int = -FOREVER
+
+    def places(self, ends: Ints) -> Ints:
+        return ends
+
+    def due(self, cells: PartialGroups) -> int:
+        fresh = cells.place[cells.place >= self._next]
+        return int(fresh.min()) + 1 if len(fresh) else FOREVER
+
+    def close(
+        self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], time: int
+    ) -> Iterator[Closed]:
+        asked = np.flatnonzero((cells.place >= self._next) & (cells.place < time))
+        self._next = max(self._next, time)
+        asked = asked[np.argsort(cells.place[asked], kind="stable")]
+        begins = _begins(cells, self.size)
+        counts = asked - begins[asked] + 1
+        for part in _parts(counts):
+            own, count = asked[part], counts[part]
+            rows = np.repeat(begins[own], count)
+            rows += np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+            bounds = np.cumsum(count) - count
+            found = cells.take(rows).merged(aggregates, bounds)
+            ends = cells.place[own]
+            yield Closed(found, ends - self.size, ends, cells.matches[own])
+
+    def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
+        return cells.take(np.flatnonzero(cells.place > time - self.size))
+
+
+def _begins(cells: PartialGroups, size: int) -> Ints:
+    """For each cell, the first one of its group that ends less than `size` before it."""
+    begins = np.empty(len(cells), np.int64)
+    bounds = np.flatnonzero(np.append(True, np.diff(cells.group) != 0))
+    for begin, end in zip(bounds, np.append(bounds[1:], len(cells)), strict=True):
+        places = cells.place[begin:end]
+        begins[begin:end] = begin + np.searchsorted(places, places - size, "right")
+    return begins
+
+
+def _parts(counts: Ints) -> Iterator[slice]:
+    """Stretches of entries that together are not too many."""
+    total = np.cumsum(counts)
+    begin = 0
+    while begin < len(counts):
+        before = int(total[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, before + MOST_AT_ONCE, "right")))
+        yield slice(begin, end)
+        begin = end
+
+
+@dataclass(frozen=True)
+class NoWindow:
+    """All matches of a group, however long it takes."""
+
+    def places(self, ends: Ints) -> Ints:
+        return np.zeros(len(ends), np.int64)
+
+    def due(self, cells: PartialGroups) -> int:
+        return FOREVER
+
+    def close(
+        self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], time: int
+    ) -> Iterator[Closed]:
+        if time >= FOREVER and len(cells):
+            yield Closed(cells, cells.last, cells.last)
+
+    def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
+        return cells.take(np.arange(0)) if time >= FOREVER else cells
+
+
+def windows_of(window: AnswerWindow | None) -> Windows:
+    match window:
+        case None:
+            return NoWindow()
+        case AnswerWindow(kind=kind):
+            match kind.value:
+                case "SESSION":
+                    return SessionWindows(window.size)
+                case "RANGE":
+                    return RangeWindows(window.size)
+                case _:
+                    return HoppingWindows(window.slide or window.size, window.size)

@@ -1,0 +1,232 @@
+"""Several cores in one process: each thread has an engine, and matches its share of a table.
+
+A table is cut in time where the query allows it: a slice has a copy of the window beside it, and
+owns the matches that end in it, as on Spark. Where it can't be cut in time (AFTER MATCH, no window)
+and a key partitions it, each thread has a share of the keys. Kernels and Arrow run without Python's
+lock, the rest of an engine with it: queries with much work per event gain most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import Event
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.types import Type
+from cepheid.engine.arrays.vector import logical
+from cepheid.engine.counts import Counts
+from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.rows.clock import times
+from cepheid.engine.run import Engine
+from cepheid.inprocess.merged_streams import BATCH, slices
+from cepheid.options import Options
+from cepheid.plan.nodes import STREAM, Plan, lookback, waits
+from cepheid.plan.reads import leaves
+from cepheid.planner.bounds import counts_all, uncut
+
+LEAST_ROWS = 1 << 18
+"""Rows that a thread must have: below that, what each engine does once costs more than it saves."""
+
+_MOST_COPIED = 0.2
+"""The share of rows that slices may have twice, for the windows beside them."""
+
+_KEY_TYPES = frozenset({Type.INTEGER, Type.STRING, Type.BOOLEAN, Type.DATE, Type.TIMESTAMP})
+"""Types whose equal values are equal for Arrow, too."""
+
+_FOREVER = 1 << 62
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TimeSlice:
+    """Rows of a table in order, and the ends of matches that are its own: first, and first of the
+    next slice."""
+
+    begin: int
+    end: int
+    owned: tuple[int, int]
+
+    def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        return slices(table.slice(self.begin, self.end - self.begin))
+
+    def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        ends = times(batch.column(MATCH_END))
+        inside = (self.owned[0] <= ends) & (ends < self.owned[1])
+        return batch if inside.all() else batch.filter(pa.array(inside))
+
+
+@dataclass(frozen=True, eq=False)
+class KeyShare:
+    """The rows of a table whose key is one of this share's."""
+
+    share: int
+    count: int
+    shares: NDArray[np.uint8]
+
+    def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        size = BATCH * self.count  # so that about a batch of them is this share's
+        for begin in range(0, table.num_rows, size):
+            share = pa.array(self.shares[begin : begin + size] == self.share)
+            yield from table.slice(begin, size).filter(share).combine_chunks().to_batches()
+
+    def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
+
+Share = TimeSlice | KeyShare
+
+
+def undivided(plan: Plan, query: BoundQuery, options: Options) -> str | None:
+    """Why one thread must do it all; None if several can."""
+    if query.answers is not None:
+        return "answers are folded in one place"
+    if options.until is not None:
+        return "what is undecided at `until` is counted in one place"
+    if options.limit is not None:
+        return "one limit holds for all events"
+    if plan.schema.start is not None:
+        return "events have durations"
+    return None if _key_columns(plan) and not counts_all(query) else uncut(query)
+
+
+def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> Sequence[Share]:
+    """How a table in order is divided; nothing, if one thread is best or must do it all."""
+    count = min(options.threads, table.num_rows // LEAST_ROWS)
+    if count < 2 or undivided(plan, query, options) is not None:
+        return ()
+    if uncut(query) is None:
+        return _slices(plan, times(table[plan.schema.time].combine_chunks()), count)
+    return _key_shares(plan, table, _key_columns(plan), count)
+
+
+def _slices(plan: Plan, clock: Ints, count: int) -> Sequence[TimeSlice]:
+    """Slices of equally many rows that end where a new time begins."""
+    assert plan.window is not None
+    reach = plan.window.size + lookback(plan)
+    ahead = reach if any(waits(root) for root in plan.alternatives) else 0
+    while count > 1:
+        cuts = np.unique(clock[len(clock) * np.arange(1, count) // count])
+        cuts = cuts[cuts > clock[0]]
+        begins = [0, *np.searchsorted(clock, cuts - reach).tolist()]
+        ends = [*np.searchsorted(clock, cuts + ahead).tolist(), len(clock)]
+        if len(cuts) and sum(ends) - sum(begins) <= (1 + _MOST_COPIED) * len(clock):
+            owned = pairwise([-_FOREVER, *cuts.tolist(), _FOREVER])
+            return [TimeSlice(*row) for row in zip(begins, ends, owned, strict=True)]
+        count -= 1
+    return ()
+
+
+def _key_columns(plan: Plan) -> list[str]:
+    """The columns of the key, if a row has the same key in whatever class it is."""
+    names = [set(part.values()) for part in plan.key]
+    strict = any(leaf.variable == STREAM for leaf in leaves(plan))
+    if strict and any(STREAM not in part for part in plan.key):
+        return []  # `=>` looks at events of every key
+    if any(len(part) > 1 for part in names):
+        return []
+    columns = [part.pop() for part in names]
+    return columns if all(plan.schema.columns[name] in _KEY_TYPES for name in columns) else []
+
+
+def _key_shares(
+    plan: Plan, table: pa.Table, columns: Sequence[str], count: int
+) -> Sequence[KeyShare]:
+    """Shares of about equally many rows."""
+    codes = np.zeros(table.num_rows, np.int64)
+    for name in columns:
+        values = logical(table[name].combine_chunks(), plan.schema.columns[name])
+        part = values.dictionary_encode(null_encoding="encode")
+        codes = codes * len(part.dictionary) + part.indices.to_numpy(zero_copy_only=False)
+        if len(columns) > 1:
+            codes = np.unique(codes, return_inverse=True)[1]
+    rows = np.bincount(codes)
+    # The keys with most rows first, one for each share in turn, there and back again.
+    turn = np.concatenate((np.arange(count), np.arange(count)[::-1])).astype(np.uint8)
+    share_of = np.empty(len(rows), np.uint8)
+    share_of[np.argsort(-rows, kind="stable")] = np.resize(turn, len(rows))
+    assigned = share_of[codes]
+    return [KeyShare(share, count, assigned) for share in range(count)]
+
+
+class Engines:
+    """An engine for each share of a table."""
+
+    done = False  # one share doesn't know what the others have found
+
+    def __init__(self, engines: Sequence[Engine], events: int, rejected: int) -> None:
+        self._engines = engines
+        self._events, self._rejected = events, rejected
+        self._stopped = Event()
+
+    @property
+    def plan(self) -> Plan:
+        return self._engines[0].plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._engines[0].schema
+
+    @property
+    def unseen(self) -> set[str]:
+        """Types that no event has had."""
+        return set.intersection(*(engine.unseen for engine in self._engines))
+
+    @property
+    def counts(self) -> Counts:
+        """Of the whole table. Slices share rows, so the engines' own counts don't add up to it."""
+        matches = sum(engine.counts.matches for engine in self._engines)
+        return Counts(events=self._events, rejected=self._rejected, matches=matches)
+
+    def matches(
+        self, table: pa.Table, divided: Sequence[Share], seen: Callable[[int], None]
+    ) -> Iterator[pa.RecordBatch]:
+        """The matches of all shares in the order of their ends. All rows of `table` have a time."""
+        tasks = [(table, share, seen) for share in divided]
+        with ThreadPoolExecutor(len(divided)) as pool:
+            try:
+                matched = pool.map(self._run, self._engines, tasks)
+                batches = (batch for share in matched for batch in share)
+                in_order = isinstance(divided[0], TimeSlice)
+                yield from batches if in_order else by_end(self.schema, batches)
+            finally:
+                self._stopped.set()  # whoever reads the matches may not want all of them
+
+    def _run(
+        self, engine: Engine, task: tuple[pa.Table, Share, Callable[[int], None]]
+    ) -> list[pa.RecordBatch]:
+        table, share, seen = task
+        kept: list[pa.RecordBatch] = []
+        for batch in share.batches(table):
+            if self._stopped.is_set():
+                return []
+            kept += map(share.kept, engine.push(batch))
+            seen(batch.num_rows)
+        kept += map(share.kept, engine.finish())
+        return kept
+
+
+def by_end(schema: pa.Schema, matches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Matches that were found key by key, in the order of their ends."""
+    table = pa.Table.from_batches(matches, schema)
+    order = np.argsort(times(table[MATCH_END].combine_chunks()), kind="stable")
+    yield from table.take(pa.array(order)).combine_chunks().to_batches()
+
+
+def division_text(plan: Plan, query: BoundQuery, rows: int, options: Options) -> str | None:
+    """How the work on so many rows is divided; None if they are too few to be."""
+    count = min(options.threads, rows // LEAST_ROWS)
+    if count < 2:
+        return None
+    reason = undivided(plan, query, options)
+    if reason is not None:
+        return f"1: {reason}"
+    kind = "slices of time" if uncut(query) is None else "shares of the keys"
+    return f"{count}, for {kind}"

@@ -1,0 +1,138 @@
+"""Where users open sessions: `open` and `resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from cepheid.algebra.nested_columns import read_fields
+from cepheid.engine.match_schema import output_schema
+from cepheid.errors import UnsupportedError
+from cepheid.options import GivenOptions, Options, refuse_dead_letters, takes_options
+from cepheid.planner import Prepared, prepare
+from cepheid.query.option_arguments import options_of
+from cepheid.query.parsed_query import Query, query_of
+from cepheid.query.several import EVENTS, arranged, bound_step, name_of, numbered
+from cepheid.runtime import Columns
+from cepheid.sessions.query_run import SessionQuery
+from cepheid.sessions.query_runs import QueryRuns
+from cepheid.sessions.session import Session, resumed
+from cepheid.sessions.session_events import EventColumns
+
+Queries = str | Query | Sequence[str | Query]
+
+
+@takes_options
+def open(
+    query: Queries,
+    schema: Columns,
+    options: Options | None = None,
+    **named: Unpack[GivenOptions],
+) -> Session:
+    """A session, into which events are pushed one by one or in batches, and which returns matches
+    as they are known.
+
+    `schema` has the columns of the events, as a `pyarrow.schema`; of several streams, a dict of
+    those. The options are those of `match`. Of several queries, some may read what others find,
+    under its label, and results are dicts.
+
+    >>> import cepheid as cep, pyarrow as pa
+    >>> schema = pa.schema({"ts": pa.int64(), "name": pa.string(), "price": pa.float64()})
+    >>> query = "PATTERN IBM ; Sun WHERE IBM.price > Sun.price WITHIN 3 RETURN IBM.price AS ibm"
+    >>> session = cep.open(query, schema, time="ts", type="name")
+    >>> session.push({"ts": 1, "name": "IBM", "price": 9.0}).num_rows
+    0
+    >>> session.push({"ts": 2, "name": "Sun", "price": 7.0}).to_pylist()
+    [{'ibm': 9.0, 'match_start': 1, 'match_end': 2}]
+    """
+    return _opened(query, schema, options_of(options, named))
+
+
+@takes_options
+def resume(
+    query: Queries,
+    schema: Columns,
+    saved: bytes,
+    options: Options | None = None,
+    **named: Unpack[GivenOptions],
+) -> Session:
+    """The session of which `saved` are the bytes that `session.save` gave, in this or in another
+    process. Query, schema and options are those that it was opened with: as when a stream resumes,
+    only RETURN and the plan may change.
+
+    >>> import cepheid as cep, pyarrow as pa
+    >>> schema = pa.schema({"ts": pa.int64(), "name": pa.string()})
+    >>> query, options = "PATTERN A a ; B b WITHIN 9", cep.Options(time="ts", type="name")
+    >>> session = cep.open(query, schema, options)
+    >>> found = session.push({"ts": 1, "name": "A"})
+    >>> again = cep.resume(query, schema, session.save(), options)
+    >>> again.push({"ts": 2, "name": "B"}).num_rows
+    1
+    """
+    return resumed(_opened(query, schema, options_of(options, named)), saved)
+
+
+def _opened(given: Any, schema: Columns, options: Options) -> Session:
+    refuse_dead_letters(options)
+    if isinstance(given, Mapping) and hasattr(given, "match"):
+        raise UnsupportedError(
+            "a session runs queries, and no set of rules: open one with the queries of some rules, "
+            "as in [rule.query for rule in rules.values()], or run the rules on a Spark stream"
+        )
+    columns = EventColumns.of(schema, options)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        several = [each if isinstance(each, str) else query_of(each) for each in given]
+        parts = session_queries(numbered(several), schema, columns, options)
+        names = [name_of(query) for query in numbered(several)]
+        return Session(QueryRuns(parts, names, options, alone=False), columns, options)
+    query = query_of(given)
+    part = SessionQuery(query.name, _prepared(query, schema, options), columns.plain)
+    return Session(QueryRuns([part], [part.name], options, alone=True), columns, options)
+
+
+def _prepared(query: Query, schema: Columns, options: Options) -> Prepared:
+    bound = query.bind(schema, options)
+    query.require_bounds(bound, options)
+    prepared = prepare(bound, options)
+    prepared.warn()
+    return prepared
+
+
+def session_queries(
+    queries: Sequence[Query], schema: Columns, columns: EventColumns, options: Options
+) -> list[SessionQuery]:
+    """The queries in the order in which they depend on each other."""
+    named = isinstance(schema, Mapping)
+    plain = {n: stream.plain for n, stream in (columns.streams or {EVENTS: columns}).items()}
+    parts: dict[str, SessionQuery] = {}
+    schemas: dict[str, pa.Schema] = {}
+    for step in arranged(queries, schema.keys() if named else None):
+        query = step.query
+        if not step.labels:
+            prepared = _prepared(query, schema, options)
+            part = SessionQuery(step.name, prepared, columns.plain)
+        else:
+            base = {n: plain[n if named else EVENTS] for n in step.base}
+            read = {**base, **{label: schemas[label] for label in step.labels}}
+            inputs, merged, bound = bound_step(step, read, options)
+            query.require_bounds(bound, options)
+            prepared = prepare(bound, options)
+            prepared.warn()
+            lag = max(_known(label, parts[label].known_after) for label in step.labels)
+            part = SessionQuery(step.name, prepared, merged, step.base, step.labels, inputs, lag)
+        schemas[step.name] = output_schema(
+            prepared.plan, read_fields(part.columns, prepared.plan.required)
+        )
+        parts[step.name] = part
+    return list(parts.values())
+
+
+def _known(label: str, lag: int | None) -> int:
+    if lag is None:
+        raise UnsupportedError(
+            f"no time bounds when matches of `{label}` are known, so nothing can read them on data "
+            "that may never end: give it a window of time, or end its pattern with an event"
+        )
+    return lag

@@ -1,0 +1,238 @@
+"""`funnel`: how many got to each step of a pattern, how long it took, and where the others went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.algebra.text import span_text
+from cepheid.explain.markup import element, escape
+from cepheid.explain.page import STYLE, document, section
+from cepheid.language import ast
+from cepheid.language.render import render
+from cepheid.plan.amounts import count, share
+from cepheid.reasons.anatomy import Anatomy, anatomy
+from cepheid.reasons.columns_of_text import columns
+from cepheid.reasons.funnel_picture import funnel_picture
+from cepheid.reasons.progress import Stage, stages
+from cepheid.reasons.report import Lost
+from cepheid.reasons.report_page import table
+from cepheid.reasons.report_text import lost_words
+from cepheid.reasons.saved import save
+from cepheid.reasons.trials import Binding, Trials
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelStep:
+    """A step, or `match` at the end. `reached` counts events of the first step that got that far;
+    `of_first` and `of_before` are shares of those of the first step and of the step before, None if
+    that has none. `median` and `p90` are the times from the step before, in microseconds or units
+    of an integer time. `group` is the value of `by`."""
+
+    group: str | None
+    text: str
+    reached: int | None
+    of_first: float | None
+    of_before: float | None
+    median: int | None
+    p90: int | None
+    lost: tuple[Lost, ...]
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """How far partial matches get: print it, or save it as .txt, .json, .svg or .html.
+
+    query    its text
+    by       the column whose values are the groups, None if there is one group
+    steps    of each group, the steps and the complete match
+    events   how many events were looked at; `sample` says which, if not all
+    ticks    whether times are integers without a unit
+    """
+
+    query: str
+    by: str | None
+    steps: tuple[FunnelStep, ...]
+    events: int
+    sample: str | None
+    ticks: bool
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        reached = " → ".join(_number(s.reached) for s in self.steps if s.group == self._first)
+        return f"Funnel({reached}{', …' if self.by else ''})"
+
+    @property
+    def _first(self) -> str | None:
+        return self.steps[0].group if self.steps else None
+
+    @property
+    def groups(self) -> tuple[str | None, ...]:
+        return tuple(dict.fromkeys(step.group for step in self.steps))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"version": 1, **asdict(self)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_arrow(self) -> pa.Table:
+        """A row per group and step."""
+        rows = [
+            {
+                **({} if self.by is None else {self.by: step.group}),
+                "step": step.text,
+                "reached": step.reached,
+                "of_first": step.of_first,
+                "of_before": step.of_before,
+                "median": step.median,
+                "p90": step.p90,
+                "lost": [asdict(lost) for lost in step.lost],
+            }
+            for step in self.steps
+        ]
+        return pa.Table.from_pylist(rows)
+
+    def to_svg(self) -> str:
+        """A bar per step."""
+        return funnel_picture(
+            [(s.group, s.text, s.reached, _share(s.of_first)) for s in self.steps]
+        )
+
+    def to_html(self) -> str:
+        """A page that needs nothing else."""
+        return document("Funnel", self._repr_html_())
+
+    def _repr_html_(self) -> str:
+        head, rows = _table(self)
+        return element(
+            "div",
+            element("style", STYLE),
+            section("Query", element("pre", escape(self.query))),
+            section("Funnel", element("div", self.to_svg(), class_="drawing")),
+            section(f"Steps, {_seen(self)}", table(head, rows)),
+            class_="cepheid",
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write it as what the name says: .txt, .json, .svg or .html."""
+        forms = {".json": self.to_json, ".svg": self.to_svg, ".html": self.to_html}
+        save(path, {".txt": lambda: f"{self}\n", **forms})
+
+
+def funnel_of(query: ast.Query, trials: Trials, by: str | None) -> Funnel:
+    """The funnel of a query; with `by`, one for each value of the column at the first event."""
+    parts = anatomy(query, trials)
+    reached = stages(parts, trials)
+    groups: list[tuple[str | None, set[int] | None]] = [(None, None)]
+    if by is not None:
+        values = {row: _text(trials.cell(row, by)) for row in reached[0].starts}
+        names = sorted(set(values.values()))
+        groups = [(name, {row for row in values if values[row] == name}) for name in names]
+    steps = tuple(s for name, rows in groups for s in _steps(parts, trials, reached, name, rows))
+    return Funnel(render(query), by, steps, trials.count, trials.sample, parts.ticks)
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _steps(
+    parts: Anatomy,
+    trials: Trials,
+    reached_stages: Sequence[Stage],
+    group: str | None,
+    rows: set[int] | None,
+) -> Iterator[FunnelStep]:
+    first = before = None
+    for place, stage in enumerate(reached_stages):
+        starts = [m for r, m in stage.starts.items() if rows is None or r in rows]
+        reached = None if stage.refused else len(starts)
+        lost = [
+            Lost(c.kind, c.text, len(c.starts if rows is None else rows.intersection(c.starts)))
+            for c in stage.causes
+        ]
+        median, p90 = (None, None)
+        if 0 < place < len(parts.steps):
+            median, p90 = _quantiles(_times(parts, trials, starts, place))
+        yield FunnelStep(
+            group,
+            stage.text,
+            reached,
+            _ratio(reached, first if place else reached),
+            _ratio(reached, before if place else reached),
+            median,
+            p90,
+            tuple(cause for cause in lost if cause.count),
+        )
+        first, before = (reached if place == 0 else first), reached
+
+
+def _ratio(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _times(parts: Anatomy, trials: Trials, matches: list[Binding], place: int) -> Iterator[int]:
+    """From the last event of the step before to that of this one."""
+    for match in matches:
+        ends = [
+            max(
+                (int(trials.moments[r]) for v in step.variables for r in match.rows.get(v, ())),
+                default=None,
+            )
+            for step in parts.steps[place - 1 : place + 1]
+        ]
+        if ends[0] is not None and ends[1] is not None:
+            yield ends[1] - ends[0]
+
+
+def _quantiles(times: Iterator[int]) -> tuple[int | None, int | None]:
+    """Times that occur, none between two of them."""
+    known = list(times)
+    if not known:
+        return None, None
+    half, most = np.quantile(known, (0.5, 0.9), method="inverted_cdf")
+    return int(half), int(most)
+
+
+# ── words ────────────────────────────────────────────────────────────────────
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else count(value)
+
+
+def _seen(funnel: Funnel) -> str:
+    return f"in {funnel.sample or f'{count(funnel.events)} events'}"
+
+
+def _share(part: float | None) -> str:
+    return "" if part is None else share(part)
+
+
+def _table(funnel: Funnel) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    head = ("step", "reached", "of first", "of before", "median", "90 %", "lost")
+    rows = []
+    for step in funnel.steps:
+        took = ["" if t is None else span_text(t, funnel.ticks) for t in (step.median, step.p90)]
+        lost = ", ".join(f"{count(cause.count)} {lost_words(cause)}" for cause in step.lost)
+        shares = (_share(step.of_first), _share(step.of_before))
+        cells = (step.text, _number(step.reached), *shares, *took, lost)
+        rows.append(cells if funnel.by is None else (str(step.group), *cells))
+    return (head if funnel.by is None else (funnel.by, *head)), rows
+
+
+def _lines(funnel: Funnel) -> Iterator[str]:
+    head, rows = _table(funnel)
+    shift = 0 if funnel.by is None else 1
+    yield from columns([head, *rows], right=[n + shift for n in range(1, 6)])
+    yield ""
+    yield _seen(funnel)

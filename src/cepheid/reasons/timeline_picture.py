@@ -1,0 +1,196 @@
+"""A timeline as a drawing: lanes of events, or of their density if there are many; lines through
+the events of a match; and below, a bar for each match with its window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cepheid.explain.markup import element, escape, shorten
+from cepheid.explain.paint import SANS
+
+if TYPE_CHECKING:
+    from cepheid.reasons.timeline import DrawnMatch, Lane, Timeline
+
+WIDTH = 1000
+_LEFT, _RIGHT, _TOP = 150.0, 20.0, 8.0
+_LANE, _BAND, _AXIS = 40.0, 14.0, 34.0
+DOTS = 150
+"""Events of a lane that are drawn one by one; of more, their density is."""
+_BINS = 166
+_LETTERS = 20
+_STEPS = [n * 10**p for p in range(-1, 6) for n in (1, 2, 5)]
+_SPANS = [
+    *(round(n * 1_000_000) for n in (0.001, 0.01, 0.1, 1, 2, 5, 10, 30)),
+    *(n * 60_000_000 for n in (1, 2, 5, 10, 30)),
+    *(n * 3_600_000_000 for n in (1, 2, 6, 12)),
+    *(n * 86_400_000_000 for n in (1, 2, 7, 14, 30, 90, 365, 3650)),
+]
+
+STYLE = """
+.timeline { color: #13202c; }
+.timeline text { fill: currentColor; } .timeline .soft { opacity: .72; }
+.timeline .rule { stroke: #8494a4; stroke-opacity: .35; }
+.timeline .event { fill: #8494a4; } .timeline .many { fill: #8494a4; fill-opacity: .55; }
+.timeline .bound { fill: #1f6fb5; }
+.timeline .line { stroke: #1f6fb5; stroke-opacity: .5; fill: none; }
+.timeline .band { fill: #1f6fb5; } .timeline .window { stroke: #8494a4; fill: none; }
+.timeline .group { stroke: #1f6fb5; stroke-width: 2; fill: none; }
+.timeline .free { fill: #d9942b; fill-opacity: .28; }
+@media (prefers-color-scheme: dark) {
+  .timeline { color: #dbe4ec; }
+  .timeline .bound, .timeline .band { fill: #76ade2; }
+  .timeline .line, .timeline .group { stroke: #76ade2; }
+}
+"""
+
+
+def timeline_picture(timeline: Timeline) -> str:
+    first, last = span_of(timeline)
+
+    def x(time: int) -> float:
+        inside = min(max(time, first), last)
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (inside - first) / max(last - first, 1)
+
+    rows = _packed(timeline.matches)
+    below = _TOP + _LANE * len(timeline.lanes) + 10
+    height = below + _BAND * (max(rows, default=-1) + 1) + _AXIS
+    parts = [
+        *(_axis(timeline.ticks, first, last, height)),
+        *(p for n, lane in enumerate(timeline.lanes) for p in _lane(lane, n, first, last)),
+        *(p for m in timeline.matches for p in _match(m, x)),
+        *(_bar(m, below + _BAND * row, x) for m, row in zip(timeline.matches, rows, strict=True)),
+    ]
+    if timeline.matches:
+        parts.append(_text("matches", _LEFT - 12, below + 10, "end", soft=True))
+    return element(
+        "svg",
+        element("style", STYLE),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {height:g}",
+        width=WIDTH,
+        height=height,
+        style="width: 100%; min-width: 760px; max-width: 1000px; height: auto",
+        font_family=SANS,
+        font_size=13,
+        class_="timeline",
+        role="img",
+    )
+
+
+def _middle(lane: int) -> float:
+    return _TOP + _LANE * lane + _LANE / 2
+
+
+def _lane(lane: Lane, number: int, first: int, last: int) -> Iterator[str]:
+    y, room = _middle(number), WIDTH - _LEFT - _RIGHT
+    name = element("title", escape(lane.name)) + escape(shorten(lane.name, _LETTERS))
+    yield element("text", name, x=_LEFT - 12, y=y + 4, text_anchor="end")
+    yield element("path", d=f"M{_LEFT:g} {y:g}h{room:g}", class_="rule")
+    if len(lane.rows) <= DOTS:
+        for row, time in zip(lane.rows, lane.times, strict=True):
+            at = _LEFT + room * (time - first) / max(last - first, 1)
+            title = element("title", escape(f"row {row}"))
+            yield element("circle", title, cx=at, cy=y, r=3.5, class_="event")
+        return
+    counts = density(lane.times, first, last, _BINS)
+    most, wide = max(counts), room / _BINS
+    for n, found in enumerate(counts):
+        if found:
+            high = max(1.0, 30 * found / most)
+            title = element("title", escape(f"{found:,} events"))
+            place = {"x": _LEFT + n * wide, "y": y - high / 2, "width": wide, "height": high}
+            yield element("rect", title, class_="many", **place)
+
+
+def _match(match: DrawnMatch, x: Callable[[int], float]) -> Iterator[str]:
+    for lane, begin, end in match.free:
+        y, left = _middle(lane), x(begin)
+        yield element(
+            "rect", x=left, y=y - 12, width=max(x(end) - left, 1), height=24, class_="free"
+        )
+    for lane, begin, end in match.groups:
+        y = _middle(lane) - 9
+        way = f"M{x(begin) - 4:g} {y + 4:g}v-4H{x(end) + 4:g}v4"
+        yield element("path", d=way, class_="group")
+    points = [(x(time), _middle(lane)) for lane, time, _ in match.events]
+    if len(points) > 1:
+        way = "M" + "L".join(f"{px:.1f} {py:g}" for px, py in points)
+        yield element("path", d=way, class_="line", stroke_width=1.2)
+    for (px, py), (_, _, row) in zip(points, match.events, strict=True):
+        title = element("title", escape(f"row {row}"))
+        yield element("circle", title, cx=px, cy=py, r=4.5, class_="bound")
+
+
+def _bar(match: DrawnMatch, y: float, x: Callable[[int], float]) -> str:
+    left, right = x(match.start), x(match.end)
+    rows = ", ".join(str(row) for _, _, row in match.events)
+    parts = [element("title", escape(f"rows {rows}"))]
+    if match.closes is not None and x(match.closes) > right:
+        way = f"M{left:g} {y + 9:g}v2H{x(match.closes):g}v-7"
+        parts.append(element("path", d=way, class_="window"))
+    parts.append(
+        element("rect", x=left, y=y + 3, width=max(right - left, 2), height=6, class_="band")
+    )
+    return element("g", *parts)
+
+
+def _packed(matches: tuple[DrawnMatch, ...]) -> list[int]:
+    """The row of each bar, so that none covers another's window."""
+    ends: list[int] = []
+    rows: list[int] = []
+    for match in matches:
+        until = max(match.end, match.closes or match.end)
+        row = next((n for n, end in enumerate(ends) if end < match.start), len(ends))
+        ends[row : row + 1] = [until]
+        rows.append(row)
+    return rows
+
+
+# ── the axis ─────────────────────────────────────────────────────────────────
+
+
+def _axis(ticks: bool, first: int, last: int, height: float) -> Iterator[str]:
+    room = WIDTH - _LEFT - _RIGHT
+    bottom = height - _AXIS + 8
+    spans = [int(s) for s in _STEPS if s >= 1] if ticks else _SPANS
+    step = next((s for s in spans if (last - first) / s <= 7), max(1, (last - first) // 6))
+    for time in range(first + (-first) % step, last + 1, step):
+        at = _LEFT + room * (time - first) / max(last - first, 1)
+        yield element("path", d=f"M{at:g} {_TOP:g}V{bottom:g}", class_="rule")
+        label = f"{time:,}" if ticks else _moment(time, step)
+        yield _text(label, at, bottom + 16, "middle", soft=True)
+
+
+def _moment(time: int, step: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(time // 1_000_000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(time)
+    if step >= 86_400_000_000:
+        return f"{moment:%Y-%m-%d}"
+    if step >= 60_000_000:
+        return f"{moment:%m-%d %H:%M}"
+    return f"{moment:%H:%M:%S}" + (f".{time % 1_000_000:06d}"[:4] if step < 1_000_000 else "")
+
+
+def _text(text: str, x: float, y: float, anchor: str, soft: bool = False) -> str:
+    style = {"class_": "soft"} if soft else {}
+    return element("text", escape(text), x=x, y=y, text_anchor=anchor, **style)
+
+
+def span_of(timeline: Timeline) -> tuple[int, int]:
+    """The earliest and the latest time of the drawing."""
+    times = [t for lane in timeline.lanes for t in (lane.times[:1] + lane.times[-1:])]
+    times += [t for m in timeline.matches for t in (m.start, m.end)]
+    return (min(times), max(times)) if times else (0, 1)
+
+
+def density(times: tuple[int, ...], first: int, last: int, bins: int) -> list[int]:
+    """How many events are in each of so many equal stretches."""
+    counts, _ = np.histogram(np.asarray(times) - first, bins=bins, range=(0, max(last - first, 1)))
+    return [int(n) for n in counts]

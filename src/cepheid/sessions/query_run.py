@@ -1,0 +1,193 @@
+"""One query of a session: an engine in a bucket, as on a stream, whose cells are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.nested_columns import read_fields, roots, with_extracted
+from cepheid.algebra.schemas import Input
+from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.engine.end_of_data import last_moment
+from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.rows.clock import times
+from cepheid.engine.rows.order import key_by_key, sorted_by
+from cepheid.errors import UnsupportedError
+from cepheid.inprocess.disorder import NEVER, WaitingRows
+from cepheid.inprocess.execution import named_streams
+from cepheid.inprocess.merged_streams import merge_inputs
+from cepheid.options import Options
+from cepheid.plan.reads import kept_columns
+from cepheid.planner import Prepared
+from cepheid.planner.bounds import known_after
+from cepheid.sessions.held_cells import HeldCells, nested, within
+from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.cells import arrow_bytes, table_of
+from cepheid.streaming.signature import signature
+
+NOTED = 512
+"""Batches after which the rows that came are written: so many small ones are as fast as one."""
+
+
+@dataclass(frozen=True)
+class SessionQuery:
+    """A query of a session. `columns` are those of the rows that it reads. If it reads matches of
+    others, by their `labels`, `inputs` says what each stream is, and `lag` by how much of time
+    matches may be known after their end."""
+
+    name: str
+    prepared: Prepared
+    columns: pa.Schema
+    base: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    lag: int = 0
+
+    @property
+    def known_after(self) -> int | None:
+        """How far time has to pass the end of a match until it is known here; None if no time
+        bounds that."""
+        own = known_after(self.prepared.query)
+        return None if own is None else self.lag + own
+
+
+class QueryRun:
+    """The state of a query in memory."""
+
+    def __init__(self, part: SessionQuery, options: Options) -> None:
+        self.part = part
+        prepared, plan = part.prepared, part.prepared.plan
+        if prepared.query.answers is not None:
+            raise UnsupportedError(
+                "a session returns matches, and this query answers about them (GROUP BY, or an "
+                "aggregate over matches): return the values of the matches, or use cepheid.match "
+                "with an iterator of batches"
+            )
+        if key_by_key(plan):
+            raise UnsupportedError(
+                "a session can't count the events of each key (WITHIN n EVENTS with a key): give "
+                "the query a window of time, or match whole tables"
+            )
+        schema = read_fields(part.columns, plan.required)
+        kept = tuple(kept_columns(plan))
+        self._job = Job(prepared, schema, signature(prepared), jit=options.jit, kept=kept)
+        self._until = last_moment(options.until, plan)
+        self._cells = HeldCells()
+        self._bucket = Bucket(self._job)
+        self._waiting = WaitingRows(schema, plan.schema.order) if part.lag else None
+        self._matches = 0
+        self.schema = self._bucket.match_schema
+
+    # ── rows ──
+
+    def step(self, rows: pa.Table, others: Mapping[str, pa.Table], reached: int) -> pa.Table:
+        """What is known with these rows and matches of others, when time has come so far."""
+        if self.part.prepared.query.nothing is not None:
+            return self.schema.empty_table()
+        events = self._read(rows, others)
+        reached -= self.part.lag
+        if self._waiting is not None:
+            self._waiting.add(events)
+            events = self._waiting.release(reached)
+        matches = self._result(self._bucket.match(events, reached - 1))
+        if self._bucket.noted >= NOTED:
+            self._bucket.write_rows(self._cells)
+        return matches
+
+    def finish(self, rows: pa.Table, others: Mapping[str, pa.Table]) -> pa.Table:
+        """The end of the data, with the last rows and matches of others."""
+        if self.part.prepared.query.nothing is not None:
+            return self.schema.empty_table()
+        events = self._read(rows, others)
+        if self._waiting is not None:
+            self._waiting.add(events)
+            events = self._waiting.release()
+        return self._result(self._last(events))
+
+    def _last(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from self._bucket.match(rows, NEVER)
+        yield from self._bucket.finish(self._until)
+
+    def _read(self, rows: pa.Table, others: Mapping[str, pa.Table]) -> pa.Table:
+        """What the query reads of rows and matches, in order."""
+        part, names = self.part, self._job.schema.names
+        if not part.labels:
+            return with_extracted(named_streams(part.prepared.plan, rows), names)
+        named = STREAM_COLUMN in rows.column_names
+        base = {
+            name: rows.filter(pc.equal(rows[STREAM_COLUMN], name)) if named else rows
+            for name in part.base
+        }
+        streams = {**base, **{label: others[label] for label in part.labels}}
+        every = merge_inputs(streams, part.inputs, part.columns)
+        order = part.prepared.plan.schema.order
+        return sorted_by(with_extracted(every, names), order)
+
+    def _result(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        """The matches of a step, in the order of their ends."""
+        table = pa.Table.from_batches(batches, self.schema)
+        self._matches += table.num_rows
+        if table.num_rows < 2:
+            return table
+        ends = times(table[MATCH_END].combine_chunks())
+        if (ends[1:] >= ends[:-1]).all():
+            return table
+        return table.take(pa.array(np.argsort(ends, kind="stable")))
+
+    # ── figures ──
+
+    @property
+    def waits(self) -> bool:
+        """Whether time alone may bring matches."""
+        held = self._waiting is not None and self._waiting.rows.num_rows > 0
+        return held or self._bucket.waits
+
+    @property
+    def matches(self) -> int:
+        return self._matches
+
+    @property
+    def held(self) -> int:
+        waiting = 0 if self._waiting is None else self._waiting.rows.num_rows
+        return waiting + self._bucket.report().rows
+
+    @property
+    def shed(self) -> int:
+        return self._bucket.counts.shed
+
+    @property
+    def undecided(self) -> int:
+        return self._bucket.counts.undecided
+
+    @property
+    def replans(self) -> int:
+        return self._bucket.report().replans
+
+    # ── saving ──
+
+    def save(self) -> dict[str, bytes]:
+        self._bucket.save(self._cells)
+        figures = pa.table({"matches": [self._matches], "shed": [self.shed]})
+        waiting = {}
+        if self._waiting is not None:
+            waiting["waiting"] = arrow_bytes(self._waiting.rows)
+        return {"figures": arrow_bytes(figures), **waiting, **nested("cells", self._cells.parts())}
+
+    def resume(self, saved: Mapping[str, bytes]) -> None:
+        self._cells = HeldCells.of(within("cells", saved))
+        self._bucket = open_bucket(self._job, self._cells)
+        if self._waiting is not None:
+            self._waiting.add(table_of(saved["waiting"]))
+        (figures,) = table_of(saved["figures"]).to_pylist()
+        self._matches = figures["matches"]
+        self._bucket.counts.shed = figures["shed"]
+
+
+def columns_read(parts: Iterable[SessionQuery], columns: pa.Schema) -> list[str]:
+    """The columns of the events that some query reads."""
+    names = [n for p in parts for n in roots(columns, p.prepared.plan.required)]
+    return [name for name in dict.fromkeys(names) if name in columns.names]

@@ -1,0 +1,107 @@
+"""MATCH_RECOGNIZE over a streaming DataFrame: partitions in buckets, as for other streams."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from uuid import uuid4
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from cepheid.row_patterns.bound import BoundRecognition
+from cepheid.spark.arrange import key_columns
+from cepheid.spark.column_names import named, types_of
+from cepheid.spark.schema import spark_schema, spark_type
+from cepheid.spark.streaming.ahead import AHEAD
+from cepheid.spark.streaming.bucket_work import Wakes, arrived
+from cepheid.spark.streaming.buckets import DEFAULT, spread
+from cepheid.spark.streaming.packed_rows import (
+    BUCKET,
+    BUCKET_COLUMN,
+    DATA,
+    FIRST,
+    packing,
+    unpacking,
+)
+from cepheid.spark.streaming.pipeline import use_rocksdb
+from cepheid.spark.streaming.processor import Processor
+from cepheid.spark.streaming.reports import (
+    NO_REPORT,
+    RESULT,
+    observe_read,
+    observe_results,
+    report_row,
+)
+from cepheid.spark.streaming.time import Watermark, watermark_of
+from cepheid.streaming.cells import Cells, arrow_bytes
+from cepheid.streaming.row_bucket import RowsJob, open_rows
+
+ONE_BUCKET = (
+    "MATCH_RECOGNIZE without PARTITION BY runs in one bucket, on one core: Spark can't divide the "
+    "work"
+)
+
+
+@dataclass(frozen=True)
+class RowBucketWork:
+    """What the stateful operator does with a bucket: open it, make a step, save it."""
+
+    job: RowsJob
+    watermark: Watermark
+
+    def step(
+        self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
+    ) -> Generator[pd.DataFrame, None, Wakes]:
+        packed, _, _ = arrived(frames)
+        batches = chain.from_iterable(table.to_batches() for table in packed[None])
+        rows = (batch.select(self.job.schema.names).cast(self.job.schema) for batch in batches)
+        bucket = open_rows(self.job, cells)
+        matches = bucket.step(rows, self.watermark.ticks(reached))
+        for batch in matches.to_batches():
+            yield pd.DataFrame({DATA: [arrow_bytes(batch)], **NO_REPORT})
+        bucket.save(cells)
+        yield report_row(number, bucket.report())
+        return reached + 1 if bucket.waits else None
+
+
+def recognize_stream(
+    bound: BoundRecognition, events: DataFrame, schema: pa.Schema, result: pa.Schema, text: str
+) -> DataFrame:
+    """The matches as a streaming DataFrame. `events` have a watermark; `schema` is that of the
+    columns that are read; `text` is that of the clause."""
+    run, time = uuid4().hex[:12], bound.order[0].column
+    use_rocksdb(events.sparkSession)
+    watermark = watermark_of([events], time)
+    ahead = [AHEAD] if AHEAD in events.columns else []
+    rows = events.select(*(named(name) for name in (*bound.reads, *ahead)))
+    rows = observe_read(rows, run, named(time).isNotNull())
+    rows = _bucketed(rows.drop(*ahead).filter(named(time).isNotNull()), bound)
+    buckets = DEFAULT if bound.partition else 1
+    columns = ", ".join(f"{field.name} {field.type}" for field in schema)
+    job = RowsJob(bound, schema, f"{text} over {columns}", buckets)
+    packed = t.StructType(
+        [t.StructField(BUCKET, spark_type(pa.int32())), t.StructField(DATA, t.BinaryType())]
+    )
+    whole = rows.mapInArrow(packing(pa.int32(), time), packed)
+    matches = whole.groupBy(BUCKET).transformWithStateInPandas(
+        Processor(RowBucketWork(job, watermark)),
+        outputStructType=RESULT,
+        outputMode="Append",
+        timeMode="EventTime",
+    )
+    matches = observe_results(matches, run).filter(F.col(DATA).isNotNull())
+    return matches.mapInArrow(unpacking(result), spark_schema(result))
+
+
+def _bucketed(rows: DataFrame, bound: BoundRecognition) -> DataFrame:
+    if not bound.partition:
+        warnings.warn(ONE_BUCKET, stacklevel=7)
+        return rows.withColumn(BUCKET_COLUMN, F.lit(FIRST))
+    keys = key_columns(types_of(rows), bound.schema, bound.partition)
+    return rows.withColumn(BUCKET_COLUMN, spread(F.xxhash64(*keys), DEFAULT))

@@ -1,0 +1,67 @@
+"""`cep_match(TABLE(events), 'PATTERN …', time => 'ts')`: a query of our own language in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from cepheid.errors import QueryError
+from cepheid.explain import Explanation
+from cepheid.language.ast import Span
+from cepheid.query import Query, match
+from cepheid.statements.statement import Matching, Statement, Token, literal_value
+
+Result = TypeVar("Result")
+
+
+def matched(statement: Statement, clause: Matching, frame: Any) -> Any:
+    options = _options(statement, clause)
+    query = str(literal_value(clause.query))
+    return _placed(statement, clause.query, lambda: match(frame, query, **options))
+
+
+def explained(statement: Statement, clause: Matching, frame: Any, analyze: bool) -> Explanation:
+    options = _options(statement, clause)
+    text = str(literal_value(clause.query))
+    return _placed(
+        statement, clause.query, lambda: Query(text).explain(frame, analyze=analyze, **options)
+    )
+
+
+def _options(statement: Statement, clause: Matching) -> dict[str, Any]:
+    options = {name.text.lower(): literal_value(value) for name, value in clause.options}
+    if "time" not in options:
+        hint = "say which column is the time: `time => 'ts'`"
+        raise statement.wrong("CEP608", "cep_match needs the time", clause.span, hint)
+    return options
+
+
+def _placed(statement: Statement, query: Token, run: Callable[[], Result]) -> Result:
+    """Findings get their places in the whole statement."""
+    try:
+        return run()
+    except QueryError as error:
+        source, places = statement.source, _places(query)
+        raise QueryError(
+            [
+                replace(finding, source=source, span=_moved(finding.span, places))
+                for finding in error.diagnostics
+            ]
+        ) from None
+
+
+def _moved(span: Span, places: list[int]) -> Span:
+    last = len(places) - 1
+    return Span(places[min(span.start, last)], places[min(span.end, last)])
+
+
+def _places(literal: Token) -> list[int]:
+    """For each character of the text that a literal stands for, and its end, the place in the
+    statement: two quotes stand for one."""
+    quote = literal.text[-1]
+    at, places = literal.text.index(quote) + 1, []
+    while at < len(literal.text) - 1:
+        places.append(literal.span.start + at)
+        at += 2 if literal.text[at : at + 2] == quote * 2 else 1
+    return [*places, literal.span.start + at]

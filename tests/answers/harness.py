@@ -1,0 +1,45 @@
+"""Runs a query that returns answers in process, over events cut into batches."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cepheid.algebra.query import BoundQuery
+from cepheid.engine.match_schema import MATCH_END, MATCH_START
+from cepheid.inprocess.execution import run
+from cepheid.inprocess.frames import Batches, EventTable, Source
+from cepheid.options import Options
+from cepheid.planner import prepare
+from tests.corpus.reader import table
+from tests.engine.harness import cut
+from tests.oracle.events import Event
+
+
+def answered(
+    query: BoundQuery,
+    events: Sequence[Event],
+    cuts: tuple[int, ...] | None = (1 << 20,),
+    **named: Any,
+) -> list[dict[str, Any]]:
+    """The answers, without their start and end as events. Without cuts the events are a table,
+    whose matches are counted where that is possible."""
+    options = Options(query.schema.time, jit=False, **named)
+    prepared = prepare(query, options)
+    data = prepared.in_order(table(query.schema, events))
+    source: Source = EventTable.of(data)
+    if cuts is not None:
+        nothing = pa.RecordBatch.from_pylist([], data.schema)
+        source = Batches(list(cut(data, cuts)) or [nothing])
+    schema, batches = run(prepared, source, options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no event is of type")
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    assert schema.names[-2:] == [MATCH_START, MATCH_END]
+    assert all(row.pop(MATCH_START) == row[MATCH_END] for row in rows)
+    ends = [end for row in rows if (end := row.pop(MATCH_END)) is not None]
+    assert ends == sorted(ends) or query.answers is None or query.answers.window is None
+    return rows

@@ -1,0 +1,83 @@
+"""How a table is divided among threads, and what a run says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.errors import OptionError
+from cepheid.inprocess import threads
+from cepheid.planner import prepare
+
+PAIR = "PATTERN A a ; B b WHERE [id] WITHIN 10 RETURN a.id"
+LAST = "PATTERN A a -> B b WHERE [id] AFTER MATCH SKIP PAST LAST EVENT RETURN a.id"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(threads, "LEAST_ROWS", 100)
+    yield
+
+
+def events(rows: int = 1000) -> pa.Table:
+    random = np.random.default_rng(1)
+    return pa.table(
+        {
+            "ts": np.arange(rows),
+            "type": np.array(["A", "B"])[random.integers(0, 2, rows)],
+            "id": random.integers(0, 5, rows),
+        }
+    )
+
+
+def distribution(query: str, threads: int) -> str:
+    explained = cep.Query(query).explain(events(), time="ts", type="type", threads=threads)
+    return dict(explained.distribution).get("threads", "")
+
+
+def test_explain_says_how_the_work_is_divided() -> None:
+    assert distribution(PAIR, threads=3) == "3, for slices of time"
+    assert distribution(LAST, threads=2) == "2, for shares of the keys"
+    assert distribution(PAIR, threads=1) == ""
+    whole = "PATTERN A a ; B b AFTER MATCH SKIP PAST LAST EVENT WITHIN 10"
+    assert distribution(whole, threads=2).startswith("1: AFTER MATCH chooses among all matches")
+    assert "in process\n  threads  3, for slices of time" in str(
+        cep.Query(PAIR).explain(events(), time="ts", type="type", threads=3)
+    )
+
+
+@pytest.mark.parametrize("query", [PAIR, LAST])
+def test_matches_are_the_same_as_in_one_thread(query: str) -> None:
+    alone, together = (
+        cep.match(events(), query, time="ts", type="type", threads=count) for count in (1, 4)
+    )
+    order = [(name, "ascending") for name in ("match_end", "match_start", "id")]
+    assert alone.num_rows > 100
+    assert together.sort_by(order) == alone.sort_by(order)
+    assert together["match_end"] == alone["match_end"]
+
+
+def test_slices_are_not_made_where_windows_would_be_copied_too_often() -> None:
+    table, options = events(), cep.Options(time="ts", type="type", threads=4)
+    for window, count in ((10, 4), (50, 4), (90, 3), (900, 0)):
+        query = cep.Query(f"PATTERN A a ; B b WHERE [id] WITHIN {window}")
+        prepared = prepare(query.bind(table.schema, options), options)
+        assert len(threads.shares(prepared.plan, prepared.query, table, options)) == count
+
+
+def test_events_without_a_time_are_counted_once() -> None:
+    table = events()
+    times = table["ts"].to_pylist()
+    times[3] = times[700] = None
+    table = table.set_column(0, "ts", pa.array(times, pa.int64()))
+    with pytest.warns(UserWarning, match="^2 of 1000 events have no time"):
+        cep.match(table, PAIR, time="ts", type="type", threads=3)
+
+
+def test_a_wrong_number_of_threads() -> None:
+    with pytest.raises(OptionError, match="threads must be at least 1, not 0"):
+        cep.match(events(), PAIR, time="ts", type="type", threads=0)

@@ -1,0 +1,147 @@
+"""`why(events=…)`: verdicts on given events, by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import cepheid as cep
+from cepheid.reasons.given_events import Given
+from cepheid.reasons.why_not import CheckedCondition, WhyNot
+from tests.reasons.test_why import EVENTS, QUERY, events
+
+FEW = events((1, "A", 1, 1), (2, "B", 1, 5), (3, "B", 1, 7), (4, "C", 1, 1))
+
+
+def ask(query: str, given: Given, data: pa.Table = FEW) -> WhyNot:
+    return cep.why(data, query, events=given, time="ts", type="type")
+
+
+def test_events_that_match() -> None:
+    verdict = ask(QUERY, {"a": 0, "b": 1}, EVENTS)
+    assert (verdict.matches, verdict.problems, verdict.change) == (True, (), None)
+    assert "rows a 0, b 1: a match" in str(verdict)
+
+
+def test_every_condition_is_checked_with_its_values() -> None:
+    data = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [3, 9], "y": [None, 4]})
+    query = "PATTERN A a ; B b WHERE a.x > 5 AND a.y < b.y AND b.x > a.x WITHIN 9"
+    verdict = ask(query, {"a": 0, "b": 1}, data)
+    assert verdict.conditions == (
+        CheckedCondition("a.x > 5", "false", (("a.x", "3"),)),
+        CheckedCondition("a.y < b.y", "unknown", (("a.y", "NULL"), ("b.y", "4"))),
+        CheckedCondition("b.x > a.x", "true", (("b.x", "9"), ("a.x", "3"))),
+    )
+    assert verdict.change is None
+    assert str(verdict).endswith("smallest change: no single one is enough")
+
+
+def test_a_threshold_is_the_smallest_change() -> None:
+    verdict = ask(QUERY, {"a": 2, "b": 3}, EVENTS)
+    assert verdict.change == "b.x >= 5 instead of b.x > 6"
+    assert verdict.changed is not None
+    found = cep.match(EVENTS, verdict.changed, time="ts", type="type")
+    assert [(m["a"]["ts"], m["b"]["ts"]) for m in found.to_pylist()] == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("query", "given", "problem", "change"),
+    [
+        (
+            "PATTERN A a ; C c WITHIN 3",
+            {"a": 0, "c": 3},
+            "they aren't in the window, WITHIN 3 units: from first to last it is 3 units",
+            "WITHIN 4 units instead of WITHIN 3 units",
+        ),
+        (
+            "PATTERN A a ; !B n ; C c WHERE n.x > 6 WITHIN 9",
+            {"a": 0, "c": 3},
+            "!B n forbids them: row 2",
+            "without !B n",
+        ),
+        (
+            "PATTERN A a -> B b WITHIN 9",
+            {"a": 0, "b": 2},
+            "`->` takes b 1 instead",
+            "`;` instead of the other operators",
+        ),
+        ("PATTERN A a => B b", {"a": 0, "b": 2}, "`=>` takes b 1 instead", None),
+        (
+            "PATTERN C c ; B b WITHIN 9",
+            {"c": 3, "b": 2},
+            "they aren't in the order of the pattern",
+            None,
+        ),
+        ("PATTERN A a ; B b WITHIN 9", {"b": 3}, "row 3 is no event of `b`: its type is C", None),
+        (
+            "PATTERN A a ; B b WITHIN 9 HAVING b.x < 6",
+            {"a": 0, "b": 2},
+            "HAVING b.x < 6 isn't satisfied",
+            "without HAVING b.x < 6",
+        ),
+        (
+            "PATTERN A a ; B b WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT",
+            {"a": 0, "b": 2},
+            "AFTER MATCH SKIP PAST LAST EVENT keeps another match: a 0, b 1",
+            "without AFTER MATCH SKIP PAST LAST EVENT",
+        ),
+        (
+            "PATTERN A a ; B b WITHIN 9 LIMIT 1",
+            {"a": 0, "b": 2},
+            "LIMIT leaves their match out: earlier ones are enough",
+            "without LIMIT",
+        ),
+    ],
+)
+def test_what_is_wrong(
+    query: str, given: dict[str, object], problem: str, change: str | None
+) -> None:
+    verdict = ask(query, given)
+    assert (verdict.matches, verdict.problems, verdict.change) == (False, (problem,), change)
+
+
+def test_groups() -> None:
+    query = "PATTERN A a ; B+ b ; C c WHERE b.x < 6 WITHIN 9"
+    assert ask(query, {"a": 0, "b": 1, "c": 3}).matches
+    verdict = ask(query, {"a": 0, "b": [1, 2], "c": 3})
+    assert [c.outcome for c in verdict.conditions] == ["false"]
+    assert verdict.change == "without b.x < 6"
+
+
+def test_events_by_a_condition() -> None:
+    assert ask("PATTERN A a ; B b WITHIN 9", {"b": "b.x > 6"}).rows == {"b": (2,)}
+    # Of the two, the one that matches.
+    assert ask("PATTERN A a ; B b WHERE b.x > 6 WITHIN 9", {"b": "b.x > 0"}).rows == {"b": (2,)}
+    with pytest.raises(cep.DataError, match=r"no event of `b` satisfies b\.x > 9"):
+        ask("PATTERN A a ; B b WITHIN 9", {"b": "b.x > 9"})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"aa": 1}, "events= names `aa`, which no match binds; did you mean `a`?"),
+        ({"a": 99}, "there is no row 99: the data have 4, from 0"),
+        ({}, "events= names no event: pass rows, as in events={'a': 17, 'b': 23}"),
+    ],
+)
+def test_events_that_are_no_events(given: dict[str, object], message: str) -> None:
+    with pytest.raises(cep.DataError) as error:
+        ask("PATTERN A a ; B b WITHIN 9", given)
+    assert str(error.value) == message
+
+
+def test_forms() -> None:
+    verdict = ask("PATTERN A a ; B b WHERE a.x < b.x AND b.x > 9 WITHIN 9", {"a": 0, "b": 1})
+    assert repr(verdict) == "WhyNot(a 0, b 1: no match)"
+    assert json.loads(verdict.to_json())["change"] == "b.x >= 5 instead of b.x > 9"
+    assert "a.x &lt; b.x" in verdict.to_html() and "a.x < b.x" not in verdict.to_html()
+
+
+def test_rows_of_large_data_are_looked_at() -> None:
+    many = pa.table({"ts": range(1000), "type": ["A", "B"] * 500, "x": range(1000)})
+    verdict = cep.why(
+        many, "PATTERN A a => B b", events={"a": 800, "b": 803}, rows=50, time="ts", type="type"
+    )
+    assert verdict.problems == ("`=>` takes b 801 instead",)
