@@ -138,6 +138,8 @@ class Targeted(Queries):
                 return f"({self.sequence(2)}) \\ {self.exception()} \\ {self.exception()}"
             case "flatten":
                 return self.nested()
+            case "association":
+                return self.chained()
             case "ordering":
                 return self.some_branches()
             case "equalities":
@@ -196,6 +198,12 @@ class Targeted(Queries):
         if self.left and self.chance(20):
             return f"{inner.format(*parts)} | {self.atom()}"
         return inner.format(*parts)
+
+    def chained(self) -> str:
+        """Arrows inside arrows, over few types, so that they match."""
+        chain = self.choose("{} -> ({} -> {})", "{} -> ({} -> ({} -> {}))", "{} ; {} -> ({} -> {})")
+        text = chain.format(*(f"{self.few_types()} {v}" for v in "abcd"[: chain.count("{}")]))
+        return f"({text}) | E e" if self.chance(10) else text
 
     def some_branches(self) -> str:
         branches = [self.atom() for _ in range(self.choose(2, 3))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cepheid.rewrites import (
+    association,
     constants,
     contradiction,
     equalities,
@@ -27,6 +28,7 @@ REWRITES: tuple[Rewrite, ...] = (
     redundancy.REWRITE,  # after constants: an equality of two constants is one
     equalities.REWRITE,  # of the equalities that are left
     flatten.REWRITE,
+    association.REWRITE,  # after flatten, which leaves chains inside arrows
     negations.REWRITE,
     exceptions.REWRITE,
     factoring.REWRITE,  # the conditions of branches are compared in their final form
