@@ -28,7 +28,7 @@ from cepheid.cli.arguments import parse_inputs, parse_parameters
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options
 from tests.docs.blocks import ROOT, blocks
-from tests.oracle import matches, outputs
+from tests.oracle import answers, matches, outputs
 from tests.oracle.events import Event
 
 PAPERS = ROOT / "examples" / "papers"
@@ -120,14 +120,21 @@ def by_oracle(case: Example) -> Rows:
     for path in case.queries:
         query = bound(path, streams, options)
         events = tuple(events_of(query, streams))
-        found = [
-            {**outputs(query, m, events), "match_start": m.start, "match_end": m.end}
-            for m in matches(query, events)
-        ]
+        found = list(rows_of(query, events))
         if query.into is not None and "" not in streams:
             lasting = [{**row, options.time: row["match_end"]} for row in found]
             streams = {**streams, query.into: pa.Table.from_pylist(lasting)}
     return found
+
+
+def rows_of(query: BoundQuery, events: tuple[Event, ...]) -> Iterator[dict[str, Any]]:
+    """Matches or answers, with their start and end as events."""
+    if query.answers is not None:
+        for row in answers(query, events):
+            yield {**row, "match_start": row["window_end"], "match_end": row["window_end"]}
+        return
+    for match in matches(query, events):
+        yield {**outputs(query, match, events), "match_start": match.start, "match_end": match.end}
 
 
 def bound(path: Path, streams: Mapping[str, pa.Table], options: Options) -> BoundQuery:
@@ -242,5 +249,5 @@ def test_the_page_shows_matches_beside_their_query() -> None:
     order = [b for b in blocks(PAGE) if b.kind in ("sql", "json")]
     for before, after in pairwise(order):
         if after.kind == "json":
-            answers = [e.answer.read_text() for e in EXAMPLES if query_of(e.path) == before.text]
-            assert after.text in answers, after.place
+            known = [e.answer.read_text() for e in EXAMPLES if query_of(e.path) == before.text]
+            assert after.text in known, after.place
