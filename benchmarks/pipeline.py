@@ -91,8 +91,9 @@ def measure(
 ) -> dict[str, Any]:
     """The figures of the pipeline, in the form of a case's."""
     from cepheid.options import Options
-    from cepheid.spark import batch, worker
-    from cepheid.spark.session import PANDAS_NOTICE, local_session
+    from cepheid.spark import batch
+    from cepheid.spark.partitions import worker
+    from cepheid.spark.start.session import PANDAS_NOTICE, local_session
 
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     rows = ROWS // 10 if quick else ROWS

@@ -36,7 +36,7 @@ def rule_set() -> RuleSet:
 
 
 def measure(quick: bool, say: Say, turns: int = TURNS) -> Record:
-    from cepheid.spark.session import PANDAS_NOTICE, local_session
+    from cepheid.spark.start.session import PANDAS_NOTICE, local_session
 
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     rows = EVENTS // 10 if quick else EVENTS

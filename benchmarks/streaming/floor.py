@@ -24,9 +24,9 @@ from cepheid.plan.nodes import Plan
 from cepheid.plan.reads import columns_of
 from cepheid.planner import Prepared
 from cepheid.spark.streaming import pipeline
-from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.packed_rows import DATA
-from cepheid.spark.streaming.reports import COUNTS, NO_REPORT, report_row
+from cepheid.spark.streaming.stateful.bucket_work import BucketWork
+from cepheid.spark.streaming.stateful.packed_rows import DATA
+from cepheid.spark.streaming.status.reports import COUNTS, NO_REPORT, report_row
 from cepheid.streaming.bucket import Job
 from cepheid.streaming.cells import Cells, arrow_bytes, framed, table_of, unframed
 from cepheid.streaming.log import Log, Segment

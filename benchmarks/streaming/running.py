@@ -24,8 +24,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from benchmarks.measure import Timing
 from benchmarks.pipeline import processor_seconds
 from benchmarks.streaming.cases import COLUMNS, Stream
-from cepheid.spark.session import PANDAS_NOTICE, local_session
-from cepheid.spark.streaming.reports import status
+from cepheid.spark.start.session import PANDAS_NOTICE, local_session
+from cepheid.spark.streaming.status.reports import status
 
 CORES = 2
 WARM_UP = 2

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cepheid as cep
-from cepheid.spark.session import local_session
+from cepheid.spark.start.session import local_session
 
 QUERIES = (
     "PATTERN A a ; !B b ; C c WHERE [id] AND a.x > 0.5 WITHIN 3 hours",

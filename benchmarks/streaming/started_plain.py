@@ -12,7 +12,7 @@ import pandas as pd
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from cepheid.spark.session import local_session
+from cepheid.spark.start.session import local_session
 
 # A script has its own folder on the path, not the repository.
 sys.path.insert(0, str(Path(__file__).parents[2]))

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import cepheid as cep
-from cepheid.spark.session import local_session
+from cepheid.spark.start.session import local_session
 from cepheid.workloads import fraud
 
 QUERY = Path(__file__).parents[1].joinpath("card_fraud.cep").read_text()

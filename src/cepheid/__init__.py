@@ -26,7 +26,7 @@ from cepheid.errors import (
     UnsupportedError,
 )
 from cepheid.extras import require, stand_in
-from cepheid.spark.session import ensure_worker_python
+from cepheid.spark.start.session import ensure_worker_python
 
 if TYPE_CHECKING:
     from cepheid.explain import Explanation
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from cepheid.query.questions import funnel, timeline, why
     from cepheid.query.timeouts import timeouts
     from cepheid.reasons.funnel import Funnel
-    from cepheid.reasons.report import Why
     from cepheid.reasons.timeline import Timeline
-    from cepheid.reasons.why_not import WhyNot
+    from cepheid.reasons.why.report import Why
+    from cepheid.reasons.why.why_not import WhyNot
     from cepheid.rewrites import REWRITES
     from cepheid.rules import LiveRules, Rule, RuleSet, Watch
     from cepheid.sessions.session import Session, SessionStatus
-    from cepheid.spark.streaming.checkpoint import reached
-    from cepheid.spark.streaming.metrics import Metrics
-    from cepheid.spark.streaming.outcome import wait
-    from cepheid.spark.streaming.reports import Status, status
+    from cepheid.spark.streaming.status.checkpoint import reached
+    from cepheid.spark.streaming.status.metrics import Metrics
+    from cepheid.spark.streaming.status.outcome import wait
+    from cepheid.spark.streaming.status.reports import Status, status
     from cepheid.statements.sql import explain_sql, sql
     from cepheid.statements.statement_explanation import StatementExplanation
     from cepheid.statistics import Statistics
@@ -115,7 +115,7 @@ _HOMES = {
     "Heartbeat": "cepheid.inprocess.disorder",
     "Limit": "cepheid.options",
     "LiveRules": "cepheid.rules",
-    "Metrics": "cepheid.spark.streaming.metrics",
+    "Metrics": "cepheid.spark.streaming.status.metrics",
     "Options": "cepheid.options",
     "Rule": "cepheid.rules",
     "RuleSet": "cepheid.rules",
@@ -123,22 +123,22 @@ _HOMES = {
     "SessionStatus": "cepheid.sessions.session",
     "StatementExplanation": "cepheid.statements.statement_explanation",
     "Statistics": "cepheid.statistics",
-    "Status": "cepheid.spark.streaming.reports",
+    "Status": "cepheid.spark.streaming.status.reports",
     "Timeline": "cepheid.reasons.timeline",
     "Watch": "cepheid.rules",
-    "Why": "cepheid.reasons.report",
-    "WhyNot": "cepheid.reasons.why_not",
+    "Why": "cepheid.reasons.why.report",
+    "WhyNot": "cepheid.reasons.why.why_not",
     "analyze": "cepheid.query.analysis",
     "explain_sql": "cepheid.statements.sql",
     "funnel": "cepheid.query.questions",
     "open": "cepheid.query.continuous",
-    "reached": "cepheid.spark.streaming.checkpoint",
+    "reached": "cepheid.spark.streaming.status.checkpoint",
     "resume": "cepheid.query.continuous",
     "sql": "cepheid.statements.sql",
-    "status": "cepheid.spark.streaming.reports",
+    "status": "cepheid.spark.streaming.status.reports",
     "timeline": "cepheid.query.questions",
     "timeouts": "cepheid.query.timeouts",
-    "wait": "cepheid.spark.streaming.outcome",
+    "wait": "cepheid.spark.streaming.status.outcome",
     "why": "cepheid.query.questions",
 }
 

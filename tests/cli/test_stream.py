@@ -35,7 +35,7 @@ from cepheid.errors import OptionError
 from cepheid.files.formats import Format
 from cepheid.files.guard import mark_stream
 from cepheid.files.text_rows import RowFormat
-from cepheid.spark.streaming.reports import Status
+from cepheid.spark.streaming.status.reports import Status
 from tests.cli.running import run, unwrapped
 
 RISE = """\

@@ -13,7 +13,7 @@ import pytest
 import cepheid as cep
 from cepheid.cli import main
 from cepheid.query import runtime_of
-from cepheid.spark.session import local_session
+from cepheid.spark.start.session import local_session
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
-from cepheid.reasons.given_events import Given
-from cepheid.reasons.why_not import CheckedCondition, WhyNot
+from cepheid.reasons.why.given_events import Given
+from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
 from tests.reasons.test_why import EVENTS, QUERY, events
 
 FEW = events((1, "A", 1, 1), (2, "B", 1, 5), (3, "B", 1, 7), (4, "C", 1, 1))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
-from cepheid.reasons.report import Lost
+from cepheid.reasons.why.report import Lost
 
 # Users 1 to 4 begin; 1, 2 and 3 go on after 1, 2 and 6; only 1 gets to the end, after 4 more.
 EVENTS = pa.table(

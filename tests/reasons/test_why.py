@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
-from cepheid.reasons.investigation import MISSES
 from cepheid.reasons.looked_at import ROWS
-from cepheid.reasons.report import Lost, ReportedStep, VariableEvents, WithoutPart
+from cepheid.reasons.why.investigation import MISSES
+from cepheid.reasons.why.report import Lost, ReportedStep, VariableEvents, WithoutPart
 
 
 def events(*rows: tuple[int, str, int, int]) -> pa.Table:

@@ -18,7 +18,7 @@ from tempfile import mkstemp
 import pytest
 from pyspark.sql import SparkSession
 
-from cepheid.spark.session import local_session
+from cepheid.spark.start.session import local_session
 
 MODE = os.environ.get("CEPHEID_SPARK", "classic")
 OTHER = {"classic": "connect", "connect": "classic"}[MODE]

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import cepheid as cep
-from cepheid.spark.schema import spark_schema
-from cepheid.spark.session import local_session
+from cepheid.spark.columns.schema import spark_schema
+from cepheid.spark.start.session import local_session
 
 SCHEMA = pa.schema(
     {

@@ -36,8 +36,8 @@ from cepheid.language.diagnostics import Source
 from cepheid.options import Limit, Options
 from cepheid.planner import prepare
 from cepheid.planner.bounds import require_bounds, uncut
-from cepheid.spark.schema import spark_schema
-from cepheid.spark.streaming.reports import Status, status
+from cepheid.spark.columns.schema import spark_schema
+from cepheid.spark.streaming.status.reports import Status, status
 from tests.corpus.reader import KIND, START, TIME, Case, bound, table
 from tests.oracle.events import Event
 from tests.spark.harness import ROW, Rows, event_table, found

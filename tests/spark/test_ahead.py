@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.spark.streaming.ahead import AHEAD, hold_back
-from cepheid.spark.streaming.time import delay_of
+from cepheid.spark.streaming.clock.ahead import AHEAD, hold_back
+from cepheid.spark.streaming.clock.time import delay_of
 
 SOON, LATER, FAR = "interval 10 minutes", "interval 5 hours", "interval 3 days"
 

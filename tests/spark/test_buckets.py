@@ -10,9 +10,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import cepheid as cep
-from cepheid.spark.salts import salts
+from cepheid.spark.partitions.salts import salts
 from cepheid.spark.streaming.letters import Letters, late_among
-from cepheid.spark.streaming.packed_rows import (
+from cepheid.spark.streaming.stateful.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,

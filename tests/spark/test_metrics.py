@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cepheid as cep
-from cepheid.spark.streaming.sums import Sums
+from cepheid.spark.streaming.status.sums import Sums
 from tests.spark.streaming_harness import Course, run
 
 READ = {"events": 10, "rejected": 1, "future": 2}

@@ -21,9 +21,9 @@ from cepheid.cli.target import Target
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
 from cepheid.options import Options
-from cepheid.spark import column_names
-from cepheid.spark.entrance import entered
-from cepheid.spark.streaming.time import below_watermark, delay_of
+from cepheid.spark.columns import column_names
+from cepheid.spark.columns.entrance import entered
+from cepheid.spark.streaming.clock.time import below_watermark, delay_of
 
 COLUMNS = ["event.time", "eventType", "user id", "User ID", "x", "X", "`odd`", "x~", "é", "É"]
 COLUMNS += ["bucket"]  # as one of ours in streams

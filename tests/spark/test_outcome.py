@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import cepheid as cep
-from cepheid.spark.streaming.outcome import failure, spark_sentence, wait
+from cepheid.spark.streaming.status.outcome import failure, spark_sentence, wait
 
 FAILED = "[STREAM_FAILED] Query [id = 1-2, runId = 3-4] terminated with exception: "
 LOST = (

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cepheid
-from cepheid.spark.java import ensure_java
+from cepheid.spark.start.java import ensure_java
 from cepheid.spark.streaming.pipeline import PROVIDER, ROCKSDB
 
 SPEC = f"""

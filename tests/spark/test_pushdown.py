@@ -17,8 +17,9 @@ import cepheid as cep
 from cepheid.engine.rows.classes import CLASS_COLUMN
 from cepheid.options import Options
 from cepheid.plan.nodes import LeafNode
-from cepheid.spark import batch, worker
-from cepheid.spark.salts import murmur3, partition_of, salts
+from cepheid.spark import batch
+from cepheid.spark.partitions import worker
+from cepheid.spark.partitions.salts import murmur3, partition_of, salts
 
 COLUMNS = {
     "ts": pa.array([1, 2, 3, None]),

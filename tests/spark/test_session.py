@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from cepheid.spark import session
-from cepheid.spark.quiet.sitecustomize import TALKATIVE
-from cepheid.spark.session import ensure_worker_python, with_quiet
+from cepheid.spark.start import session
+from cepheid.spark.start.quiet.sitecustomize import TALKATIVE
+from cepheid.spark.start.session import ensure_worker_python, with_quiet
 
 
 def test_workers_run_this_interpreter(spark: SparkSession) -> None:
@@ -40,9 +40,9 @@ def test_planning_a_stateful_query_loads_no_engine() -> None:
     only packs rows needs no engine, either."""
     program = textwrap.dedent("""
         import sys
-        import cepheid.spark.streaming.processor
+        import cepheid.spark.streaming.stateful.processor
         print(*{"pandas", "pyarrow", "numba"} & set(sys.modules))
-        import cepheid.spark.streaming.packed_rows
+        import cepheid.spark.streaming.stateful.packed_rows
         print(*{"pandas", "numba"} & set(sys.modules))
     """)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -133,8 +133,8 @@ def test_a_session_of_the_user_is_put_right(tmp_path: Path) -> None:
     program = textwrap.dedent("""
         import os
         from pyspark.sql import SparkSession
-        from cepheid.spark.java import ensure_java
-        from cepheid.spark.session import adopt_session
+        from cepheid.spark.start.java import ensure_java
+        from cepheid.spark.start.session import adopt_session
 
         ensure_java()
         os.environ.pop("PYSPARK_PYTHON", None)

@@ -16,7 +16,7 @@ import pytest
 import cepheid as cep
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.whole_partitions import whole_partitions
-from cepheid.spark.streaming.reports import Status
+from cepheid.spark.streaming.status.reports import Status
 from tests.spark.streaming_harness import read, write
 
 ROWS = {

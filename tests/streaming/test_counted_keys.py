@@ -16,9 +16,9 @@ from cepheid.engine.rows.classes import CLASS_COLUMN
 from cepheid.engine.run import Engine
 from cepheid.options import Limit, Options
 from cepheid.planner import Prepared, prepare
-from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.packed_rows import DATA
-from cepheid.spark.streaming.time import MOVED, Watermark
+from cepheid.spark.streaming.clock.time import MOVED, Watermark
+from cepheid.spark.streaming.stateful.bucket_work import BucketWork
+from cepheid.spark.streaming.stateful.packed_rows import DATA
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes, table_of
 from cepheid.streaming.counted_keys import CountedKeys, keys_share

@@ -17,9 +17,9 @@ import cepheid as cep
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
-from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.packed_rows import DATA
-from cepheid.spark.streaming.time import MOVED, Watermark
+from cepheid.spark.streaming.clock.time import MOVED, Watermark
+from cepheid.spark.streaming.stateful.bucket_work import BucketWork
+from cepheid.spark.streaming.stateful.packed_rows import DATA
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes
 from cepheid.streaming.signature import signature

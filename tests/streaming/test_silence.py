@@ -7,9 +7,9 @@ import pytest
 
 from cepheid.errors import DataError
 from cepheid.options import Options
-from cepheid.spark.streaming.heartbeat import heartbeat_of
-from cepheid.spark.streaming.packed_rows import BUCKET, BUCKET_COLUMN, DATA, packing
-from cepheid.spark.streaming.time import Watermark
+from cepheid.spark.streaming.clock.heartbeat import heartbeat_of
+from cepheid.spark.streaming.clock.time import Watermark
+from cepheid.spark.streaming.stateful.packed_rows import BUCKET, BUCKET_COLUMN, DATA, packing
 from cepheid.streaming.cells import table_of
 from cepheid.streaming.silence import CELL, SilenceLimit, time_passed
 from tests.streaming.simulation import MemoryCells

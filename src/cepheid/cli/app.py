@@ -19,7 +19,7 @@ from cepheid.cli.commands.sql import sql
 from cepheid.cli.commands.why import funnel, why
 from cepheid.cli.output.command_words import in_command_words
 from cepheid.cli.output.failure import Interruptible, ended_by_sigterm, exit_cleanly
-from cepheid.spark.session import PANDAS_NOTICE
+from cepheid.spark.start.session import PANDAS_NOTICE
 
 app = typer.Typer(
     name="cepheid",

@@ -22,7 +22,7 @@ from cepheid.cli.output.show import RunSummary, console, sample
 from cepheid.cli.session import spark_session
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
-from cepheid.spark.session import PANDAS_NOTICE
+from cepheid.spark.start.session import PANDAS_NOTICE
 from cepheid.workloads import fraud
 
 EVENTS = 1_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cepheid.cli.output.failure import raised_by
-from cepheid.spark.session import local_session
+from cepheid.spark.start.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

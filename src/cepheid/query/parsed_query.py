@@ -24,13 +24,13 @@ from cepheid.planner.bounds import require_bounds
 from cepheid.query.option_arguments import of_kind, options_of
 from cepheid.query.runtimes import runtime_of
 from cepheid.reasons.funnel import Funnel, funnel_of
-from cepheid.reasons.given_events import Given, given_rows, why_not
-from cepheid.reasons.investigation import MISSES, investigate
 from cepheid.reasons.looked_at import ROWS, looked_at
-from cepheid.reasons.report import Why
 from cepheid.reasons.timeline import Timeline, timeline_of
 from cepheid.reasons.trials import Trials
-from cepheid.reasons.why_not import WhyNot
+from cepheid.reasons.why.given_events import Given, given_rows, why_not
+from cepheid.reasons.why.investigation import MISSES, investigate
+from cepheid.reasons.why.report import Why
+from cepheid.reasons.why.why_not import WhyNot
 from cepheid.runtime import Explained, Runtime
 
 Data = TypeVar("Data")

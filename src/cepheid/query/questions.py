@@ -7,12 +7,12 @@ from typing import Any, Unpack, overload
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query.parsed_query import Query, query_of
 from cepheid.reasons.funnel import Funnel
-from cepheid.reasons.given_events import Given
-from cepheid.reasons.investigation import MISSES
 from cepheid.reasons.looked_at import ROWS
-from cepheid.reasons.report import Why
 from cepheid.reasons.timeline import Timeline
-from cepheid.reasons.why_not import WhyNot
+from cepheid.reasons.why.given_events import Given
+from cepheid.reasons.why.investigation import MISSES
+from cepheid.reasons.why.report import Why
+from cepheid.reasons.why.why_not import WhyNot
 
 
 @overload

@@ -21,11 +21,11 @@ from cepheid.reasons.anatomy import Anatomy, anatomy
 from cepheid.reasons.columns_of_text import columns
 from cepheid.reasons.funnel_picture import funnel_picture
 from cepheid.reasons.progress import Stage, stages
-from cepheid.reasons.report import Lost
-from cepheid.reasons.report_page import table
-from cepheid.reasons.report_text import lost_words
 from cepheid.reasons.saved import save
 from cepheid.reasons.trials import Binding, Trials
+from cepheid.reasons.why.report import Lost
+from cepheid.reasons.why.report_page import table
+from cepheid.reasons.why.report_text import lost_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from cepheid.algebra.aggregates import AGGREGATES, Operand
-from cepheid.algebra.binding.coercion import cast, described
-from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.coercion import cast, described
+from cepheid.algebra.binding.expressions.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.resolution import WRONG, Clause, missing_step
 from cepheid.algebra.binding.findings import Findings, did_you_mean
-from cepheid.algebra.binding.resolution import WRONG, Clause, missing_step
 from cepheid.algebra.binding.scope import Scope, listed
 from cepheid.algebra.expressions import Attribute, Constant, Expr, walk
 from cepheid.algebra.kinds import attribute_type

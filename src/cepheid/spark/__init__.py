@@ -1,12 +1,11 @@
 """Cepheid on Spark: batches here, streams in `streaming`.
 
 runtime, batch, rule_sets, match_recognize   what runs: queries, sets of rules, MATCH_RECOGNIZE
-layout, arrange, salts                       which rows go to which partition, and how
-class_filters, expressions, extraction       conditions and paths as Spark columns
-schema, column_names, entrance, views        types and names of columns, on the way in and out
-worker, batch_sizes                          the engine in a Spark worker
-grouped_matches                              answers about matches
-analyze                                      statistics of DataFrames
+grouped_matches, analyze                     answers about matches; statistics of DataFrames
+views                                        names under which SQL reads DataFrames
+columns                                      types, names and conditions as Spark's columns
+partitions                                   which rows go to which partition, and the engine there
+start                                        sessions that start, fast and without noise
 event_files                                  files of events, read as in a local run
-session, java, daemon, class_archive, quiet  sessions that start, fast and without noise
+daemon                                       Spark's Python daemon, with the engine loaded
 """

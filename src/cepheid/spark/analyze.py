@@ -23,10 +23,10 @@ from cepheid.options import Options
 from cepheid.planner import analyzed
 from cepheid.runtime import Bindable
 from cepheid.spark.batch import bind
-from cepheid.spark.column_names import as_given, named, types_of
-from cepheid.spark.entrance import entered
-from cepheid.spark.expressions import microseconds
-from cepheid.spark.extraction import with_paths
+from cepheid.spark.columns.column_names import as_given, named, types_of
+from cepheid.spark.columns.entrance import entered
+from cepheid.spark.columns.expressions import microseconds
+from cepheid.spark.columns.extraction import with_paths
 from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
 

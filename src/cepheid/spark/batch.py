@@ -28,25 +28,32 @@ from cepheid.options import ON_SPARK, Options, refuse_dead_letters, refuse_delay
 from cepheid.plan.profile import Profile, total
 from cepheid.planner import Prepared, prepare
 from cepheid.runtime import Bindable, Explained
-from cepheid.spark import worker
-from cepheid.spark.arrange import EventSource, arrange, placed, shipped, task_of
-from cepheid.spark.class_filters import Class, classify, type_text
-from cepheid.spark.column_names import named, safe, types_of
-from cepheid.spark.entrance import entered
-from cepheid.spark.expressions import Translator
-from cepheid.spark.extraction import with_paths
-from cepheid.spark.grouped_matches import fold_matches
-from cepheid.spark.layout import Layout, Slices, choose, find_partial, layout_reason, layout_text
-from cepheid.spark.schema import (
+from cepheid.spark.columns.class_filters import Class, classify, type_text
+from cepheid.spark.columns.column_names import named, safe, types_of
+from cepheid.spark.columns.entrance import entered
+from cepheid.spark.columns.expressions import Translator
+from cepheid.spark.columns.extraction import with_paths
+from cepheid.spark.columns.schema import (
     arrow_schema,
     arrow_type,
     event_schema,
     spark_schema,
     spark_type,
 )
-from cepheid.spark.session import PANDAS_NOTICE, adopt_session
-from cepheid.spark.streaming.ahead import hold_back
-from cepheid.spark.streaming.time import delay_of, with_watermark
+from cepheid.spark.grouped_matches import fold_matches
+from cepheid.spark.partitions import worker
+from cepheid.spark.partitions.arrange import EventSource, arrange, placed, shipped, task_of
+from cepheid.spark.partitions.layout import (
+    Layout,
+    Slices,
+    choose,
+    find_partial,
+    layout_reason,
+    layout_text,
+)
+from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.clock.ahead import hold_back
+from cepheid.spark.streaming.clock.time import delay_of, with_watermark
 
 Data = DataFrame | Mapping[str, DataFrame]
 SHEDDING = (

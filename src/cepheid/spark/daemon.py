@@ -12,8 +12,8 @@ import gc
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import cepheid.spark.streaming.bucket_work
-import cepheid.spark.worker  # noqa: F401
+import cepheid.spark.partitions.worker
+import cepheid.spark.streaming.stateful.bucket_work  # noqa: F401
 from cepheid.kernels import warm_up
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from cepheid.algebra.answer_shape import Answers
 from cepheid.answers import AnswerFold
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.options import Limit
-from cepheid.spark.column_names import named
-from cepheid.spark.schema import spark_schema
-from cepheid.spark.session import PANDAS_NOTICE
+from cepheid.spark.columns.column_names import named
+from cepheid.spark.columns.schema import spark_schema
+from cepheid.spark.start.session import PANDAS_NOTICE
 
 
 def fold_matches(

@@ -23,15 +23,15 @@ from cepheid.row_patterns.recognize import RecognitionProfile, profiled
 from cepheid.row_patterns.recognize import recognize as recognize_table
 from cepheid.row_patterns.syntax import Recognition, SortKey
 from cepheid.row_patterns.whole_partitions import whole_partitions
-from cepheid.spark.batch_sizes import gather
-from cepheid.spark.column_names import named
-from cepheid.spark.entrance import entered
-from cepheid.spark.extraction import with_paths
-from cepheid.spark.schema import event_schema, spark_schema
-from cepheid.spark.session import PANDAS_NOTICE, adopt_session
-from cepheid.spark.streaming.ahead import hold_back
-from cepheid.spark.streaming.buckets import DEFAULT
-from cepheid.spark.streaming.time import with_watermark
+from cepheid.spark.columns.column_names import named
+from cepheid.spark.columns.entrance import entered
+from cepheid.spark.columns.extraction import with_paths
+from cepheid.spark.columns.schema import event_schema, spark_schema
+from cepheid.spark.partitions.batch_sizes import gather
+from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.clock.ahead import hold_back
+from cepheid.spark.streaming.clock.time import with_watermark
+from cepheid.spark.streaming.stateful.buckets import DEFAULT
 
 _PROFILE = "rows long, partitions long, matches long, steps long, backtracks long"
 

@@ -29,20 +29,20 @@ from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.merged.group import RuleGroup, matches, necessary
 from cepheid.options import ON_SPARK, Options, refuse_delay, refuse_until
-from cepheid.spark.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
-from cepheid.spark.batch_sizes import gather
-from cepheid.spark.column_names import named, safe, types_of
-from cepheid.spark.entrance import entered
-from cepheid.spark.expressions import Translator, combine
-from cepheid.spark.extraction import with_paths
-from cepheid.spark.salts import salts
-from cepheid.spark.schema import event_schema, spark_schema
-from cepheid.spark.session import PANDAS_NOTICE, adopt_session
-from cepheid.spark.streaming.ahead import hold_back
-from cepheid.spark.streaming.packed_rows import Mapped
-from cepheid.spark.streaming.time import with_watermark
-from cepheid.spark.worker import SECTION_COLUMN, Range, owned, sections
+from cepheid.spark.columns.column_names import named, safe, types_of
+from cepheid.spark.columns.entrance import entered
+from cepheid.spark.columns.expressions import Translator, combine
+from cepheid.spark.columns.extraction import with_paths
+from cepheid.spark.columns.schema import event_schema, spark_schema
+from cepheid.spark.partitions.arrange import cut_between, key_columns, placed, span_of
+from cepheid.spark.partitions.batch_sizes import gather
+from cepheid.spark.partitions.salts import salts
+from cepheid.spark.partitions.worker import SECTION_COLUMN, Range, owned, sections
+from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.clock.ahead import hold_back
+from cepheid.spark.streaming.clock.time import with_watermark
+from cepheid.spark.streaming.stateful.packed_rows import Mapped
 
 GATHERED = 1 << 20
 """How many rows a partition's machines match at once."""

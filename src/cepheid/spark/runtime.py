@@ -16,7 +16,7 @@ from cepheid.options import Options
 from cepheid.runtime import Bindable, Columns, Explained, Place
 from cepheid.spark import batch
 from cepheid.spark.analyze import analyze
-from cepheid.spark.schema import arrow_schema
+from cepheid.spark.columns.schema import arrow_schema
 from cepheid.statistics import Statistics
 
 

@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cepheid.errors import OptionError
-from cepheid.spark.session import adopt_session
-from cepheid.spark.streaming.outcome import spark_sentence
+from cepheid.spark.start.session import adopt_session
+from cepheid.spark.streaming.status.outcome import spark_sentence
 
 
 def session_of(frames: Iterable[DataFrame], spark: Any = None) -> Any:

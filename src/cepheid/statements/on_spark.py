@@ -8,7 +8,7 @@ from typing import Any
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.syntax import Recognition
-from cepheid.spark.column_names import in_quotes
+from cepheid.spark.columns.column_names import in_quotes
 from cepheid.spark.match_recognize import explain, recognize
 from cepheid.spark.views import run_sql, session_of, view_of
 from cepheid.statements.statement import Statement

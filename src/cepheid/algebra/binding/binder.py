@@ -11,13 +11,13 @@ from cepheid.algebra import patterns
 from cepheid.algebra.binding import windows
 from cepheid.algebra.binding.absences import check_absences
 from cepheid.algebra.binding.conjuncts import Classifier, check_until, true_where_absent
-from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.resolution import Clause
 from cepheid.algebra.binding.findings import Findings
 from cepheid.algebra.binding.group_by import bind_groups, is_grouped
 from cepheid.algebra.binding.group_scope import GroupScope
 from cepheid.algebra.binding.keys import Place, equality, find_key, implied
 from cepheid.algebra.binding.outputs import outputs, required
-from cepheid.algebra.binding.resolution import Clause
 from cepheid.algebra.binding.scope import Scope, declare, labelled, listed, restrict
 from cepheid.algebra.binding.shape import Shape, normalize
 from cepheid.algebra.expressions import TRUE, Expr, conjuncts

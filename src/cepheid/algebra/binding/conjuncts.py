@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.expression_binder import ExpressionBinder
 from cepheid.algebra.binding.findings import Findings
 from cepheid.algebra.binding.scope import Scope
 from cepheid.algebra.expressions import (

@@ -8,11 +8,11 @@ from dataclasses import replace
 from cepheid.algebra.answer_shape import ANSWER, WINDOW_END, WINDOW_START, Answers
 from cepheid.algebra.binding import windows
 from cepheid.algebra.binding.conjuncts import first_of_optional
-from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.match_calls import has_aggregates
+from cepheid.algebra.binding.expressions.resolution import WRONG, Clause
 from cepheid.algebra.binding.group_scope import GroupScope
-from cepheid.algebra.binding.match_calls import has_aggregates
 from cepheid.algebra.binding.outputs import ReturnColumn, check_value, last_name, named
-from cepheid.algebra.binding.resolution import WRONG, Clause
 from cepheid.algebra.binding.scope import Scope
 from cepheid.algebra.expressions import (
     Aggregate,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cepheid.algebra.binding.conjuncts import bare_groups, first_of_optional
-from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.expression_binder import ExpressionBinder
 from cepheid.algebra.binding.findings import Findings
 from cepheid.algebra.expressions import (
     Aggregate,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from cepheid.algebra.answer_shape import AnswerWindow
-from cepheid.algebra.binding.expression_binder import ExpressionBinder
+from cepheid.algebra.binding.expressions.expression_binder import ExpressionBinder
 from cepheid.algebra.patterns import (
     Absence,
     Closure,

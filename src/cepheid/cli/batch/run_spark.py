@@ -32,9 +32,9 @@ from cepheid.files.guard import Guard
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
+from cepheid.spark.columns.schema import arrow_schema
 from cepheid.spark.event_files.parquet_files import unplaced
 from cepheid.spark.event_files.text_values import for_text
-from cepheid.spark.schema import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,13 +25,13 @@ from cepheid.files.inference import InferredColumn
 from cepheid.files.parquet_rows import read_as
 from cepheid.language import ast
 from cepheid.options import Options
+from cepheid.spark.columns.schema import arrow_schema
 from cepheid.spark.event_files.parquet_files import (
     parquet_rows,
     read_parquet_events,
     read_parquet_rejected,
 )
 from cepheid.spark.event_files.text_files import lines_of, read_text_events, read_text_rejected
-from cepheid.spark.schema import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -152,7 +152,7 @@ def _run_on_spark(
     from cepheid.cli.batch.spark_inputs import open_spark_inputs
     from cepheid.cli.session import spark_session
     from cepheid.files.formats import output_format
-    from cepheid.spark.schema import arrow_schema
+    from cepheid.spark.columns.schema import arrow_schema
     from cepheid.statements.sql import sql as run
 
     with spark_session(master, app="cepheid sql") as spark, ExitStack() as stack:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cepheid.options import Options
     from cepheid.query import Query
     from cepheid.reasons.funnel import Funnel
-    from cepheid.reasons.report import Why
-    from cepheid.reasons.why_not import WhyNot
+    from cepheid.reasons.why.report import Why
+    from cepheid.reasons.why.why_not import WhyNot
 
 Rows = Annotated[
     int | None,
@@ -151,8 +151,8 @@ def _asked(
 
 def _write(report: Why | WhyNot | Funnel, form: Form, output: Path, guard: Guard) -> None:
     from cepheid.files.output import write_text
-    from cepheid.reasons.report import Why
-    from cepheid.reasons.why_not import WhyNot
+    from cepheid.reasons.why.report import Why
+    from cepheid.reasons.why.why_not import WhyNot
 
     match form, report:
         case Form.JSON, _:

@@ -27,7 +27,7 @@ from cepheid.errors import (
     StreamError,
     UnsupportedError,
 )
-from cepheid.spark.streaming.outcome import failure
+from cepheid.spark.streaming.status.outcome import failure
 
 FAILED = 1
 USED_WRONGLY = 2

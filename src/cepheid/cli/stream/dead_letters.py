@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.files.formats import SPARK_JSON
-from cepheid.spark.column_names import quoted
-from cepheid.spark.session import PANDAS_NOTICE
+from cepheid.spark.columns.column_names import quoted
+from cepheid.spark.start.session import PANDAS_NOTICE
 from cepheid.spark.streaming.letters import DEAD_LETTER, REASON
-from cepheid.spark.streaming.packed_rows import NO_TIME
+from cepheid.spark.streaming.stateful.packed_rows import NO_TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -43,12 +43,12 @@ from cepheid.files.formats import Format, is_local, is_pattern, spark_format
 from cepheid.files.guard import guard_of, mark_stream
 from cepheid.options import AUTO, DURATION, Options
 from cepheid.query import Query
+from cepheid.spark.columns.schema import arrow_schema
 from cepheid.spark.event_files.text_values import for_text
-from cepheid.spark.schema import arrow_schema
-from cepheid.spark.session import local_session
-from cepheid.spark.streaming.ahead import WITHOUT_ZONE
-from cepheid.spark.streaming.checkpoint import last_finished
-from cepheid.spark.streaming.reports import NewReports, status
+from cepheid.spark.start.session import local_session
+from cepheid.spark.streaming.clock.ahead import WITHOUT_ZONE
+from cepheid.spark.streaming.status.checkpoint import last_finished
+from cepheid.spark.streaming.status.reports import NewReports, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

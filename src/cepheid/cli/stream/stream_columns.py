@@ -35,8 +35,8 @@ from cepheid.files.parquet_rows import StoredColumn, read_as, stored_columns
 from cepheid.files.text_rows import RowFormat
 from cepheid.options import Options
 from cepheid.query import Query
+from cepheid.spark.columns.schema import arrow_schema, spark_schema
 from cepheid.spark.event_files.text_files import lines_of
-from cepheid.spark.schema import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,10 +17,10 @@ from pyspark.sql import types as t
 from cepheid.cli.stream.stream_columns import Folder
 from cepheid.errors import OptionError
 from cepheid.files.formats import spark_path
-from cepheid.spark.column_names import in_quotes, quoted
+from cepheid.spark.columns.column_names import in_quotes, quoted
 from cepheid.spark.event_files.parquet_files import read_parquet_events, read_parquet_rejected
 from cepheid.spark.event_files.text_files import lines_of, read_text_events, read_text_rejected
-from cepheid.spark.streaming.outcome import spark_sentence
+from cepheid.spark.streaming.status.outcome import spark_sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from rich.console import Console
 
-from cepheid.spark.streaming.reports import Status, milliseconds
-from cepheid.spark.streaming.sums import Sums
-from cepheid.spark.streaming.time import Watermark
+from cepheid.spark.streaming.clock.time import Watermark
+from cepheid.spark.streaming.status.reports import Status, milliseconds
+from cepheid.spark.streaming.status.sums import Sums
 
 PLAIN_SECONDS = 10.0
 """The seconds between two status lines where a line can't be overwritten."""

@@ -22,7 +22,7 @@ from cepheid.cli.stream.stream_columns import Folder
 from cepheid.files.formats import COMPRESSED, Format, fixed_folder, named_format
 from cepheid.files.guard import replace_text
 from cepheid.files.line_blocks import open_text
-from cepheid.spark.streaming.reports import status
+from cepheid.spark.streaming.status.reports import status
 
 Ask = Callable[[Folder, str], str | None]
 """Returns the reason why Spark can't read a file to its end; None if it can."""

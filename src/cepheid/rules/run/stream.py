@@ -27,10 +27,10 @@ from cepheid.rules.run.stream_compiler import StreamCompiler
 from cepheid.rules.template import Template
 from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import frames_of
-from cepheid.spark.entrance import entered
-from cepheid.spark.streaming import buckets
+from cepheid.spark.columns.entrance import entered
+from cepheid.spark.streaming.clock.time import watermark_of
 from cepheid.spark.streaming.rule_passes import StreamPass, match_passes, rows_schema
-from cepheid.spark.streaming.time import watermark_of
+from cepheid.spark.streaming.stateful import buckets
 from cepheid.streaming.rule_bucket import RulesJob, RulesVersion
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from cepheid.files.text_rows import (
     RowFormat,
     finish,
 )
-from cepheid.spark.column_names import quoted
+from cepheid.spark.columns.column_names import quoted
+from cepheid.spark.columns.schema import spark_schema, spark_type
 from cepheid.spark.event_files.text_files import local_path, with_rejected
-from cepheid.spark.schema import spark_schema, spark_type
-from cepheid.spark.streaming.outcome import spark_sentence
+from cepheid.spark.streaming.status.outcome import spark_sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from cepheid.files.csv_lines import take_header
 from cepheid.files.line_blocks import LineCutter, open_text, read_block
 from cepheid.files.text_rows import REJECTED, EventRows, LineBlock, RowFormat, with_line_ends
-from cepheid.spark.schema import spark_schema
+from cepheid.spark.columns.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

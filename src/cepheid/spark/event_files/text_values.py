@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.files.formats import Format
-from cepheid.spark.column_names import quoted
+from cepheid.spark.columns.column_names import quoted
 
 
 def for_text(frame: DataFrame, format: Format) -> DataFrame:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from cepheid.options import Options
 from cepheid.planner.bounds import uncut
-from cepheid.spark.arrange import EventSource
-from cepheid.spark.layout import ByKey, Layout, Rows, Single, layout_reason, layout_text
-from cepheid.spark.streaming.buckets import (
+from cepheid.spark.partitions.arrange import EventSource
+from cepheid.spark.partitions.layout import ByKey, Layout, Rows, Single, layout_reason, layout_text
+from cepheid.spark.streaming.stateful.buckets import (
     bucket_count,
     by_single_key,
     counts_keys,

@@ -17,10 +17,17 @@ from cepheid.algebra.kinds import is_unreadable
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.errors import OptionError
 from cepheid.options import Options
-from cepheid.spark.column_names import named as column
-from cepheid.spark.column_names import types_of
-from cepheid.spark.schema import event_schema
-from cepheid.spark.streaming.packed_rows import COUNT, KIND, LATE, LETTERS, REASON_COLUMN, TIME
+from cepheid.spark.columns.column_names import named as column
+from cepheid.spark.columns.column_names import types_of
+from cepheid.spark.columns.schema import event_schema
+from cepheid.spark.streaming.stateful.packed_rows import (
+    COUNT,
+    KIND,
+    LATE,
+    LETTERS,
+    REASON_COLUMN,
+    TIME,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,15 +26,19 @@ from cepheid.engine.rows.ties import tied_by
 from cepheid.errors import OptionError, StreamError, UnsupportedError
 from cepheid.options import Options
 from cepheid.plan.reads import kept_columns
-from cepheid.spark.arrange import EventSource, placed, relevant_rows, task_of
-from cepheid.spark.batch_sizes import gather
-from cepheid.spark.column_names import named
-from cepheid.spark.layout import Layout, Rows, Single
-from cepheid.spark.schema import event_schema, spark_schema, spark_type
-from cepheid.spark.session import PANDAS_NOTICE, adopt_session
-from cepheid.spark.streaming.ahead import AHEAD
-from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.buckets import (
+from cepheid.spark.columns.column_names import named
+from cepheid.spark.columns.schema import event_schema, spark_schema, spark_type
+from cepheid.spark.partitions.arrange import EventSource, placed, relevant_rows, task_of
+from cepheid.spark.partitions.batch_sizes import gather
+from cepheid.spark.partitions.layout import Layout, Rows, Single
+from cepheid.spark.partitions.worker import Task
+from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.clock.ahead import AHEAD
+from cepheid.spark.streaming.clock.heartbeat import heartbeat_of, with_clock
+from cepheid.spark.streaming.clock.time import Watermark
+from cepheid.spark.streaming.letters import Letters, asked_letters
+from cepheid.spark.streaming.stateful.bucket_work import BucketWork
+from cepheid.spark.streaming.stateful.buckets import (
     ONE_BUCKET,
     bucket_count,
     bucket_numbers,
@@ -45,9 +49,7 @@ from cepheid.spark.streaming.buckets import (
     row_schema,
     stream_layout,
 )
-from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
-from cepheid.spark.streaming.letters import Letters, asked_letters
-from cepheid.spark.streaming.packed_rows import (
+from cepheid.spark.streaming.stateful.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,
@@ -58,10 +60,13 @@ from cepheid.spark.streaming.packed_rows import (
     packing,
     unpacking,
 )
-from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import RESULT, observe_each, observe_read, observe_results
-from cepheid.spark.streaming.time import Watermark
-from cepheid.spark.worker import Task
+from cepheid.spark.streaming.stateful.processor import Processor
+from cepheid.spark.streaming.status.reports import (
+    RESULT,
+    observe_each,
+    observe_read,
+    observe_results,
+)
 from cepheid.streaming.bucket import Job
 from cepheid.streaming.counted_keys import CountedKeys
 from cepheid.streaming.signature import signature

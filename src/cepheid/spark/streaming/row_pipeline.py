@@ -15,13 +15,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.row_patterns.bound import BoundRecognition
-from cepheid.spark.arrange import key_columns
-from cepheid.spark.column_names import named, types_of
-from cepheid.spark.schema import spark_schema, spark_type
-from cepheid.spark.streaming.ahead import AHEAD
-from cepheid.spark.streaming.bucket_work import Wakes, arrived
-from cepheid.spark.streaming.buckets import DEFAULT, spread
-from cepheid.spark.streaming.packed_rows import (
+from cepheid.spark.columns.column_names import named, types_of
+from cepheid.spark.columns.schema import spark_schema, spark_type
+from cepheid.spark.partitions.arrange import key_columns
+from cepheid.spark.streaming.clock.ahead import AHEAD
+from cepheid.spark.streaming.clock.time import Watermark, watermark_of
+from cepheid.spark.streaming.pipeline import use_rocksdb
+from cepheid.spark.streaming.stateful.bucket_work import Wakes, arrived
+from cepheid.spark.streaming.stateful.buckets import DEFAULT, spread
+from cepheid.spark.streaming.stateful.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,
@@ -29,16 +31,14 @@ from cepheid.spark.streaming.packed_rows import (
     packing,
     unpacking,
 )
-from cepheid.spark.streaming.pipeline import use_rocksdb
-from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import (
+from cepheid.spark.streaming.stateful.processor import Processor
+from cepheid.spark.streaming.status.reports import (
     NO_REPORT,
     RESULT,
     observe_read,
     observe_results,
     report_row,
 )
-from cepheid.spark.streaming.time import Watermark, watermark_of
 from cepheid.streaming.cells import Cells, arrow_bytes
 from cepheid.streaming.row_bucket import RowsJob, open_rows
 

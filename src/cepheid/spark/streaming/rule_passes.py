@@ -18,18 +18,20 @@ from pyspark.sql import types as t
 from cepheid.algebra.types import Schema
 from cepheid.errors import OptionError
 from cepheid.options import Options
-from cepheid.spark.arrange import key_columns, placed
-from cepheid.spark.column_names import named
+from cepheid.spark.columns.column_names import named
+from cepheid.spark.columns.schema import event_schema, spark_schema
+from cepheid.spark.partitions.arrange import key_columns, placed
+from cepheid.spark.partitions.salts import salts
 from cepheid.spark.rule_sets import Frame
-from cepheid.spark.salts import salts
-from cepheid.spark.schema import event_schema, spark_schema
-from cepheid.spark.session import PANDAS_NOTICE, adopt_session
-from cepheid.spark.streaming.ahead import AHEAD
-from cepheid.spark.streaming.bucket_work import BucketWork
-from cepheid.spark.streaming.buckets import in_time_rows, spread
-from cepheid.spark.streaming.heartbeat import heartbeat_of, with_clock
+from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.clock.ahead import AHEAD
+from cepheid.spark.streaming.clock.heartbeat import heartbeat_of, with_clock
+from cepheid.spark.streaming.clock.time import Watermark
 from cepheid.spark.streaming.letters import Letters, asked_letters
-from cepheid.spark.streaming.packed_rows import (
+from cepheid.spark.streaming.pipeline import use_rocksdb
+from cepheid.spark.streaming.stateful.bucket_work import BucketWork
+from cepheid.spark.streaming.stateful.buckets import in_time_rows, spread
+from cepheid.spark.streaming.stateful.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,
@@ -38,10 +40,8 @@ from cepheid.spark.streaming.packed_rows import (
     packing,
     unpacking,
 )
-from cepheid.spark.streaming.pipeline import use_rocksdb
-from cepheid.spark.streaming.processor import Processor
-from cepheid.spark.streaming.reports import RESULT, observe_read, observe_results
-from cepheid.spark.streaming.time import Watermark
+from cepheid.spark.streaming.stateful.processor import Processor
+from cepheid.spark.streaming.status.reports import RESULT, observe_read, observe_results
 from cepheid.streaming.rule_bucket import RulesJob
 from cepheid.streaming.silence import SilenceLimit
 

@@ -1,0 +1,329 @@
+"""Given events: why they don't match together, and the smallest change with which they would.
+
+Every answer is a run: of the query, or of a part of it, held to these events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from cepheid.algebra import patterns
+from cepheid.algebra.query import Clock
+from cepheid.language import ast
+from cepheid.language.render import render, render_expression
+from cepheid.reasons.anatomy import Anatomy, WrittenCondition, WrittenNegation, all_of
+from cepheid.reasons.progress import after_match_text, first_row
+from cepheid.reasons.trials import Binding, Trials
+from cepheid.reasons.why.investigation import values_seen, window_words
+from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
+
+Rows = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class ChosenEvents:
+    """Events, by the rows of their variables, in front of a query."""
+
+    parts: Anatomy
+    trials: Trials
+    rows: Rows
+
+    def verdict(self, written: ast.Query) -> WhyNot:
+        """Whether they match, and if not, why."""
+        query = render(written)
+        conditions = tuple(map(self._checked, self.parts.conditions))
+        matched = self.match_of(self.parts.syntax) is not None
+        if matched:
+            return WhyNot(query, self.rows, True, conditions, (), None, None)
+        problems = tuple(self._types())
+        if not problems:  # nothing can be run with events of other types
+            problems = (*self._places(), *self._forbidden(), *self._choices())
+        change, changed = next(self._changes(conditions), (None, None))
+        text = None if changed is None else render(changed)
+        return WhyNot(query, self.rows, False, conditions, problems, change, text)
+
+    # ── runs ────────────────────────────────────────────────────────────────
+
+    def match_of(self, query: ast.Query) -> Binding | None:
+        """A match of the query that binds these events. HAVING kills other matches without looking
+        for another, so it leaves the choice of events alone; AFTER MATCH and LIMIT it doesn't."""
+        if query.after_match is None and query.limit is None:
+            having = [h for h in (query.having,) if h is not None]
+            query = replace(query, having=all_of([*having, *self._pins(singles=True)]))
+        outcome = self.trials.run(query, most=None)
+        return next((m for m in outcome.matches if self._binds(m)), None)
+
+    def _binds(self, match: Binding) -> bool:
+        return all(set(rows) <= set(match.rows.get(v, ())) for v, rows in self.rows.items())
+
+    def _pins(
+        self, singles: bool = False, of: frozenset[str] | None = None
+    ) -> list[ast.Expression]:
+        names = [v for v in self.rows if of is None or v in of]
+        if singles:
+            names = [v for v in names if v in self.parts.singles]
+        return [self._pin(v, self.rows[v]) for v in names]
+
+    def _pin(self, variable: str, rows: tuple[int, ...]) -> ast.Expression:
+        return ast.InList(
+            ast.Attribute(variable, self.trials.row), tuple(ast.Literal(row) for row in rows)
+        )
+
+    def _held(
+        self, conditions: list[WrittenCondition], negation: WrittenNegation | None, wide: bool
+    ) -> ast.Query:
+        """The pattern held to these events, with `;` for every operator, these conditions and no
+        negation but one."""
+        syntax = self.parts.syntax
+        query = replace(self.parts.chosen(), where=None)
+        for other in self.parts.negations:
+            if other is not negation:
+                query = replace(query, pattern=self.parts.pattern_without(query.pattern, other))
+        where = [*self._pins(), *(c.node for c in conditions)]
+        within = self.parts.window(self.trials.longest(self.parts.bound.window)) if wide else None
+        query = replace(query, pattern=_any_order_of_choice(query.pattern), where=all_of(where))
+        return replace(query, within=within or syntax.within)
+
+    # ── what is wrong ───────────────────────────────────────────────────────
+
+    def _types(self) -> Iterator[str]:
+        for variable, rows in self.rows.items():
+            leaf = self.parts.leaves[variable]
+            for row in rows:
+                query = ast.Query(
+                    leaf, streams=self.parts.syntax.streams, where=self._pin(variable, (row,))
+                )
+                if not self.trials.run(query).matches:
+                    column = self.trials.options.type
+                    type_ = None if column is None else self.trials.cell(row, column)
+                    yield f"row {row} is no event of `{variable}`" + (
+                        "" if type_ is None else f": its {column} is {type_}"
+                    )
+
+    def _places(self) -> Iterator[str]:
+        """Order and window."""
+        if self.trials.run(self._held([], None, wide=False)).matches:
+            return
+        wide = self.trials.run(self._held([], None, wide=True)).matches
+        if not wide:
+            yield "they aren't in the order of the pattern"
+        elif self.parts.bound.window is not None:
+            window = window_words(self.parts, self.parts.bound.window.size)
+            yield f"they aren't in the window, {window}: {self._span_words(wide[0])}"
+
+    def _span_words(self, match: Binding) -> str:
+        window = self.parts.bound.window
+        if window is not None and window.clock is Clock.EVENTS:
+            return "there are too many events between them"
+        span = window_words(self.parts, match.end - match.start).removeprefix("WITHIN ")
+        return f"from first to last it is {span}"
+
+    def _forbidden(self) -> Iterator[str]:
+        wide = not self.trials.run(self._held([], None, wide=False)).matches
+        if not self.trials.run(self._held([], None, wide=wide)).matches:
+            return
+        for negation in self.parts.negations:
+            conditions = [c for c in self.parts.conditions if c.variables & negation.variables]
+            outcome = self.trials.run(self._held(conditions, negation, wide=wide))
+            if outcome.refused is None and not outcome.matches:
+                yield f"{negation.text} forbids them" + self._forbidding(negation, conditions)
+
+    def _forbidding(self, negation: WrittenNegation, conditions: list[WrittenCondition]) -> str:
+        """The rows of a forbidden event, where it can stand in the place of its negation."""
+        if not isinstance(negation.node, ast.Negation) or negation.node.duration is not None:
+            return ""
+        held = self._held(conditions, negation, wide=False)
+        item = negation.node.item
+        matches = self.trials.run(
+            replace(held, pattern=_with_item(held.pattern, negation.node, item))
+        ).matches
+        rows = [
+            r for v in sorted(negation.variables) for m in matches[:1] for r in m.rows.get(v, ())
+        ]
+        return f": row {', '.join(map(str, rows))}" if rows else ""
+
+    def _choices(self) -> Iterator[str]:
+        """What was taken instead of these events, and which clause left their match out."""
+        base = self.match_of(self.parts.chosen())
+        if base is None:
+            yield from self._instead()
+            return
+        syntax = self.parts.syntax
+        for having in self.parts.having:
+            query = replace(self.parts.chosen(), having=having)
+            if self.match_of(query) is None:
+                yield f"HAVING {render_expression(having)} isn't satisfied"
+        unlimited = replace(syntax, limit=None)
+        if self.match_of(unlimited) is not None:
+            yield "LIMIT leaves their match out: earlier ones are enough"
+        elif syntax.after_match is not None:
+            free = self.match_of(replace(unlimited, after_match=None))
+            if free is not None:
+                kept = self.trials.run(unlimited, most=None).matches
+                yield after_match_text(syntax.after_match) + _won(self._winner(free, kept))
+
+    def _winner(self, match: Binding, kept: tuple[Binding, ...]) -> Binding | None:
+        after = self.parts.syntax.after_match
+        rivals = [m for m in kept if self._key(m) == self._key(match)]
+        if after is not None and after.skip is ast.Skip.TO_NEXT_EVENT:
+            start = first_row(match, self.parts)
+            return next((m for m in rivals if first_row(m, self.parts) == start), None)
+        before = [m for m in rivals if (m.end, m.start) <= (match.end, match.start)]
+        return before[-1] if before else None
+
+    def _key(self, match: Binding) -> tuple[object, ...]:
+        bound = {v: rows[0] for v, rows in match.rows.items() if rows}
+        variable = next(iter(bound), None)
+        if variable is None:
+            return ()
+        columns = [part.columns[variable] for part in self.parts.bound.key]
+        return tuple(self.trials.cell(bound[variable], column) for column in columns)
+
+    def _instead(self) -> Iterator[str]:
+        """The first step that takes other events although the ones before are these."""
+        for length, step in enumerate(self.parts.steps, 1):
+            if step.operator in (None, ast.SequenceOperator.ANY):
+                continue
+            names = frozenset(v for s in self.parts.steps[: length - 1] for v in s.variables)
+            earlier = replace(self, rows={v: r for v, r in self.rows.items() if v in names})
+            mine = {v: r for v, r in self.rows.items() if v in names or v in step.variables}
+            prefix = self.parts.prefix(length)
+            taken = earlier.match_of(prefix)
+            if taken is None or replace(self, rows=mine).match_of(prefix) is not None:
+                continue
+            rows = ", ".join(
+                f"{v} {' '.join(map(str, taken.rows[v]))}"
+                for v in step.variables
+                if taken.rows.get(v)
+            )
+            assert step.operator is not None
+            yield f"`{step.operator.value}` takes {rows} instead"
+            return
+
+    # ── conditions ──────────────────────────────────────────────────────────
+
+    def _checked(self, condition: WrittenCondition) -> CheckedCondition:
+        seen = tuple(values_seen(condition.node, self.rows, self.trials))
+        return CheckedCondition(condition.text, self._outcome(condition), seen)
+
+    def _outcome(self, condition: WrittenCondition) -> str:
+        """true, false, unknown; or `not checked`, of events that aren't given or of a group as a
+        whole."""
+        positive = [v for v in patterns.positive(self.parts.bound.pattern) if v in self.rows]
+        names = [v for v in positive if v in condition.variables]
+        if isinstance(condition.node, ast.KeyTest):
+            names = positive
+        elif set(names) != condition.variables or not names:
+            return "not checked"
+        outcomes = set()
+        groups = [v for v in names if v not in self.parts.singles]
+        for row in self.rows[groups[0]] if groups else (None,):
+            rows = {**self.rows, **({} if row is None else {groups[0]: (row,)})}
+            outcomes.add(replace(self, rows=rows)._of_singles(condition.node, names))
+        for outcome in ("false", "unknown", "not checked"):
+            if outcome in outcomes:
+                return outcome
+        return "true"
+
+    def _of_singles(self, node: ast.Expression, names: list[str]) -> str:
+        leaves = tuple(self.parts.leaves[v] for v in names)
+        pattern = leaves[0] if len(leaves) == 1 else ast.Conjunction(leaves)
+        pins = self._pins(of=frozenset(names))
+        within = self.parts.window(self.trials.longest(self.parts.bound.window))
+        query = ast.Query(pattern, streams=self.parts.syntax.streams, within=within)
+        for outcome, test in (("true", node), ("false", ast.Unary("NOT", node))):
+            if isinstance(node, ast.KeyTest) and outcome == "false":
+                test = ast.Literal(True)
+            ran = self.trials.run(replace(query, where=all_of([*pins, test])))
+            if ran.refused is not None:
+                return "not checked"
+            if ran.matches:
+                return outcome
+        any_ = self.trials.run(replace(query, where=all_of(pins)))
+        return "unknown" if any_.matches else "not checked"
+
+    # ── the smallest change ─────────────────────────────────────────────────
+
+    def _changes(self, conditions: tuple[CheckedCondition, ...]) -> Iterator[tuple[str, ast.Query]]:
+        """Single changes with which these events match, the smallest first. Each was run."""
+        for text, query in self._candidates(conditions):
+            if self.match_of(query) is not None:
+                yield text, query
+
+    def _candidates(
+        self, conditions: tuple[CheckedCondition, ...]
+    ) -> Iterator[tuple[str, ast.Query]]:
+        parts, syntax = self.parts, self.parts.syntax
+        pairs = list(zip(parts.conditions, conditions, strict=True))
+        for condition, checked in pairs:
+            looser = _looser(condition.node, self.rows, self.trials)
+            if checked.outcome == "false" and looser is not None:
+                text = f"{render_expression(looser)} instead of {condition.text}"
+                yield text, parts.with_condition(condition, looser)
+        wide = self.trials.run(self._held([], None, wide=True)).matches
+        window = parts.bound.window
+        if wide and window is not None and window.clock is Clock.TIME:
+            size = wide[0].end - wide[0].start + 1
+            if size > window.size:
+                now = window_words(parts, window.size)
+                yield f"{window_words(parts, size)} instead of {now}", parts.with_window(size)
+        for condition, _ in sorted(pairs, key=lambda pair: pair[1].outcome == "true"):
+            yield f"without {condition.text}", parts.without(condition)
+        for negation in parts.negations:
+            yield f"without {negation.text}", parts.without_negation(negation)
+        for having in parts.having:
+            text = f"without HAVING {render_expression(having)}"
+            yield text, parts.without_having(having)
+        if syntax.after_match is not None:
+            text = f"without {after_match_text(syntax.after_match)}"
+            yield text, replace(syntax, after_match=None)
+        if syntax.limit is not None:
+            yield "without LIMIT", replace(syntax, limit=None)
+        loose = _any_order_of_choice(syntax.pattern)
+        if loose != syntax.pattern:
+            yield "`;` instead of the other operators", replace(syntax, pattern=loose)
+
+
+def _won(winner: Binding | None) -> str:
+    if winner is None:
+        return " leaves their match out"
+    rows = ", ".join(f"{v} {' '.join(map(str, r))}" for v, r in winner.rows.items() if r)
+    return f" keeps another match: {rows}"
+
+
+def _looser(node: ast.Expression, rows: Rows, trials: Trials) -> ast.Expression | None:
+    """The comparison with a number that the value just satisfies."""
+    match node:
+        case ast.Comparison((ast.Attribute() as read, ast.Literal(value)), (operator,)):
+            pass
+        case _:
+            return None
+    if isinstance(value, bool | str) or value is None or len(rows.get(read.variable, ())) != 1:
+        return None
+    seen = trials.cell(rows[read.variable][0], read.name)
+    if isinstance(seen, bool) or not isinstance(seen, int | float):
+        return None
+    if operator not in ("<", "<=", ">", ">=") or not math.isfinite(seen):
+        return None
+    bound = seen if isinstance(seen, int) else Decimal(repr(seen))
+    return ast.Comparison((read, ast.Literal(bound)), (operator[0] + "=",))
+
+
+def _any_order_of_choice(pattern: ast.Pattern) -> ast.Pattern:
+    """The top-level sequence with `;` alone."""
+    match pattern:
+        case ast.Sequence(_, operators):
+            return replace(pattern, operators=(ast.SequenceOperator.ANY,) * len(operators))
+        case _:
+            return pattern
+
+
+def _with_item(pattern: ast.Pattern, old: ast.Pattern, new: ast.Pattern) -> ast.Pattern:
+    match pattern:
+        case ast.Sequence(items) | ast.Conjunction(items):
+            return replace(pattern, items=tuple(new if item == old else item for item in items))
+        case _:
+            return pattern

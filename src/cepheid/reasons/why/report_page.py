@@ -1,0 +1,58 @@
+"""The report of `why` as a page, and as a fragment of one for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cepheid.explain.markup import element, escape
+from cepheid.explain.page import STYLE, document, section
+from cepheid.reasons.why.report_text import (
+    headline,
+    matches_words,
+    miss_words,
+    step_rows,
+    variable_rows,
+    without_rows,
+)
+
+if TYPE_CHECKING:
+    from cepheid.reasons.why.report import Why
+
+
+def page_of_report(report: Why) -> str:
+    return document(f"Why: {matches_words(report)}", report_markup(report))
+
+
+def report_markup(report: Why) -> str:
+    """What the text says, as tables."""
+    return element(
+        "div",
+        element("style", STYLE),
+        *(element("p", escape(note), class_="warning") for note in report.notes),
+        section("Query", element("pre", escape(report.query))),
+        section("Steps", element("p", escape(headline(report))) + _steps(report)),
+        section("Events", table(("variable", "events", ""), variable_rows(report), (1,))),
+        section("Changes", table(("change", "matches"), without_rows(report))),
+        section("Nearest misses", table(("rows", ""), [miss_words(m) for m in report.misses])),
+        class_="cepheid",
+    )
+
+
+def _steps(report: Why) -> str:
+    return table(("step", "reached", "lost"), step_rows(report), (1,))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """Rows of text; the columns of `numbers` are right-aligned."""
+    if not rows:
+        return ""
+
+    def cells(name: str, row: Sequence[str]) -> str:
+        return "".join(
+            element(name, escape(cell) or " ", **{"class_": "number"} if n in numbers else {})
+            for n, cell in enumerate(row)
+        )
+
+    lines = [element("tr", cells("th", head)), *(element("tr", cells("td", r)) for r in rows)]
+    return element("table", *lines)

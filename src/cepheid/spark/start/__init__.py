@@ -1,0 +1,1 @@
+"""How Spark starts: a session, its Java, and Python processes that are quiet."""

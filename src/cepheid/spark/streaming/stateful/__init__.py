@@ -1,0 +1,1 @@
+"""The stateful operator: which bucket a row belongs to, how rows travel, and what a bucket does."""
