@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -47,7 +48,10 @@ class Disk:
     def filler(self) -> Path:
         return self.folder / "filler"
 
-    def close(self) -> None:
+    def close(self, kept: Path | None = None) -> None:
+        """What is on it is copied to `kept`, if that is given, before a mounted disk is gone."""
+        if kept is not None:
+            shutil.copytree(self.folder, kept)
         if self.mounted:
             _done("umount", "--lazy", str(self.folder))
 

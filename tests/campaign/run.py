@@ -109,12 +109,13 @@ class Campaign:
             f"{self.scenario.name}, seed {self.seed}: {self.source.format}, {self.master}, at most "
             f"{self.most} files in a batch, in {self.place}"
         )
+        wrong = ["it ended early"]
         try:
             wrong = list(self._everything(seconds))
         finally:
             for driver in self.left:
                 driver.kill_all()
-            self.disk.close()
+            self.disk.close(self.place / "kept" if wrong else None)
         for text in wrong:
             self.tell(f"WRONG {text}")
         self.done["differences"] += len(wrong)
