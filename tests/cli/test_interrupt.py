@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-import cepheid.cli
 from cepheid.workloads import stocks
+
+ROOT = Path(__file__).parents[2]
 
 # All pairs of events: it goes on for many minutes.
 ALL_PAIRS = ("-q", "PATTERN a ; b WITHIN 1000000 RETURN a.id AS a, b.id AS b", "--time", "ts")
@@ -52,21 +54,53 @@ def test_ctrl_c(command: tuple[str, ...], begun: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["s.csv"]
 
 
-def test_ctrl_c_while_modules_are_loaded(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Interrupted:
-        @staticmethod
-        def find_spec(name: str, *more: object) -> None:
-            if name == "cepheid.cli.app":
-                raise KeyboardInterrupt
+LOADING = """
+import os, signal, sys
 
-    monkeypatch.delitem(sys.modules, "cepheid.cli.app", raising=False)
-    monkeypatch.delattr(cepheid.cli, "app", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
-    with pytest.raises(SystemExit) as exit:
-        cepheid.cli.main(["--version"])
-    assert (exit.value.code, capsys.readouterr().err) == (130, "interrupted\n")
+class Interrupting:
+    @staticmethod
+    def find_spec(name, *more):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting)
+sys.argv = ["cepheid", "--help"]
+{program}
+"""
+
+
+def interrupted_while_loading(name: str, program: str, ignored: bool = False) -> tuple[int, str]:
+    """The exit code and what was printed by a program that gets Ctrl-C when it loads a module."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING.format(name=name, program=program)],
+        capture_output=True, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else None,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+SCRIPT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["cepheid"]
+RUN_SCRIPT = "from {} import {} as run; run()".format(*SCRIPT.split(":"))
+
+
+@pytest.mark.parametrize(
+    "name", ["cepheid", "cepheid.extras", "typer", "cepheid.cli.app", "typer.rich_utils"]
+)
+def test_ctrl_c_while_modules_are_loaded(name: str) -> None:
+    """From the first module on, to those that are loaded while options are read."""
+    assert interrupted_while_loading(name, RUN_SCRIPT) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("module", ["cepheid.cli", "cepheid.cli.demo"])
+def test_ctrl_c_while_python_m_loads(module: str) -> None:
+    program = f"import runpy; runpy.run_module({module!r}, run_name='__main__')"
+    assert interrupted_while_loading("rich", program) == (130, "interrupted\n")
+
+
+def test_ctrl_c_that_is_ignored_stays_so() -> None:
+    """As in the background of a shell script."""
+    code, printed = interrupted_while_loading("typer", RUN_SCRIPT, ignored=True)
+    assert (code, "Usage: cepheid" in printed) == (0, True)
 
 
 @pytest.mark.slow

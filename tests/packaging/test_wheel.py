@@ -59,7 +59,7 @@ def test_the_wheel_has_all_files_of_the_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert files - names == set()
     assert {path for path in names if path.startswith("cepheid/")} == files
-    assert {"cepheid/py.typed", "cepheid/language/grammar.lark"} <= names
+    assert {"cepheid_command.py", "cepheid/py.typed", "cepheid/language/grammar.lark"} <= names
 
 
 def test_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:

@@ -15,12 +15,9 @@ __all__ = ["main", "require_or_exit"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (see `app.main`), or report that its extra isn't installed."""
     require_or_exit("cli")
-    try:
-        # Only now: it needs the extra. Loading takes a second, in which Ctrl-C may come, too.
-        from cepheid.cli import app
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    # Only now: it needs the extra.
+    from cepheid.cli import app
+
     app.main(arguments)
 
 

@@ -1,6 +1,6 @@
 """`python -m cepheid.cli` is `cepheid`, for when the script isn't on PATH."""
 
-from cepheid.cli import main
+from cepheid_command import main
 
 if __name__ == "__main__":
     main()

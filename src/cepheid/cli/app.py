@@ -18,7 +18,7 @@ from cepheid.cli.commands.run import run
 from cepheid.cli.commands.sql import sql
 from cepheid.cli.commands.why import funnel, why
 from cepheid.cli.output.command_words import in_command_words
-from cepheid.cli.output.failure import Interruptible, ended_by_sigterm, exit_cleanly
+from cepheid.cli.output.failure import Interruptible, exit_cleanly
 from cepheid.spark.start.session import PANDAS_NOTICE
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Ctrl-C."""
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     warnings.showwarning = _show
-    with ended_by_sigterm(), exit_cleanly():
+    with exit_cleanly():
         app(args=arguments, prog_name="cepheid")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cepheid_command  # noqa: F401, Ctrl-C ends the demo with one line, too
 from cepheid.cli import require_or_exit
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 import cepheid as cep
 from cepheid.cli.commands.generate import write_events
-from cepheid.cli.output.failure import exit_cleanly
+from cepheid.cli.output.failure import ended_by_signals, exit_cleanly
 from cepheid.cli.output.progress import spark_tasks
 from cepheid.cli.output.show import RunSummary, console, sample
 from cepheid.cli.session import spark_session
@@ -102,5 +102,5 @@ def earliest(matches: pa.Table, width: int) -> Table | Text:
 def main() -> None:
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("build/demo")
-    with exit_cleanly():
+    with exit_cleanly(), ended_by_signals():
         demo(folder)

@@ -13,7 +13,6 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
-import typer
 from typer.core import TyperGroup
 
 from cepheid.cli.output.command_words import in_command_words
@@ -60,8 +59,7 @@ _WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the traceback)"
 
 @contextmanager
 def exit_cleanly() -> Iterator[None]:
-    """Turn exceptions from the block into a message on stderr and an exit code. CEPHEID_DEBUG in
-    the environment lets the exception through.
+    """Turn exceptions from the block into a message on stderr and an exit code.
 
     CEPHEID_DEBUG in the environment lets the exception through.
     """
@@ -75,17 +73,11 @@ def exit_cleanly() -> Iterator[None]:
 
 
 class Interruptible(TyperGroup):
-    """Commands that Ctrl-C ends with one line."""
+    """Commands that Ctrl-C ends with one line; typer would catch it outside of them."""
 
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with ended_by_signals():
             return super().invoke(ctx)
-        except Terminated:
-            print("terminated", file=sys.stderr)
-            raise typer.Exit(TERMINATED) from None
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
 
 
 class Terminated(KeyboardInterrupt):
@@ -94,15 +86,27 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, so that nothing is left half done."""
-    with raised_by(signal.SIGTERM, Terminated):
-        yield
+def ended_by_signals() -> Iterator[None]:
+    """Ctrl-C and SIGTERM leave nothing of the block half done, and end the process with one
+    line."""
+    try:
+        with raised_by(signal.SIGINT, KeyboardInterrupt), raised_by(signal.SIGTERM, Terminated):
+            yield
+    except Terminated:
+        print("terminated", file=sys.stderr)
+        sys.exit(TERMINATED)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 @contextmanager
 def raised_by(number: signal.Signals, error: type[BaseException]) -> Iterator[None]:
-    """Let a signal raise this error in the block, and silence logs from then on."""
+    """Let a signal raise this error in the block, and silence logs from then on. One that is
+    ignored, as in the background of a shell script, stays so."""
+    if signal.getsignal(number) is signal.SIG_IGN:
+        yield
+        return
 
     def end(number: int, frame: FrameType | None) -> None:
         if not os.environ.get("CEPHEID_DEBUG"):
