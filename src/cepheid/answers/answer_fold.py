@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from cepheid.answers.closed_windows import (
 )
 from cepheid.answers.group_ids import GroupIds
 from cepheid.answers.partial_groups import PartialGroups, joined
+from cepheid.answers.partial_rows import PartialRows
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.rows.clock import times
 from cepheid.errors import DataError, StateLimitError
@@ -36,6 +37,16 @@ _EMPTY_AT_ONCE = 1 << 16
 _MOST_EMPTY = 10_000_000
 
 
+@dataclass(frozen=True)
+class FoldProgress:
+    """How far a fold has come, besides what it holds: which answers are out, the number of the last
+    window among them, and how many LIMIT still lets out."""
+
+    first_open: int
+    last_window: int | None
+    left: int | None
+
+
 class AnswerFold:
     """One query's answers over an ordered stream of matches. `push` takes matches, `advance` says
     that all matches that end before a time have been pushed, `finish` that there are no more."""
@@ -43,6 +54,7 @@ class AnswerFold:
     def __init__(self, shape: Answers, matches: pa.Schema, limit: Limit | None = None) -> None:
         self._shape = shape
         self._rows = AnswerRows(shape, matches)
+        self._partial = PartialRows(shape, matches)
         self._windows = windows_of(shape.window)
         self._ids = GroupIds([matches.field(name).type for name in shape.groups])
         self._most_cells = None if limit is None else limit.total
@@ -87,6 +99,9 @@ class AnswerFold:
         cells = PartialGroups(ids, places, ends, ends, weights.exact, states).in_order(
             self._shape.aggregates
         )
+        self._add(cells)
+
+    def _add(self, cells: PartialGroups) -> None:
         self._pending.append(cells)
         self._due = min(self._due, self._windows.due(cells))
         if sum(map(len, self._pending[1:])) > max(_PENDING, len(self._pending[0])):
@@ -178,3 +193,39 @@ class AnswerFold:
                 yield batch
             if self.done:
                 return
+
+    # ── parts, sent and saved ──
+
+    @property
+    def due(self) -> int:
+        """The time from which on `advance` may give answers."""
+        return self._due
+
+    @property
+    def held(self) -> int:
+        """How many parts of groups are held."""
+        return sum(map(len, self._pending))
+
+    def parts(self) -> pa.Table:
+        """All that is held, as rows."""
+        if not self._pending:
+            return self._partial.schema.empty_table()
+        cells = self._cells()
+        return self._partial.table(cells, self._ids.columns(cells.group))
+
+    def merge(self, parts: pa.Table) -> None:
+        """Take up what another fold of the query held."""
+        if parts.num_rows and not self.done:
+            cells = self._partial.cells(parts, self._ids)
+            self._add(cells.in_order(self._shape.aggregates))
+
+    def save(self) -> tuple[pa.Table, FoldProgress]:
+        """All that another fold needs to go on."""
+        progress = FoldProgress(self._windows.first_open, self._last_window, self._left)
+        return self.parts(), progress
+
+    def resume(self, parts: pa.Table, progress: FoldProgress) -> None:
+        """Go on where a fold was saved; this one is new."""
+        self._windows.first_open = progress.first_open
+        self._last_window, self._left = progress.last_window, progress.left
+        self.merge(parts)

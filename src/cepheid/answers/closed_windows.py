@@ -37,7 +37,10 @@ class Closed:
 
 
 class Windows(Protocol):
-    """A kind of window. `due` is the time from which on something may be complete."""
+    """A kind of window. `due` is the time from which on something may be complete. `first_open`
+    says which answers are out; where cells are dropped with their answers, nothing."""
+
+    first_open: int
 
     def places(self, ends: Ints) -> Ints:
         """Where a match belongs that has this end."""
@@ -59,11 +62,11 @@ class Windows(Protocol):
 
 @dataclass
 class HoppingWindows:
-    """TUMBLE and HOP. `_next` is the number of the first window that is not out yet."""
+    """TUMBLE and HOP. `first_open` is the number of the first window that is not out yet."""
 
     slide: int
     size: int
-    _next: int = -FOREVER
+    first_open: int = -FOREVER
 
     def places(self, ends: Ints) -> Ints:
         return 2 * (ends // self.slide) + (ends % self.slide >= self.size % self.slide)
@@ -73,7 +76,7 @@ class HoppingWindows:
         return (place + 1) // 2 - self.size // self.slide, place // 2
 
     def due(self, cells: PartialGroups) -> int:
-        first = int(np.maximum(self._numbers(cells.place)[0], self._next).min())
+        first = int(np.maximum(self._numbers(cells.place)[0], self.first_open).min())
         return first * self.slide + self.size
 
     def close(
@@ -81,9 +84,9 @@ class HoppingWindows:
     ) -> Iterator[Closed]:
         last = (time - self.size) // self.slide
         first, final = self._numbers(cells.place)
-        low, high = np.maximum(first, self._next), np.minimum(final, last)
+        low, high = np.maximum(first, self.first_open), np.minimum(final, last)
         some = np.flatnonzero(low <= high)
-        self._next = max(self._next, last + 1)
+        self.first_open = max(self.first_open, last + 1)
         if len(some):
             yield from self._closed(cells.take(some), aggregates, low[some], high[some])
 
@@ -113,14 +116,15 @@ class HoppingWindows:
         yield Closed(found, start, start + self.size)
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
-        return cells.take(np.flatnonzero(self._numbers(cells.place)[1] >= self._next))
+        return cells.take(np.flatnonzero(self._numbers(cells.place)[1] >= self.first_open))
 
 
-@dataclass(frozen=True)
+@dataclass
 class SessionWindows:
     """SESSION: cells are sessions that may still grow."""
 
     gap: int
+    first_open: int = -FOREVER
 
     def places(self, ends: Ints) -> Ints:
         return ends
@@ -141,35 +145,47 @@ class SessionWindows:
         return cells.take(np.flatnonzero(cells.last > time - self.gap))
 
     def grown(self, cells: PartialGroups, aggregates: Sequence[MatchAggregate]) -> PartialGroups:
-        """Sessions that have met are one."""
+        """Sessions that have met are one, wherever their parts come from. `cells` are in the order
+        of their places, which are their first ends."""
         if not len(cells):
             return cells
-        apart = cells.first[1:] - cells.last[:-1] >= self.gap
+        apart = cells.first[1:] - _latest(cells)[:-1] >= self.gap
         new = (np.diff(cells.group) != 0) | apart
         found = cells.merged(aggregates, np.flatnonzero(np.append(True, new)))
-        return replace(found, place=found.last)
+        return replace(found, place=found.first)
+
+
+def _latest(cells: PartialGroups) -> Ints:
+    """For each cell, the latest end of it and of those before it in its group."""
+    new = np.diff(cells.group) != 0
+    if (new | (np.diff(cells.last) >= 0)).all():
+        return cells.last
+    values, ranks = np.unique(cells.last, return_inverse=True)
+    groups = np.append(0, np.cumsum(new))
+    found: Ints = values[np.maximum.accumulate(groups * len(values) + ranks) % len(values)]
+    return found
 
 
 @dataclass
 class RangeWindows:
-    """RANGE: cells are the matches of a group that end together. `_next` is the first end whose
-    answers are not out yet."""
+    """RANGE: cells are the matches of a group that end together. `first_open` is the first end
+    whose answers are not out yet."""
 
     size: int
-    _next: int = -FOREVER
+    first_open: int = -FOREVER
 
     def places(self, ends: Ints) -> Ints:
         return ends
 
     def due(self, cells: PartialGroups) -> int:
-        fresh = cells.place[cells.place >= self._next]
+        fresh = cells.place[cells.place >= self.first_open]
         return int(fresh.min()) + 1 if len(fresh) else FOREVER
 
     def close(
         self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], time: int
     ) -> Iterator[Closed]:
-        asked = np.flatnonzero((cells.place >= self._next) & (cells.place < time))
-        self._next = max(self._next, time)
+        asked = np.flatnonzero((cells.place >= self.first_open) & (cells.place < time))
+        self.first_open = max(self.first_open, time)
         asked = asked[np.argsort(cells.place[asked], kind="stable")]
         begins = _begins(cells, self.size)
         counts = asked - begins[asked] + 1
@@ -207,9 +223,11 @@ def _parts(counts: Ints) -> Iterator[slice]:
         begin = end
 
 
-@dataclass(frozen=True)
+@dataclass
 class NoWindow:
     """All matches of a group, however long it takes."""
+
+    first_open: int = -FOREVER
 
     def places(self, ends: Ints) -> Ints:
         return np.zeros(len(ends), np.int64)
