@@ -46,12 +46,13 @@ class SequenceCounter:
         engine, plan = self.engine, self.engine.plan
         batch = engine.with_times(batch)
         leaves = tuple(engine.leaves)
-        found = classify(batch, leaves, plan.variables, plan.schema.type, plan.key, engine.unseen)
-        engine.unseen -= found.types
-        bits = np.zeros(len(found.rows), np.int64)
-        for leaf, mask in zip(leaves, found.masks, strict=True):
+        types = plan.schema.type
+        classified = classify(batch, leaves, plan.variables, types, plan.key, engine.unseen)
+        engine.unseen -= classified.types
+        bits = np.zeros(len(classified.rows), np.int64)
+        for leaf, mask in zip(leaves, classified.masks, strict=True):
             bits |= mask.astype(np.int64) << self._steps.index(leaf.variable)
-        self._rows.append(found.batch)
+        self._rows.append(classified.batch)
         self._bits.append(bits)
         time = batch.column(plan.schema.time)
         return int(times(time.slice(len(time) - 1))[0]) if len(time) else -FOREVER
@@ -95,8 +96,8 @@ class SequenceCounter:
 
         def value(expr: Expr, type_: pa.DataType) -> pa.Array:
             if isinstance(expr, Attribute):
-                found = read(expr)
-                return found if found.type == type_ else found.cast(type_)
+                column = read(expr)
+                return column if column.type == type_ else column.cast(type_)
             return typed(evaluate(expr, read, rows.num_rows), type_)
 
         columns = [

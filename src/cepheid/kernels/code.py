@@ -1,4 +1,4 @@
-"""Writing the source of kernels: lines at a level of indentation, names that are given once.
+"""Writes the source of kernels: indented lines, and unique names.
 
 Automata, the templates of operators and lowered expressions are all written with it.
 """
@@ -12,8 +12,8 @@ INDENT = "    "
 
 
 class Code:
-    """Lines of a kernel as they are being written. `prefix` begins names that have none of their
-    own."""
+    """Lines of a kernel as they are being written. New names begin with `prefix` unless another
+    beginning is given."""
 
     def __init__(self, level: int = 0, prefix: str = "t") -> None:
         self.lines: list[str] = []
@@ -34,12 +34,12 @@ class Code:
         self.lines.append(INDENT * self.level + text)
 
     def add(self, lines: Iterable[str]) -> None:
-        """Lines that are written already, at this level."""
+        """Add finished lines at this level."""
         for text in lines:
             self.line(text)
 
     def text(self, template: str) -> None:
-        """The lines of a template, at this level."""
+        """Add the lines of a template at this level."""
         for text in template.strip("\n").split("\n"):
             if text:
                 self.line(text)
@@ -47,21 +47,21 @@ class Code:
                 self.lines.append("")
 
     def let(self, prefix: str | None, source: str) -> str:
-        """A new name for a value."""
+        """Assign a value to a new name."""
         name = self.name(prefix)
         self.line(f"{name} = {source}")
         return name
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Lines inside of this one; `pass`, if there are none."""
+        """Add a line, and a block inside it: `pass` if it stays empty."""
         self.line(head)
         with self.deeper(1):
             yield
 
     @contextmanager
     def deeper(self, levels: int) -> Iterator[None]:
-        """Lines inside of the last ones, which have gone so many levels deeper."""
+        """Continue inside the last lines, which end that many levels deeper."""
         before = len(self.lines)
         self.level += levels
         yield
@@ -70,7 +70,7 @@ class Code:
         self.level -= levels
 
     def cut(self) -> tuple[list[str], int]:
-        """The lines so far and how deep they end; others begin, with new names."""
+        """Take out the lines so far and how deep they end; new lines and names begin."""
         lines, level = self.lines, self.level
         self.lines, self.level = [], 0
         return lines, level

@@ -1,4 +1,4 @@
-"""Reading Lark's tree: its parts, their spans, their names; and the mistakes found on the way."""
+"""Reads Lark's tree: its parts, their spans and names, and mistakes that only the tree shows."""
 
 from __future__ import annotations
 

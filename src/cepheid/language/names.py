@@ -1,5 +1,4 @@
-"""Small things that are written the same everywhere: names, which may need backticks, and
-quantifiers."""
+"""Writes names, which may need backticks, and quantifiers."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def quoted(name: str, reserved: frozenset[str] = RESERVED) -> str:
 
 @lru_cache
 def _keywords(words: frozenset[str]) -> re.Pattern[str]:
-    """As the lexer matches them: its idea of upper and lower case isn't `str.upper`'s."""
+    """The keywords as the lexer matches them: it doesn't fold case as `str.upper` does."""
     return re.compile("|".join(sorted(words)) or "(?!)", re.IGNORECASE)
 
 
@@ -58,7 +57,7 @@ def quoted_function(name: str) -> str:
 
 
 def quantifier_text(quantifier: Quantifier) -> str:
-    """As it stands after a type or an alias."""
+    """The quantifier as it is written after a type or an alias."""
     match quantifier:
         case Between(0, None):
             return "*"

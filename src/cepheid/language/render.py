@@ -1,4 +1,4 @@
-"""The canonical text of a query: infix, one clause per line, no parentheses beyond need.
+"""The canonical text of a query: infix, one clause per line, only necessary parentheses.
 
 Law: `parse(render(q)) == q` for every query that the parser makes, so the text may stand for
 the query (in plans, in saved state, in messages).
@@ -87,20 +87,14 @@ def _clauses(query: Query) -> Iterator[str]:
     if query.group_by is not None:
         yield from render_group_by(query.group_by)
     if query.returns:
-        yield render_returns(query)
+        yield f"RETURN {', '.join(map(_return_item, query.returns))}"
     if query.limit is not None:
         per_key = " PER KEY" if query.limit.per_key else ""
         yield f"LIMIT {_amount(query.limit.most.count)}{per_key}"
 
 
-def render_returns(query: Query) -> str:
-    """RETURN with its columns; empty if there are none."""
-    columns = ", ".join(map(_return_item, query.returns))
-    return f"RETURN {columns}" if columns else ""
-
-
 def _matched(query: Query) -> str:
-    """What is looked for: a pattern, or the combinations of some streams."""
+    """The clause of the pattern, or of the combinations of some streams."""
     if not query.relational:
         return f"PATTERN {render_pattern(query.pattern)}"
     parts = query.pattern.items if isinstance(query.pattern, Conjunction) else (query.pattern,)

@@ -18,7 +18,6 @@ from cepheid.errors import DataError
 from cepheid.explain import Explanation
 from cepheid.language import ast, parse_source, render
 from cepheid.language.diagnostics import Source
-from cepheid.language.render import render_returns
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.planner import prepare
 from cepheid.planner.bounds import require_bounds
@@ -117,10 +116,10 @@ class Query:
                 options, named if options else {"time": "ts", "type": "type", **named}
             )
             prepared = prepare(self.bind(assumed(self.syntax, chosen), chosen), chosen)
-            return _explanation(Explained(prepared), self.syntax)
+            return _explanation(Explained(prepared))
         runtime, chosen = self._runtime(data), options_of(options, named)
         run = runtime.profile if analyze else runtime.explain
-        return _explanation(run(self, data, chosen), self.syntax)
+        return _explanation(run(self, data, chosen))
 
     @overload
     def why(
@@ -271,7 +270,7 @@ def _how_to_read(value: object) -> str:
             return ""
 
 
-def _explanation(explained: Explained, written: ast.Query) -> Explanation:
+def _explanation(explained: Explained) -> Explanation:
     prepared = explained.prepared
     return Explanation(
         query_text(prepared.query),
@@ -282,5 +281,4 @@ def _explanation(explained: Explained, written: ast.Query) -> Explanation:
         explained.profile,
         explained.where,
         prepared.answers_text(explained.where == "on Spark" and bool(explained.distribution)),
-        render_returns(written),
     )

@@ -45,7 +45,7 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
 
 
 def _simplify(expr: Expr) -> Expr:
-    """Of a condition that must be true: only AND and OR are looked into."""
+    """Simplify a condition that must be true; only AND and OR are searched."""
     match expr:
         case Call("and", arguments):
             return replace(expr, arguments=tuple(map(_simplify, arguments)))
@@ -60,7 +60,7 @@ def _simplify(expr: Expr) -> Expr:
 
 
 def _united(arguments: tuple[Expr, ...]) -> Expr:
-    """Alternatives that say something of the same values become one."""
+    """Merge alternatives that compare the same values."""
     united: dict[object, tuple[Claim, Expr]] = {}
     for place, argument in enumerate(arguments):
         claim = claim_of(argument)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,15 +17,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from cepheid.algebra.answer_shape import Answers
 from cepheid.algebra.kinds import is_unreadable, readable
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input, bind_streams, part_field
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
-from cepheid.engine.end_of_data import last_moment
 from cepheid.engine.match_schema import output_schema
-from cepheid.engine.operators.base import FOREVER
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import ON_SPARK, Options, refuse_dead_letters, refuse_delay, refuse_until
 from cepheid.plan.profile import Profile, total
@@ -44,10 +40,9 @@ from cepheid.spark.columns.schema import (
     spark_schema,
     spark_type,
 )
-from cepheid.spark.group_parts import PACKED, GroupParts, shuffled_text
-from cepheid.spark.grouped_matches import TASKS, merge_parts
+from cepheid.spark.grouped_matches import fold_matches
 from cepheid.spark.partitions import worker
-from cepheid.spark.partitions.arrange import EventSource, arrange, placed, shipped, span_of, task_of
+from cepheid.spark.partitions.arrange import EventSource, arrange, placed, shipped, task_of
 from cepheid.spark.partitions.layout import (
     Layout,
     Slices,
@@ -108,47 +103,21 @@ def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: R
     if options.limit is not None and options.limit.policy != "fail":
         raise UnsupportedError(SHEDDING)
     source.prepared.warn()
-    found = output_schema(source.plan, schema)
-    until = last_moment(options.until, source.plan)
-    if until is not None:
-        until = max(until, _reached(source))
+    columns = output_schema(source.plan, schema)
+    matches = _mapped(source, options, runner, spark_schema(columns))
     shape = source.prepared.query.answers
-    if shape is None:
-        return _mapped(source, options, runner, spark_schema(found), until)
-    parts = _parts(source, shape, found)
-
-    def folded(task: worker.Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return parts.packed(runner(task, batches))
-
-    packed = _mapped(source, options, folded, PACKED, until)
-    return merge_parts(packed, parts, options.limit, until)
-
-
-def _parts(source: EventSource, shape: Answers, matches: pa.Schema) -> GroupParts:
-    return GroupParts.of(shape, matches, min(source.shuffled, TASKS))
-
-
-def _reached(source: EventSource) -> int:
-    """The time of the last event, of whatever type. This runs a job."""
-    time, start = source.plan.schema.time, source.plan.schema.start
-    span = span_of(source.events.filter(placed(time, start)), time, source.types[time])
-    return -FOREVER if span is None else span[1]
+    return matches if shape is None else fold_matches(matches, columns, shape, options.limit)
 
 
 def _mapped(
-    source: EventSource,
-    options: Options,
-    runner: Runner,
-    result: t.StructType | str,
-    until: int | None = None,
+    source: EventSource, options: Options, runner: Runner, result: t.StructType
 ) -> DataFrame:
-    """Run the runner on the rows of each partition. All of them end at the same time."""
+    """Run the runner on the rows of each partition."""
     adopt_session(source.events.sparkSession)
     if source.prepared.query.nothing is not None:
         return source.events.sparkSession.createDataFrame([], result)
     layout, spare = _layout(source, options)
-    task = replace(task_of(source, options.jit), until=until)
-    rows, task = arrange(source, layout, spare, task)
+    rows, task = arrange(source, layout, spare, task_of(source, options.jit))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return runner(task, batches)
@@ -169,21 +138,13 @@ def profile(query: Bindable, data: Any, options: Options) -> Profile:
 def explain(query: Bindable, data: Data, options: Options) -> Explained:
     """Explain how the query runs, how the work is partitioned, and what Spark does before the
     engine. This runs no job."""
-    source, schema = source_of(query, entered(data), options)
+    source, _ = source_of(query, entered(data), options)
     layout, _ = _layout(source, options)
     partitioning = (
         ("partitioning", layout_text(layout, source.shuffled)),
         ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
     )
-    answers = tuple(_answers_text(source, schema))
-    return Explained(source.prepared, (*partitioning, *answers, *before_engine(source)))
-
-
-def _answers_text(source: EventSource, schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    shape = source.prepared.query.answers
-    if shape is not None:
-        count = _parts(source, shape, output_schema(source.plan, schema)).count
-        yield "answers", shuffled_text(shape, count, "task")
+    return Explained(source.prepared, (*partitioning, *before_engine(source)))
 
 
 def before_engine(source: EventSource) -> tuple[tuple[str, str], ...]:
@@ -233,8 +194,7 @@ def _planned(
 def _read(
     prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options
 ) -> EventSource:
-    if events.isStreaming:
-        refuse_until(options)
+    refuse_until(options)
     refuse_delay(options, "data on Spark", ON_SPARK)
     plan = prepared.plan
     events = with_paths(events, plan.required)

@@ -1,4 +1,4 @@
-"""Where binding puts what is wrong with a query, so that one run reports all of it."""
+"""Collects what is wrong with a query, so that binding reports all of it at once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source, nearest
 
 MOST_FINDINGS = 100
-"""With so many, the rest of the query isn't looked at."""
+"""After this many, the rest of the query isn't checked."""
 
 
 class Findings:
-    """Collects diagnostics; the same finding at the same place is kept once."""
+    """Diagnostics; the same finding at the same place is kept once."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -32,7 +32,7 @@ class Findings:
         return len(self._diagnostics)
 
     def check(self) -> None:
-        """Raise what was found, in the order of the text."""
+        """Raise `QueryError` with all findings, in the order of the text."""
         if self._diagnostics:
             raise QueryError(sorted(self._diagnostics, key=lambda d: d.span))
 

@@ -16,7 +16,6 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
-from cepheid.engine.end_of_data import end
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.classes import narrowed
 from cepheid.engine.rows.clock import times
@@ -39,15 +38,13 @@ Range = tuple[int, int]
 @dataclass(frozen=True)
 class Task:
     """A worker's task. `left` are the classes, by bit, that Spark couldn't filter exactly, with the
-    predicates left to check. `owned` gives the range of match ends that each time slice owns.
-    `until` is how far time passes at the end of the data; None is to infinity."""
+    predicates left to check. `owned` gives the range of match ends that each time slice owns."""
 
     prepared: Prepared
     jit: bool = True
     left: tuple[tuple[int, LeafNode], ...] = ()
     sections: bool = False
     owned: Mapping[int, Range] | None = None
-    until: int | None = None
 
 
 def run(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -94,7 +91,7 @@ def _run(
         return None, iter(())
     engine = task.prepared.engine(first.schema, task.jit)
     pushed = chain.from_iterable(map(engine.push, chain((first,), batches)))
-    return engine, chain(pushed, end(engine, task.until))
+    return engine, chain(pushed, engine.finish())
 
 
 def sections(
@@ -110,13 +107,13 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
     for batch in batches:
         values = batch.column(SECTION_COLUMN).to_numpy(zero_copy_only=False)
         cuts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-        for begin, after in pairwise(cuts):
-            yield int(values[begin]), batch.slice(begin, after - begin)
+        for begin, end in pairwise(cuts):
+            yield int(values[begin]), batch.slice(begin, end - begin)
 
 
 def owned(batches: Iterator[pa.RecordBatch], range_: Range) -> Iterator[pa.RecordBatch]:
     """The matches that end in the slice; other slices own the rest."""
     for batch in batches:
-        ends = times(batch.column(MATCH_END))
-        inside = (range_[0] <= ends) & (ends < range_[1])
+        end = times(batch.column(MATCH_END))
+        inside = (range_[0] <= end) & (end < range_[1])
         yield batch if inside.all() else batch.filter(pa.array(inside))
