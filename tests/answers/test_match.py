@@ -156,6 +156,6 @@ def test_explain_says_how() -> None:
     text = str(query.explain(TABLE, time="ts", type="name"))
     assert "GROUP BY a.x, TUMBLE(10 units)\nHAVING count(*) > 1\n" in text
     enumerated = "answers: enumerated, every match is found and folded into its group"
-    assert f"{enumerated}: a value is not known from the last event\n" in text
+    assert f"{enumerated}: a group is not known from the last event\n" in text
     counted = cep.Query(f"{PAIRS} RETURN count(*)").explain(TABLE, time="ts", type="name")
     assert "answers: counted from the events, no match is found" in str(counted)

@@ -1,4 +1,4 @@
-"""What a condition means for matches in which some variables are absent (semantics: `|`)."""
+"""What a condition says about matches in which some variables are absent (semantics: `|`)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from cepheid.algebra.patterns import Disjunction, leaves
 def applies(
     read: Iterable[str], present: frozenset[str], disjunctions: Iterable[Disjunction]
 ) -> bool:
-    """Whether a conjunct applies under this choice of branches: wherever it reads branches of a
-    disjunction that is decided, it reads the branch that was taken."""
+    """Whether a conjunct counts for this choice: of every disjunction that is decided, and of which
+    it reads branches, it reads the one that was taken."""
     names = frozenset(read)
     for disjunction in disjunctions:
         branches = [frozenset(leaves(branch)) for branch in disjunction.items]

@@ -1,9 +1,9 @@
 """The aggregates of the language: names, what they take and return, how values are folded.
 
-An aggregate keeps a *total* and a *count* of values for a group, or for a part of it. Its `step`
-adds a value to the total. The same step merges two parts that follow each other: a value is a part
-with a count of 1. Counts add up, and a part without values changes nothing. `result` computes the
-returned value from total and count.
+What an aggregate knows of a group, or of a part of one, is a *total* and a *count* of values. Its
+`step` says what a value does to the total. Two parts that stand one after the other are merged by
+the same step: a value is a part with a count of 1. Counts add up, and a part without values changes
+nothing. `result` says what the aggregate returns of total and count.
 
 Binder, kernels, automata and RETURN all read this table. `tests/oracle` has definitions of its own.
 """
@@ -18,7 +18,7 @@ from cepheid.algebra.types import Type
 
 
 class Operand(Enum):
-    """What an aggregate takes. A NUMBER is passed as a double."""
+    """What an aggregate can be over. NUMBER is given as a double."""
 
     ANY = "any value"
     ORDERED = "a value that has an order"
@@ -40,9 +40,9 @@ class Operand(Enum):
 
 
 class FoldStep(Enum):
-    """How the next value changes the total. FIRST, LAST and APPEND take NULLs, the others skip
-    them. SPREAD, whose total is the mean, needs more than a total and a count, so it alone can't
-    merge parts."""
+    """What the next value does to the total of those before it. FIRST, LAST and APPEND take NULLs,
+    the others pass over them. Only SPREAD, whose total is the mean, needs more than a total and a
+    count: it doesn't merge parts."""
 
     COUNT = "the values are counted, and nothing else"
     ADD = "added; an integer sum that doesn't fit is NULL from there on"
@@ -55,8 +55,8 @@ class FoldStep(Enum):
 
 
 class FoldResult(Enum):
-    """What an aggregate returns. TOTAL and MEAN are NULL without values, DEVIATION with fewer than
-    two."""
+    """What an aggregate returns. Without values, TOTAL and MEAN are NULL, and with fewer than two,
+    DEVIATION is."""
 
     COUNT = "count"
     TOTAL = "total"
@@ -66,7 +66,7 @@ class FoldResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """`type` None: the type of the values. `events`: it also takes the events themselves, as in
+    """`type` None: that of the values. `events`: it can also be over the events themselves, as
     `count(b)`. `scalar` is the function that does the same with several values of one event."""
 
     name: str
@@ -85,12 +85,12 @@ class AggregateFunction:
 
     @property
     def extreme(self) -> bool:
-        """Whether it gives the same result with and without DISTINCT."""
+        """Whether it is the same of different values as of all."""
         return self.step in (FoldStep.LEAST, FoldStep.GREATEST)
 
     @property
     def placed(self) -> bool:
-        """Whether it returns the value at a given place of the group."""
+        """Whether it returns the value at a place of the group."""
         return self.step in (FoldStep.FIRST, FoldStep.LAST)
 
     @property

@@ -1,9 +1,8 @@
 """Answers: what a query returns about its matches, instead of the matches.
 
-The query itself returns matches. Their columns are the values of the group expressions and the
-values to be aggregated. This module describes how they are folded into answers. Expressions here
-read no events, only `Attribute(ANSWER, …)`: a group expression, an aggregate, or an end of the
-group's window.
+The query itself finds matches, with the values of group expressions and of what is aggregated as
+its columns. This describes how they are folded into answers. Expressions here read no events, but
+`Attribute(ANSWER, …)`: a group expression, an aggregate, or an end of the group's window.
 """
 
 from __future__ import annotations
@@ -65,5 +64,5 @@ class Answers:
 
     @property
     def whole(self) -> bool:
-        """Whether all matches are one group, which exists even without matches."""
+        """Whether all matches are one group, which is there even if there are none."""
         return not self.groups and self.window is None

@@ -29,16 +29,15 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Varying(Constant):
-    """A parameter of a template that is bound once for all its rules. Each rule has its own value
-    of this type; `value` is that of one rule, and nothing may be concluded from it."""
+    """A parameter of a template that is bound once for all its rules: every rule has a value of
+    its own, of this type; `value` is that of one of them. Nothing may be concluded from it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """`a.x`. For a closure variable, the value of the current element (filters, `Every`,
-    aggregates)."""
+    """`a.x`. Of a closure variable: of the element at hand (filters, `Every`, aggregates)."""
 
     variable: str
     name: str
@@ -47,7 +46,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """`PREV(b.x)`: the value of the element taken before the current one."""
+    """`PREV(b.x)`: of the element taken before the one at hand."""
 
     variable: str
     name: str
@@ -56,8 +55,8 @@ class Previous:
 
 @dataclass(frozen=True, slots=True)
 class PreviousOr:
-    """`PREV(e, d)`: the value e of the element taken before the current one; for the first
-    element, the default d. A running condition with it is also checked on the first element."""
+    """`PREV(e, d)`: the value, which reads the element taken before the one at hand; for the first
+    element, the default. A running condition with it is tested on the first element too."""
 
     variable: str
     value: Expr
@@ -69,10 +68,10 @@ class PreviousOr:
 class Aggregate:
     """`sum avg min max count stddev first last collect` over a group.
 
-    The argument reads the current element: a value of it, or, in `collect(b)`, `first(b)` and
-    `last(b)`, the whole event. Only `count(b)` has none. Inside a running condition it is over the
-    elements taken before. `distinct`: of equal values only the first counts. `offset`: how many
-    elements `first` and `last` skip.
+    The argument reads the element at hand: a value of it, or in `collect(b)`, `first(b)` and
+    `last(b)` all of it; only `count(b)` has none. Inside a running condition it is over the
+    elements taken before. `distinct`: of equal values only the first counts. `offset`: `first` and
+    `last` are so many elements further in.
     """
 
     function: str
@@ -85,16 +84,16 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """Inside the step of `Reduce`: the result of the elements before."""
+    """Inside the step of `Reduce`: what the elements before have come to."""
 
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """`reduce(b, start, acc -> step)` applies the step to one element after the other (Cayuga's α).
-    For an empty group it is the start, which reads nothing of the group. Inside a running condition
-    it is over the elements taken before."""
+    """`reduce(b, start, acc -> step)`: the step, for one element after the other (Cayuga's α). Of
+    an empty group it is the start, which reads nothing of the group. Inside a running condition it
+    is over the elements taken before."""
 
     variable: str
     start: Expr
@@ -144,7 +143,7 @@ class MatchDuration:
 class Whole:
     """A variable as a value in RETURN: a struct, for a closure an array of structs.
 
-    NULL if it is absent (another branch) or an empty optional event.
+    Absent (other branch) or an empty optional: NULL.
     """
 
     variable: str
@@ -261,12 +260,12 @@ def variables(expr: Expr) -> frozenset[str]:
 
 
 def reads_before(expr: Expr) -> bool:
-    """Whether it reads elements of a group other than the current one."""
+    """Whether it reads elements of a group beside the one at hand."""
     return any(isinstance(e, Previous | Aggregate | Reduce) for e in walk(expr))
 
 
 def holds_first(expr: Expr) -> bool:
-    """Whether it is a running condition that every first element satisfies."""
+    """Whether it is a running condition that holds for the first element, whatever that is."""
     return reads_before(expr) and not any(isinstance(e, PreviousOr) for e in walk(expr))
 
 

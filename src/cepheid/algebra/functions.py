@@ -1,8 +1,8 @@
 """The scalar functions of the language: names, synonyms, parameters, result types.
 
-Operators and the forms that binding lowers (`BETWEEN`, `nullif`, `if`) are in `expression_binder`.
-A function returns NULL where mathematics defines nothing (`sqrt(-1)`, `ln(0)`), and for a NULL
-argument; only `coalesce`, `greatest` and `least` skip NULLs.
+Operators and the forms that binding lowers (`BETWEEN`, `nullif`, `if`) are in
+`expression_binder`. What a function returns where mathematics defines nothing (`sqrt(-1)`, `ln(0)`)
+is NULL. A NULL argument gives NULL, except to `coalesce`, `greatest` and `least`, which skip it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from cepheid.algebra.types import Type
 
 
 class Accepts(Enum):
-    """What a parameter takes. FLOAT is any number, passed as a double; SAME has the type of the
-    other arguments."""
+    """What a parameter takes. FLOAT is any number, given as a double; SAME is what the other
+    arguments are."""
 
     NUMBER = "number"
     AMOUNT = "amount"

@@ -1,8 +1,9 @@
 """Kinds of Arrow columns: what a query sees of each, and the plain form in which it is read.
 
 Arrow has several layouts for one value: views, runs, large offsets, dictionaries, extensions. The
-engine knows only the plain ones, and every runtime converts its columns on input. The data may have
-a column that no query can read. Its field says why, and only a query that reads it fails.
+engine knows the plain ones alone, and every runtime makes its columns plain on the way in. A column
+that no query can read may be in the data all the same: its field says why, and that is an error
+only for a query that reads it.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def attribute_type(type_: pa.DataType) -> Type:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type that a column of this type is converted to. A dictionary of texts stays one: the
-    engine compares its codes."""
+    """The type as which a column of this type is read. A dictionary of texts stays one: the engine
+    compares its codes."""
     is_ = pa.types
     if isinstance(type_, pa.BaseExtensionType):
         return plain_type(type_.storage_type)
@@ -80,7 +81,7 @@ def _plain_nested(type_: pa.DataType) -> pa.DataType:
 
 
 def _plain_part(type_: pa.DataType) -> pa.DataType:
-    """The type of a nested part. Nothing is compared there, so dictionaries are of no use."""
+    """Inside of nested values nothing is compared, so dictionaries are of no use there."""
     plain = plain_type(type_)
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 
@@ -117,7 +118,7 @@ def nested_types(columns: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def unreadable(name: str, why: str) -> pa.Field:
-    """A field of a column that can't be read. `why` continues its name: "is of type …"."""
+    """A column that is there but can't be read. `why` goes on after its name: "is of type …"."""
     return pa.field(name, pa.null(), metadata={_WHY: why})
 
 

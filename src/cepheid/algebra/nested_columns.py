@@ -1,8 +1,8 @@
 """Paths into nested columns: what each leads to, and its values.
 
-Every path that a query reads becomes a column with the text of the path as its name. The binder
-adds it to the schema, and each runtime extracts it from its input, so nothing else knows of nested
-values. A column of the data with that name has precedence.
+Every path that a query reads becomes a column of its own, called as the path is written: the
+binder adds it to the schema, and each runtime extracts it where its events come in. So nothing
+else knows of nested values. A column of the data that is called so is taken first.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def reach(path: AttributePath, columns: Mapping[str, pa.DataType]) -> Reached | 
 
 
 def _named(name: str, names: Iterable[str]) -> str | None:
-    """The exact name, or one that differs only in case, if that is unique."""
+    """Exactly, then without case if that is unique."""
     known = list(names)
     folded = [n for n in known if n.lower() == name.lower()]
     return name if name in known else folded[0] if len(folded) == 1 else None
@@ -151,7 +151,7 @@ def read_field(columns: pa.Schema, name: str) -> pa.Field | None:
 
 
 def read_fields(columns: pa.Schema, names: Iterable[str]) -> pa.Schema:
-    """The fields of the names that are columns or paths into one, in the order of the columns."""
+    """Those of these names that are columns or lead into one, the columns in their order."""
     wanted = list(names)
     direct = [f for f in columns if f.name in wanted]
     others = (read_field(columns, n) for n in wanted if n not in columns.names)
@@ -200,7 +200,7 @@ def _as_list(column: pa.Array) -> pa.Array:
 
 
 def _element(column: pa.Array, index: int) -> pa.Array:
-    """The element at an index, as in Spark's `get`: NULL beyond the end."""
+    """As Spark's `get`: beyond the end there is NULL."""
     starts = np.asarray(column.offsets)[:-1].astype(np.int64) + index
     there = pc.fill_null(pc.greater(pc.list_value_length(column), index), False)
     places = pa.array(starts, mask=~np.asarray(there.to_numpy(zero_copy_only=False), np.bool_))
@@ -215,7 +215,7 @@ def _of_each(column: pa.Array, name: str) -> pa.Array:
 
 
 def with_extracted(rows: Rows, names: Sequence[str]) -> Rows:
-    """The rows with these columns, some of which may be paths into others."""
+    """These columns of the rows, of which some may be paths into others."""
     if all(name in rows.schema.names for name in names):
         return rows.select(names)
     fields = read_fields(rows.schema, names)

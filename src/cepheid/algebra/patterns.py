@@ -58,11 +58,11 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """A negation with a duration, `!P FOR d`; `index` is numbered with the negations.
+    """A negation with a time of its own, `!P FOR d`; `index` is numbered with the negations.
 
-    It binds no event, but it has an end: that long after the end of the nearest bound part before
-    it, just before the events of that instant. If nothing is bound before it, it looks back from
-    the start of the part after it, and is a check like any negation."""
+    It binds no event, but it has an end: the duration after the end of the nearest bound part
+    before it, just before the events of that instant. Where nothing is bound before it, it looks
+    back from the start of the part after it, and is a check like any negation."""
 
     item: Pattern
     index: int
@@ -120,8 +120,8 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def moves_end(pattern: Pattern) -> bool:
-    """Whether some part may end later than its last event: a delay, or a negation with FOR that no
-    event is sure to follow in its sequence."""
+    """Whether some part may end later than its last event: a delay, or a negation with a time of
+    its own that no event is sure to follow in its sequence."""
     match pattern:
         case Delay() | Absence():
             return True
@@ -150,7 +150,7 @@ def leaves(pattern: Pattern) -> tuple[str, ...]:
 
 
 def positive(pattern: Pattern) -> tuple[str, ...]:
-    """Variables that a match binds, in the order of the pattern: no negated ones."""
+    """Variables in the order of the pattern that a match binds: no negated ones."""
     match pattern:
         case Negation() | Absence():
             return ()

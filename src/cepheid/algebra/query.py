@@ -41,14 +41,14 @@ class Role(Enum):
     EQUALITY  `a.x = b.y` between two single variables
     MULTI     reads several single variables
     FILTER    decides which events of closure `target` qualify, with other variables
-    RUNNING   checked from left to right inside the group of `target`
+    RUNNING   tested left to right inside the group of `target`
     CHECK     reads complete groups (aggregates, `Every`, `Some`)
     NEGATION  says which events of negation `negation` are forbidden, with other variables
     MATCH     needs the complete match (`duration()`), or reads no event at all
 
-    For a group closure `(A a ; B b)+`, `target` is the first of its variables that it reads.
-    Inside a negated pattern, NEGATION has a `target` if it decides which events of a closure
-    there qualify, or is checked from left to right.
+    Of a group closure `(A a ; B b)+`, `target` is the first of its variables that it reads.
+    Inside a negated pattern NEGATION has a `target` where it decides which events of a closure
+    there qualify, or is tested left to right.
     """
 
     CLASS = "class"
@@ -63,10 +63,11 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """One conjunct of WHERE. `variables` are all that it reads, in the order of the pattern.
+    """One conjunct of WHERE. `variables` is all that it reads, in the order of the pattern.
 
-    With disjunctions, the conjunct applies to a match only if, for every disjunction of which it
-    reads exactly one branch, that branch was taken. Variables of other branches read as NULL.
+    If the pattern has disjunctions: the conjunct applies to a match only if, for every
+    disjunction of which it reads exactly one branch, that branch was taken; variables of other
+    branches not taken read as NULL.
     """
 
     expression: Expr
@@ -104,10 +105,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which matches are kept, if that depends on other matches: AFTER MATCH, and then LIMIT.
+    """Which matches are kept, where that depends on others: AFTER MATCH, and then LIMIT.
 
-    SKIP TO FIRST and LAST skip to `variable`; `pause` are the ticks of SKIP FOR. LIMIT keeps the
-    first `most` matches: of each key (`per_key`), or of all.
+    `variable` is what SKIP TO FIRST and LAST skip to, `pause` the ticks of SKIP FOR. LIMIT keeps
+    the first `most` matches: of each key (`per_key`), or of all.
     """
 
     skip: Skip = Skip.NONE
@@ -151,11 +152,11 @@ class BoundQuery:
     RETURN read, time, type and tie included. Without a `selection` every match is kept.
 
     Rewrites leave three things behind. `nothing` is why no events can match, if that is known.
-    `warnings` are for the author of the query. `renamed` says where RETURN's names and the
-    pattern's differ; conditions always use the pattern's. A variable that is no longer in the
-    pattern is absent from every match.
+    `warnings` are what the writer should hear of. `renamed` says where RETURN's names and the
+    pattern's differ; conditions always use the pattern's. A variable that is not in the pattern
+    any more is absent from every match.
 
-    With `answers` the query returns answers, and `outputs` are the values that they are made of.
+    With `answers` the query returns those: `outputs` are then the values that they are made of.
     """
 
     pattern: Pattern

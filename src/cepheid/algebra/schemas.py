@@ -44,7 +44,7 @@ _TO_MOMENTS = {
 
 
 def bind_schema(columns: pa.Schema, options: Options) -> Schema:
-    """The schema of one stream. The columns that options name must exist and fit."""
+    """The schema of one stream; what the options name must be there and fit."""
     columns = readable(columns)
     _check(columns, options)
     return _schema(columns, options, None)
@@ -80,8 +80,8 @@ def bind_streams(streams: Mapping[str, pa.Schema], options: Options) -> tuple[pa
 
 @dataclass(frozen=True)
 class Input:
-    """A stream that is read beside others: its columns, and the roles of some of them. Without
-    `start` its events have no duration; without `type` their type is the name of the stream."""
+    """A stream that is read beside others: its columns, and the parts that some of them play.
+    Without `start` its events have no duration; without `type` they are of the stream's name."""
 
     columns: pa.Schema
     time: str
@@ -90,8 +90,8 @@ class Input:
 
 
 def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schema, Schema]:
-    """The schema of merged streams of events and of matches. The start and end of events are in
-    separate columns, because each stream has other names for them."""
+    """The schema of streams of events and of matches merged. When an event starts and ends is in
+    columns of their own, since it is called otherwise in each stream."""
     merged: dict[str, pa.Field] = {}
     inputs = {
         name: replace(given, columns=readable(given.columns)) for name, given in inputs.items()
@@ -120,8 +120,8 @@ def bind_inputs(inputs: Mapping[str, Input], options: Options) -> tuple[pa.Schem
 
 
 def _unify(known: pa.Field, other: pa.Field, stream: str) -> pa.Field:
-    """A column that several streams have: its type holds the values of all. If there is no such
-    type, the column can't be read."""
+    """A column that several streams have: of the type that holds the values of all. Streams that
+    have no such type disagree about it, so that it can't be read."""
     if is_unreadable(known) or is_unreadable(other):
         return known if is_unreadable(known) else other
     zoned = _zoned(known.type, other.type)
@@ -143,7 +143,7 @@ def _unify(known: pa.Field, other: pa.Field, stream: str) -> pa.Field:
 
 
 def _zoned(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type of times in two time zones."""
+    """The type of moments in two time zones."""
     if not (pa.types.is_timestamp(left) and pa.types.is_timestamp(right)):
         return None
     if left.tz is None or right.tz is None or left.tz == right.tz:
@@ -169,7 +169,7 @@ def _schema(
 
 
 def _check(columns: pa.Schema, options: Options) -> None:
-    """Check that the columns that options name exist, can be read, and fit their roles."""
+    """The columns that options name are there, can be read, and fit their parts."""
     time = part_field(columns, options.time, "time")
     kind = attribute_type(time.type)
     if kind not in _MOMENTS:
@@ -214,8 +214,8 @@ def part_field(columns: pa.Schema, name: str, part: str) -> pa.Field:
 def assumed(query: ast.Query, options: Options) -> pa.Schema:
     """Columns that would fit the query, for checking and explaining it without data.
 
-    An attribute that is compared with a string is a string, every other one a number. The time is
-    a timestamp if the window is in seconds or another unit of time.
+    An attribute that is compared with a string is one, every other a number; the time is a
+    timestamp if the window is given in seconds or the like.
     """
     attributes, strings = set[str](), set[str]()
     for expression in _expressions(query):

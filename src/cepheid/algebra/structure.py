@@ -34,7 +34,7 @@ class Structure:
     branches: Mapping[str, Mapping[int, int]]
 
     def exclusive(self, left: str, right: str) -> bool:
-        """Whether they are never both bound: they are in different branches of a disjunction."""
+        """Never both bound: they stand in different branches of the same disjunction."""
         left_branches, right_branches = self.branches[left], self.branches[right]
         return any(
             left_branches[d] != right_branches[d]
@@ -85,7 +85,7 @@ def structure(pattern: Pattern) -> Structure:
 
 
 def _right_neighbor(sequence: Sequence, index: int, order: Mapping[str, int], end: int) -> int:
-    """The place of the right neighbor. A negation with FOR is one: what follows comes after it."""
+    """Up to a negation with a time of its own: what follows comes after that time."""
     for item in sequence.items[index + 1 :]:
         if not isinstance(item, Negation):
             return max(order[v] for v in leaves(item))

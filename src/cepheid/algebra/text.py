@@ -1,4 +1,4 @@
-"""Bound queries as text, for plans and messages, in the language's own terms if it has them."""
+"""Bound queries as text, for plans and messages: the language's own terms where it has them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def expression_text(expr: Expr) -> str:
 
 
 def _at_hand(expr: Expr) -> Expr:
-    """The argument of PREV, which reads the current element."""
+    """What PREV stands around: it reads the element at hand."""
 
     def change(node: Expr) -> Expr | None:
         match node:
@@ -273,7 +273,7 @@ def conjunct_text(conjunct: Conjunct) -> str:
 
 
 def condition_text(expr: Expr) -> str:
-    """A condition that is joined with others by AND: OR gets parentheses."""
+    """A condition beside others: OR in parentheses, so that AND may stand around it."""
     text = expression_text(expr)
     return f"({text})" if isinstance(expr, Call) and expr.operator == "or" else text
 

@@ -1,4 +1,4 @@
-"""Regular expressions are RE2's: they take time in proportion to the text, whatever it is."""
+"""Regular expressions are RE2's: whatever the text, they take time in proportion to it."""
 
 from __future__ import annotations
 

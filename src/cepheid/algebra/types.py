@@ -16,7 +16,7 @@ STREAM_COLUMN = "__stream"
 """The type column of several streams merged into one: it holds the stream's name."""
 
 TIME_COLUMN, START_COLUMN = "__time", "__start"
-"""The end and the start of an event, where streams of events and of matches are merged."""
+"""Where streams of events and of matches are merged: when an event ends, and when it starts."""
 
 
 class Type(Enum):
@@ -47,7 +47,7 @@ class Type(Enum):
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of the merged input stream, and the roles of some of them.
+    """The columns of the merged input stream and the parts that some of them play.
 
     `streams` is set when the input is several streams: name → its own columns; `others` are the
     columns of events of every other type, if one of the streams has types of its own. `unit` says
@@ -71,8 +71,8 @@ class Schema:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The columns that the stream is sorted by. They give simultaneous events with different
-        starts the same order everywhere."""
+        """The columns that the stream is sorted by. Simultaneous events that differ in their
+        starts are so in the same order everywhere."""
         order = (self.time, self.tie, self.start)
         return tuple(dict.fromkeys(column for column in order if column is not None))
 
@@ -84,7 +84,7 @@ class Schema:
         return folded
 
     def resolve(self, name: str) -> str | None:
-        """The column that an attribute means: the exact name, or one that differs only in case."""
+        """The column that an attribute means: exactly, then without case if that is unique."""
         if name in self.columns:
             return name
         return self._folded.get(name.lower())
@@ -101,5 +101,5 @@ class Schema:
         return frozenset().union(*named) if named else frozenset(self.columns)
 
     def own_columns(self, type_: str) -> frozenset[str] | None:
-        """The columns of the stream of that name, or of the stream with event types."""
+        """The columns of the stream of that name, or of the one that has types of its own."""
         return self.others if self.streams is None else self.streams.get(type_, self.others)

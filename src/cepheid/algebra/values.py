@@ -27,7 +27,7 @@ _LARGEST = 2**63
 
 
 class NoTick(ValueError):
-    """A duration in seconds over an integer time column whose unit isn't known."""
+    """A duration in seconds over an integer time column of which nobody said what a tick is."""
 
 
 class NoUnit(ValueError):
@@ -35,7 +35,7 @@ class NoUnit(ValueError):
 
 
 def constant(value: object) -> Constant | None:
-    """A Python value as predicates see it; None if they can't read it."""
+    """A Python value as predicates see it; None if predicates can't."""
     match value:
         case Varying():
             return value
@@ -65,7 +65,7 @@ def constant(value: object) -> Constant | None:
 
 
 def microseconds_since_epoch(moment: datetime) -> int:
-    """Microseconds since the epoch; naive times are UTC."""
+    """Naive moments are UTC."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
@@ -97,7 +97,7 @@ def ticks(amount: Fraction, unit: Unit, schema: Schema) -> Fraction:
 
 
 def duration_constant(amount: Fraction, *, integer: bool) -> Constant:
-    """A duration as a constant. Over integer times it is a plain number, like `b.ts - a.ts`."""
+    """Over integer time a duration is a plain number, so that it meets `b.ts - a.ts`."""
     if not integer:
         return Constant(round(amount), Type.DURATION)
     if amount.denominator == 1:
@@ -106,5 +106,5 @@ def duration_constant(amount: Fraction, *, integer: bool) -> Constant:
 
 
 def window_size(amount: Fraction) -> int:
-    """The size of a window in ticks. Differences of times are integers, so `< 1.5` is `< 2`."""
+    """Differences of times are integers, so `< 1.5` is `< 2`."""
     return math.ceil(amount)

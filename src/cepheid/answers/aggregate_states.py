@@ -74,8 +74,7 @@ def first_state(
     starts: Ints,
     weights: MatchCounts,
 ) -> State:
-    """Of rows that each stand for so many matches with these values. Only counts, minima and maxima
-    may stand for several."""
+    """Of rows that each stand for so many matches with these values."""
     if aggregate.function == "approx_count":
         return [pa.array(weights.about)]
     if values is None:
@@ -88,20 +87,50 @@ def first_state(
         case "count":
             return _halves(weights.counts() * _numbers(_known(values)))
         case "sum" if pa.types.is_floating(values.type):
-            return [values.cast(pa.float64())]
+            return [pc.multiply(values.cast(pa.float64()), pa.array(weights.about))]
         case "sum":
             numbers = values.cast(pa.int64())
             whole = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
-            return [*_halves(whole), _known(values)]
+            if (np.abs(whole.astype(np.float64)) * weights.about >= _BEYOND).any():
+                raise DataError(TOO_LARGE)
+            return [*_halves(whole * weights.exact), _known(values)]
         case "avg":
-            return [values.cast(pa.float64()), _known(values)]
+            about = pa.array(weights.about)
+            known = pc.multiply(_known(values).cast(pa.float64()), about)
+            return [pc.multiply(values.cast(pa.float64()), about), known]
         case "stddev":
             mean = pc.fill_null(values.cast(pa.float64()), 0.0)
-            return [_known(values), mean, pa.array(np.zeros(len(ends)))]
+            known = pc.multiply(_known(values).cast(pa.float64()), pa.array(weights.about))
+            return [known, mean, pa.array(np.zeros(len(ends)))]
         case "first" | "last":
             return [pa.array(ends), pa.array(starts), values]
         case _:
             return [values]
+
+
+@dataclass(frozen=True)
+class CarriedTotals:
+    """What a value comes to over the matches of each row: its sum, whole if it is an integer, and
+    how many of the matches have one."""
+
+    known: MatchCounts
+    about: NDArray[np.float64]
+    whole: Ints | None
+
+    def state(self, aggregate: MatchAggregate) -> State:
+        some = pa.array(self.known.about > 0)
+        match aggregate.function:
+            case "count":
+                return _halves(self.known.counts())
+            case "sum" if self.whole is not None:
+                if (np.abs(self.about) >= _BEYOND).any():
+                    raise DataError(TOO_LARGE)
+                return [*_halves(self.whole), some.cast(pa.int64())]
+            case "sum":
+                return [pc.if_else(some, pa.array(self.about), pa.scalar(None, pa.float64()))]
+            case _:
+                sums = pc.if_else(some, pa.array(self.about), pa.scalar(None, pa.float64()))
+                return [sums, pa.array(self.known.about)]
 
 
 def merged(aggregate: MatchAggregate, state: State, offsets: Ints) -> State:
@@ -141,7 +170,7 @@ def results(aggregate: MatchAggregate, state: State) -> pa.Array:
         case "sum" if len(state) == 3:
             return pa.array(_whole(state, TOO_LARGE), mask=_numbers(state[2]) == 0)
         case "avg":
-            return pc.divide(state[0], state[1].cast(pa.float64()))
+            return pc.divide(state[0], state[1])
         case "stddev":
             count = _numbers(state[0])
             spread = np.sqrt(_numbers(state[2]) / np.maximum(count - 1, 1))

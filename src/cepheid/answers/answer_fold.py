@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.algebra.answer_shape import Answers
-from cepheid.answers.aggregate_states import MatchCounts, first_state
+from cepheid.algebra.answer_shape import Answers, MatchAggregate
+from cepheid.answers.aggregate_states import MatchCounts, State, first_state
 from cepheid.answers.answer_rows import AnswerRows
 from cepheid.answers.closed_windows import (
     FOREVER,
@@ -82,21 +83,29 @@ class AnswerFold:
         """How many matches are in groups that are not complete."""
         return sum(int(cells.matches.sum()) for cells in self._pending)
 
-    def push(self, matches: pa.RecordBatch, weights: MatchCounts | None = None) -> None:
-        """Matches; with weights, each row stands for so many of them."""
+    def push(
+        self,
+        matches: pa.RecordBatch,
+        weights: MatchCounts | None = None,
+        states: Mapping[str, State] = MappingProxyType({}),
+    ) -> None:
+        """Matches; with weights, each row stands for so many of them. `states` are those of
+        aggregates that are known already, by name."""
         if not matches.num_rows or self.done:
             return
         weights = weights or MatchCounts.single(matches.num_rows)
         ends, starts = (times(matches.column(name)) for name in (MATCH_END, MATCH_START))
         groups = [matches.column(name) for name in self._shape.groups]
-        states = tuple(
-            first_state(
-                a, None if a.column is None else matches.column(a.column), ends, starts, weights
-            )
-            for a in self._shape.aggregates
-        )
+
+        def state(a: MatchAggregate) -> State:
+            if a.name in states:
+                return states[a.name]
+            values = None if a.column is None else matches.column(a.column)
+            return first_state(a, values, ends, starts, weights)
+
+        states_of_rows = tuple(map(state, self._shape.aggregates))
         ids, places = self._ids.of(groups, len(ends)), self._windows.places(ends)
-        cells = PartialGroups(ids, places, ends, ends, weights.exact, states).in_order(
+        cells = PartialGroups(ids, places, ends, ends, weights.exact, states_of_rows).in_order(
             self._shape.aggregates
         )
         self._add(cells)

@@ -110,10 +110,10 @@ class HoppingWindows:
         rows = np.repeat(np.arange(len(cells)), count)
         within = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
         spread = replace(cells.take(rows), place=np.repeat(low, count) + within)
-        windows = spread.in_order(aggregates)
-        windows = windows.take(np.lexsort((windows.group, windows.place)))
-        start = windows.place * self.slide
-        yield Closed(windows, start, start + self.size)
+        found = spread.in_order(aggregates)
+        found = found.take(np.lexsort((found.group, found.place)))
+        start = found.place * self.slide
+        yield Closed(found, start, start + self.size)
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
         return cells.take(np.flatnonzero(self._numbers(cells.place)[1] >= self.first_open))
@@ -138,8 +138,8 @@ class SessionWindows:
         over = np.flatnonzero(cells.last <= time - self.gap)
         over = over[np.argsort(cells.last[over], kind="stable")]
         if len(over):
-            sessions = cells.take(over)
-            yield Closed(sessions, sessions.first, sessions.last + self.gap)
+            found = cells.take(over)
+            yield Closed(found, found.first, found.last + self.gap)
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
         return cells.take(np.flatnonzero(cells.last > time - self.gap))
@@ -151,8 +151,8 @@ class SessionWindows:
             return cells
         apart = cells.first[1:] - _latest(cells)[:-1] >= self.gap
         new = (np.diff(cells.group) != 0) | apart
-        sessions = cells.merged(aggregates, np.flatnonzero(np.append(True, new)))
-        return replace(sessions, place=sessions.first)
+        found = cells.merged(aggregates, np.flatnonzero(np.append(True, new)))
+        return replace(found, place=found.first)
 
 
 def _latest(cells: PartialGroups) -> Ints:
@@ -162,8 +162,8 @@ def _latest(cells: PartialGroups) -> Ints:
         return cells.last
     values, ranks = np.unique(cells.last, return_inverse=True)
     groups = np.append(0, np.cumsum(new))
-    latest: Ints = values[np.maximum.accumulate(groups * len(values) + ranks) % len(values)]
-    return latest
+    found: Ints = values[np.maximum.accumulate(groups * len(values) + ranks) % len(values)]
+    return found
 
 
 @dataclass
@@ -190,13 +190,13 @@ class RangeWindows:
         begins = _begins(cells, self.size)
         counts = asked - begins[asked] + 1
         for part in _parts(counts):
-            ending, count = asked[part], counts[part]
-            rows = np.repeat(begins[ending], count)
+            own, count = asked[part], counts[part]
+            rows = np.repeat(begins[own], count)
             rows += np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
             bounds = np.cumsum(count) - count
-            windows = cells.take(rows).merged(aggregates, bounds)
-            ends = cells.place[ending]
-            yield Closed(windows, ends - self.size, ends, cells.matches[ending])
+            found = cells.take(rows).merged(aggregates, bounds)
+            ends = cells.place[own]
+            yield Closed(found, ends - self.size, ends, cells.matches[own])
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
         return cells.take(np.flatnonzero(cells.place > time - self.size))

@@ -3,78 +3,158 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from cepheid.algebra.answer_shape import MatchAggregate
-from cepheid.algebra.expressions import Attribute, Expr, transform, variables
-from cepheid.algebra.patterns import Leaf, Sequence
-from cepheid.algebra.query import BoundQuery, Clock, Role
-from cepheid.language.ast import SequenceOperator
+from cepheid.algebra.expressions import (
+    Aggregate,
+    Attribute,
+    Expr,
+    MatchDuration,
+    TimeSpan,
+    transform,
+    variables,
+    walk,
+)
+from cepheid.algebra.patterns import Conjunction, Leaf, Pattern, Sequence
+from cepheid.algebra.query import BoundQuery, Clock, Kind, Role
+from cepheid.answers.counting_automaton import (
+    CountingAutomaton,
+    NotCounted,
+    counting_automaton,
+)
 from cepheid.language.group_clause import WindowKind
 
-MOST_STEPS = 16
+END = "end of the match"
+"""Stands for the variable of the last event, where matches differ in it."""
+
+_OF_LAST = ("count", "sum", "avg", "stddev", "min", "max")
+_CARRIED = ("count", "sum", "avg", "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedValue:
+    """A value of the events of one variable, which matches carry to their ends. Without a value
+    the elements of a closure are counted. `always`: every match has such an event."""
+
+    variable: str
+    value: Expr | None
+    always: bool
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How the matches of a query are counted. Of the columns that the aggregates read, `carried`
+    are those that aren't known from the last event."""
+
+    automaton: CountingAutomaton
+    carried: dict[str, CarriedValue]
 
 
 def uncounted(query: BoundQuery) -> str | None:
-    """Why the matches have to be found; None if counting them is enough.
+    """Why the matches have to be found; None if counting them is enough."""
+    try:
+        counting(query)
+    except NotCounted as reason:
+        return str(reason)
+    return None
 
-    A sequence of single events with `;` and a window of time, whose conditions read one event each
-    or make the key: the number of matches that end at an event follows from the events before it.
-    What is grouped and aggregated must be known from the last event.
-    """
-    return next(_reasons(query), None)
+
+def counting(query: BoundQuery) -> Counting:
+    """A pattern whose conditions read one event each, or make the key: how many matches end at an
+    event follows from the events before it. Raises `NotCounted` with the reason for any other."""
+    shape = query.answers
+    assert shape is not None
+    for reason in _reasons(query):
+        raise NotCounted(reason)
+    automaton = counting_automaton(query.pattern)
+    known = {_last(query) or END}
+    values = {o.name: of_last(o.expression, query) for o in query.outputs}
+    if not all(_reads(values[name]) <= known for name in shape.groups):
+        raise NotCounted("a group is not known from the last event")
+    carried: dict[str, CarriedValue] = {}
+    for aggregate in shape.aggregates:
+        if aggregate.column is None or _reads(values[aggregate.column]) <= known:
+            if not _of_last(aggregate):
+                raise NotCounted("an aggregate needs every match")
+        else:
+            carried[aggregate.column] = _carried(aggregate, values[aggregate.column], query)
+    return Counting(automaton, carried)
 
 
 def _reasons(query: BoundQuery) -> Iterator[str]:
-    shape, pattern = query.answers, query.pattern
+    shape = query.answers
     assert shape is not None
-    if not isinstance(pattern, Sequence) or not all(isinstance(i, Leaf) for i in pattern.items):
-        yield "the pattern is no sequence of single events"
-        return
-    if any(operator is not SequenceOperator.ANY for operator in pattern.operators):
-        yield "only sequences of `;` are counted"
-    if len(pattern.items) > MOST_STEPS:
-        yield f"the sequence has more than {MOST_STEPS} steps"
-    if query.window is None or query.window.clock is not Clock.TIME:
-        yield "the window counts events"
     if query.selection is not None:
         yield "AFTER MATCH chooses among the matches"
     if query.having:
         yield "HAVING checks every match"
-    across = next((c for c in query.where if c.role is not Role.CLASS), None)
-    if across is not None:
+    if query.window is not None and query.window.clock is not Clock.TIME:
+        yield "the window counts events"
+    if any(conjunct.role is not Role.CLASS for conjunct in query.where):
         yield "a condition is about several events"
-    if query.schema.tie is not None or query.schema.start is not None:
-        yield "events have a tie-break or a duration"
+    if query.schema.start is not None:
+        yield "events have a duration"
     if any(part.uniform is None for part in query.key):
         yield "the key has different names"
     if query.renamed or query.nothing is not None:
         yield "the query was rewritten to another one"
     if shape.window is not None and shape.window.kind is WindowKind.RANGE:
         yield "RANGE has a row for every match"
-    if not all(map(_counts, shape.aggregates)):
-        yield "an aggregate needs every match"
-    for output in query.outputs:
-        if not variables(of_last(output.expression, query)) <= {_last(query)}:
-            yield "a value is not known from the last event"
 
 
-def _counts(aggregate: MatchAggregate) -> bool:
+def _of_last(aggregate: MatchAggregate) -> bool:
     """Whether the aggregate of equal values follows from how many there are."""
-    return not aggregate.distinct and aggregate.function in ("count", "approx_count", "min", "max")
+    if aggregate.distinct:
+        return aggregate.function == "count"
+    return aggregate.column is None or aggregate.function in _OF_LAST
 
 
-def _last(query: BoundQuery) -> str:
+def _carried(aggregate: MatchAggregate, expr: Expr, query: BoundQuery) -> CarriedValue:
+    reads = _reads(expr)
+    if len(reads) != 1:
+        raise NotCounted("a value is of several events")
+    (variable,) = reads
+    if aggregate.distinct or aggregate.function not in _CARRIED:
+        raise NotCounted("an aggregate needs every match")
+    match expr:
+        case Aggregate("count", None) if aggregate.function in ("sum", "avg"):
+            return CarriedValue(variable, None, True)
+        case _ if query.variables[variable].kind is Kind.SINGLE:
+            return CarriedValue(variable, expr, _always(variable, query.pattern))
+        case _:
+            raise NotCounted("a value is of a whole group of events")
+
+
+def _always(variable: str, pattern: Pattern) -> bool:
+    match pattern:
+        case Leaf():
+            return pattern.variable == variable
+        case Sequence() | Conjunction():
+            return any(_always(variable, item) for item in pattern.items)
+        case _:
+            return False
+
+
+def _reads(expr: Expr) -> frozenset[str]:
+    """The variables that a value depends on; the match's start and end are others."""
+    spans = any(isinstance(node, MatchDuration | TimeSpan) for node in walk(expr))
+    return variables(expr) | ({"start of the match", END} if spans else set())
+
+
+def _last(query: BoundQuery) -> str | None:
+    """The variable of the last event, if that is the same in all matches."""
     pattern = query.pattern
-    assert isinstance(pattern, Sequence)
-    leaf = pattern.items[-1]
-    assert isinstance(leaf, Leaf)
-    return leaf.variable
+    while isinstance(pattern, Sequence):
+        pattern = pattern.items[-1]
+    return pattern.variable if isinstance(pattern, Leaf) else None
 
 
 def of_last(expr: Expr, query: BoundQuery) -> Expr:
-    """The same value read from the last event: a part of the key is the same for all."""
+    """The same value read from the last event, where it can be: a part of the key is the same for
+    all events."""
     key = {part.uniform for part in query.key}
-    last = _last(query)
+    last = _last(query) or END
 
     def change(node: Expr) -> Expr | None:
         if isinstance(node, Attribute) and node.name in key:

@@ -35,9 +35,8 @@ class GroupIds:
         codes = np.zeros(rows, np.int64)
         for column in plain:
             encoded = pc.dictionary_encode(column, null_encoding="encode")
-            indices = encoded.indices.to_numpy(zero_copy_only=False)
-            pairs = codes * (len(encoded.dictionary) + 1) + indices
-            _, codes = np.unique(pairs, return_inverse=True)
+            own = encoded.indices.to_numpy(zero_copy_only=False)
+            _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
         _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
         return self._numbered([column.take(pa.array(first)) for column in plain])[inverse]
 

@@ -1,108 +1,183 @@
-"""Counts the matches of a sequence from its events; see `countable` for which sequences."""
+"""Counts the matches of a pattern from its events; see `countable` for which patterns."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Attribute, Expr
-from cepheid.algebra.patterns import Leaf, Sequence
+from cepheid.algebra.answer_shape import MatchAggregate
+from cepheid.algebra.expressions import Attribute, Expr, walk
 from cepheid.algebra.query import BoundQuery
-from cepheid.answers.aggregate_states import MatchCounts
-from cepheid.answers.countable import of_last
+from cepheid.answers.aggregate_states import MatchCounts, State
+from cepheid.answers.countable import counting, of_last
 from cepheid.answers.group_ids import GroupIds
+from cepheid.answers.sliding_products import EXACT, SlidingProducts, whole_numbers
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.match_values import typed
 from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.rows.classes import classify
-from cepheid.engine.rows.clock import times
+from cepheid.engine.rows.clock import Ticker, Ticks, joined_ticks
 from cepheid.engine.run import Engine
-from cepheid.kernels.compile import load
-from cepheid.kernels.templates.sequence_counts import SEQUENCE_COUNTS
+from cepheid.kernels.templates.sequence_counts import Semiring
+from cepheid.plan.nodes import LeafNode
 
 Ints: TypeAlias = NDArray[np.int64]
 
 
 class SequenceCounter:
-    """Reads all events, in order, and then says how many matches end at each. The engine of the
-    query knows its classes, and counts what is read; it doesn't run."""
+    """Reads all events, in order, and then says what the matches come to that end at each. The
+    engine of the query counts what is read; it doesn't run."""
 
     def __init__(self, query: BoundQuery, engine: Engine, jit: bool) -> None:
-        pattern = query.pattern
-        assert isinstance(pattern, Sequence) and query.window is not None
+        assert query.answers is not None
         self.engine = engine
-        self._query = query
-        self._steps = [item.variable for item in pattern.items if isinstance(item, Leaf)]
-        self._window = query.window.size
-        self._kernel: Any = load(SEQUENCE_COUNTS, jit)
+        self._query, self._jit = query, jit
+        self._aggregates = query.answers.aggregates
+        self._counting = counting(query)
+        self._known = {
+            output.name: of_last(output.expression, query)
+            for output in query.outputs
+            if output.name not in self._counting.carried
+        }
+        self._columns = self._read_columns()
+        self._leaves = [self._leaf(variable) for variable in self._counting.automaton.steps]
+        window = query.window
+        self._window = FOREVER >> 1 if window is None else window.size
+        self._ticker = Ticker(query.schema, window, engine.plan.key)
         self._rows: list[pa.RecordBatch] = []
         self._bits: list[Ints] = []
+        self._ticks: list[Ticks] = []
+
+    def _leaf(self, variable: str) -> LeafNode:
+        conditions = (c.expression for c in self._query.where if c.variables == (variable,))
+        return LeafNode(variable, tuple(conditions))
+
+    def _last_columns(self) -> list[str]:
+        """What is read of the last events, but for their time."""
+        nodes = chain.from_iterable(map(walk, self._known.values()))
+        names = dict.fromkeys(node.name for node in nodes if isinstance(node, Attribute))
+        return [name for name in names if name != self._query.schema.time]
+
+    def _read_columns(self) -> list[str]:
+        """What is read of events once their steps are known."""
+        carried = (c.value for c in self._counting.carried.values() if c.value is not None)
+        nodes = chain.from_iterable(map(walk, carried))
+        names = [node.name for node in nodes if isinstance(node, Attribute)]
+        key = [part.uniform for part in self._query.key if part.uniform is not None]
+        return [*dict.fromkeys((self._query.schema.time, *key, *names, *self._last_columns()))]
 
     def read(self, batch: pa.RecordBatch) -> int:
         """The time of the last event."""
         engine, plan = self.engine, self.engine.plan
         batch = engine.with_times(batch)
-        leaves = tuple(engine.leaves)
-        types = plan.schema.type
-        classified = classify(batch, leaves, plan.variables, types, plan.key, engine.unseen)
-        engine.unseen -= classified.types
-        bits = np.zeros(len(classified.rows), np.int64)
-        for leaf, mask in zip(leaves, classified.masks, strict=True):
-            bits |= mask.astype(np.int64) << self._steps.index(leaf.variable)
-        self._rows.append(classified.batch)
-        self._bits.append(bits)
-        time = batch.column(plan.schema.time)
-        return int(times(time.slice(len(time) - 1))[0]) if len(time) else -FOREVER
+        if not batch.num_rows:
+            return -FOREVER
+        found = classify(
+            batch, self._leaves, plan.variables, plan.schema.type, plan.key, engine.unseen
+        )
+        engine.unseen -= found.types
+        bits = np.zeros(len(found.rows), np.uint16)
+        for step, mask in enumerate(found.masks):
+            bits |= mask.view(np.uint8).astype(np.uint16) << np.uint16(step)
+        ticks = self._ticker.read(batch, found.rows)
+        self._rows.append(found.batch.select(self._columns))
+        self._bits.append(bits.astype(np.int64))
+        self._ticks.append(ticks)
+        return ticks.reached
 
-    def ends(self) -> tuple[pa.RecordBatch, MatchCounts]:
-        """The values of the matches that end at each event, and how many they are."""
+    def ends(self) -> tuple[pa.RecordBatch, MatchCounts, dict[str, State]]:
+        """The values of the matches that end at each event, how many they are, and what they come
+        to."""
         schema = self.engine.schema
-        if not self._rows:
-            return pa.RecordBatch.from_pylist([], schema), MatchCounts.single(0)
+        if not sum(map(len, self._bits)):
+            return pa.RecordBatch.from_pylist([], schema), MatchCounts.single(0), {}
         table = pa.Table.from_batches(self._rows).combine_chunks()
-        bits, moments = np.concatenate(self._bits), self._times(table)
+        ticks = joined_ticks(self._ticks)
         order, bounds = self._by_key(table)
-        exact, about = np.zeros(len(bits), np.int64), np.zeros(len(bits))
-        steps = len(self._steps)
-        sorted_bits, sorted_times = bits[order], moments[order]
-        self._kernel(sorted_bits, sorted_times, bounds, self._window, steps, exact, about)
-        ending = np.flatnonzero(about > 0)
-        ending = ending[np.argsort(sorted_times[ending], kind="stable")]
-        rows = table.take(pa.array(order[ending]))
-        return self._values(rows, schema), MatchCounts(exact[ending], about[ending])
+        bits = np.concatenate(self._bits)
+        products = SlidingProducts(
+            self._counting.automaton, bits, ticks, order, bounds, self._window, self._jit
+        )
+        counts = products.counts()
+        ending = np.flatnonzero(counts > 0)
+        time = ticks.time[ending]
+        if (time[1:] < time[:-1]).any():
+            ending = ending[np.argsort(time, kind="stable")]
+        about = counts[ending]
+        exact = whole_numbers(about)
+        if len(about) and about.max() >= EXACT:
+            exact = products.counts(Semiring.INTEGERS)[ending]
+        weights = MatchCounts(exact, about)
+        states = {
+            aggregate.name: self._totals(table, products, aggregate, ending, weights)
+            for aggregate in self._aggregates
+            if aggregate.column in self._counting.carried
+        }
+        return self._values(table, ending, schema), weights, states
 
-    def _times(self, table: pa.Table) -> Ints:
-        column = table[self._query.schema.time]
-        return times(column.chunk(0)) if column.num_chunks else np.zeros(0, np.int64)
-
-    def _by_key(self, table: pa.Table) -> tuple[Ints, Ints]:
+    def _by_key(self, table: pa.Table) -> tuple[Ints | None, Ints]:
         """The rows key by key, in the order of time, and where each key begins."""
         rows = table.num_rows
         names = [part.uniform for part in self._query.key if part.uniform is not None]
-        if not names or not rows:
-            return np.arange(rows), np.array([0, rows])
+        if not names:
+            return None, np.array([0, rows])
         columns = [table[name].combine_chunks() for name in names]
         codes = GroupIds([column.type for column in columns]).of(columns, rows)
         order = np.argsort(codes, kind="stable")
         new = np.flatnonzero(np.diff(codes[order])) + 1
         return order, np.concatenate(([0], new, [rows]))
 
-    def _values(self, rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+    def _totals(
+        self,
+        table: pa.Table,
+        products: SlidingProducts,
+        aggregate: MatchAggregate,
+        ending: Ints,
+        weights: MatchCounts,
+    ) -> State:
+        assert aggregate.column is not None
+        carried = self._counting.carried[aggregate.column]
+        variable, function = carried.variable, aggregate.function
+        if carried.value is None:
+            elements = np.ones(table.num_rows, np.int64)
+            return products.sums(variable, elements, None, ending, weights).state(aggregate)
+        type_ = self.engine.schema.field(aggregate.column).type
+        values = self._value(carried.value, table, type_)
+        if function in ("min", "max"):
+            return [products.extremes(variable, values, ending, greatest=function == "max")]
+        known = None
+        if values.null_count or not carried.always:
+            known = pc.is_valid(values).to_numpy(zero_copy_only=False).astype(np.int64)
+        if function == "count":
+            numbers = np.ones(len(values), np.int64)
+        else:
+            plain = pa.float64() if pa.types.is_floating(type_) else pa.int64()
+            numbers = pc.fill_null(values.cast(plain), 0).to_numpy(zero_copy_only=False)
+        return products.sums(variable, numbers, known, ending, weights).state(aggregate)
+
+    def _value(self, expr: Expr, rows: pa.Table, type_: pa.DataType) -> pa.Array:
         def read(attribute: Attribute) -> pa.Array:
             return rows[attribute.name].combine_chunks()
 
-        def value(expr: Expr, type_: pa.DataType) -> pa.Array:
-            if isinstance(expr, Attribute):
-                column = read(expr)
-                return column if column.type == type_ else column.cast(type_)
-            return typed(evaluate(expr, read, rows.num_rows), type_)
+        if isinstance(expr, Attribute):
+            found = read(expr)
+            return found if found.type == type_ else found.cast(type_)
+        return typed(evaluate(expr, read, rows.num_rows), type_)
 
+    def _values(self, table: pa.Table, ending: Ints, schema: pa.Schema) -> pa.RecordBatch:
+        """What is known from the last events."""
+        rows = table.select([self._query.schema.time, *self._last_columns()])
+        rows = rows.take(pa.array(ending))
         columns = [
-            value(of_last(output.expression, self._query), schema.field(output.name).type)
-            for output in self._query.outputs
+            self._value(self._known[name], rows, schema.field(name).type)
+            if name in self._known
+            else pa.nulls(rows.num_rows, schema.field(name).type)
+            for name in schema.names[: len(self._query.outputs)]
         ]
         time = rows[self._query.schema.time].combine_chunks()
         time = time if time.type == schema.field(-1).type else time.cast(schema.field(-1).type)

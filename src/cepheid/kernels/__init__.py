@@ -1,6 +1,5 @@
-"""Loops over arrays, generated per operator and predicate shape, compiled with Numba, and cached on
-disk. With the JIT off the same source runs as plain Python. This package imports no other of
-ours."""
+"""Loops over arrays: generated per operator and predicate shape, compiled with Numba, cached on
+disk. Nothing of ours is imported here; the same source runs as plain Python with the JIT off."""
 
 from cepheid.kernels.compile import load, warm_up
 from cepheid.kernels.records import KernelState, Records

@@ -1,4 +1,4 @@
-"""Writes the source of kernels: indented lines, and unique names.
+"""Writing the source of kernels: lines at a level of indentation, names that are given once.
 
 Automata, the templates of operators and lowered expressions are all written with it.
 """
@@ -12,8 +12,8 @@ INDENT = "    "
 
 
 class Code:
-    """Lines of a kernel as they are being written. New names begin with `prefix` unless another
-    beginning is given."""
+    """Lines of a kernel as they are being written. `prefix` begins names that have none of their
+    own."""
 
     def __init__(self, level: int = 0, prefix: str = "t") -> None:
         self.lines: list[str] = []
@@ -34,12 +34,12 @@ class Code:
         self.lines.append(INDENT * self.level + text)
 
     def add(self, lines: Iterable[str]) -> None:
-        """Add finished lines at this level."""
+        """Lines that are written already, at this level."""
         for text in lines:
             self.line(text)
 
     def text(self, template: str) -> None:
-        """Add the lines of a template at this level."""
+        """The lines of a template, at this level."""
         for text in template.strip("\n").split("\n"):
             if text:
                 self.line(text)
@@ -47,21 +47,21 @@ class Code:
                 self.lines.append("")
 
     def let(self, prefix: str | None, source: str) -> str:
-        """Assign a value to a new name."""
+        """A new name for a value."""
         name = self.name(prefix)
         self.line(f"{name} = {source}")
         return name
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add a line, and a block inside it: `pass` if it stays empty."""
+        """Lines inside of this one; `pass`, if there are none."""
         self.line(head)
         with self.deeper(1):
             yield
 
     @contextmanager
     def deeper(self, levels: int) -> Iterator[None]:
-        """Continue inside the last lines, which end that many levels deeper."""
+        """Lines inside of the last ones, which have gone so many levels deeper."""
         before = len(self.lines)
         self.level += levels
         yield
@@ -70,7 +70,7 @@ class Code:
         self.level -= levels
 
     def cut(self) -> tuple[list[str], int]:
-        """Take out the lines so far and how deep they end; new lines and names begin."""
+        """The lines so far and how deep they end; others begin, with new names."""
         lines, level = self.lines, self.level
         self.lines, self.level = [], 0
         return lines, level

@@ -54,8 +54,7 @@ inner = outer = jit
 """
 
 _INDEX = re.compile(r"\bu\(")
-"""Indexes as Numba sees them, `u(i)`. They are removed for plain Python, which would call a
-function."""
+"""Indexes as Numba is to see them. Plain Python would call a function for each one."""
 
 # Binary searches: the number of leading values below (or at most) x among the first n. The least
 # value of a group's elements. Functions that Python refuses where Numba goes on with infinity or
@@ -201,7 +200,7 @@ def is_new(table, places, values, n, value):
 
 
 def _functions(source: str, jit: bool) -> str:
-    """The functions that a kernel may call; they are put before it."""
+    """What stands before a kernel: the functions that it may call."""
     checked = (_WRAPPING if jit else _UNBOUNDED) if "checked_" in source else ""
     distinct = (_DISTINCT if jit else _DISTINCT_PLAIN) if "is_new(" in source else ""
     texts = TEXTS if "text_" in source else ""
@@ -286,7 +285,7 @@ def _plain(functions: str) -> dict[str, Any]:
 
 
 def load_ask(jit: bool) -> Callable[..., int]:
-    """The kernel for the demand of records: see `ASK`."""
+    """What records ask for: see `ASK`."""
     kernel: Callable[..., Any] = load(ASK, jit)
     return kernel
 
@@ -297,6 +296,6 @@ def load_chain(jit: bool) -> Callable[..., None]:
 
 
 def warm_up() -> None:
-    """Let Numba load what it needs for a first kernel, so that later ones take less time."""
+    """Have Numba load what it loads with the first kernel, so that those to come take less."""
     none = np.zeros(0, np.int64)
     load_chain(True)(none, none, none, 0, 0, 0)

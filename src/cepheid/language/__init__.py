@@ -1,4 +1,4 @@
-"""The query language: text, AST, canonical text, and messages for wrong text."""
+"""The query language: text, AST, canonical text, and what is said about wrong text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The query as written: frozen nodes with source spans. `cepheid.algebra` resolves names and types.
-Spans never take part in equality, so `parse(render(q)) == q`.
+"""The query as written: frozen nodes with source spans. Names are unresolved and nothing is typed;
+that is `cepheid.algebra`'s work. Spans never take part in equality, so `parse(render(q)) == q`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Mode(Enum):
 
     @property
     def independent(self) -> bool:
-        """Whether its groups are chosen independently of their neighbors."""
+        """Whether its groups are choices of their own, whatever stands beside them."""
         return self in (Mode.SUBSETS, Mode.RUNS)
 
 
@@ -110,7 +110,7 @@ Quantifier = Between | Exactly | Optional
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A leaf: `Type alias`, `Type` or `alias`. Binding decides which of the last two it is."""
+    """A leaf: `Type alias`, `Type` or `alias`; which of the last two is decided by binding."""
 
     name: str
     alias: str | None = None
@@ -161,7 +161,7 @@ class Disjunction:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """`!B b`; with a duration, `!B b FOR 10 minutes`."""
+    """`!B b`; with a time of its own, `!B b FOR 10 minutes`."""
 
     item: Pattern
     duration: Duration | None = None
@@ -266,7 +266,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """`p AND q AND r`, or with OR. It is one node, so thousands of conditions don't nest."""
+    """`p AND q AND r`, or OR: one node, so that thousands of conditions don't nest."""
 
     operator: str
     operands: tuple[Expression, ...]
@@ -436,7 +436,7 @@ class Skip(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AfterMatch:
-    """`variable` is where SKIP TO goes; `duration` is how long SKIP FOR drops matches."""
+    """`variable` is what is skipped to, `duration` for how long (SKIP FOR)."""
 
     skip: Skip
     variable: str | None = None

@@ -1,7 +1,7 @@
 """Paths into nested values: `request.ip`, `tags[0]`, `headers['x-id']`.
 
-An attribute that is a path has the text of the path as its name. To everything behind the parser it
-is one more column.
+An attribute that is a path has the path's text as its name, so that everything behind the parser
+sees one more column.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _PATH = re.compile(rf"(?P<column>{_NAME})(?P<steps>(?:{_STEP.pattern.replace('?P
 
 
 def read_path(name: str) -> AttributePath | None:
-    """Read the name of an attribute as a path; None if it is a plain name.
+    """The path that an attribute's name is; None if it is a plain name.
 
     >>> read_path("tags[0].id")
     AttributePath(column='tags', steps=(Element(key=0), Field(name='id')))
@@ -95,5 +95,5 @@ def attribute_name(column: str, steps: Sequence[PathStep]) -> str:
 
 
 def quoted_attribute(name: str) -> str:
-    """The name as it is written after a dot or in `[id]`."""
+    """The name as it stands after a dot or in `[id]`."""
     return quoted_field(name) if read_path(name) is None else name

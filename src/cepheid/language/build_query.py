@@ -1,8 +1,8 @@
 """From Lark's tree to the AST: the query and its pattern.
 
-The grammar decides what is a query. This module makes the checks that a grammar can't make
-(`{3,2}`, a window of zero, a clause given twice). A node's span excludes the parentheses around it;
-the span of its parent includes them.
+The grammar decides what is a query; here are only the checks that a grammar can't make
+(`{3,2}`, a window of zero, a clause given twice). A node's span is the text of the node without
+parentheses around it; the span of what holds it covers them.
 """
 
 from __future__ import annotations

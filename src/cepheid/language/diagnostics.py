@@ -22,8 +22,8 @@ _LONG_NAME = re.compile(r"`([^`]{60})[^`]{21,}([^`]{19})`")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The query text and the name that messages show. `line` and `column` are where the text begins
-    in the file of that name, which may hold several queries."""
+    """The query text and the name under which it is shown. `line` and `column` are where the text
+    begins in what has that name: a file may hold several queries."""
 
     text: str
     name: str = "query"
@@ -65,8 +65,8 @@ class Diagnostic:
         )
 
     def _line(self) -> tuple[str, int]:
-        """The line of this place, shortened if it is long, and how many of its characters are
-        before the place."""
+        """The line of the place, or what is around the place in a long one; and how many
+        characters of it stand before the place."""
         whole, start = self.source.text, self.span.start
         begin = whole.rfind("\n", 0, start) + 1
         end = whole.find("\n", start)
@@ -78,7 +78,7 @@ class Diagnostic:
 
 
 def printable(text: str) -> str:
-    """Replace each character that a terminal wouldn't show, or would obey."""
+    """Characters that a terminal doesn't show, or obeys, are replaced, one by one."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)

@@ -9,7 +9,7 @@ from cepheid.language.ast import NOWHERE, Duration, Expression, Span
 
 
 class WindowKind(Enum):
-    """The window at the end of GROUP BY; see `cepheid.algebra.answer_shape`."""
+    """What stands last in GROUP BY; see `cepheid.algebra.answers`."""
 
     TUMBLE = "TUMBLE"
     HOP = "HOP"
@@ -30,7 +30,7 @@ class GroupWindow:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """`having` is a HAVING after GROUP BY: it checks groups."""
+    """`having` is a HAVING that stands after it: it checks groups."""
 
     expressions: tuple[Expression, ...] = ()
     window: GroupWindow | None = None

@@ -1,4 +1,4 @@
-"""Reads Lark's tree: its parts, their spans and names, and mistakes that only the tree shows."""
+"""Reading Lark's tree: its parts, their spans, their names; and the mistakes found on the way."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Messages for text that is not a query.
+"""What to say when the text is not a query.
 
-Lark reports where it stopped, and which terminals it would have accepted. This module turns that
-into what a person would say: the parenthesis that is never closed, the misspelled word (it may be
-the one before, read as an alias), the unit that doesn't exist.
+Lark knows where it stopped and which terminals would have let it go on. That is turned into
+what a person would say: the parenthesis that is never closed, the word that was misspelled (it
+may be the one before, taken for an alias), the unit that doesn't exist.
 
     CEP101 nothing there         CEP107 quote never closed      CEP113 one mode too many
     CEP102 no PATTERN            CEP108 strange character       CEP114 OCCURS needs variables
@@ -84,8 +84,8 @@ _UNITS_OF_OTHERS = {
 def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) -> Mistake:
     """The first thing to mend.
 
-    `accepted` are the terminals that fit there; `what` is what was expected: a query, a pattern
-    or an expression.
+    `accepted` are the terminals that fit there; `what` was to be read: a query, a pattern,
+    an expression.
     """
     words = list(words_of(text))
     if not words:
@@ -107,8 +107,7 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
 
 
 def _word_at(place: int, words: list[Word], text: str) -> Word:
-    """The word at this place. There may be none: in the quantifier `{--}` the lexer sees no
-    comment."""
+    """There may be none where the lexer saw no comment: in `{--}`, a quantifier."""
     following = next((w for w in words if w.span.end > place), None)
     return following or Word("symbol", text[place], Span(place, place + 1))
 
@@ -270,7 +269,7 @@ def _unexpected(
 
 
 def _beside(before: list[Word], here: Word) -> str | None:
-    """A hint that follows from the words before this one."""
+    """What the words before say of this one."""
     last = before[-1] if before else None
     match (last.keyword or last.text if last else "", here.keyword or here.text):
         case ("RLIKE" | "LIKE" | "ILIKE" as operator, _) if here.kind == "word":

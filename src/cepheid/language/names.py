@@ -1,4 +1,5 @@
-"""Writes names, which may need backticks, and quantifiers."""
+"""Small things that are written the same everywhere: names, which may need backticks, and
+quantifiers."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def quoted(name: str, reserved: frozenset[str] = RESERVED) -> str:
 
 @lru_cache
 def _keywords(words: frozenset[str]) -> re.Pattern[str]:
-    """The keywords as the lexer matches them: it doesn't fold case as `str.upper` does."""
+    """As the lexer matches them: its idea of upper and lower case isn't `str.upper`'s."""
     return re.compile("|".join(sorted(words)) or "(?!)", re.IGNORECASE)
 
 
@@ -57,7 +58,7 @@ def quoted_function(name: str) -> str:
 
 
 def quantifier_text(quantifier: Quantifier) -> str:
-    """The quantifier as it is written after a type or an alias."""
+    """As it stands after a type or an alias."""
     match quantifier:
         case Between(0, None):
             return "*"

@@ -1,13 +1,13 @@
-"""Splits the text of a query, by its words, into its label, its plain conditions, and the frame
-that is left.
+"""A query's text taken apart by its words: its label, its plain conditions, and the frame that is
+left.
 
-Rules that people write differ in their constants, and in which conditions they have. A *plain*
-condition compares an attribute with a constant, and is joined to the others of WHERE by AND. Texts
-with the same frame parse alike: plain conditions may be removed or added anywhere, so if one of the
-texts is a query, all of them are.
+Rules that people write differ in constants, and in which conditions they have. A *plain* condition
+compares an attribute with a constant, and is one of those that WHERE joins with AND. Texts with the
+same frame are parsed alike, and one of them tells whether all of them are queries: a plain
+condition may be taken out, or put in, anywhere.
 
-Parsing 100,000 rules takes minutes; cutting them into words takes seconds. Whatever words alone
-can't decide stays in the frame.
+Parsing 100,000 rules takes minutes, and cutting them into words takes seconds. What can't be told
+from words alone stays in the frame.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Frame: TypeAlias = tuple[str, tuple[str, ...], str]
 _CLAUSES = frozenset(CLAUSES)
 _ENDINGS = _CLAUSES - {"WHERE"}
 _MARKS = _CLAUSES | {"AND", "OR", "CASE", "BETWEEN", "(", ")", "[", "]"}
-"""Words at which conditions begin and end."""
+"""What says where conditions begin and end."""
 
 _OPERATORS = {
     **{operator: operator for operator in ("=", "<>", "<=", ">=", "<", ">")},
@@ -38,10 +38,10 @@ _OPERATORS = {
 _SPACE = frozenset(string.whitespace)
 _UNCLOSED = ("'", '"', "`", "/*")
 _LONGEST = 15
-"""The most digits of a plain number: it is exact as an integer and as a double."""
+"""Digits of a number that is plain: it is exact as an integer and as a double."""
 
 INTEGER, FLOAT, STRING = "{i}", "{f}", "{s}"
-"""Placeholders of constants, by type."""
+"""What stands in the place of a constant, by its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Outline:
 
 
 def outline(text: str) -> Outline | None:
-    """The outline of a text. None if the text doesn't begin as a query does, has parameters, or is
-    so odd or long that the parser should decide."""
+    """None if the text doesn't begin as a query does, has parameters, or is odd or long enough that
+    the parser should decide."""
     words = lexemes(text)
     begin = _label(words)
     if begin is None or not _is_usual(text, words):
@@ -101,8 +101,8 @@ def _label(words: list[str]) -> tuple[str | None, list[str]] | None:
 
 
 def _is_usual(text: str, words: list[str]) -> bool:
-    """Whether all words are usual: no parameter, no unclosed quote, and no letter whose upper case
-    differs from the lexer's."""
+    """Whether no word is a parameter, never closed, or has letters whose upper case is not that of
+    the lexer."""
     if len(words) > MOST_WORDS:
         return False
     if ":" in text and any(word[0] == ":" for word in words):
@@ -155,7 +155,7 @@ def _taken_apart(label: str | None, words: list[str]) -> Outline | None:
 
 
 def _marks(words: list[str]) -> list[tuple[int, str]]:
-    """The marks of the text: words of `_MARKS` that aren't used as names."""
+    """The words that say where conditions are, and are no names."""
     upper = [word.upper() for word in words]
     marks = [at for at, word in enumerate(upper) if word in _MARKS]
     return [(at, upper[at]) for at in marks if not _is_name(upper, at)]
@@ -186,7 +186,7 @@ def _is_space(word: str) -> bool:
 
 
 def _spaced(words: Sequence[str]) -> str:
-    """The words as text, with a single space in place of each gap or comment."""
+    """As a text, with one space wherever there is any, or a comment."""
     return "".join([" " if _is_space(word) else word for word in words]).strip()
 
 
@@ -195,7 +195,7 @@ def _spaced(words: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _plain(text: str) -> PlainCondition | None:
-    """The plain condition of a text; cached, since rules repeat each other."""
+    """Rules repeat each other, so the same texts come again."""
     match [word for word in lexemes(text) if not _is_space(word)]:
         case [variable, ".", *rest] if len(rest) > 1 and _are_names(variable, rest[0]):
             attribute, operator, words = _attribute(rest)
@@ -215,7 +215,7 @@ def _plain(text: str) -> PlainCondition | None:
 
 
 def _attribute(words: list[str]) -> tuple[str, str, list[str]]:
-    """An attribute, which may be a field of a struct; the operator after it; and the rest."""
+    """An attribute, which may be a field of a struct; the operator behind it; and what follows."""
     at = 1
     while len(words) > at + 2 and words[at] == "." and words[at + 1].isidentifier():
         at += 2

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def parse(text: str, name: str = "query") -> Query:
-    """Parse a query. Errors show `name`, such as the name of a file.
+    """The query that the text says; `name` (a file, say) is how errors call it.
 
     >>> parse("PATTERN A a ; B b WITHIN 10 secs").within
     Duration(amount=10, unit=<Unit.SECONDS: 'seconds'>)
@@ -33,17 +33,17 @@ def parse(text: str, name: str = "query") -> Query:
 
 
 def parse_source(source: Source) -> Query:
-    """Parse a text that begins anywhere in a file; errors show the position in the file."""
+    """The query of a text that may begin anywhere in a file; errors name the place there."""
     return _parse(source, "query", build_query)
 
 
 def parse_pattern(text: str, name: str = "pattern") -> Pattern:
-    """Parse a pattern alone: the text after PATTERN."""
+    """A pattern alone, what stands after PATTERN."""
     return _parse(Source(text, name), "pattern", build_pattern)
 
 
 def parse_expression(text: str, name: str = "expression") -> Expression:
-    """Parse a condition or expression alone: the text after WHERE."""
+    """A condition or expression alone, what stands after WHERE."""
     return _parse(Source(text, name), "expression", build_expression)
 
 
@@ -57,8 +57,8 @@ def _parse(source: Source, start: str, build: Callable[[Node], T]) -> T:
         return build(tree)
     except UnexpectedInput as error:
         mistake = explain(error, _accepted(text, start, error), text, start)
-    except Mistake as error:
-        mistake = error
+    except Mistake as found:
+        mistake = found
     raise QueryError(
         [Diagnostic(mistake.code, mistake.message, mistake.span, source, mistake.hint)]
     )
@@ -67,8 +67,8 @@ def _parse(source: Source, start: str, build: Callable[[Node], T]) -> T:
 def _accepted(text: str, start: str, error: UnexpectedInput) -> set[str]:
     """The terminals that could have stood where the error is.
 
-    Lark's own list is made too late: LALR first reduces what it can, then sees that the token
-    doesn't fit, and no longer knows that an AND would have.
+    Lark's own list comes too late: LALR reduces what it can before it sees that the token
+    doesn't fit, and then has forgotten that an AND would have.
     """
     ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
     interactive = _grammar().parse_interactive(text, start=start)

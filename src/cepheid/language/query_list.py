@@ -1,4 +1,4 @@
-"""Splits a text into queries: each begins with its INTO."""
+"""Several queries in one text: each begins with its INTO."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _MARKS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""What may begin a query, or hide one. A long text has few of these, but very many words."""
+"""What may begin a query, and what hides it: a long text has few of them, and very many words."""
 
 
 def split_queries(source: Source) -> tuple[Source, ...]:
-    """The queries of a text, each with its position in the text.
+    """The queries of a text, each of which knows where in the text it begins.
 
-    Comments before and after a query don't belong to it. INTO doesn't begin a query in a comment,
-    a string, in backticks, or where every word is a name (`a.into`, `AS into`, `[into]`). A text
-    without words is one empty query.
+    No comment belongs to a query that it stands before or after, and no INTO in a comment, a
+    string, in backticks, or where every word is a name (`a.into`, `AS into`, `[into]`) begins one.
+    A text without words is one query, an empty one.
 
     >>> text = "-- two rules\\nINTO a PATTERN A ; B WITHIN 5\\nINTO b PATTERN A ; C WITHIN 5"
     >>> [(query.text[:6], query.line) for query in split_queries(Source(text))]
@@ -55,8 +55,8 @@ def split_queries(source: Source) -> tuple[Source, ...]:
 
 
 def split_at_lines(source: Source) -> tuple[Source, ...]:
-    """Split only at lines that begin with INTO. This is for a text with an unclosed quote, after
-    which strings and words are mixed up."""
+    """The same by lines that begin with INTO alone, for a text with an unclosed quote: to
+    the words, all that follows it is turned inside out."""
     begins = [line.start(1) for line in _LINE.finditer(source.text)]
     leading = source.text[: begins[0]] if begins else source.text
     if any(scan(leading)) or not begins:
@@ -65,8 +65,8 @@ def split_at_lines(source: Source) -> tuple[Source, ...]:
 
 
 def spans_a_line_with_into(text: str) -> bool:
-    """Whether a string or a quoted name extends over a line that looks like the start of a query.
-    Then a quote is unclosed, or a string contains a query."""
+    """Whether a string or a quoted name goes on over the beginning of what looks like a query: a
+    quote is then unclosed, or else somebody writes queries in strings."""
     return any(
         _LINE.search(word[0]) is not None
         for word in scan(text)
@@ -75,7 +75,7 @@ def spans_a_line_with_into(text: str) -> bool:
 
 
 def _begins(text: str, at: int, before: int) -> bool:
-    """Whether the INTO at this place begins a query; the word before it ends at `before`."""
+    """Whether a query begins with the INTO at this place; the word before it ends at `before`."""
     if not _is_word(text, at, "INTO") or text[before - 1] in ".[":
         return False
     # After AS it is a name, if that isn't one itself: `PATTERN A as INTO b PATTERN …`.
@@ -107,7 +107,7 @@ def _end_of_words(text: str, end: int, comments: Sequence[tuple[int, int]]) -> i
 
 
 def _pieces(source: Source, spans: Iterable[tuple[int, int]]) -> tuple[Source, ...]:
-    """Parts of the text, in order, in a single pass."""
+    """Parts of the text, in order; it is gone through once."""
     pieces, line, line_start, seen = [], source.line, 1 - source.column, 0
     for start, end in spans:
         breaks = source.text.count("\n", seen, start)

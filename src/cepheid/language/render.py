@@ -1,4 +1,4 @@
-"""The canonical text of a query: infix, one clause per line, only necessary parentheses.
+"""The canonical text of a query: infix, one clause per line, no parentheses beyond need.
 
 Law: `parse(render(q)) == q` for every query that the parser makes, so the text may stand for
 the query (in plans, in saved state, in messages).
@@ -94,7 +94,7 @@ def _clauses(query: Query) -> Iterator[str]:
 
 
 def _matched(query: Query) -> str:
-    """The clause of the pattern, or of the combinations of some streams."""
+    """What is looked for: a pattern, or the combinations of some streams."""
     if not query.relational:
         return f"PATTERN {render_pattern(query.pattern)}"
     parts = query.pattern.items if isinstance(query.pattern, Conjunction) else (query.pattern,)

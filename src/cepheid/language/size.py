@@ -1,5 +1,5 @@
-"""Bounds the size of a query. A larger one is refused at once: later stages take longer with every
-word, and recurse into nested parts, which Python allows only to some depth."""
+"""How large a query may be. A larger one is refused at once: what works on a query takes longer
+with every word, and calls itself for what is nested, which Python allows only so often."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_EVENTS = 100
 
 
 def check_length(text: str) -> None:
-    """Refuse a text with too many words. A word has at least a character, so short texts pass."""
+    """A word is at least a character, so short texts need not be read for it."""
     if len(text) <= MOST_WORDS:
         return
     first_too_many = next(islice(words_of(text), MOST_WORDS, None), None)
@@ -31,8 +31,8 @@ def check_length(text: str) -> None:
 
 
 def check_characters(text: str) -> None:
-    """Refuse half of a surrogate pair: it can't be printed or stored. It comes from bytes of
-    another encoding."""
+    """Half of a pair of surrogates is no character: it can't be printed or stored. It comes from
+    bytes of another encoding."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -45,9 +45,9 @@ def check_characters(text: str) -> None:
 
 
 def check_size(tree: Node) -> None:
-    """Refuse a tree that is too deep or too large. It is measured without recursion, so any depth
-    works. Each operator of `x + y + z` is a level, since the sum is folded to the left;
-    conditions joined with AND or OR are on one level."""
+    """Without recursion, so that any depth can be measured. Each operator of `x + y + z` is a
+    level, since the sum is folded to the left; conditions joined with AND or OR are side by
+    side."""
     waiting, events = [(tree, 1)], 0
     while waiting:
         node, level = waiting.pop()

@@ -1,4 +1,4 @@
-"""Goes through a written query: all nodes, its parameters, the conjuncts of a condition."""
+"""The nodes of a query as written: all of them, the parameters, the conjuncts of a condition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cepheid.language import ast
 
 
 def walk(node: object) -> Iterator[object]:
-    """The node and all below it, from left to right. Nodes are dataclasses and tuples of them."""
+    """The node and all below it, from left to right: nodes are dataclasses and tuples of them."""
     if isinstance(node, tuple):
         for item in node:
             yield from walk(item)
@@ -20,7 +20,7 @@ def walk(node: object) -> Iterator[object]:
 
 
 def parameters(node: object) -> dict[str, ast.Span]:
-    """The names of the parameters, each with the place of its first use.
+    """The names of the parameters, each with the place where it stands first.
 
     >>> from cepheid.language import parse
     >>> list(parameters(parse("PATTERN A a ; B b WHERE b.x > :low WITHIN :long minutes")))
@@ -34,7 +34,7 @@ def parameters(node: object) -> dict[str, ast.Span]:
 
 
 def written_conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
-    """The top-level conjuncts as written, each with its place in the text."""
+    """The top-level conjuncts as written, so that each keeps its place in the text."""
     match condition:
         case None:
             return

@@ -1,7 +1,7 @@
-"""Splits a text into words. The text may be no query, or several.
+"""Text as words: what can be found in a text that may not be a query, or may be several.
 
-The grammar's lexer depends on what the grammar accepts next, so it stops at the first mistake. This
-one doesn't. Both read comments, strings and names in backticks alike.
+The grammar's own lexer reads a word by what the grammar can go on with, so it stops at the first
+mistake. Comments, strings and names in backticks are the same to both.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _LEXEMES = re.compile(
     rf"{_WORD} | (?: {_SPACE} )++ | {_NUMBER} | {_STRING} | {_QUOTED} | /\* | {_SYMBOL}",
     re.VERBOSE,
 )
-"""The same without groups: Python then creates only the text of each word."""
+"""The same without groups, so that Python makes no object but the text of each word."""
 
 
 UNCLOSED = ("open", "quote")
-"""The kinds of words that open something that is never closed."""
+"""The kinds of words that begin what is never closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Word:
 
 
 def words_of(text: str) -> Iterator[Word]:
-    """All words of the text without space and comments, up to an unclosed quote or comment: what
-    follows may be inside it."""
+    """All words of the text but space and comments, up to a quote or comment that is never closed:
+    what follows may be inside it."""
     for token in scan(text):
         word = Word(token.lastgroup or "", token[0], Span(*token.span()))
         yield word
@@ -67,14 +67,14 @@ def words_of(text: str) -> Iterator[Word]:
 
 
 def scan(text: str, begin: int = 0) -> Iterator[re.Match[str]]:
-    """The same for a long text: a match for each word, whose last group is its kind."""
+    """The same for a long text: a match for each word, its kind the last group."""
     return (token for token in _WORDS.finditer(text, begin) if token.lastgroup != "space")
 
 
 def lexemes(text: str) -> list[str]:
-    """The text cut into words and the space and comments between them; joined they are the text.
-    It takes a tenth of the time of `scan`. The first character tells the kind of a word; a single
-    quote character is an unclosed quote.
+    """The text cut into words and what is between them, space and comments: joined they are the
+    text. It takes a tenth of the time of `scan`. The first character says what a word is; a quote
+    alone is never closed.
 
     >>> lexemes("a.x>=5 -- or so\\n'it''s'")
     ['a', '.', 'x', '>=', '5', ' -- or so\\n', "'it''s'"]

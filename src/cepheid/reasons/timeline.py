@@ -52,7 +52,7 @@ class Timeline:
 
     query    its text
     lanes    the events
-    matches  those that are drawn, of `total`
+    matches  those that are drawn, of `found`
     sample   which events these are, if not all
     ticks    whether times are integers without a unit
     """
@@ -60,7 +60,7 @@ class Timeline:
     query: str
     lanes: tuple[Lane, ...]
     matches: tuple[DrawnMatch, ...]
-    total: int
+    found: int
     complete: bool
     events: int
     sample: str | None
@@ -73,10 +73,10 @@ class Timeline:
 
     @property
     def _words(self) -> str:
-        number = f"{'' if self.complete else 'more than '}{count(self.total)}"
-        shown = f", {len(self.matches)} drawn" if len(self.matches) < self.total else ""
+        found = f"{'' if self.complete else 'more than '}{count(self.found)}"
+        shown = f", {len(self.matches)} drawn" if len(self.matches) < self.found else ""
         seen = self.sample or f"{count(self.events)} events"
-        return f"{number} {'match' if self.total == 1 else 'matches'}{shown}, in {seen}"
+        return f"{found} {'match' if self.found == 1 else 'matches'}{shown}, in {seen}"
 
     def to_svg(self) -> str:
         """The drawing."""
@@ -106,13 +106,13 @@ def timeline_of(query: ast.Query, trials: Trials, lanes: str | None) -> Timeline
     parts = anatomy(query, trials)
     outcome = trials.run(parts.syntax)
     drawn = outcome.matches[:SHOWN]
-    shown, places = _by_variable(parts, trials) if lanes is None else ((), {})
+    found, places = _by_variable(parts, trials) if lanes is None else ((), {})
     if lanes is not None:
-        shown, places = _by_value(parts, trials, lanes, drawn)
+        found, places = _by_value(parts, trials, lanes, drawn)
     matches = tuple(_drawn(parts, trials, m, places, lanes is None) for m in drawn)
     return Timeline(
         render(query),
-        shown,
+        found,
         matches,
         len(outcome),
         outcome.complete,
@@ -195,12 +195,12 @@ def _free(
 ) -> list[tuple[int, int, int]]:
     """Where a negation between two steps, at the start or at the end allows no event."""
     lanes = {name: n for n, name in enumerate(parts.leaves)}
-    free: list[tuple[int, int, int]] = []
+    found: list[tuple[int, int, int]] = []
     last: int | None = None
 
     def add(negations: tuple[WrittenNegation, ...], begin: int | None, end: int | None) -> None:
         if begin is not None and end is not None:
-            free.extend((lanes[v], begin, end) for n in negations for v in sorted(n.variables))
+            found.extend((lanes[v], begin, end) for n in negations for v in sorted(n.variables))
 
     for step in parts.steps:
         times = [int(trials.moments[r]) for v in step.variables for r in match.rows.get(v, ())]
@@ -216,4 +216,4 @@ def _free(
     )
     add(timed, last, match.end)
     add(tuple(n for n in trailing if n not in timed), last, closes)
-    return free
+    return found

@@ -44,8 +44,8 @@ def _gone(query: BoundQuery, other: BoundQuery) -> str:
 
 
 def _without(some: Items[Expr], others: Items[Expr]) -> list[Expr]:
-    """The conditions without the others, each of which removes one occurrence; the last one stays.
-    A rule passes on the objects that it doesn't change, so most need no comparison."""
+    """A condition that stands there twice, and once among the others, is left once: its last. A
+    rule hands on the objects that it doesn't change, so most need no comparison."""
     same = {id(condition) for condition in some} & {id(condition) for condition in others}
     counts = Counter(c for c in others if id(c) not in same)
     left: list[Expr] = []

@@ -1,4 +1,4 @@
-"""What a condition claims about a value, in a form that can be compared.
+"""What a condition claims of a value, in a form in which claims can be compared.
 
 `a.x > 5`, `a.x IN (1, 2)`, `a.x IS NULL` are claims of one term, `a.x < b.x` is one of two. A
 term is any expression that isn't constant: it has one value wherever the condition is checked.
@@ -62,8 +62,8 @@ class Claim:
 
 @lru_cache(maxsize=1024)
 def claim_of(expr: Expr) -> Claim | None:
-    """The claim that the expression makes, if it has a known form. It is cached, since rules
-    compare every two conditions after each step."""
+    """The claim that the expression makes, if it is of a known form. Rules ask it of every two
+    conditions, again after each step."""
     match expr:
         case Call(operator, (left, right)) if operator in COMPARISONS:
             return _comparison(operator, left, right)
@@ -99,7 +99,7 @@ def _among(term: Expr, options: Sequence[Expr], negated: bool) -> Claim | None:
 
 
 def implies(test: Test, other: Test) -> bool:
-    """Whether every value that satisfies the first also satisfies the second."""
+    """Whether every value of which the first holds satisfies the second."""
     if test == other:
         return True
     match test, other:
@@ -143,7 +143,7 @@ def allows(test: Compared | Among, value: Value) -> bool:
 
 
 def finite(test: Test) -> tuple[Value, ...] | None:
-    """The values that satisfy it, if they can be listed."""
+    """The values of which it holds, if they can be listed."""
     match test:
         case Compared(outcomes, value) if outcomes == COMPARISONS["="]:
             return (value,)
@@ -154,7 +154,7 @@ def finite(test: Test) -> tuple[Value, ...] | None:
 
 
 def _excluded(test: Test) -> tuple[Value, ...] | None:
-    """The values that don't satisfy it, if all others do."""
+    """The values of which it doesn't hold, if it holds of all others."""
     match test:
         case Compared(outcomes, value) if outcomes == COMPARISONS["<>"]:
             return (value,)

@@ -41,8 +41,8 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
 
 
 def spread(query: BoundQuery) -> BoundQuery:
-    """The same for conditions whose parameters vary by rule, so that nothing can be concluded from
-    them: each is copied to every attribute that equals its own."""
+    """The same for conditions with parameters that vary, of which nothing can be concluded: each
+    holds for every attribute that equals it."""
     known = structure(query.pattern)
     where = list(query.where)
     for conjunct in query.where:
@@ -64,7 +64,7 @@ def spread(query: BoundQuery) -> BoundQuery:
 
 
 def _source(conjunct: Conjunct, query: BoundQuery) -> Attribute | None:
-    """The attribute of a bound event, if it is the only one that the conjunct reads."""
+    """The attribute of a bound event that the conjunct alone says something of."""
     claim = claim_of(conjunct.expression)
     if conjunct.role is not Role.CLASS or claim is None:
         return None

@@ -1,4 +1,4 @@
-"""Parts that no event can satisfy are removed from the pattern; or the query matches nothing.
+"""What no event can satisfy is taken out of the pattern, or is the end of the query.
 
 WHERE a.x > 5 AND a.x < 3: no event can be a. Then
   a pattern that needs a matches nothing, and the query is known to match nothing;
@@ -113,7 +113,7 @@ def _always_applies(conjunct: Conjunct, known: Structure, query: BoundQuery) -> 
 
 
 def _dead(conjunct: Conjunct, known: Structure, query: BoundQuery) -> tuple[Pattern, str] | None:
-    """The part of the pattern that can't match, and the variable that can't be bound."""
+    """The part of the pattern that can't be, and the variable that says so."""
     whole = conjunct.role in (Role.CHECK, Role.MATCH)
     if whole and has_next(query.pattern):
         return None
@@ -133,7 +133,7 @@ def _in_branch(name: str, pattern: Pattern) -> bool:
 
 
 def _culprit(conjunct: Conjunct, known: Structure, query: BoundQuery) -> str | None:
-    """A variable that can't be bound: the condition applies in all matches that bind it."""
+    """A variable in all of whose matches the condition applies, so that it can't be bound."""
     names: Iterable[str] = sorted(conjunct.variables, key=known.order.__getitem__, reverse=True)
     if conjunct.negation is not None:
         names = [v for v in names if query.variables[v].negation == conjunct.negation]
@@ -175,8 +175,8 @@ def _without(
 
 
 def _separable(query: BoundQuery, gone: frozenset[str], known: Structure) -> bool:
-    """Whether every condition that reads the removed part applied only there. One that also reads
-    another branch would have seen NULL for it."""
+    """Whether every condition that reads what is gone applied there alone: one that reads another
+    branch, too, would have seen NULL for it."""
     for read in reads(query):
         lost = read & gone
         if any(known.exclusive(a, b) for a in lost for b in read if a != b):

@@ -68,8 +68,8 @@ def _chosen(without: Collection[str]) -> tuple[Rewrite, ...]:
 
 
 def _verify(query: BoundQuery, rule: Rewrite) -> None:
-    """Check that no condition reads what the pattern doesn't have, and that each has a valid
-    role."""
+    """No condition reads what the pattern doesn't have, and every one is still looked at where
+    its role says."""
     present = set(leaves(query.pattern))
     lost = {v for c in query.where for v in c.variables} - present
     if lost or not roles_hold(query):

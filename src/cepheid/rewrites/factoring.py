@@ -1,4 +1,4 @@
-"""A common beginning or end of two branches of a disjunction is matched once.
+"""What two branches of a disjunction begin or end with is matched once.
 
 (A a1 ; B b) | (A a2 ; C c) = A a1 ; (B b | C c)
 (A a ; C c1) | (B b ; C c2) = (A a | B b) ; C c1
@@ -123,8 +123,8 @@ def _same_class(mine: str, theirs: str, query: BoundQuery) -> bool:
 
 
 def _rest(items: Items) -> Pattern | None:
-    """The rest of a branch as a pattern; None if it can't be one. A negation with FOR must keep the
-    neighbor from which its duration counts."""
+    """A branch of its own; None if it can't be one. A negation FOR a time must keep the neighbor
+    from which its time counts."""
     if any(isinstance(edge, Absence) for edge in (items[0], items[-1])):
         return None
     present = [i for i in items if not isinstance(i, Negation)]
@@ -173,8 +173,8 @@ def _mixed(query: BoundQuery, whole: Disjunction, cut: Cut) -> bool:
 
 
 def _conjuncts(where: tuple[Conjunct, ...], cut: Cut) -> tuple[Conjunct, ...] | None:
-    """The conditions on common events once, and those that also read a rest as they were. None if
-    the two branches have different conditions on the common events."""
+    """The conditions on the common events once, those that read a rest, too, as they were; None
+    if the two branches ask different things of the common events."""
     kept: list[Conjunct] = []
     mine: set[Conjunct] = set()
     theirs: set[Conjunct] = set()

@@ -11,8 +11,8 @@ from cepheid.statistics import Statistics
 
 @dataclass(frozen=True)
 class Facts:
-    """What a rule may use beside the query: statistics of the data, and a function that estimates
-    the cost of a query, if there is one."""
+    """What a rule may ask beside the query: figures of the data, and the estimated cost of a
+    query, if somebody can tell."""
 
     statistics: Statistics = field(default_factory=Statistics)
     cost: Callable[[BoundQuery], float] | None = None

@@ -47,7 +47,7 @@ def _implied(conjunct: Conjunct, other: Conjunct, earlier: bool) -> bool:
 
 
 def _follows(condition: Expr, from_: Expr, earlier: bool) -> bool:
-    """Whether another condition implies it. Of two that imply each other, the earlier one stays."""
+    """Of two that imply each other, the earlier one stays."""
     if condition == from_:
         return earlier
     mine, theirs = claim_of(condition), claim_of(from_)

@@ -1,4 +1,4 @@
-"""Renames the variables of a query, which doesn't change its meaning."""
+"""A query in other names: nothing of what it means depends on what its variables are called."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Names = Mapping[str, str]
 
 
 def query_in(query: BoundQuery, names: Names, returned: Names) -> BoundQuery:
-    """`names` has a different new name for every variable. If RETURN's names differ from the
-    pattern's, `returned` has RETURN's."""
+    """`names` has every variable of the query, and calls no two of them alike. Where RETURN's names
+    and the pattern's differ, `returned` has RETURN's own."""
     pattern = pattern_in(query.pattern, names)
     order = {v: n for n, v in enumerate(leaves(pattern))}
     return_names = {r.name: returned[r.name] for r in query.renamed}

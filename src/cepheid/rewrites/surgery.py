@@ -1,4 +1,4 @@
-"""Changes patterns: replaces, removes and renumbers parts."""
+"""Cutting patterns: parts replaced, taken out, renumbered."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def replaced(pattern: Pattern, old: Pattern, new: Pattern) -> Pattern:
 
 
 def union(left: Pattern, right: Pattern, reads: Iterable[frozenset[str]]) -> Disjunction:
-    """A disjunction of both, on one level. It stays nested if a condition reads two branches of one
-    of them: it must not apply to the other."""
+    """Either, on one level; unless a condition reads two branches of one of them: it must not
+    come to apply to the other."""
     known = list(reads)
 
     def branches(pattern: Pattern) -> tuple[Pattern, ...]:
@@ -80,7 +80,7 @@ def with_items(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Patter
 
 
 def renumbered(query: BoundQuery, old: int, new: int) -> BoundQuery:
-    """Give the conditions of one negation to another."""
+    """What belonged to one negation belongs to another."""
     variables = {
         name: replace(v, negation=new) if v.negation == old else v
         for name, v in query.variables.items()
@@ -135,8 +135,7 @@ def surviving(pattern: Pattern, dead: Pattern) -> Pattern | None:
 
 
 def _members(items: tuple[Pattern, ...], dead: Pattern) -> tuple[Pattern, ...] | None:
-    """The members without negations of what can't match; None if a member that is needed can't
-    match."""
+    """Without negations of what can't be; None if one that must be can't."""
     kept: list[Pattern] = []
     for item in items:
         left = surviving(item, dead)
@@ -188,7 +187,7 @@ def _needs_one(closure: Closure) -> bool:
 
 
 def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """The expression with other variables."""
+    """The expression about other variables."""
 
     def change(node: Expr) -> Expr | None:
         match node:

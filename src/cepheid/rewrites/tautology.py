@@ -45,7 +45,7 @@ def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
 
 
 def _simplify(expr: Expr) -> Expr:
-    """Simplify a condition that must be true; only AND and OR are searched."""
+    """Of a condition that must be true: only AND and OR are looked into."""
     match expr:
         case Call("and", arguments):
             return replace(expr, arguments=tuple(map(_simplify, arguments)))
@@ -60,7 +60,7 @@ def _simplify(expr: Expr) -> Expr:
 
 
 def _united(arguments: tuple[Expr, ...]) -> Expr:
-    """Merge alternatives that compare the same values."""
+    """Alternatives that say something of the same values become one."""
     united: dict[object, tuple[Claim, Expr]] = {}
     for place, argument in enumerate(arguments):
         claim = claim_of(argument)

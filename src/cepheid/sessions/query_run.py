@@ -51,8 +51,8 @@ class SessionQuery:
     def known_after(self) -> int | None:
         """How far time has to pass the end of a match until it is known here; None if no time
         bounds that."""
-        after_end = known_after(self.prepared.query)
-        return None if after_end is None else self.lag + after_end
+        own = known_after(self.prepared.query)
+        return None if own is None else self.lag + own
 
 
 class QueryRun:

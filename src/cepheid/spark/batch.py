@@ -103,10 +103,10 @@ def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: R
     if options.limit is not None and options.limit.policy != "fail":
         raise UnsupportedError(SHEDDING)
     source.prepared.warn()
-    columns = output_schema(source.plan, schema)
-    matches = _mapped(source, options, runner, spark_schema(columns))
+    found = output_schema(source.plan, schema)
+    matches = _mapped(source, options, runner, spark_schema(found))
     shape = source.prepared.query.answers
-    return matches if shape is None else fold_matches(matches, columns, shape, options.limit)
+    return matches if shape is None else fold_matches(matches, found, shape, options.limit)
 
 
 def _mapped(

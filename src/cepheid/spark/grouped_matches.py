@@ -34,8 +34,8 @@ def fold_matches(
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         folding = AnswerFold(shape, schema, limit)
         for batch in batches:
-            valid = batch.filter(pc.is_valid(batch.column(MATCH_END)))
-            folding.push(valid.cast(schema))
+            found = batch.filter(pc.is_valid(batch.column(MATCH_END)))
+            folding.push(found.cast(schema))
         yield from folding.finish()
 
     with warnings.catch_warnings():

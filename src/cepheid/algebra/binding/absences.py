@@ -1,7 +1,7 @@
-"""Where a negation with a duration, `!P FOR d`, may stand.
+"""Where a negation with a time of its own, `!P FOR d`, may stand.
 
-Its duration counts from the end of the part bound before it, or, without one, back from the start
-of the part bound after it. It is refused if neither is known while events are chosen.
+Its time counts from the end of what is bound before it, or, if nothing is, back from the start of
+what is bound after it. It is refused where neither can be known while events are chosen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Before(Enum):
 
 
 def check_absences(pattern: ast.Pattern, findings: Findings) -> None:
-    """Report each negation with FOR whose duration starts at an unknown time."""
+    """Report each negation with FOR whose time counts from nothing that is known."""
     _visit(pattern, _Before.NOTHING, False, findings)
 
 
@@ -82,7 +82,7 @@ def _absence(negation: ast.Negation, before: _Before, after: bool, findings: Fin
 
 
 def _repeated(pattern: ast.Pattern, findings: Findings) -> None:
-    """Inside a closure it is always refused."""
+    """Inside a closure: refused wherever it stands."""
     match pattern:
         case ast.Negation(duration=duration) if duration is not None:
             message = "a negation with a time of its own can't stand in a repeated group"
@@ -98,7 +98,7 @@ def _repeated(pattern: ast.Pattern, findings: Findings) -> None:
 
 
 def _behind(item: ast.Pattern, before: _Before) -> _Before:
-    """What is bound before the item that follows this one."""
+    """What is bound before what follows the item."""
     match item:
         case ast.Negation():
             return before
@@ -114,8 +114,8 @@ def _behind(item: ast.Pattern, before: _Before) -> _Before:
 
 
 def _chosen(mode: Mode, before: _Before) -> bool:
-    """Whether the groups of this mode are chosen independently of their neighbors. PREFIXES are, if
-    something stands on their left."""
+    """Whether a group of this mode is a choice of its own. One of PREFIXES is, if it has something
+    on its left."""
     if mode is Mode.PREFIXES:
         return before is not _Before.NOTHING
     return mode is not Mode.MAXIMAL

@@ -1,4 +1,4 @@
-"""Binds a written query to a schema: names, types, roles, key, window, outputs."""
+"""A query as written, bound to a schema: names, types, roles, key, window, outputs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def bind(
     params: Mapping[str, object] | None = None,
     source: Source | None = None,
 ) -> BoundQuery:
-    """Bind the query to this schema. Raises `QueryError` with everything that is wrong with it, and
-    `DataError` if it reads a column that can't be read."""
+    """What the query means over events of this schema; `QueryError` with all that is wrong with
+    it, `DataError` if it reads a column that can't be read."""
     findings = Findings(source or Source(""))
     streams = schema.streams or {}
     schema = restrict(with_paths(schema, query), query, findings)
@@ -90,8 +90,8 @@ def bind(
 def _build(
     pattern: ast.Pattern, scope: Scope, until: ExpressionBinder | None = None
 ) -> patterns.Pattern:
-    """The bound pattern. Its leaves become the declared variables, in order. Without a lowering it
-    has only its structure: no UNTIL, no delays."""
+    """The bound pattern; its leaves meet the declared variables in order. Without a lowering its
+    structure alone: no UNTIL, no delays."""
     names = iter(scope.variables)
     indexes = count()
 

@@ -1,7 +1,7 @@
-"""Assigns a role (`query.Role`) to each conjunct of WHERE, and binds those of HAVING.
+"""What each WHERE conjunct does: the roles of `query.Role`, and HAVING's conjuncts.
 
-The role decides when a conjunct is checked. With closures and negations this changes which matches
-exist: the role is part of the meaning, not an optimization.
+The role decides when a conjunct is looked at, and so, with closures and negations, which matches
+there are: it is part of the meaning, not an optimization.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Classifier:
     def _of_negation(
         self, expr: Expr, ordered: tuple[str, ...], index: int | None, span: Span
     ) -> Conjunct:
-        """It says which events are forbidden. A closure inside the negated pattern has filters, as
-        elsewhere. A group of the match itself is complete there, so it is read by `Every`."""
+        """It says which events are forbidden. Inside the negated pattern a closure's filters work
+        as outside; a group of the match itself is complete there, so `Every`."""
         bare = self._bare_groups(expr)
         elements = bare or self._looking_back(expr)
         inside = any(self._variable(v).negation is not None for v in elements)
@@ -100,12 +100,12 @@ class Classifier:
         return tuple(sorted(names, key=self.structure.order.__getitem__))
 
     def _bare_groups(self, expr: Expr) -> tuple[str, ...]:
-        """Closure variables that are read bare. PREV alone doesn't count."""
+        """Closure variables read bare; PREV alone is no such reading."""
         return self._ordered(bare_groups(expr, self.structure))
 
     def _looking_back(self, expr: Expr) -> tuple[str, ...]:
-        """Closure variables inside PREV, in a condition that reads no group bare. The condition is
-        still checked on the current element, unless it reads an event that comes later."""
+        """Closure variables of PREV in a condition that reads no group bare: it is about the
+        element at hand all the same, unless it is about an event that comes later."""
         groups = self._ordered({e.variable for e in walk(expr) if isinstance(e, Previous)})
         order = self.structure.order
         late = groups and any(order[v] > order[groups[-1]] for v in variables(expr))
@@ -123,7 +123,7 @@ class Classifier:
                 return Role.MULTI
 
     def _reads_groups(self, expr: Expr) -> bool:
-        """Whether it has an aggregate, a quantifier or a time span, which need complete groups."""
+        """Aggregates, quantifiers, or the time span of a group: they need it complete."""
         return any(
             isinstance(e, Aggregate | Reduce | Every | Some)
             or (isinstance(e, TimeSpan) and any(self._is_group(v) for v in e.variables))
@@ -137,10 +137,10 @@ class Classifier:
         return any(isinstance(e, MatchDuration) for e in walk(expr))
 
     def _target(self, expr: Expr, bare: tuple[str, ...]) -> str | None:
-        """The closure whose elements the conjunct filters; None if it reads too much for that.
+        """The closure whose elements the conjunct chooses; None if it reads too much for that.
 
         It may read one closure (all of whose variables move together) and variables up to that
-        closure's right neighbor. ALL, SOME and time spans need complete groups.
+        closure's right neighbor; ALL, SOME and time spans are about complete groups.
         """
         closures = {self.structure.closure[v] for v in bare}
         groups = {self.structure.closure[v] for v in variables(expr) if self._is_group(v)}
@@ -161,9 +161,9 @@ class Classifier:
         )
 
     def _every(self, expr: Expr, groups: tuple[str, ...]) -> Expr:
-        """The condition inside an `Every` for each closure, the last one innermost. Variables of a
-        group closure go through its iterations together, so they share an `Every`. If one of
-        them is in a branch, the condition is checked on the iterations that take the branch."""
+        """`Every` around the condition, innermost for the last; one per closure, since the
+        variables of a group closure go through its iterations together. One in a branch stands for
+        them: the condition is about the iterations that take it."""
         branches = self.structure.branches
         chosen: dict[int, str] = {}
         for name in groups:
@@ -210,9 +210,9 @@ def bare_groups(expr: Expr, structure: Structure) -> frozenset[str]:
 
 
 def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozenset()) -> Expr:
-    """Replace an optional event that is read bare by `first` over its group: the event or NULL.
+    """An optional event read bare is the event, or NULL: `first` over its group.
 
-    `inside` are variables for which an aggregate or quantifier encloses the expression.
+    `inside` are variables whose aggregate or quantifier stands around the expression.
     """
     match expr:
         case Attribute(variable, _, type_) if variable in scope.variables:
@@ -233,7 +233,7 @@ def first_of_optional(expr: Expr, scope: Scope, inside: frozenset[str] = frozens
 def check_until(
     stop: Expr, repeated: tuple[str, ...], lowering: ExpressionBinder, span: Span
 ) -> None:
-    """Report what UNTIL can't read: events right of its closure, and other groups."""
+    """UNTIL is checked before anything right of the closure is known."""
     order = lowering.structure.order
     late = [v for v in variables(stop) if v not in repeated and order[v] > order[repeated[0]]]
     groups = [v for v in bare_groups(stop, lowering.structure) if v not in repeated]
@@ -245,8 +245,8 @@ def check_until(
 
 
 def true_where_absent(expr: Expr, scope: Scope) -> Expr:
-    """Make a predicate true for events whose stream lacks the attribute that it reads:
-    `type NOT IN (the streams that have it) OR predicate`."""
+    """With several streams, a predicate on an attribute that the event's stream doesn't have is
+    true: `type NOT IN (the streams that have it) OR predicate`."""
     if isinstance(expr, Every | Some):
         kind = type(expr)
         expr = kind(expr.variable, true_where_absent(expr.condition, scope))

@@ -1,4 +1,4 @@
-"""Collects what is wrong with a query, so that binding reports all of it at once."""
+"""Where binding puts what is wrong with a query, so that one run reports all of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source, nearest
 
 MOST_FINDINGS = 100
-"""After this many, the rest of the query isn't checked."""
+"""With so many, the rest of the query isn't looked at."""
 
 
 class Findings:
-    """Diagnostics; the same finding at the same place is kept once."""
+    """Collects diagnostics; the same finding at the same place is kept once."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -32,7 +32,7 @@ class Findings:
         return len(self._diagnostics)
 
     def check(self) -> None:
-        """Raise `QueryError` with all findings, in the order of the text."""
+        """Raise what was found, in the order of the text."""
         if self._diagnostics:
             raise QueryError(sorted(self._diagnostics, key=lambda d: d.span))
 

@@ -1,4 +1,4 @@
-"""Binds GROUP BY, and RETURN, HAVING and LIMIT of groups of matches."""
+"""GROUP BY, and what RETURN, HAVING and LIMIT say of groups of matches."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_grouped(query: ast.Query, scope: Scope) -> bool:
 
 
 def bind_groups(query: ast.Query, lowering: ExpressionBinder) -> tuple[tuple[Output, ...], Answers]:
-    """Bind the columns that matches must return, and how they are folded into answers."""
+    """The values that matches must have, and how answers are made of them."""
     group_by = query.group_by or GroupBy()
     before = replace(lowering, clause=Clause.GROUP_BY)
     keys = tuple(_key(node, query, before) for node in group_by.expressions)
@@ -77,7 +77,7 @@ def _default(group_by: GroupBy) -> tuple[ast.ReturnItem, ...]:
 
 
 def _key(node: ast.Expression, query: ast.Query, lowering: ExpressionBinder) -> Expr:
-    """Bind a group expression. The alias of a RETURN column stands for that column's expression."""
+    """A group expression; the alias of a RETURN column stands for what it is of."""
     node = _aliased(node, query, lowering.scope)
     known = len(lowering.findings)
     key = first_of_optional(lowering.lower(node), lowering.scope)
@@ -152,14 +152,14 @@ def _having(group_by: GroupBy, lowering: ExpressionBinder) -> Iterator[Expr]:
 
 
 def _check_grouped(expr: Expr, node: ast.Expression, lowering: ExpressionBinder) -> None:
-    """Report an expression that still reads single matches."""
+    """Nothing of a single match may be left."""
     assert lowering.groups is not None
-    ungrouped = next((e for e in walk(expr) if _of_a_match(e)), None)
-    if ungrouped is None or WRONG in lowering.groups.keys:  # which may have been this one
+    own = next((e for e in walk(expr) if _of_a_match(e)), None)
+    if own is None or WRONG in lowering.groups.keys:  # which may have been this one
         return
-    text = expression_text(ungrouped)
+    text = expression_text(own)
     message = f"`{text}` isn't grouped: the matches of a group may differ in it"
-    example = f"avg({text})" if isinstance(ungrouped, Aggregate | Reduce) else f"max({text})"
+    example = f"avg({text})" if isinstance(own, Aggregate | Reduce) else f"max({text})"
     hint = f"add it to GROUP BY, or aggregate it, as in `{example}`"
     lowering.findings.add("CEP340", message, node.span, hint)
 

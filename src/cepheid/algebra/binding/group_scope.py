@@ -1,4 +1,4 @@
-"""What expressions over groups of matches may name, and which values they need of the matches."""
+"""What expressions over groups of matches may name, and what they ask of the matches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cepheid.algebra.types import Type
 
 @dataclass(frozen=True)
 class GroupScope:
-    """The group expressions, and the aggregates and values of matches that are needed so far.
-    `time` is the type of a window's ends. `open`: an aggregate over matches may stand here. It may
-    not in a clause that is evaluated before grouping, nor inside another such aggregate."""
+    """The group expressions, and the aggregates and the values of matches that were asked for.
+    `time` is the type of a window's ends. `open`: an aggregate over matches may stand here; else
+    it is in a clause that comes before there are groups, or inside another one."""
 
     keys: tuple[Expr, ...] = ()
     window: AnswerWindow | None = None
@@ -42,11 +42,11 @@ class GroupScope:
         column = None
         if argument is not None:
             column = self.values.setdefault(argument, f"v{len(self.values)}")
-        entry = self.aggregates.setdefault(
+        found = self.aggregates.setdefault(
             (function, column, distinct),
             MatchAggregate(f"m{len(self.aggregates)}", function, column, type_, distinct),
         )
-        return Attribute(ANSWER, entry.name, type_)
+        return Attribute(ANSWER, found.name, type_)
 
     def grouped(self, expr: Expr) -> Expr:
         """The expression with the group expressions in it replaced by their values."""

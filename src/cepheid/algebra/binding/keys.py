@@ -15,7 +15,7 @@ Place = tuple[str, str]
 def equality(expr: Expr, structure: Structure) -> tuple[Place, Place] | None:
     """The two attributes that a conjunct makes equal, if a key may be built on it.
 
-    Not if the variables exclude each other: such an equality is never true.
+    Not between variables that exclude each other: that one is never true.
     """
     match expr:
         case Call("=", (Attribute() as left, Attribute() as right)) if left.type is right.type:
@@ -27,10 +27,10 @@ def equality(expr: Expr, structure: Structure) -> tuple[Place, Place] | None:
 
 
 def find_key(links: Iterable[Sequence[Place]], variables: Sequence[str]) -> tuple[KeyPart, ...]:
-    """The parts of the key: sets of connected attributes with at least one of every variable.
+    """Every class of connected attributes that has one of each variable is a part of the key.
 
-    If a variable has several in a set, the column name that all variables share is preferred, so
-    the key is uniform if possible.
+    A variable may have several in a class; the column that all share is taken first, so that the
+    key is uniform where it can be.
     """
     parent: dict[Place, Place] = {}
 
@@ -65,8 +65,7 @@ def _part(places: Sequence[Place], variables: Sequence[str]) -> KeyPart | None:
 
 
 def implied(link: tuple[Place, Place], key: Sequence[KeyPart]) -> bool:
-    """Whether the key implies the equality: it is between columns of one part, and runtimes keep
-    keys apart."""
+    """Keys are kept apart, so an equality between the columns of one part always holds."""
     (left, left_column), (right, right_column) = link
     return left != right and any(
         part.columns[left] == left_column and part.columns[right] == right_column for part in key

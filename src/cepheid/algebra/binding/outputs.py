@@ -1,4 +1,4 @@
-"""Binds RETURN: the columns of a match, their names, and the input columns that a query reads."""
+"""RETURN: the columns of a match, their names, and the input columns that a query reads."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ RESERVED = ("match_start", "match_end")
 
 @dataclass(frozen=True, slots=True)
 class ReturnColumn:
-    """A RETURN column before its name is settled. `prefix` makes it unique if necessary; a name
-    that the user gave is never changed."""
+    """A RETURN column before names are settled. `prefix` is what makes it unique if need be;
+    a name that the user gave is never changed."""
 
     name: str
     expression: Expr
@@ -115,8 +115,7 @@ def check_value(value: Expr, written: ast.Expression, lowering: ExpressionBinder
 
 
 def named(columns: list[ReturnColumn], findings: Findings) -> tuple[Output, ...]:
-    """Settle the names: equal attribute names get their variable as a prefix. Names that are still
-    equal are reported."""
+    """Equal attribute names get their variable as a prefix; equal names after that are wrong."""
     counts = Counter(c.name for c in columns)
     names = [
         f"{c.prefix}_{c.name}" if c.prefix is not None and counts[c.name] > 1 else c.name

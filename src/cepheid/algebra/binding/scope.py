@@ -1,4 +1,4 @@
-"""Turns leaves into variables, and knows what a name in the query stands for."""
+"""Leaves become variables: what a name in the query stands for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scope:
         return tuple(v for v in self.variables.values() if v.negation is None)
 
     def column(self, variable: Variable, name: str) -> str | None:
-        """The column that an attribute means: the exact name, or one that differs only in case."""
+        """The variable's column that an attribute means: exactly, then without case if unique."""
         if name in variable.columns:
             return name
         folded = [c for c in variable.columns if c.lower() == name.lower()]
@@ -44,7 +44,8 @@ class Scope:
         return str(reached.path) if isinstance(reached, Reached) else None
 
     def reach(self, variable: Variable, name: str) -> Reached | Missing | None:
-        """Where the path leads; None if the name is no path into a column of the variable."""
+        """Where a path leads, of which the name may be the text; None if it is no path into one
+        of the variable's columns."""
         path = read_path(name)
         nested = self.schema.nested
         if path is None:
@@ -52,11 +53,11 @@ class Scope:
         return reach(path, {c: nested.get(c, pa.null()) for c in variable.columns})
 
     def complete(self, variable: Variable, column: str) -> bool:
-        """Whether every event of the variable has the column, not only those of some streams."""
+        """Does every event of the variable have the column (not only those of some streams)?"""
         return not self.owners(variable, column, having=False)
 
     def owners(self, variable: Variable, column: str, *, having: bool = True) -> tuple[str, ...]:
-        """The variable's streams that have the column; with `having=False`, those that don't."""
+        """The variable's streams that have the column, or with `having` False those that don't."""
         streams = self.schema.streams
         if streams is None:
             return variable.types if having else ()
@@ -117,8 +118,8 @@ def types_of(pattern: ast.Pattern) -> tuple[str, ...]:
 def names(pattern: ast.Pattern, typed: bool, findings: Findings) -> tuple[str, ...]:
     """The variable of each leaf, in order.
 
-    An alias, or the name of the type. A second leaf of that type is `A_2` in conditions, and plain
-    `A` is then ambiguous.
+    An alias, or the type's name; a second leaf of that name is `A_2`, of which conditions can
+    speak, while plain `A` is then ambiguous.
     """
     given = Counter(_explicit(leaf, typed) for leaf in leaves(pattern))
     taken = {name for name in given if name is not None}
@@ -165,7 +166,7 @@ def ambiguous(pattern: ast.Pattern, typed: bool) -> frozenset[str]:
 
 
 def restrict(schema: Schema, query: ast.Query, findings: Findings) -> Schema:
-    """The streams that FROM names. If there is a single stream without a name, FROM is a label."""
+    """FROM names the streams that the query reads; over one nameless stream it is a label."""
     if query.into is not None and query.into in query.streams:
         message = f"the query reads `{query.into}`, so its output can't have this name"
         place = place_of(query.into, query, findings, "INTO")
@@ -210,7 +211,7 @@ def declare(
 ) -> Scope:
     """Every leaf's variable, with its types, columns, kind and negation.
 
-    `left_out` are streams that exist but that the query doesn't read.
+    `left_out` are streams that exist, but not for this query.
     """
     typed = schema.type is not None or schema.streams is not None
     given = iter(names(pattern, typed, findings))

@@ -1,6 +1,6 @@
-"""Normalizes written patterns, and refuses those without a meaning.
+"""Patterns as written: brought to one form, and refused where they mean nothing.
 
-The checks work on the normalized AST, since only the AST knows positions in the text.
+Checks work on the normalized AST, since only the AST knows where things stand in the text.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MEANING = {
 
 
 def normalize(pattern: ast.Pattern, using: Strategy | None) -> ast.Pattern:
-    """Apply USING, and remove parentheses that change nothing.
+    """USING applied, and parentheses that change nothing removed.
 
-    A sequence at the start of another one is merged into it, since sequences are read from the
-    left. Further right, only a sequence of `;` after a `;` is merged: in `A -> (B ; C)` the arrow
-    chooses among the matches of the inner pattern.
+    A sequence at the start of another is a part of it, since sequences are read from the left;
+    further right only one of `;` alone after a `;` is: in `A -> (B ; C)` the inner pattern's
+    matches are what the arrow chooses from.
     """
     match pattern:
         case ast.Atom() | ast.AnyOf():
@@ -101,7 +101,7 @@ class Shape:
     def _pattern(
         self, pattern: ast.Pattern, *, outer: bool, negated: bool, repeated: bool = False
     ) -> None:
-        """Check a whole pattern: of the query, a branch, a member or a group (`repeated`)."""
+        """A pattern of its own: the query's, a branch, a member, a group's (`repeated`)."""
         match pattern:
             case ast.Atom() | ast.AnyOf():
                 return
@@ -159,7 +159,7 @@ class Shape:
                 self._pattern(item, outer=False, negated=True)
 
     def _strict_negation(self, pattern: ast.Negation) -> None:
-        """Refuse `=> !(P)` if P is more than an event: the next position doesn't decide it."""
+        """Only of a single event is it known at the next position whether it is there."""
         if not isinstance(pattern.item, ast.Atom | ast.AnyOf):
             message = "after `=>` only an event can be negated: what follows it has no bound"
             hint = "negate the event that must not come next, or use `;`"
@@ -195,7 +195,7 @@ class Shape:
                     self._pattern(item, outer=False, negated=negated)
 
     def _closure(self, closure: ast.Closure, *, negated: bool) -> None:
-        """Report what is wrong with a closure, wherever it stands."""
+        """What is wrong with a closure wherever it stands."""
         if isinstance(closure.quantifier, ast.Exactly) and closure.mode is not Mode.MAXIMAL:
             count = closure.quantifier.count
             message = f"{closure.mode.value} can't follow `{{{count}}}`, which has one size only"
@@ -230,8 +230,8 @@ class Shape:
         self._add("CEP309", message, closure.span, hint)
 
     def _no_event(self, parts: list[ast.Pattern]) -> None:
-        """Report a group that may be empty, if then no event is left in the match, or none that
-        bounds the groups beside it."""
+        """A group that is chosen by itself may be empty, and then nothing is left of the match,
+        or nothing that the groups beside it could be taken from."""
         empty = [p for p in parts if isinstance(p, ast.Closure) and _may_be_empty(p)]
         if empty and not any(_is_certain(part) for part in parts):
             message = "a match needs an event, and this closure may be empty"
@@ -239,7 +239,7 @@ class Shape:
             self._add("CEP313", message, empty[0].span, hint)
 
     def _leads(self, closure: ast.Closure) -> None:
-        """Report a leading group whose rounds have no first event to start from."""
+        """With nothing before it, the rounds of a group are counted from an event of its own."""
         chosen = isinstance(closure.quantifier, ast.Exactly) or closure.mode.independent
         if chosen and not _starts_with_event(closure.item):
             message = "a repeated group that leads must start with an event: its rounds begin there"
@@ -340,7 +340,7 @@ class Shape:
 
 
 def _is_maximal(pattern: ast.Pattern) -> bool:
-    """Whether it takes all events between its neighbors, so that both must be known."""
+    """Takes all that lies between its neighbors, so that both must be known."""
     return (
         isinstance(pattern, ast.Closure)
         and pattern.mode is Mode.MAXIMAL
@@ -366,7 +366,7 @@ def _starts_with_event(pattern: ast.Pattern) -> bool:
 
 
 def _is_plain(closure: ast.Closure) -> bool:
-    """Whether it is a plain `A+ a`, without a mode or UNTIL."""
+    """`A+ a`, and nothing else said of it."""
     one_or_more = closure.quantifier == ast.Between(1, None)
     return one_or_more and _is_maximal(closure) and not closure.strict and closure.until is None
 
@@ -400,7 +400,7 @@ def _any_of(pattern: ast.Pattern) -> str | None:
 
 
 def _may_be_empty(closure: ast.Closure) -> bool:
-    """Whether its group may be empty. Open groups have neighbors, or are refused."""
+    """As a choice of its own; an open group has neighbors, or is refused."""
     return closure.mode.independent and _fewest(closure) == 0
 
 
@@ -415,12 +415,12 @@ def _fewest(closure: ast.Closure) -> int:
 
 
 def _is_certain(pattern: ast.Pattern) -> bool:
-    """Whether it binds an event in every match, whatever its neighbors."""
+    """Binds an event in every match, whatever its neighbors."""
     if not isinstance(pattern, ast.Closure):
         return True
     return _chosen_by_itself(pattern) and not _may_be_empty(pattern)
 
 
 def _is_open(pattern: ast.Pattern) -> bool:
-    """Whether it is a closure that takes all events between its neighbors."""
+    """A closure whose group is made from all that lies between its neighbors."""
     return isinstance(pattern, ast.Closure) and not _chosen_by_itself(pattern)

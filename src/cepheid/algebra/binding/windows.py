@@ -1,4 +1,4 @@
-"""Binds WITHIN and other durations, and says which queries need a window."""
+"""WITHIN, and which queries can't do without it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from cepheid.language import ast
 from cepheid.language.group_clause import GroupWindow
 
 TOO_LONG = 2**60
-"""Windows and delays are shorter than this, so that sums of them fit into 64 bits."""
+"""Windows and delays are shorter, so that all that is computed with them stays in 64 bits."""
 
 MOST_WINDOWS = 10_000
-"""The most windows that one match may be in."""
+"""That one match may be in."""
 
 
 def window(
@@ -56,7 +56,7 @@ def window(
 
 
 def delay(duration: ast.Duration, lowering: ExpressionBinder) -> int:
-    """By how much `@` moves an end: a whole number of ticks."""
+    """By how much `@` moves an end; it has to land on a tick."""
     size = _size(duration, lowering)
     if size is not None and (size < 0 or size.denominator != 1):
         message = "a delay is a whole number of ticks of the time column, not below 0"
@@ -74,7 +74,7 @@ def pause(duration: ast.Duration, lowering: ExpressionBinder) -> int:
 
 
 def group_window(written: GroupWindow, lowering: ExpressionBinder) -> AnswerWindow:
-    """A window over the ends of matches. It begins and ends on ticks."""
+    """A window over the ends of matches: it has to begin and end on ticks."""
     lengths = (written.size,) if written.slide is None else (written.slide, written.size)
     ticks: list[int] = []
     for duration in lengths:
@@ -110,8 +110,8 @@ def absence(duration: ast.Duration, lowering: ExpressionBinder) -> int:
 def check_delays(
     pattern: Pattern, window: Window | None, query: ast.Query, lowering: ExpressionBinder
 ) -> None:
-    """Report delays and times after FOR that are too long together: nested ones add up, and the
-    window is added to them."""
+    """Delays inside each other add up, and so do the times after FOR, and the window looks as far
+    again from where they end."""
     counted = window is not None and window.clock is Clock.EVENTS
     moving = next((p for p in walk(pattern) if isinstance(p, Delay | Absence)), None)
     if counted and query.within is not None and moving is not None:
@@ -172,8 +172,8 @@ CLOSURE_AT_EDGE = "a closure at its edge"
 
 
 def needs_window(pattern: Pattern) -> str | None:
-    """Why the pattern needs a window, in words; None if it doesn't. A negation with FOR needs none,
-    and neither do the `;` beside it and the pattern that it forbids."""
+    """Why the pattern needs a window, in words; None if it doesn't. A negation with a time of its
+    own needs none, nor does the `;` beside it, nor what it forbids."""
     for part in _outside_absences(pattern):
         if isinstance(part, Sequence) and _unbounded_any(part):
             return "`;`"
@@ -201,7 +201,7 @@ def _unbounded_any(sequence: Sequence) -> bool:
 
 
 def _open_edge(pattern: Pattern) -> str | None:
-    """A negation or closure at an edge of the pattern or of a branch, which only a window ends."""
+    """A negation or closure at an edge of the pattern, or of a branch: only a window ends it."""
     match pattern:
         case Negation():
             return "a negation at its edge"
@@ -221,18 +221,18 @@ def _open_edge(pattern: Pattern) -> str | None:
 
 
 def _begins_by_itself(part: Pattern) -> bool:
-    """Whether its group begins with an event of its own, so that no earlier event counts."""
+    """Its group begins with an event of its own, so that nothing before that counts."""
     return _is_counted(part) or (isinstance(part, Closure) and part.mode is ast.Mode.RUNS)
 
 
 def _is_counted(part: Pattern) -> bool:
-    """Whether its group is complete after a fixed number of events."""
+    """Its group is complete with so many events."""
     return isinstance(part, Closure) and isinstance(part.quantifier, ast.Exactly)
 
 
 def never_ending(pattern: ast.Pattern) -> ast.Closure | None:
-    """A strict closure that ends the pattern. Its run continues as long as events qualify, so only
-    a window, or a part after it, decides when it is complete."""
+    """A strict closure that ends the pattern. Its run goes on as long as events qualify, so that
+    only a window, or what stands after it, says when it is known."""
     match pattern:
         case ast.Sequence():
             last = pattern.items[-1]

@@ -1,7 +1,7 @@
 """AFTER MATCH and LIMIT: which matches are kept.
 
-`memory` is a hash table with open addressing. It maps hashes to entries (-1 is none); an entry has
-its hash, its key and its bound.
+`memory` is a hash table with open addressing: entries of keys by hash, -1 for none, and of each
+entry its hash, its key and its bound.
 """
 
 _FIND = """
@@ -53,9 +53,9 @@ def kernel(hashes, keys, leads, untils, memory, count, kept):
     return count
 """
 )
-"""Keep a match if it leads at or after the bound of its key; the bound then becomes `until`.
-Matches come in the order in which they are considered. There must be room for an entry per match.
-Returns the number of entries."""
+"""Keep a match if it leads at or after the bound of its key, which then becomes `until`; matches
+come in the order in which they are considered. There must be room for an entry per match. Return
+how many entries there are."""
 
 COUNT = (
     _FIND
@@ -72,8 +72,8 @@ def kernel(hashes, keys, starts, mosts, memory, count, kept):
     return count
 """
 )
-"""Keep a match if fewer than `most` matches of its key were kept before. The bound of a key is
-their number; it begins at `start`."""
+"""Keep a match if fewer than `most` of its key were kept before. The bound of a key is how many
+were; it begins at `start`."""
 
 BOUNDS = (
     _FIND
@@ -87,4 +87,4 @@ def kernel(hashes, keys, memory, found):
             found[u(i)] = memory[3][u(entry)]
 """
 )
-"""Write the bounds of these keys to `found`; entries of keys without a bound stay as they are."""
+"""The bounds of these keys; what is `found` of a key without one stays as it is."""

@@ -1,8 +1,8 @@
-"""What all automaton kernels share: arguments, and functions on positions and histories.
+"""What all automaton kernels have: arguments, functions on positions and histories.
 
-A kernel goes through the keys, and for each key through the events that a match can start with.
-From each it looks for all matches, depth first. If the search reaches the horizon, the start stays
-alive: later events may complete it.
+A kernel goes through the keys, and in each through the events that a match can start with; for
+one it looks for all matches, depth first. A start whose search ran into the horizon stays alive:
+events to come may complete it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def kernel(codes, rows, position, begins, ends, listed, at):
         at[u(place)] = position[u(r)]
         ends[u(key)] = place + 1
 """
-"""Sort the rows, which are in order, by key with a counting sort of two passes. `codes` has the key
-of each row of the store; `ends` is passed as zeros."""
+"""Rows, which are in order, key by key, by counting: as fast as two passes can be. `codes` has the
+key of each row of the store; `ends` comes with zeros."""
 
 FLOOR = """
 
@@ -62,7 +62,7 @@ def kernel(rows, at, begins, ends, alive, floors):
                 floors[u(key)] = min(floors[u(key)], at[u(i)])
                 break
 """
-"""The row of the first live start of each key."""
+"""Where the first start of each key lies that is alive."""
 
 NEED = """
 
@@ -78,7 +78,7 @@ def kernel(rows, at, begins, ends, floors, needed):
         most = max(most, ends[u(key)] - 1 - i)
     return most
 """
-"""Mark the rows from each key's floor on, and return the largest number of them in a key."""
+"""Note the rows from each key's floor on, and return how many the key with the most has."""
 
 FUNCTIONS = """
 FAR = 1 << 62

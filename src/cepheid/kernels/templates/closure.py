@@ -30,8 +30,8 @@ class ClosureParts:
     """The parts of a KSEQ kernel that depend on the quantifier and its conditions.
 
     `running` lines end inside the `if`s of the running conditions (`running_depth` levels);
-    `checks` likewise, for the complete group. `opening`, `reset` and `pushing` compute running
-    aggregates: at the start, before each group, and for each element. `leading` and
+    `checks` likewise, for the complete group. `opening`, `reset` and `pushing` are of aggregates
+    that are carried along: at the start, before each group, and for each element. `leading` and
     `trailing` move the record's edges.
     `lasting`: events have a duration, so that any element may be the one that starts first.
     """
@@ -117,7 +117,7 @@ def _collect(code: Code, pieces: Pieces, group: ClosureParts) -> None:
 
 
 def _qualify(code: Code, pieces: Pieces, group: ClosureParts) -> None:
-    """Add the inner event to `found` if it qualifies."""
+    """Note the inner event if it qualifies."""
     tests = [group.clock] if group.clock else []
     if group.lasting and not group.run:
         tests.append("i_first[u(i)] > low")
@@ -133,7 +133,7 @@ def _qualify(code: Code, pieces: Pieces, group: ClosureParts) -> None:
 def _build_runs(
     code: Code, pieces: Pieces, slots: list[int], group: ClosureParts, exact: int
 ) -> None:
-    """Build each run of exactly that many elements."""
+    """Each run of exactly so many elements."""
     code.line("at = 0 if fresh else resumed")
     code.line("fresh = 1")
     with code.block(f"while at + {exact} <= count:"):
@@ -147,7 +147,7 @@ def _build_runs(
 
 
 def _build(code: Code, pieces: Pieces, slots: list[int], group: ClosureParts) -> None:
-    """Build the maximal group."""
+    """The maximal group."""
     code.line("at = 0")
     code.line("m = 0")
     code.add(group.reset)

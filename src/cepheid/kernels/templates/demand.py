@@ -19,6 +19,6 @@ def kernel(start, end, first, last, window, above_until, above_floor, until, flo
             n += 1
     return n
 """
-"""Write the demand of these records to `until` and `floor`, and return the number of entries.
-Records that aren't demanded from above are left out. The arrays are separate arguments, because
-passing a NamedTuple of records would take longer than the kernel."""
+"""Write what these records ask for, those of them that are themselves asked for from above, to
+`until` and `floor`; how many entries there are. A NamedTuple of records would take longer to hand
+over than all of this."""

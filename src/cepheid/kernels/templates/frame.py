@@ -1,4 +1,4 @@
-"""What all kernels share: arguments, how they stop and are resumed, how a record is written."""
+"""What all kernels have: arguments, how they stop and are resumed, how a record is written."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ class Pieces:
 
 
 def begin_function(code: Code) -> None:
-    """Begin another function."""
+    """Another function comes."""
     code.lines += ["", "", "@jit"]
 
 
 def begin_kernel(*, chains: bool = False) -> Code:
-    """Write the head of a kernel. `chains`: both inputs have hash chains."""
+    """The head of a kernel. `chains`: both inputs have one."""
     code = Code()
     begin_function(code)
     code.text(_HEAD)
@@ -128,7 +128,7 @@ def begin_kernel(*, chains: bool = False) -> Code:
 
 
 def end_kernel(code: Code, *more: str) -> str:
-    """Write the end of a kernel, which stores its position in `state`; return the source."""
+    """Note how far it is, and more; the source of the kernel."""
     code.lines.append("")
     code.add(more)
     code.text(_TAIL)
@@ -136,15 +136,15 @@ def end_kernel(code: Code, *more: str) -> str:
 
 
 def unpack(code: Code, pieces: Pieces) -> None:
-    """Give names to the arguments of the kernel."""
+    """Name what the kernel is called with."""
     code.add(pieces.unpack)
     if pieces.demand:
         code.text(_ASKED)
 
 
 def skip(code: Code, pieces: Pieces, edge: Literal["start", "finish"] = "start") -> None:
-    """Skip outer records that no match can have; stop before those that must wait. `finish`: skip
-    only those whose events are gone, since a match without a window may have any length."""
+    """Pass over outer records of which no match can come; stop before those that must wait.
+    `finish`: only those whose events are gone, since a match without a window has any length."""
     code.text(_SKIP.format(edge=edge))
     if pieces.demand:
         code.text(_WANTED)

@@ -78,7 +78,7 @@ def seq(
 
 
 def _search_left(code: Code, floor: int | None) -> None:
-    """Find the range of left records that may come before the right one."""
+    """Where the left records begin and end that may come before the right one."""
     code.line("high = lower_bound(i_last, i_end, first)")
     with code.block("if fresh:"):
         code.line("i = upper_bound(i_finish, high, eat)")
@@ -136,7 +136,7 @@ def _stand(code: Code, outer: str, inner: str, fresh: int) -> None:
 def _meet_earlier(
     code: Code, pieces: Pieces, mine: str, its: str, copies: list[tuple[int, str]]
 ) -> None:
-    """Search the other input for earlier records that fit the current record, `mine`."""
+    """With the record `mine` at hand; candidates of the other input are searched with `c`."""
     times = (
         "min(o_start[u(o)], i_start[u(i)])",
         f"{mine}_finish[u({mine})]",

@@ -1,11 +1,10 @@
 """The loops of merged automata (Cayuga 4.3). Nothing here depends on the queries: they are arrays.
 
 `cells[row, column]` are integers in the order of the values, `known` says which are not NULL.
-Lists of various lengths are a pair of arrays: where each begins, and the values of all.
+Lists of various lengths are a pair of arrays, where each begins and all their values.
 
-A kernel writes into arrays that it is given. If they are full, it returns its position, and is
-called again with more room. It creates no arrays: compiling that takes Numba as long as all the
-rest.
+A kernel writes into arrays that it is given; where they are full, it returns how far it is, and is
+called again with more room. Numba takes as long to compile the making of arrays as all the rest.
 """
 
 from __future__ import annotations
@@ -94,8 +93,8 @@ def kernel(cells, known, kinds, kind_columns, hashes, buckets, places, members, 
     return cells.shape[0]
 """
 )
-"""The predicates that each row satisfies: where those of each row begin, and all of them. `done` is
-the number of rows that are done, before and after."""
+"""The predicates that each row satisfies: where each row's begin, and all of them. The rows that
+are `done`, before and after."""
 
 _INSTANCES = """
 NODE, PARENT, ROW, START, POSITION, LINK, ENDED, HASH, WIDTH = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -112,11 +111,10 @@ def over(pool, i, here, now, reach, restless):
 
 
 class Advance(NamedTuple):
-    """The arguments of `ADVANCED`, in order: the signature of the kernel and its call are made from
-    this class.
+    """What `ADVANCED` is called with, in order: the kernel's signature and its call come from here.
 
-    Lists of various lengths have two names: where each begins, and, if there is a second one,
-    their values.
+    Of lists of various lengths, the first name is where each begins and the second, if there is
+    one, their values.
     """
 
     # The events at hand: where each row's predicates begin among all; its values.
@@ -354,9 +352,9 @@ def asked(node, row, cells, known, begin, end, columns):
     state[0], state[3], state[4] = position.shape[0], n, m
 """
 )
-"""Advance the instances over the rows. Returns the nodes in which paths end, and the rows that they
-bound. `state` is the position (the row, the predicate, and how many of its edges are done), the
-number of instances, and of ends. An edge is taken only if there is room for all its results."""
+"""Instances meet the rows: the nodes in which paths end, and the rows that they bound. `state` is
+how far it is (the row, the predicate, and how many of its edges are behind), the number of
+instances, and of ends. It goes on along an edge where there is room for all that this may bring."""
 
 COMPACTED = (
     _INSTANCES
@@ -393,5 +391,5 @@ def kernel(pool, n, here, now, reach, restless, active, kept, heads, size, room)
     return m, size
 """
 )
-"""Remove the instances that have ended. Returns how many are left, and how many entries of `heads`
-have chains."""
+"""Instances without those that are over: how many are left, and of `heads`, how many have their
+chains."""

@@ -21,8 +21,8 @@ from cepheid.kernels.templates.frame import (
 
 
 def _search_back(code: Code, pieces: Pieces, body: str, stop: str, test: str | None = None) -> None:
-    """Walk the inner records back from the newest that ends before `high` to `stop`. `body` runs
-    for those that pass the test and all predicates."""
+    """Walk the inner records from the newest that ends before `high` back to `stop`; of those that
+    the test, too, allows, and all predicates: `body`."""
 
     def candidate() -> None:
         with nullcontext() if test is None else code.block(f"if {test}:"), matching(code, pieces):
@@ -45,7 +45,7 @@ def _search_back(code: Code, pieces: Pieces, body: str, stop: str, test: str | N
 def nseq_before(pieces: Pieces, slots: list[int], floor: int | None) -> str:
     """NSEQ with the negation on the left (algorithm 2): the latest start of a negated event before
     each record of the outer input becomes its bound, in the last slot of the output. If events
-    have a duration, that need not be the event that ends last.
+    have a duration, that need not be the event which ends last.
 
     `floor` is the slot of a bound that the record already has; the later of both counts.
     """

@@ -2,13 +2,13 @@
 
 One kernel does both: it goes through the new events of all classes in the order of their
 positions, pushes those of every class but the last on stacks, and for each of the last class walks
-the pointers back. Of simultaneous events, those of later classes come first, so that none has
+the pointers back. Of simultaneous events those of later classes come first, so that none finds
 another one below it.
 
 An instance of a stack is a row of `FIELDS` and a link for each attribute with partitions: to the
 instance before it in the same partition. A table of partitions has a value in each row, and the
-newest instance of each class with that value: one lookup finds both the predecessors of an event
-and its own place. Values are compared, not hashes, so a partition is never mixed.
+newest instance of each class with that value: one look tells where an event's predecessors are and
+where it goes itself. Values are compared, not hashes, so a partition is never mixed.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from cepheid.kernels.records import KernelState
 from cepheid.kernels.templates.frame import Pieces, begin_function, emit
 
 ROW, POSITION, CLOCK, START, RIP, LINK = range(6)
-"""Fields of an instance. POSITION and CLOCK are those of its end. RIP is the most recent earlier
-instance in the previous stack. START is the latest clock at which a sequence that ends with this
-instance, or with an earlier one of its partition, can begin: it is taken from RIP, and so on down
-to the first class. It never falls along a partition, so a search can end at the first instance that
-is too old. From LINK on there is a link for each attribute. If events have a duration, clock and
-position of their start follow."""
+"""Fields of an instance. POSITION and CLOCK are those of its end. RIP is the most recent instance
+before it in the stack before. START is the latest clock at which a sequence can begin that ends
+with it, or with one before it in its partition: what RIP has, and so on down to the first class.
+It never falls along a partition, so a search can end at the first instance that is too old. LINK
+and those behind it are one for each attribute; of events that last, clock and position of their
+own start follow."""
 
 EMPTY = -(1 << 63) + 1
-"""Marks an entry of the table without a value."""
+"""In place of a partition's first instance: no value has this entry."""
 
 NEVER = 1 << 62
 
 CONSTRUCT = 0
 CURSORS = 1
-"""The position of a kernel: whether it is constructing; then cursor and end of each class, size of
-each stack, current instance of each stack, entries of each table."""
+"""Where a kernel stands: whether it constructs at all; then cursor and end of each class, size of
+each stack, the instance at hand of each stack, entries of each table."""
 
 SEEK = f"""
 
@@ -73,8 +73,8 @@ def kernel(old, new, shifts, least, none):
         used += 1
     return used
 """
-"""Move the entries of a table that still have instances (or clocks): those that are above `least`
-after subtracting what their stack has lost. Returns their number."""
+"""Move the entries of a table whose instances (or clocks) are not all gone: those that, less what
+their stack has lost, are above `least`. How many there are."""
 
 POP = f"""
 
@@ -87,7 +87,7 @@ def kernel(fields, n, count, below, links):
         for f in range({LINK}, {LINK} + links):
             fields[u(i - count), u(f)] = max(fields[u(i), u(f)] - count, -1)
 """
-"""Move the n instances of a stack down by `count`. The previous stack has moved by `below`."""
+"""Move the n instances of a stack down by `count`. The stack before has moved by `below`."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Scan:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """The arrays that are passed for the events of each class."""
+        """What is given of each class's events."""
         arrays = ("clocks", "positions", "rows")
         return (*arrays, "starts", "firsts") if self.lasting else arrays
 
@@ -136,7 +136,7 @@ class Scan:
 
 @dataclass
 class StackLevel:
-    """What is checked when the event of a class is bound: lines that end inside the `if`s of the
+    """What is tested when the event of a class is bound: lines that end inside the `if`s of the
     predicates, `depth` levels deep."""
 
     inner: list[str]
@@ -144,7 +144,7 @@ class StackLevel:
 
 
 Use = Callable[[], None]
-"""Writes the code that uses an instance."""
+"""Write what is done with what was found."""
 
 
 def scan_and_construct(scan: Scan, pieces: Pieces, levels: Sequence[StackLevel]) -> str:
@@ -233,8 +233,8 @@ def _next(c: int) -> str:
 
 
 def _at(scan: Scan, c: int, j: str, field: int) -> str:
-    """A field of an instance. Without partitions, stacks are read from end to end, so each field is
-    an array. Chains jump, so with partitions the fields of an instance are stored together."""
+    """A field of an instance. Without partitions stacks are read from end to end, and each field
+    lies by itself; chains jump, and find all of an instance in one place."""
     return f"stack{c}[u({j}), {field}]" if scan.chained else f"stack{c}[{field}, u({j})]"
 
 
@@ -247,7 +247,7 @@ def _before(scan: Scan, c: int, j: str) -> str:
 
 
 def _event(code: Code, scan: Scan, c: int, use: Use) -> None:
-    """The current event of class c, if its values aren't NULL."""
+    """The event at hand of class c, if its values are known."""
     code.line(f"row = rows{c}[u(at{c})]")
     code.line(f"clock = clocks{c}[u(at{c})]")
     if scan.lasting:
@@ -308,8 +308,8 @@ def _push(code: Code, scan: Scan, c: int) -> None:
 
 
 def _reached(code: Code, scan: Scan, c: int, use: Use) -> None:
-    """Find the event's RIP: the most recent earlier instance in its partitions (the transition
-    filter of SASE 4.2.1 and 4.2.2). `use` runs if there is one inside the window."""
+    """Find the event's RIP: the most recent instance before it in its partitions (the transition
+    filter of SASE 4.2.1 and 4.2.2). If there is one, and one that counts: `use`."""
     since = "eat" if scan.windowed else "expired"
     first = "first" if scan.lasting else "now"
     seen = [f"table{t}[u(e{t}), 1] != {EMPTY}" for t in range(scan.tables)]
@@ -330,8 +330,8 @@ def _reached(code: Code, scan: Scan, c: int, use: Use) -> None:
 
 
 def _meet(code: Code, chains: int) -> None:
-    """The newest instance that is in all chains and not older than `eat`. Each chain goes back from
-    its current instance as far as the others have come (SASE's intersection of stacks)."""
+    """The newest instance that is in all chains, not older than `eat`: from the one at hand of each
+    they go back, each as far as the others have come (SASE's intersection of stacks)."""
     a = [f"a{n}" for n in range(chains)]
     begin_function(code)
     with code.block(f"def meet(stack, eat, {', '.join(a)}):"):
@@ -351,7 +351,7 @@ def _meet(code: Code, chains: int) -> None:
 
 
 def _construct(code: Code, scan: Scan, pieces: Pieces, levels: Sequence[StackLevel]) -> None:
-    """Write the sequences that end with the current event: depth first, from its RIP back."""
+    """The sequences that end with the event at hand: depth first, from its RIP back."""
     last = scan.last
 
     def construct() -> None:
@@ -362,8 +362,7 @@ def _construct(code: Code, scan: Scan, pieces: Pieces, levels: Sequence[StackLev
                 walk_back(last - 1)
 
     def walk_back(c: int) -> None:
-        """Go through each instance of class c that can come before the current ones, and all before
-        it."""
+        """Each instance of class c that can come before those at hand, and all before it."""
         if c < 0:
             _complete(code, scan, pieces)
             return
@@ -383,7 +382,7 @@ def _construct(code: Code, scan: Scan, pieces: Pieces, levels: Sequence[StackLev
 
 
 def _complete(code: Code, scan: Scan, pieces: Pieces) -> None:
-    """Write the current sequence."""
+    """Write the sequence at hand."""
     begin, first = (scan.opened, scan.opened + 1) if scan.lasting else (START, POSITION)
     times = (_at(scan, 0, "j0", begin), "clock", _at(scan, 0, "j0", first), "now")
     with code.block(f"if {times[0]} > eat:") if scan.lasting else nullcontext():

@@ -1,7 +1,7 @@
-"""Functions of texts. A text is a place in an array of bytes: where it begins, and its length.
+"""Functions of texts, which are places among bytes: where a text begins, and how long it is.
 
-Texts are ordered by their bytes, which is the order of their letters. `_` of LIKE is a letter,
-which may have several bytes.
+The order is that of the bytes, which is that of the letters. `_` of LIKE is a letter, which may
+have several bytes.
 """
 
 LENGTH_BITS = 28

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def lower_contains(low: ExpressionBinder, node: ast.Like, array: Expr) -> Expr:
-    """Whether a value is an element of the array, as in Spark's `array_contains`: unknown if no
-    element equals it and one of them is NULL."""
+    """Whether a value is an element of the array, as Spark's `array_contains` has it: unknown if
+    it isn't among the elements and one of them is NULL."""
     text, value = low.text(node.operand), low.lower(node.pattern)
     type_ = _type(array, low.schema)
     if isinstance(array, Aggregate) and type_ is None:

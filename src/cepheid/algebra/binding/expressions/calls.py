@@ -1,4 +1,4 @@
-"""Binds function calls: scalar functions, `duration()`, and those of `group_calls`."""
+"""Function calls: scalar functions, `duration()`, and what `group_calls` has."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
 def apply(
     low: ExpressionBinder, name: str, nodes: Sequence[ast.Expression], span: ast.Span
 ) -> Expr:
-    """Call a function of the table, with its arguments checked and converted."""
+    """A function of the table, its arguments checked and converted."""
     function = FUNCTIONS[name]
     if len(nodes) < function.required or (function.most is not None and len(nodes) > function.most):
         message = f"`{name}` takes {function.arity}, not {len(nodes)}"
@@ -110,7 +110,7 @@ def apply(
 
 
 def check_expression(low: ExpressionBinder, pattern: Expr, node: ast.Expression) -> None:
-    """Report a constant that isn't a valid regular expression."""
+    """A regular expression that is known must be one."""
     match pattern:
         case Varying():
             return
@@ -177,7 +177,7 @@ def _fit(expr: Expr, wanted: Accepts) -> Expr | None:
 def strings(
     low: ExpressionBinder, nodes: Sequence[ast.Expression], operator: str
 ) -> tuple[Expr, ...]:
-    """The operands, which must be strings, as for LIKE."""
+    """Operands that must be strings, as those of LIKE."""
     operands: list[Expr] = []
     for node in nodes:
         expr = low.lower(node)
@@ -210,7 +210,7 @@ def _lowered(low: ExpressionBinder, name: str, node: ast.Call) -> Expr:
 
 
 def _date_part(low: ExpressionBinder, node: ast.Call) -> Expr:
-    """Bind EXTRACT. SECOND includes the fraction, as in Spark."""
+    """The second has its fraction, as in Spark."""
     part, moment = node.arguments
     if not isinstance(part, ast.Literal) or not isinstance(part.value, str):
         message = f"`{low.text(part)}` must be the name of a part, as in `'hour'`"

@@ -1,6 +1,6 @@
 """`CAST(x AS type)`: the names of types, and which types can be converted.
 
-A value that can't be converted (`CAST('x' AS bigint)`) becomes NULL, as in Spark's `try_cast`.
+What can't be converted (`CAST('x' AS bigint)`) is NULL, as of Spark's `try_cast`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SOURCES: dict[Type, tuple[Type, ...]] = {
     Type.TIMESTAMP: (*_NUMBERS, Type.STRING, Type.DATE, Type.TIMESTAMP),
     Type.DATE: (Type.STRING, Type.DATE, Type.TIMESTAMP),
 }
-"""Which types can be converted to each type, as in Spark. Decimals are doubles in conditions, so
-they have no exact text."""
+"""What can be converted to each type, as in Spark. Decimals are doubles in conditions, so their
+text isn't known."""
 
 
 def lower_cast(low: ExpressionBinder, node: ast.Cast) -> Expr:

@@ -1,4 +1,4 @@
-"""Finds one type for both sides of an operator, and makes the few implicit conversions explicit."""
+"""One type for the sides of an operator: the few conversions of the language, made explicit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CALENDAR = (Type.DATE, Type.TIMESTAMP)
 
 
 def common_type(types: Iterable[Type]) -> Type | None:
-    """The type in which values of these types are compared; None if there is none.
+    """The type in which values of these types can meet; None if there is none.
 
-    Decimals are compared as doubles (exact ones are for RETURN), dates and timestamps as
-    timestamps. NULL takes the other type.
+    Decimals meet as doubles (exact ones are for RETURN), dates and timestamps as timestamps;
+    NULL adapts to whatever it meets.
     """
     seen = set(types) - {Type.NULL}
     if not seen:
@@ -62,14 +62,14 @@ def _cast_constant(constant: Constant, target: Type) -> Constant:
 
 
 def read_moments(exprs: Sequence[Expr]) -> list[Expr]:
-    """Read string constants beside timestamps or dates as times; ValueError if one isn't a time."""
+    """String constants beside timestamps or dates are moments; ValueError if one isn't."""
     if not any(e.type in _CALENDAR for e in exprs):
         return list(exprs)
     return [parse_moment(e.value) if _fixed(e) and isinstance(e.value, str) else e for e in exprs]
 
 
 def unify(exprs: Sequence[Expr]) -> list[Expr] | None:
-    """Convert all to one type; None if there is none. ValueError for a string that isn't a time."""
+    """All in one type, or None; ValueError for a string that is no moment."""
     read = read_moments(exprs)
     target = common_type(e.type for e in read)
     return None if target is None else [cast(e, target) for e in read]
@@ -78,8 +78,7 @@ def unify(exprs: Sequence[Expr]) -> list[Expr] | None:
 def arithmetic(operator: str, left: Expr, right: Expr) -> Expr | None:
     """`+ - * / %`, or None if the types have no such operation.
 
-    `/` always returns a double. The difference of two times is a duration; a time plus a duration
-    is a time.
+    `/` is always a double. Moments differ by a duration and move by one.
     """
     pair = (left.type, right.type)
     if Type.NULL in pair:

@@ -1,7 +1,7 @@
-"""Turns written expressions into typed ones.
+"""Expressions as written become typed ones.
 
-A wrong part is reported and replaced by NULL, which fits anywhere, so the rest of the condition is
-still checked.
+A wrong part is reported and stands as NULL, which fits anywhere, so that the rest of the
+condition is still looked at.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _MOMENTS = (Type.TIMESTAMP, Type.DATE, Type.DURATION)
 class ExpressionBinder(Resolver):
     """Lowers the expressions of one clause.
 
-    `accumulator` is the name that `reduce` gives its result so far, and its type. `_open` are the
-    comparisons being lowered, each with the ALL and SOME inside it.
+    `accumulator` is what `reduce` calls its result so far, and its type. `_open` are the
+    comparisons being lowered, each with the ALL and SOME met inside it.
     """
 
     accumulator: tuple[str, Type] | None = None
@@ -132,7 +132,7 @@ class ExpressionBinder(Resolver):
         return result
 
     def pair(self, left: ast.Expression, right: ast.Expression) -> tuple[Expr, Expr]:
-        """Two operands. Beside a timestamp, a duration is always in microseconds."""
+        """Two operands; a duration beside a timestamp is in microseconds whatever time is."""
         if _is_duration(left) != _is_duration(right):
             other = self.lower(right if _is_duration(left) else left)
             micros = other.type in _MOMENTS and not isinstance(other, MatchDuration | TimeSpan)
@@ -153,7 +153,7 @@ class ExpressionBinder(Resolver):
     def unified(
         self, nodes: Sequence[ast.Expression], exprs: Sequence[Expr], span: ast.Span, verb: str
     ) -> list[Expr] | None:
-        """Convert all to one type, or report the first two that don't fit together."""
+        """All in one type, or a finding that names the first two that don't go together."""
         try:
             result = unify(exprs)
         except ValueError:
@@ -192,7 +192,7 @@ class ExpressionBinder(Resolver):
         return expr
 
     def quantify(self, quantifier: type[Every] | type[Some], variable: str) -> bool:
-        """Record a quantifier for the enclosing comparison; False if there is none."""
+        """Note a quantifier for the comparison around it; False if there is none."""
         if not self._open:
             return False
         if (quantifier, variable) not in self._open[-1]:
@@ -204,7 +204,7 @@ class ExpressionBinder(Resolver):
         return logical("and", [self.compare(a, operator, b) for a, operator, b in pairs])
 
     def in_range(self, node: ast.InRange) -> Expr:
-        """BETWEEN as two comparisons. SOME means the same element in both."""
+        """Two comparisons of one element, so that SOME means the same one in both."""
         low, high = ("<", ">") if node.negated else (">=", "<=")
         sides = (
             self._compare(node.operand, low, node.low),
@@ -227,7 +227,7 @@ class ExpressionBinder(Resolver):
         return _negated(Call("in", tuple(arguments), Type.BOOLEAN), node.negated)
 
     def _options(self, node: ast.InList, option: ast.Expression) -> list[Expr]:
-        """What the operand is compared with. A parameter that is a list stands for its values."""
+        """What the operand is compared with: of a parameter that is a list, each of its values."""
         if isinstance(option, ast.Parameter):
             values = self.params.get(option.name)
             if isinstance(values, list | tuple | set | frozenset):
@@ -270,7 +270,7 @@ class ExpressionBinder(Resolver):
     # ── the language's own conditions ───────────────────────────────────────
 
     def _tested(self, node: ast.KeyTest) -> list[Attribute]:
-        """The attribute of every variable. Outside of WHERE, negated variables are left out."""
+        """The attribute of every variable; outside WHERE negated ones have no part in it."""
         read = self.scope.variables.values() if self.clause is Clause.WHERE else self.scope.positive
         path = read_path(node.attribute)
         if path is not None and path.column in self.scope.variables:
@@ -293,8 +293,8 @@ class ExpressionBinder(Resolver):
         return logical("and", [Call("=", tuple(p), Type.BOOLEAN) for p in pairs if p])
 
     def _key_pairs(self, attributes: Sequence[Attribute]) -> list[tuple[Attribute, Attribute]]:
-        """Pair each event with the first one of the match. If an event may be absent (in another
-        branch) or lack the attribute (in another stream), take all pairs."""
+        """A star around the first event of a match; all pairs where an event may be absent (in
+        another branch) or lack the attribute (in another stream)."""
         variables = self.scope.variables
         center = next((a for a in attributes if variables[a.variable].negation is None), None)
         branches = any(self.structure.branches.values())
@@ -331,7 +331,7 @@ class ExpressionBinder(Resolver):
 
 
 def logical(operator: str, operands: Sequence[Expr]) -> Expr:
-    """A flat n-ary `and` or `or`; without operands, true."""
+    """n-ary `and` and `or`, flat; of nothing, true."""
     flat: list[Expr] = []
     for operand in operands:
         same = isinstance(operand, Call) and operand.operator == operator

@@ -1,4 +1,4 @@
-"""Binds calls that read a group: aggregates, `reduce`, `PREV`, `ALL`, `SOME`."""
+"""Calls that read a group: aggregates, `reduce`, `PREV`, `ALL`, `SOME`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def aggregate(low: ExpressionBinder, function: AggregateFunction, node: ast.Call
 
 
 def _offset(low: ExpressionBinder, node: ast.Expression, name: str) -> int | None:
-    """The offset of `first` and `last`, which must be a constant."""
+    """How many elements further in: a number that is known before any event."""
     expr = low.lower(node)
     match expr:
         case Constant(value=int() as count, type=Type.INTEGER) if (
@@ -105,7 +105,7 @@ def _aggregate_star(
 def _aggregate_events(
     low: ExpressionBinder, function: AggregateFunction, variable: str, node: ast.Call
 ) -> Expr:
-    """Bind `count(b)`, `collect(b)`, `first(b)` and `last(b)`, which take the events themselves."""
+    """`count(b)`, `collect(b)`, `first(b)`, `last(b)`: of the events themselves."""
     name = function.name
     group = low.variable(variable, node.arguments[0].span)
     if group is None:
@@ -166,7 +166,7 @@ def _typed_aggregate(
 def fitting(
     low: ExpressionBinder, function: AggregateFunction, inner: Expr, node: ast.Call
 ) -> Expr | None:
-    """Convert the argument to the type that the aggregate takes; None after a finding."""
+    """What is aggregated, as the aggregate takes it; None after a finding."""
     if not function.operand.accepts(inner.type):
         text = low.text(node.arguments[0])
         message = f"`{function.name}` needs {function.operand.value}, but `{text}` is "
@@ -211,7 +211,7 @@ def reduce(low: ExpressionBinder, node: ast.Call) -> Expr:
 def _in_one_type(
     low: ExpressionBinder, start: Expr, start_node: ast.Expression, node: ast.Step
 ) -> tuple[Expr, Expr] | None:
-    """Convert start and step to one type: that of the start, widened if the step needs it."""
+    """Start and step in the type of the start, widened as far as the step asks for."""
     for _ in range(len(Type)):
         known = len(low.findings)
         step = replace(low, accumulator=(node.name, start.type)).lower(node.expression)
@@ -229,7 +229,7 @@ def _in_one_type(
 
 
 def _of_the_group(low: ExpressionBinder, step: Expr, name: str, node: ast.Step) -> bool:
-    """Whether it reads the group's elements and nothing else, as arguments of aggregates do."""
+    """Whether it reads the elements and nothing else, as what is aggregated does."""
     if any(isinstance(e, Aggregate | Reduce | Previous | Every | Some) for e in walk(step)):
         low.wrong("CEP213", "an aggregate can't stand inside another", node.span)
         return False
@@ -259,7 +259,7 @@ def previous(low: ExpressionBinder, node: ast.Call) -> Expr:
 
 
 def _with_default(low: ExpressionBinder, node: ast.Call, value: Expr, variable: str) -> Expr:
-    """Bind `PREV(e, d)`. The default d must be known before the group."""
+    """`PREV(e, d)`: d is known before the group is."""
     known = len(low.findings)
     default = low.lower(node.arguments[1])
     if len(low.findings) > known:
@@ -275,7 +275,7 @@ def _with_default(low: ExpressionBinder, node: ast.Call, value: Expr, variable: 
 
 
 def _not_before(low: ExpressionBinder, expr: Expr, variable: str) -> tuple[str, str] | None:
-    """The first variable that isn't a single event bound before this closure, and why."""
+    """A variable that isn't one event bound before the closure of this one, and why."""
     order, closure = low.structure.order, low.structure.closure
     first = min(order[v] for v in closure if closure[v] == closure[variable])
     for name in sorted(variables(expr), key=order.__getitem__):

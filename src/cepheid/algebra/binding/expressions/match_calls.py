@@ -1,5 +1,5 @@
-"""Binds aggregates over matches: `count(*)`, `sum(a.x)` if a binds one event, and `avg(count(b))`,
-where the inner aggregate is over a closure."""
+"""Aggregates over matches: `count(*)`, `sum(a.x)` of a variable that binds one event, and
+`avg(count(b))`, where the closure's own aggregate stands inside."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ APPROXIMATE = "approx_count"
 
 
 def over_matches(node: ast.Call, scope: Scope) -> bool:
-    """Whether this aggregates matches: it is an aggregate, and reads closures only inside inner
-    aggregates. `count(*)` counts matches."""
+    """Whether this aggregates matches: it is an aggregate, and reads no closure but inside the
+    closure's own aggregates. `count(*)` counts matches."""
     name = SYNONYMS.get(node.name, node.name)
     if name == APPROXIMATE:
         return True
@@ -39,7 +39,7 @@ def over_matches(node: ast.Call, scope: Scope) -> bool:
 
 
 def has_aggregates(node: object, scope: Scope) -> bool:
-    """Whether it contains an aggregate over matches."""
+    """Whether an aggregate over matches stands anywhere in it."""
     return any(isinstance(part, ast.Call) and over_matches(part, scope) for part in walk(node))
 
 
@@ -108,7 +108,7 @@ def _too_early(low: ExpressionBinder, node: ast.Call) -> Expr:
 
 
 def _argument(low: ExpressionBinder, node: ast.Expression, call: ast.Call) -> Expr | None:
-    """The value of a match that is aggregated. `count(a)` counts the matches that have an a."""
+    """What of a match is aggregated. `count(a)` counts the matches that have an a."""
     assert low.groups is not None
     within = replace(low, groups=replace(low.groups, inside=True))
     name = node.variable if isinstance(node, ast.Star) else getattr(node, "name", None)

@@ -1,4 +1,4 @@
-"""Resolves names, parameters and durations in the expressions of a query."""
+"""Names, parameters and durations of a query's expressions: what each stands for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cepheid.language.attribute_paths import Field, read_path
 from cepheid.language.render import render_expression
 
 WRONG = Constant(None, Type.NULL)
-"""Replaces a part that was reported. NULL fits anywhere, so the rest is still checked."""
+"""Stands for a part that was reported; NULL fits anywhere, so that the rest is looked at."""
 
 _MICROSECOND_CLOCK = Schema({"time": Type.TIMESTAMP}, "time")
 
@@ -71,7 +71,7 @@ class Resolver:
         return WRONG
 
     def text(self, node: ast.Expression) -> str:
-        """The text of a node as the query has it; canonical if the query wasn't given as text."""
+        """As the query has it; canonical if it was not given as text."""
         return self.findings.text(node.span) or render_expression(node)
 
     def variable(self, name: str, span: ast.Span) -> Variable | None:
@@ -111,7 +111,7 @@ class Resolver:
         return Attribute(variable.name, column, self.schema.columns[column])
 
     def name(self, node: ast.Name) -> Expr:
-        """Resolve an attribute without a variable, which is clear only if there is one variable."""
+        """An attribute without its variable, which only one variable leaves clear."""
         if self.groups is not None and (end := self.groups.window_end(node.name)) is not None:
             return end
         if node.name in self.scope.variables or node.name in self.scope.ambiguous:
@@ -162,7 +162,7 @@ class Resolver:
         return [expr for _, expr in pairs if expr is not None]
 
     def amount(self, node: ast.Duration | ast.EventCount) -> Fraction | timedelta | None:
-        """The number of a duration. Only the value of a bare `:name` may be a timedelta."""
+        """The number of a duration; a timedelta only as the value of a bare `:name`."""
         written = node.amount if isinstance(node, ast.Duration) else node.count
         if not isinstance(written, ast.Parameter):
             return Fraction(written)
@@ -195,8 +195,7 @@ class Resolver:
         return self._ticks(amount, node.unit, node.span, micros)
 
     def _ticks(self, amount: Fraction, unit: ast.Unit, span: ast.Span, micros: bool) -> Expr:
-        """`micros`: it is compared with timestamps, so it is in microseconds even if the time
-        column is an integer."""
+        """`micros`: it meets timestamps, so that an integer time column has no say in it."""
         size = self.clock_ticks(amount, unit, span, micros=micros)
         if size is None:
             return WRONG
@@ -222,7 +221,7 @@ class Resolver:
 
 
 def missing_step(missing: Missing, schema: Schema) -> tuple[str, str]:
-    """The message and the hint for a path that leads nowhere."""
+    """What to say of a path that leads nowhere: the message and the hint."""
     path, type_, step = str(missing.path), missing.type, missing.step
     key = step.name if isinstance(step, Field) else step.key
     names = field_names(type_)
