@@ -147,10 +147,11 @@ class Source:
 
     def add_unreadable(self, kind: str) -> str:
         """A file of which nothing takes part. Lines before a cut may be read, so in a compressed
-        file they are of no query's type."""
+        file they are of no query's type; in a stream, which has one type, no other event has their
+        id."""
         events = [self._event(0) for _ in range(20)]
         if kind == "cut" and self.format != "parquet":
-            events = [replace(e, type="Z") for e in events]
+            events = [replace(e, type="Z", id=-1) for e in events]
         # Lines of a CSV file that lacks a column are read, and each of them is rejected.
         lacking = kind == "another header"
         self._remember(Fate.MALFORMED if lacking else Fate.UNREAD, events)

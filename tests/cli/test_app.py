@@ -47,9 +47,12 @@ def test_the_language_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit.value.code == 2
 
 
-def test_the_console_script_is_main() -> None:
+def test_the_console_script_runs_main(capsys: pytest.CaptureFixture[str]) -> None:
     (script,) = entry_points(group="console_scripts", name="cepheid")
-    assert script.load() is main
+    with pytest.raises(SystemExit), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["cepheid", "--version"])
+        script.load()()
+    assert capsys.readouterr().out.startswith("cepheid ")
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,19 +23,32 @@ ROOT = Path(__file__).parents[2]
 ALL_PAIRS = ("-q", "PATTERN a ; b WITHIN 1000000 RETURN a.id AS a, b.id AS b", "--time", "ts")
 
 
+def handled() -> None:
+    """Ctrl-C isn't ignored, even if the tests run in the background of a shell script."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def ignored() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def interrupted(folder: Path, *arguments: str, when: Callable[[], object]) -> tuple[int, str]:
     """The exit code and what was printed by a command that gets Ctrl-C, as all of its processes do,
     once something has happened."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cepheid.cli", *arguments],
         cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=handled,
     )  # fmt: skip
     begin = time.monotonic()
     while not when() and process.poll() is None and time.monotonic() - begin < 120:
         time.sleep(0.05)
     assert process.poll() is None, process.stderr and process.stderr.read()
     os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    try:
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
     return process.returncode, told
 
 
@@ -69,12 +82,14 @@ sys.argv = ["cepheid", "--help"]
 """
 
 
-def interrupted_while_loading(name: str, program: str, ignored: bool = False) -> tuple[int, str]:
+def interrupted_while_loading(
+    name: str, program: str, signals: Callable[[], None] = handled
+) -> tuple[int, str]:
     """The exit code and what was printed by a program that gets Ctrl-C when it loads a module."""
     done = subprocess.run(
         [sys.executable, "-c", LOADING.format(name=name, program=program)],
         capture_output=True, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else None,
+        preexec_fn=signals,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 
@@ -99,7 +114,7 @@ def test_ctrl_c_while_python_m_loads(module: str) -> None:
 
 def test_ctrl_c_that_is_ignored_stays_so() -> None:
     """As in the background of a shell script."""
-    code, printed = interrupted_while_loading("typer", RUN_SCRIPT, ignored=True)
+    code, printed = interrupted_while_loading("typer", RUN_SCRIPT, ignored)
     assert (code, "Usage: cepheid" in printed) == (0, True)
 
 

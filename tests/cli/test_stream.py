@@ -310,6 +310,21 @@ def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
 
 
 @pytest.mark.slow
+def test_files_of_one_millisecond_have_no_order(place: Path) -> None:
+    """Spark reads them as their folder lists them. What then comes too late is kept."""
+    for second in range(5):
+        path = add_parquet(place / "in", f"{second}.parquet", (second, "A", second, 1))
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    order = [int(Path(name).stem) for name in os.listdir("in")]
+    late = {s for n, s in enumerate(order) if s < max(order[:n], default=0)}
+    done = finished("--max-files", "1")
+    assert f" 5 events, 0 matches, {len(late)} late, 0 rejected" in unwrapped(done.stdout)
+    rows = [json.loads(line) for file in Path("state/rejected/rows").glob("*.jsonl")
+            for line in file.read_text().splitlines()]  # fmt: skip
+    assert {row["row"]["id"] for row in rows} == late and len(rows) == len(late)
+
+
+@pytest.mark.slow
 def test_bad_lines_and_timeouts(place: Path) -> None:
     lines = [
         {"ts": "2026-01-31T12:00:00Z", "type": "A", "id": 1, "x": 1},

@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 
 from cepheid.errors import DataError
 from cepheid.options import Options
+from cepheid.query.parsed_query import Query
+from cepheid.spark.batch import bind
 from cepheid.spark.streaming.clock.ahead import AHEAD, hold_back
 from cepheid.spark.streaming.clock.time import delay_of
 
@@ -74,3 +76,16 @@ def _plan(frame: DataFrame) -> str:
     if hasattr(own, "_jdf"):
         return str(own._jdf.queryExecution().analyzed().toString())
     return str(own._explain_string(extended=True)).split("Analyzed Logical Plan")[1]
+
+
+def test_several_streams_hold_back_theirs(spark: SparkSession) -> None:
+    """Each keeps the times that it holds back, so that those rows can be counted and kept."""
+    soon, far = (F.current_timestamp() + F.expr(span) for span in (SOON, FAR))
+    rows = spark.readStream.format("rate").load()
+    frames = {
+        "a": rows.select(far.alias("ts"), F.lit(1).alias("x")),
+        "b": rows.select(soon.cast("timestamp").alias("ts"), F.lit("y").alias("y")),
+    }
+    events, _, _ = bind(Query("PATTERN a ; b WITHIN 5 s"), frames, Options("ts"))
+    assert AHEAD in events.columns
+    assert events.schema[AHEAD].dataType == events.schema["ts"].dataType

@@ -52,7 +52,7 @@ from cepheid.spark.partitions.layout import (
     layout_text,
 )
 from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
-from cepheid.spark.streaming.clock.ahead import hold_back
+from cepheid.spark.streaming.clock.ahead import AHEAD, hold_back
 from cepheid.spark.streaming.clock.time import delay_of, with_watermark
 
 Data = DataFrame | Mapping[str, DataFrame]
@@ -236,6 +236,7 @@ def merge_streaming(
         raise DataError("several streams must all be streaming DataFrames, or none of them")
     time = options.time
     streams = {name: hold_back(frame, options) for name, frame in given.items()}
+    merged = merged.append(merged.field(time).with_name(AHEAD))
     if all(delay_of(frame, time) is None for frame in streams.values()):
         return with_watermark(merge_streams(streams, merged), time)
     return merge_streams({name: with_watermark(f, time) for name, f in streams.items()}, merged)
