@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+import cepheid as cep
 from cepheid.errors import DataError
 from cepheid.explain import Explanation
 from cepheid.plan.profile import Replan
@@ -92,6 +94,7 @@ def test_notebooks_show_a_fragment() -> None:
     assert "<svg" in shown and "<html" not in shown and "<body" not in shown
     # Only what is inside the fragment may be styled.
     style = shown[shown.index("<style>") + 7 : shown.index("</style>")]
+    style = re.sub(r"@media[^{]*\{", "", style)
     rules = [rule.strip() for rule in style.split("}") if rule.strip()]
     selectors = [part for rule in rules for part in rule.split("{")[0].split(",")]
     assert rules and all(part.strip().startswith(".cepheid") for part in selectors)
@@ -113,3 +116,12 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, name: str, said: str) -
         explanation().save(str(tmp_path / name))
     assert said in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_page_has_a_title_return_and_full_conditions() -> None:
+    condition = "a.a_column_with_a_long_name > b.another_column_with_a_long_name"
+    page = cep.Query(f"PATTERN A a ; B b WHERE {condition} WITHIN 10 RETURN a.x AS y").explain()
+    text = words(body(page.to_html()))
+    assert "RETURN a.x AS y" in text
+    assert "h1" in {child.tag for child in body(page.to_html()).iter()}
+    assert text.count(condition) >= 2  # in the query and among the operators

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import cepheid as cep
 from cepheid.explain import Explanation
 from cepheid.explain.paint import EDGE, FAINT, INK, MUTED, ground, thickness
 from cepheid.plan.nodes import Node
@@ -170,7 +171,12 @@ def test_estimates_stand_in_the_boxes() -> None:
     query = "PATTERN A a ; B b WITHIN 10"
     planned = plan_of(query, [(10, 1_000), (2_000, 1_000), (3_400_000, 2_000)])
     texts = said(read(Explanation(query, planned)))
-    for text in ("≈ 10 rows · 1.0 µs", "≈ 2.0 k rows · 1.0 µs", "≈ 3.4 M rows · 2.0 µs", "50 %"):
+    for text in (
+        "≈ 10 rows · 1.0 µs per window",
+        "≈ 2.0 k rows · 1.0 µs per window",
+        "≈ 3.4 M rows · 2.0 µs per window",
+        "50 %",
+    ):
         assert text in texts
 
 
@@ -180,7 +186,12 @@ def test_actuals_stand_beside_them_and_decide_color_and_lines() -> None:
     profile = profile_of(planned, [(9, 0.0, 5), (99_999, 0.75, 12), (7, 0.25, 0)])
     svg = read(Explanation(query, planned, profile=profile))
     texts = said(svg)
-    for text in ("99,999 rows · 750 ms", "peak 12", "75 %", "share of the time, 0 to 100 %"):
+    for text in (
+        "99,999 rows · 750 ms in the run",
+        "peak 12",
+        "75 %",
+        "share of the time, 0 to 100 %",
+    ):
         assert text in texts
     fills = [box.get("fill") for box in boxes(svg)]
     assert fills == [ground(0.25), ground(0.0), ground(0.75)]
@@ -297,7 +308,17 @@ def test_an_automaton_is_a_row_of_states_with_loops() -> None:
     loops = [path for path in inner.iter(f"{SVG}path") if "A" in path.get("d", "")]
     assert len(loops) == 2 + 1
     texts = [text.text for text in inner.iter(f"{SVG}text")]
-    assert texts == ["A a", "a", "others", "B b", "b", "others", "every B b, b.x > …", "C c", "c"]
+    assert texts == [
+        "A a",
+        "a",
+        "others",
+        "B b",
+        "b",
+        "others",
+        "every B b, b.x > PREV(b.x)",
+        "C c",
+        "c",
+    ]
     tooltips = [title.text for title in inner.iter(f"{SVG}title")]
     assert tooltips[0] == "start: forward any A a"
     assert "take one more" in " ".join(said(svg))
@@ -305,3 +326,25 @@ def test_an_automaton_is_a_row_of_states_with_loops() -> None:
 
 def test_only_automata_have_states_to_explain() -> None:
     assert "take one more" not in " ".join(said(read(DRAWN["stacks"])))
+
+
+def test_the_time_outside_of_operators_is_drawn() -> None:
+    query = "PATTERN A a ; B b WITHIN 10"
+    planned = plan_of(query, [(10, 900), (10, 50), (10, 50)])
+    profile = profile_of(planned, [(9, 0.0, 5), (99, 0.2, 12), (7, 0.1, 0)])
+    texts = said(read(Explanation(query, planned, profile=profile)))
+    assert "operators 30 %" in texts
+    assert "reading, storing, returning 70 %" in texts
+    assert "peak: the most records in its buffer at once" in texts
+
+
+def test_what_was_assumed_stands_in_the_drawing() -> None:
+    query = "PATTERN A a ; B b WITHIN 10"
+    texts = said(read(Explanation(query, plan_of(query, [(10, 100), (10, 300), (10, 600)]))))
+    assert "assumed: everything: there are no statistics, so defaults are used" in texts
+
+
+def test_states_are_cut_only_if_there_is_no_room() -> None:
+    long = "PATTERN A a -> B a_rather_long_name_for_a_b WITHIN 10"
+    texts = said(read(cep.Query(long).explain()))
+    assert any("a_rather_long_name_for_a_b" in text for text in texts)

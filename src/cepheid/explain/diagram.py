@@ -16,7 +16,8 @@ WIDEST = 640
 SIZE = 11
 _RADIUS = 15.0
 _LOOP = 20.0
-_LETTERS = 18
+_LETTERS = (60, 40, 28, 18)
+"""Letters of a label: the first number with which all states fit in a row."""
 _INSIDE = 3
 _AROUND = 14.0
 """Room of an edge beside its label, on each side."""
@@ -40,6 +41,7 @@ class Diagram:
     width: float
     above: float
     below: float
+    letters: int
 
     @property
     def height(self) -> float:
@@ -55,23 +57,29 @@ class Diagram:
         for n, place in enumerate(self.placed):
             x, y = left + place.x, top + self._row * place.row + self.above + _RADIUS
             begins = n == 0 or self.placed[n - 1].row < place.row
-            parts.append(_state(place.state, x, y, begins))
+            parts.append(_state(place.state, x, y, begins, self.letters))
             if place.state.binds is not None:
-                parts += _forward(place.state, x + _RADIUS, y, place.edge)
+                parts += _forward(place.state, x + _RADIUS, y, place.edge, self.letters)
         return element("g", *parts, class_="automaton", font_size=SIZE)
 
 
 def diagram(states: Sequence[State]) -> Diagram:
-    """Each state as close to the one before as the labels allow."""
+    """Each state as close to the one before as the labels allow. Labels are cut only if the states
+    wouldn't fit in a row otherwise."""
+    tried = [_arranged(states, letters) for letters in _LETTERS]
+    return next((d for d in tried if d.placed[-1].row == 0), tried[-1])
+
+
+def _arranged(states: Sequence[State], letters: int) -> Diagram:
     placed: list[_Placed] = []
     x, row, width = _AROUND, 0, 0.0
     for n, state in enumerate(states):
-        half = max(_RADIUS, *(extent(text, SIZE, mono=True) / 2 for text in _loops(state)))
+        half = max(_RADIUS, *(extent(text, SIZE, mono=True) / 2 for text in _loops(state, letters)))
         after = states[n + 1] if n + 1 < len(states) else None
-        label = extent(_label(state), SIZE, mono=True)
+        label = extent(_label(state, letters), SIZE, mono=True)
         edge = label + 2 * _AROUND if state.binds is not None else 0.0
         if after is not None:
-            beside = max(_RADIUS, *(extent(t, SIZE, mono=True) / 2 for t in _loops(after)))
+            beside = max(_RADIUS, *(extent(t, SIZE, mono=True) / 2 for t in _loops(after, letters)))
             edge = max(edge, half + beside - 2 * _RADIUS + 6)
         if placed and x + half + edge > WIDEST:
             x, row = _AROUND, row + 1
@@ -82,18 +90,18 @@ def diagram(states: Sequence[State]) -> Diagram:
         x += 2 * _RADIUS + edge
     above = _LOOP + SIZE + 6 if any(state.filter for state in states) else 4.0
     below = _LOOP + SIZE + 4 if any(state.rebind for state in states) else 4.0
-    return Diagram(tuple(placed), width, above, below)
+    return Diagram(tuple(placed), width, above, below, letters)
 
 
-def _loops(state: State) -> tuple[str, str]:
-    return state.filter or "", shorten(state.rebind or "", _LETTERS)
+def _loops(state: State, letters: int) -> tuple[str, str]:
+    return state.filter or "", shorten(state.rebind or "", letters)
 
 
-def _label(state: State) -> str:
-    return shorten(state.binds or "", _LETTERS)
+def _label(state: State, letters: int) -> str:
+    return shorten(state.binds or "", letters)
 
 
-def _state(state: State, x: float, y: float, begins: bool) -> str:
+def _state(state: State, x: float, y: float, begins: bool, letters: int) -> str:
     ring: dict[str, str | float] = {"fill": "none", "stroke": INK, "stroke_width": 1.2}
     parts = [element("title", escape(str(state)))]
     if begins:
@@ -104,7 +112,7 @@ def _state(state: State, x: float, y: float, begins: bool) -> str:
     if state.name != "start":
         name = shorten(state.name, _INSIDE)
         parts.append(_text(name, x, y + 4, mono=True))
-    filter_, rebind = _loops(state)
+    filter_, rebind = _loops(state, letters)
     if filter_:
         parts += _loop(x, y - _RADIUS + 2, up=True)
         parts.append(_text(filter_, x, y - _RADIUS - _LOOP, faint=True))
@@ -114,9 +122,9 @@ def _state(state: State, x: float, y: float, begins: bool) -> str:
     return element("g", *parts)
 
 
-def _forward(state: State, x: float, y: float, length: float) -> Iterator[str]:
+def _forward(state: State, x: float, y: float, length: float, letters: int) -> Iterator[str]:
     yield from _arrow(x, y, length)
-    yield _text(_label(state), x + length / 2, y - 5, mono=True)
+    yield _text(_label(state, letters), x + length / 2, y - 5, mono=True)
 
 
 def _arrow(x: float, y: float, length: float) -> Iterator[str]:

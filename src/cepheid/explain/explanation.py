@@ -31,6 +31,7 @@ class Explanation:
     profile       what happened, if it was run
     where         `on Spark` or `in process`
     answers       how answers are made of the matches, if the query returns those
+    returns       RETURN as it is written, "" if there is none
     """
 
     query: str
@@ -41,6 +42,7 @@ class Explanation:
     profile: Profile | None = None
     where: str = "on Spark"
     answers: str | None = None
+    returns: str = ""
 
     def __str__(self) -> str:
         return explanation_text(self)

@@ -22,6 +22,8 @@ def legend(nodes: Sequence[Shown], analyzed: bool, width: float) -> tuple[str, f
         entries.append((_dashed(), 34.0, "negated"))
     if any(node.uses > 1 for node in nodes):
         entries.append((_stacked(), 34.0, "shared: runs once"))
+    if any(node.actual is not None and node.actual.peak for node in nodes):
+        entries.append(("", -8.0, "peak: the most records in its buffer at once"))
     if any(node.states for node in nodes):
         entries.append((_state(), 34.0, "loop above: skip; below: take one more"))
     x, y = 0.0, 0.0

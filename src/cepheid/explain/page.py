@@ -15,6 +15,7 @@ from cepheid.explain.sections import (
     statistics_lines,
     verdict,
 )
+from cepheid.explain.shown_tree import Shown, figure_lines, show
 from cepheid.plan.amounts import duration, ratio
 
 if TYPE_CHECKING:
@@ -37,10 +38,18 @@ STYLE = f"""
 .cepheid .chosen td {{ font-weight: 600; }}
 .cepheid .bar {{ display: inline-block; height: 10px; background: #76ade2; border-radius: 2px; }}
 .cepheid .drawing {{ overflow-x: auto; }}
+.cepheid ul {{ margin: 0; padding-left: 18px; }}
+.cepheid li {{ overflow-wrap: anywhere; padding: 2px 0; }}
+@media (max-width: 600px) {{
+  .cepheid .bar {{ display: none; }}
+  .cepheid th, .cepheid td {{ padding-right: 12px; }}
+  .cepheid th {{ white-space: normal; overflow-wrap: normal; }}
+}}
 .cepheid .warning {{ margin: 0 0 6px; padding: 6px 12px; border-left: 3px solid #d9942b; }}
 """
 _PAGE_STYLE = """
 :root { color-scheme: light dark; }
+h1 { font: 600 22px/1.3 system-ui, sans-serif; margin: 0 0 8px; }
 body { margin: 32px auto; max-width: 1080px; padding: 0 24px; background: #fff; color: #13202c; }
 @media (prefers-color-scheme: dark) { body { background: #10161d; color: #dbe4ec; } }
 """
@@ -50,7 +59,8 @@ _BAR = 220
 
 def page(explanation: Explanation) -> str:
     """A self-contained page."""
-    return document(f"Plan: {explanation.planned.winner.name}", fragment(explanation))
+    title = f"Plan: {explanation.planned.winner.name}"
+    return document(title, element("h1", escape(title)) + fragment(explanation))
 
 
 def document(title: str, body: str) -> str:
@@ -77,7 +87,9 @@ def fragment(explanation: Explanation) -> str:
         *(element("p", escape(w), class_="warning") for w in explanation.warnings),
         section("Query", element("pre", escape(explanation.query))),
         section("Answers", escape(explanation.answers or "")),
+        section("Returns", _returns(explanation)),
         section("Plan", drawing),
+        section("Operators", _operators(show(planned, profile))),
         section("Plans", _plans(explanation)),
         section("Rewrites", _rewrites(explanation)),
         section("Statistics", _table(statistics_lines(planned.plan, planned.statistics))),
@@ -88,6 +100,20 @@ def fragment(explanation: Explanation) -> str:
         section("Replans", _table(replan_text(planned.plan, replan) for replan in replans)),
         class_="cepheid",
     )
+
+
+def _returns(explanation: Explanation) -> str:
+    return element("pre", escape(explanation.returns)) if explanation.returns else ""
+
+
+def _operators(node: Shown) -> str:
+    """The tree as a list, with every condition in full: boxes cut long ones, and the drawing is
+    small on a phone."""
+    conditions = "".join(" " + element("code", escape(c)) + ";" for c in node.conditions)
+    figures = "".join(element("br") + escape(text) for text in figure_lines(node))
+    inputs = "".join(map(_operators, node.inputs))
+    line = element("b", escape(node.title)) + conditions.removesuffix(";")
+    return element("ul", element("li", line, figures, inputs))
 
 
 def section(name: str, content: str) -> str:

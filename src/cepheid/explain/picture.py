@@ -26,9 +26,10 @@ from cepheid.explain.paint import (
     ground,
     thickness,
 )
-from cepheid.explain.sections import settings_lines, verdict
-from cepheid.explain.shown_tree import Shown, show, walk_shown
-from cepheid.plan.amounts import amount, count, duration, share
+from cepheid.explain.sections import settings_lines, statistics_lines, verdict
+from cepheid.explain.shown_tree import Shown, figure_lines, show, walk_shown
+from cepheid.explain.time_bar import time_bar
+from cepheid.plan.amounts import amount, duration, share
 from cepheid.plan.profile import Profile
 from cepheid.planner.planned import Planned
 
@@ -67,26 +68,30 @@ def picture(planned: Planned, profile: Profile | None = None) -> str:
     layout = arrange(_item(root, analyzed))
     heading = _heading(planned)
     width = max(layout.width, min(PAGE - 2 * MARGIN, 560)) + 2 * MARGIN
-    below = LINE * len(heading) + 2 * MARGIN + layout.height + 6
+    spent, high = ("", 0.0) if profile is None else time_bar(nodes, profile, width - 2 * MARGIN)
+    above = LINE * len(heading) + high
+    below = above + 2 * MARGIN + layout.height + 6
     key, height = legend(nodes, analyzed, width - 2 * MARGIN)
     left = (width - layout.width) / 2
     drawn = element(
         "g",
         *_edges(layout, nodes),
         *(_box(box, node, analyzed) for box, node in zip(layout.boxes, nodes, strict=True)),
-        transform=f"translate({left:g} {LINE * len(heading) + MARGIN + 14})",
+        transform=f"translate({left:g} {above + MARGIN + 14:g})",
     )
     total = below + height + 2 * MARGIN
     return element(
         "svg",
         element("title", escape(f"Plan: {verdict(planned)}")),
         *_written(heading, width - 2 * MARGIN),
+        element("g", spent, transform=f"translate({MARGIN} {MARGIN + LINE * len(heading)})"),
         drawn,
         element("g", key, transform=f"translate({MARGIN} {below + MARGIN:g})"),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {math.ceil(width)} {math.ceil(total)}",
         width=math.ceil(width),
         height=math.ceil(total),
+        style="max-width: 100%; height: auto",
         role="img",
         font_family=SANS,
         font_size=SMALL,
@@ -94,7 +99,11 @@ def picture(planned: Planned, profile: Profile | None = None) -> str:
 
 
 def _heading(planned: Planned) -> list[str]:
-    return [verdict(planned), *(f"{name}: {text}" for name, text in settings_lines(planned))]
+    """With what was assumed, since the costs rest on it."""
+    given = statistics_lines(planned.plan, planned.statistics)
+    assumed = [line for line in given if line[0] == "assumed"]
+    lines = [*settings_lines(planned), *assumed]
+    return [verdict(planned), *(f"{name}: {text}" for name, text in lines)]
 
 
 def _written(lines: Sequence[str], width: float) -> list[str]:
@@ -141,15 +150,7 @@ def _lines(node: Shown, analyzed: bool) -> list[_Line]:
     lines += [_Line(shorten(condition, room), mono=True) for condition in shown]
     if len(shown) < len(node.conditions):
         lines.append(_Line(f"and {len(node.conditions) - len(shown)} more", muted=True))
-    if node.estimate is not None:
-        rows, cost = amount(node.estimate.rows), duration(node.estimate.cost)
-        lines.append(_Line(f"≈ {rows} rows · {cost}", muted=True))
-    if node.actual is not None:
-        time = f" · {duration(node.actual.seconds * 1e9)}" if node.actual.seconds else ""
-        lines.append(_Line(f"{count(node.actual.rows)} rows{time}"))
-        if node.actual.peak:
-            lines.append(_Line(f"peak {count(node.actual.peak)}"))
-    return lines
+    return lines + [_Line(text, muted=text.startswith("≈")) for text in figure_lines(node)]
 
 
 def _box(box: Box, node: Shown, analyzed: bool) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cepheid.plan.amounts import amount, count, duration
 from cepheid.plan.nodes import Automaton, Node, Plan, children, walk
 from cepheid.plan.profile import NodeProfile, Profile
 from cepheid.plan.states import State, states
@@ -48,6 +49,20 @@ def walk_shown(shown: Shown) -> Iterator[Shown]:
     yield shown
     for part in shown.inputs:
         yield from walk_shown(part)
+
+
+def figure_lines(node: Shown) -> list[str]:
+    """What was estimated for a window, and what the run counted."""
+    lines = []
+    if node.estimate is not None:
+        rows, cost = amount(node.estimate.rows), duration(node.estimate.cost)
+        lines.append(f"≈ {rows} rows · {cost} per window")
+    if node.actual is not None:
+        time = f" · {duration(node.actual.seconds * 1e9)}" if node.actual.seconds else ""
+        lines.append(f"{count(node.actual.rows)} rows{time} in the run")
+        if node.actual.peak:
+            lines.append(f"peak {count(node.actual.peak)}")
+    return lines
 
 
 def operators(plan: Plan) -> frozenset[Node]:

@@ -87,10 +87,16 @@ def _clauses(query: Query) -> Iterator[str]:
     if query.group_by is not None:
         yield from render_group_by(query.group_by)
     if query.returns:
-        yield f"RETURN {', '.join(map(_return_item, query.returns))}"
+        yield render_returns(query)
     if query.limit is not None:
         per_key = " PER KEY" if query.limit.per_key else ""
         yield f"LIMIT {_amount(query.limit.most.count)}{per_key}"
+
+
+def render_returns(query: Query) -> str:
+    """RETURN with its columns; empty if there are none."""
+    columns = ", ".join(map(_return_item, query.returns))
+    return f"RETURN {columns}" if columns else ""
 
 
 def _matched(query: Query) -> str:

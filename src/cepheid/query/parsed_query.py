@@ -18,6 +18,7 @@ from cepheid.errors import DataError
 from cepheid.explain import Explanation
 from cepheid.language import ast, parse_source, render
 from cepheid.language.diagnostics import Source
+from cepheid.language.render import render_returns
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.planner import prepare
 from cepheid.planner.bounds import require_bounds
@@ -116,10 +117,10 @@ class Query:
                 options, named if options else {"time": "ts", "type": "type", **named}
             )
             prepared = prepare(self.bind(assumed(self.syntax, chosen), chosen), chosen)
-            return _explanation(Explained(prepared))
+            return _explanation(Explained(prepared), self.syntax)
         runtime, chosen = self._runtime(data), options_of(options, named)
         run = runtime.profile if analyze else runtime.explain
-        return _explanation(run(self, data, chosen))
+        return _explanation(run(self, data, chosen), self.syntax)
 
     @overload
     def why(
@@ -270,7 +271,7 @@ def _how_to_read(value: object) -> str:
             return ""
 
 
-def _explanation(explained: Explained) -> Explanation:
+def _explanation(explained: Explained, written: ast.Query) -> Explanation:
     prepared = explained.prepared
     return Explanation(
         query_text(prepared.query),
@@ -281,4 +282,5 @@ def _explanation(explained: Explained) -> Explanation:
         explained.profile,
         explained.where,
         prepared.answers_text(explained.where == "on Spark" and bool(explained.distribution)),
+        render_returns(written),
     )
