@@ -51,6 +51,27 @@ def test_a_funnel(
     assert run("funnel", *given, "-o", str(target)) == 2  # it isn't replaced
 
 
+def test_rules_that_never_fired(
+    given: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "high.cep").write_text(f"INTO High {QUERY}")
+    (rules / "higher.cep").write_text(f"INTO Higher {QUERY}".replace("> 6", "> 9"))
+    events = given[2:]
+    assert run("funnel", str(rules), *events) == 0
+    printed = capsys.readouterr().out
+    assert "1 of 2 rules never fired" in printed
+    assert "2 by b.x > 9" in printed
+    assert run("funnel", str(rules), *events, "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["silent"] == ["Higher"]
+    assert run("funnel", str(rules), *events, "--by", "land") == 2
+    assert "the funnels of rules have no --by" in unwrapped(capsys.readouterr().err)
+    (rules / "wrong.cep").write_text("INTO Wrong PATTERN A a WHERE a.y > 1")
+    assert run("funnel", str(rules), *events) == 2
+    assert "no attribute `y`" in unwrapped(capsys.readouterr().err)
+
+
 def test_a_timeline_beside_a_run(
     given: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

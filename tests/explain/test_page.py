@@ -125,3 +125,10 @@ def test_the_page_has_a_title_return_and_full_conditions() -> None:
     assert "RETURN a.x AS y" in text
     assert "h1" in {child.tag for child in body(page.to_html()).iter()}
     assert text.count(condition) >= 2  # in the query and among the operators
+
+
+def test_notebooks_show_a_query_with_its_plan_or_with_what_is_wrong() -> None:
+    shown = cep.Query("PATTERN A a ; B b WHERE a.name = '<b>' WITHIN 5")._repr_html_()
+    assert "<svg" in shown and "&lt;b&gt;" in shown and "<b>'" not in shown
+    shown = cep.Query("PATTERN A a ; B b WHERE a.x > :low")._repr_html_()
+    assert "CEP206: the parameter `:low` has no value" in shown and "<svg" not in shown

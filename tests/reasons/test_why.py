@@ -219,3 +219,17 @@ def test_timestamps_and_saving(tmp_path: object) -> None:
     with pytest.raises(cep.DataError, match=r"saved as \.txt, \.json or \.html"):
         report.save(f"{tmp_path}/why.png")
     report.save(f"{tmp_path}/why.html")
+
+
+def test_of_answers_the_matches_are_explained() -> None:
+    """LIMIT and GROUP BY are about answers."""
+    grouped = f"{QUERY} GROUP BY a.id RETURN a.id, count(*) AS n LIMIT 1"
+    plain = cep.why(EVENTS, QUERY, time="ts", type="type")
+    report = cep.why(EVENTS, grouped, time="ts", type="type")
+    assert (report.matches, report.steps, report.without) == (
+        plain.matches,
+        plain.steps,
+        plain.without,
+    )
+    assert report.notes[-1] == "figures are of the matches, before they are grouped into answers"
+    assert cep.timeline(EVENTS, grouped, time="ts", type="type").found == plain.matches

@@ -23,3 +23,11 @@ def test_why(spark: SparkSession) -> None:
     assert verdict.change == "b.x >= 5 instead of b.x > 6"
     with pytest.raises(cep.DataError, match="rows of a DataFrame of Spark have no numbers"):
         cep.why(events, QUERY, events={"a": 2}, time="ts", type="type")
+
+
+def test_rules_that_never_fired(spark: SparkSession) -> None:
+    rules = cep.RuleSet.of({"some": QUERY, "none": QUERY.replace("> 6", "> 600")})
+    here = rules.funnel(EVENTS, time="ts", type="type")
+    there = rules.funnel(frame(spark, EVENTS), time="ts", type="type")
+    assert there.silent == here.silent == ("none",)
+    assert (there.matches, there.funnels) == (here.matches, here.funnels)

@@ -31,7 +31,8 @@ STYLE = f"""
 .cepheid table {{ border-collapse: collapse; margin: 0; font-size: 14px; }}
 .cepheid th, .cepheid td {{ text-align: left; vertical-align: top; padding: 4px 20px 4px 0;
   border-bottom: 1px solid rgba(128, 144, 160, .3); font-weight: normal;
-  overflow-wrap: anywhere; background: none; }}
+  overflow-wrap: break-word; background: none; }}
+.cepheid td:last-child {{ overflow-wrap: anywhere; }}
 .cepheid th {{ opacity: .72; white-space: nowrap; }}
 .cepheid code {{ white-space: pre-wrap; }}
 .cepheid .number {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
@@ -43,7 +44,7 @@ STYLE = f"""
 @media (max-width: 600px) {{
   .cepheid .bar {{ display: none; }}
   .cepheid th, .cepheid td {{ padding-right: 12px; }}
-  .cepheid th {{ white-space: normal; overflow-wrap: normal; }}
+  .cepheid th {{ white-space: normal; }}
 }}
 .cepheid .warning {{ margin: 0 0 6px; padding: 6px 12px; border-left: 3px solid #d9942b; }}
 """
@@ -98,6 +99,17 @@ def fragment(explanation: Explanation) -> str:
         ),
         section("Run", _table(run)),
         section("Replans", _table(replan_text(planned.plan, replan) for replan in replans)),
+        class_="cepheid",
+    )
+
+
+def query_markup(text: str, wrong: str) -> str:
+    """A query that has no plan yet, and why."""
+    return element(
+        "div",
+        element("style", STYLE),
+        section("Query", element("pre", escape(text))),
+        section("Findings", element("pre", escape(wrong))),
         class_="cepheid",
     )
 

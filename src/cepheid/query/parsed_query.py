@@ -14,8 +14,9 @@ from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import assumed, columns_schema
 from cepheid.algebra.text import query_text
-from cepheid.errors import DataError
+from cepheid.errors import CepheidError, DataError
 from cepheid.explain import Explanation
+from cepheid.explain.page import query_markup
 from cepheid.language import ast, parse_source, render
 from cepheid.language.diagnostics import Source
 from cepheid.language.render import render_returns
@@ -68,6 +69,13 @@ class Query:
 
     def __str__(self) -> str:
         return render(self.syntax)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: its text and plan, or what is wrong with it."""
+        try:
+            return self.explain()._repr_html_()
+        except CepheidError as error:
+            return query_markup(str(self), str(error))
 
     @property
     def source(self) -> Source:

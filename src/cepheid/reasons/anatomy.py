@@ -181,9 +181,12 @@ class Anatomy:
 
 
 def anatomy(query: ast.Query, trials: Trials) -> Anatomy:
-    """The parts of a query that can be bound to these events."""
+    """The parts of a query that can be bound to these events. Of a query that returns answers, the
+    parts are those of its matches: LIMIT counts answers there."""
     pattern = normalize(query.pattern, query.using)
     syntax = replace(query, pattern=pattern, using=None)
+    if trials.bound(syntax).answers is not None:
+        syntax = replace(syntax, group_by=None, returns=(), limit=None)
     bound = trials.bound(syntax)
     conditions = tuple(
         _condition(node, syntax, bound, trials) for node in written_conjuncts(syntax.where)

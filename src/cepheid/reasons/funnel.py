@@ -107,6 +107,10 @@ class Funnel:
             [(s.group, s.text, s.reached, _share(s.of_first)) for s in self.steps]
         )
 
+    def cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The names of the columns, and the lines, as they are printed."""
+        return _table(self)
+
     def to_html(self) -> str:
         """A page that needs nothing else."""
         return document("Funnel", self._repr_html_())

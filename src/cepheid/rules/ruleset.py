@@ -16,7 +16,9 @@ from cepheid.errors import QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
+from cepheid.reasons.looked_at import ROWS
 from cepheid.rules.explain.set_explanation import SetExplanation, explained
+from cepheid.rules.explain.set_funnels import MOST_RULES, SetFunnels
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load import files as rule_files
 from cepheid.rules.load.rule_names import all_names, unknown
@@ -231,6 +233,38 @@ class RuleSet(Mapping[str, Rule]):
         """
         chosen = options_of(options, named)
         return explained(*set_runtime_of(data).explain(self.templates, data, chosen))
+
+    @takes_options
+    def funnel(
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        most: int = MOST_RULES,
+        rows: int | None = ROWS,
+        **named: Unpack[GivenOptions],
+    ) -> SetFunnels:
+        """Which rules never fired, and how far each of them got: the funnels of at most `most` of
+        them in one table. `rows` is as for `cepheid.funnel`.
+
+        >>> events = pa.table({"ts": [1, 2, 3], "type": ["A", "B", "B"], "x": [5, 7, 1]})
+        >>> rules = RuleSet.from_template(
+        ...     "rise", "PATTERN A a ; B b WHERE b.x > :by WITHIN 5", {"by": [4, 9]}
+        ... )
+        >>> print(rules.funnel(events, time="ts", type="type"))
+        1 of 2 rules never fired
+        <BLANKLINE>
+        rule    step   reached  of first  of before  median  90 %  lost
+        rise-2  A a          1     100 %      100 %
+        rise-2  B b          0       0 %        0 %                1 by b.x > :by
+        rise-2  match        0       0 %
+        """
+        chosen = options_of(options, named)
+        runtime = set_runtime_of(data)
+        matches = runtime.counts(runtime.match(self.templates, data, chosen))
+        silent = [name for name in self if name not in matches][:most]
+        funnels = {name: self[name].funnel(data, chosen, rows=rows) for name in silent}
+        return SetFunnels({name: matches.get(name, 0) for name in self}, funnels)
 
     # ── checking ─────────────────────────────────────────────────────────────
 

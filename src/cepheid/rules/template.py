@@ -26,6 +26,8 @@ from cepheid.language.outline import Outline
 from cepheid.language.traversal import parameters
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
+from cepheid.reasons.funnel import Funnel
+from cepheid.reasons.looked_at import ROWS
 from cepheid.rules.findings import Finding, of_diagnostic
 
 
@@ -48,6 +50,21 @@ class Rule:
         chosen = options_of(options, named)
         given = {**chosen.params, **self.params}
         return self.query.match(data, replace(chosen, params=given))
+
+    @takes_options
+    def funnel(
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        by: str | None = None,
+        rows: int | None = ROWS,
+        **named: Unpack[GivenOptions],
+    ) -> Funnel:
+        """How many got to each step of this rule; see `cepheid.funnel`."""
+        chosen = options_of(options, named)
+        given = {**chosen.params, **self.params}
+        return self.query.funnel(data, replace(chosen, params=given), by=by, rows=rows)
 
     @takes_options
     def typed(

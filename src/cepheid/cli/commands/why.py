@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cepheid.reasons.funnel import Funnel
     from cepheid.reasons.why.report import Why
     from cepheid.reasons.why.why_not import WhyNot
+    from cepheid.rules import RuleSet
+    from cepheid.rules.explain.set_funnels import SetFunnels
 
 Rows = Annotated[
     int | None,
@@ -70,9 +72,11 @@ def why(
     if form is Form.SVG:
         raise typer.BadParameter("a report can be text, json or html, not svg")
     given = dict(map(_event, event or ()))
+    from cepheid.cli.queries import read_query
     from cepheid.reasons.looked_at import ROWS
 
-    parsed, data, options, guard = _asked(events, read, file, query, output, overwrite)
+    parsed = read_query(file, query)
+    data, options, guard = _input(events, read, file, (parsed,), output, overwrite)
     most = rows or ROWS
     report: Why | WhyNot
     if given:
@@ -86,7 +90,7 @@ def why(
 def funnel(
     events: EventOptions,
     read: FileOptions,
-    file: arguments.QueryFile = None,
+    file: arguments.QueryOrRules = None,
     query: arguments.QueryText = None,
     by: Annotated[
         str | None,
@@ -106,12 +110,27 @@ def funnel(
 
         cepheid funnel cart.cep --input shop.parquet --time ts --type type
             --by country --output funnel.html
+
+    Of a folder of rules, it counts which never fired, and shows how far those got:
+
+        cepheid funnel rules/ --input cards.parquet --time ts --type kind
     """
     form = form_of(format, output)
+    from cepheid.cli.inputs import make_options
+    from cepheid.cli.queries import read_queries
     from cepheid.reasons.looked_at import ROWS
+    from cepheid.rules import RuleSet
 
-    parsed, data, options, guard = _asked(events, read, file, query, output, overwrite)
-    _write(parsed.funnel(data, options, by=by, rows=rows or ROWS), form, output, guard)
+    most = rows or ROWS
+    wanted = read_queries([] if file is None else [file], query, make_options(events).params)
+    if isinstance(wanted, RuleSet):
+        if by is not None or form is Form.SVG:
+            raise typer.BadParameter("the funnels of rules have no --by and no svg")
+        data, options, guard = _input(events, read, file, wanted, output, overwrite)
+        _write(wanted.funnel(data, options, rows=most), form, output, guard)
+    else:
+        data, options, guard = _input(events, read, file, wanted, output, overwrite)
+        _write(wanted[0].funnel(data, options, by=by, rows=most), form, output, guard)
 
 
 def _event(text: str) -> tuple[str, int | Sequence[int] | str]:
@@ -126,40 +145,50 @@ def _event(text: str) -> tuple[str, int | Sequence[int] | str]:
     return name.strip(), rows[0] if len(rows) == 1 else rows
 
 
-def _asked(
+def _input(
     events: EventOptions,
     read: FileOptions,
     file: Path | None,
-    query: str | None,
+    wanted: tuple[Query, ...] | RuleSet,
     output: Path,
     overwrite: bool,
-) -> tuple[Query, pa.Table | Mapping[str, pa.Table], Options, Guard]:
-    """The query, all columns of the events, the options, and what guards the output."""
+) -> tuple[pa.Table | Mapping[str, pa.Table], Options, Guard]:
+    """All columns of the events, the options, and what guards the output."""
     from cepheid.cli.inputs import input_sources, make_options, open_inputs
-    from cepheid.cli.queries import read_query, refuse_unknown
+    from cepheid.cli.queries import files_read, refuse_unknown
+    from cepheid.errors import RuleSetError
+    from cepheid.rules import RuleSet
 
     sources = input_sources(events, read)
-    parsed = read_query(file, query)
-    guard = guard_of([*(source.path for source in sources), file], overwrite)
+    files = files_read([] if file is None else [file], wanted)
+    guard = guard_of([*(source.path for source in sources), *files], overwrite)
     guard.check_file(output, "--output")
     options = make_options(events)
-    refuse_unknown(options.params, (parsed,))
-    inputs = open_inputs(sources, [parsed.syntax], options)
-    parsed.bind(inputs.columns, options)  # raises what is wrong before all is read
-    return parsed, inputs.read().data, options, guard
+    refuse_unknown(options.params, wanted)
+    queries = [t.query for t in wanted.templates] if isinstance(wanted, RuleSet) else wanted
+    inputs = open_inputs(sources, [query.syntax for query in queries], options)
+    # What is wrong is raised before all is read.
+    if isinstance(wanted, RuleSet):
+        findings = wanted.check(inputs.columns, options)
+        if findings:
+            raise RuleSetError(findings)
+    else:
+        wanted[0].bind(inputs.columns, options)
+    return inputs.read().data, options, guard
 
 
-def _write(report: Why | WhyNot | Funnel, form: Form, output: Path, guard: Guard) -> None:
+def _write(
+    report: Why | WhyNot | Funnel | SetFunnels, form: Form, output: Path, guard: Guard
+) -> None:
     from cepheid.files.output import write_text
-    from cepheid.reasons.why.report import Why
-    from cepheid.reasons.why.why_not import WhyNot
+    from cepheid.reasons.funnel import Funnel
 
     match form, report:
         case Form.JSON, _:
             written = report.to_json()
         case Form.HTML, _:
             written = report.to_html()
-        case Form.SVG, _ if not isinstance(report, Why | WhyNot):
+        case Form.SVG, Funnel():
             written = report.to_svg()
         case _:
             written = str(report)

@@ -46,8 +46,13 @@ def investigate(query: ast.Query, trials: Trials, misses: int) -> Why:
         variables=events,
         without=tuple(_part(base, *o) for o in outcomes if o[2].refused is None),
         misses=tuple(islice(_misses(parts, trials, base, outcomes, reached), misses)),
-        notes=(*spelled, *notes, *refused),
+        notes=(*spelled, *notes, *refused, *_of_answers(query, trials)),
     )
+
+
+def _of_answers(query: ast.Query, trials: Trials) -> Iterator[str]:
+    if trials.bound(query).answers is not None:
+        yield "figures are of the matches, before they are grouped into answers"
 
 
 def _reported(stage: Stage) -> ReportedStep:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cepheid.engine.attribution.json_rows import alert_schema
+from cepheid.engine.attribution.json_rows import RULE, alert_schema
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.load.validation import columns_of
@@ -46,6 +46,9 @@ class SetOnSpark:
         compiled = compile_rules(templates, columns_of(data), options, by_key=True)
         frame = on_spark.with_columns(on_spark.read(data, options), compiled.required)
         return compiled, _placed(compiled, frame, _times(compiled, frame, options), options)
+
+    def counts(self, matches: Any) -> dict[str, int]:
+        return {row[RULE]: row["count"] for row in matches.groupBy(RULE).count().collect()}
 
     def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
         require_alert_columns(matches.columns)

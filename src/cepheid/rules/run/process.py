@@ -58,6 +58,10 @@ class SetInProcess:
     ) -> tuple[CompiledRules, None]:
         return compile_rules(templates, columns_of(data), options), None
 
+    def counts(self, matches: Any) -> dict[str, int]:
+        found = pc.value_counts(as_table(to_arrow(matches))[RULE].combine_chunks())
+        return {str(n["values"]): n["counts"].as_py() for n in found}
+
     def typed(self, set_matches: Any, rule: str, schema: pa.Schema) -> Any:
         table = as_table(to_arrow(set_matches))
         require_alert_columns(table.column_names)

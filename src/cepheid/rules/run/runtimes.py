@@ -28,6 +28,10 @@ class SetRuntime(Protocol):
         """The compiled rules, and the placement of their passes if the runtime has one."""
         ...
 
+    def counts(self, matches: Any) -> dict[str, int]:
+        """How many of the matches that `match` returned each rule has; none are left out."""
+        ...
+
     def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
         """The matches of one rule out of the result of `match`, in the columns that the rule
         returns."""

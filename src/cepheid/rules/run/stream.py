@@ -47,6 +47,12 @@ class SetOnStream(SetOnSpark):
     def match(self, templates: Templates, data: Any, options: Options) -> Any:
         return match_stream(templates, data, options)
 
+    def counts(self, matches: Any) -> dict[str, int]:
+        raise DataError(
+            "a stream has no end at which matches could be counted: pass a DataFrame of events "
+            "that are stored"
+        )
+
     def explain(
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, None]:
