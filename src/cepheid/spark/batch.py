@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.algebra.answer_shape import Answers
 from cepheid.algebra.kinds import is_unreadable, readable
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input, bind_streams, part_field
@@ -40,7 +41,8 @@ from cepheid.spark.columns.schema import (
     spark_schema,
     spark_type,
 )
-from cepheid.spark.grouped_matches import fold_matches
+from cepheid.spark.group_parts import PACKED, GroupParts, shuffled_text
+from cepheid.spark.grouped_matches import TASKS, merge_parts
 from cepheid.spark.partitions import worker
 from cepheid.spark.partitions.arrange import EventSource, arrange, placed, shipped, task_of
 from cepheid.spark.partitions.layout import (
@@ -104,13 +106,23 @@ def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: R
         raise UnsupportedError(SHEDDING)
     source.prepared.warn()
     found = output_schema(source.plan, schema)
-    matches = _mapped(source, options, runner, spark_schema(found))
     shape = source.prepared.query.answers
-    return matches if shape is None else fold_matches(matches, found, shape, options.limit)
+    if shape is None:
+        return _mapped(source, options, runner, spark_schema(found))
+    parts = _parts(source, shape, found)
+
+    def folded(task: worker.Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return parts.packed(runner(task, batches))
+
+    return merge_parts(_mapped(source, options, folded, PACKED), parts, options.limit)
+
+
+def _parts(source: EventSource, shape: Answers, matches: pa.Schema) -> GroupParts:
+    return GroupParts.of(shape, matches, min(source.shuffled, TASKS))
 
 
 def _mapped(
-    source: EventSource, options: Options, runner: Runner, result: t.StructType
+    source: EventSource, options: Options, runner: Runner, result: t.StructType | str
 ) -> DataFrame:
     """Run the runner on the rows of each partition."""
     adopt_session(source.events.sparkSession)
@@ -138,13 +150,21 @@ def profile(query: Bindable, data: Any, options: Options) -> Profile:
 def explain(query: Bindable, data: Data, options: Options) -> Explained:
     """Explain how the query runs, how the work is partitioned, and what Spark does before the
     engine. This runs no job."""
-    source, _ = source_of(query, entered(data), options)
+    source, schema = source_of(query, entered(data), options)
     layout, _ = _layout(source, options)
     partitioning = (
         ("partitioning", layout_text(layout, source.shuffled)),
         ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
     )
-    return Explained(source.prepared, (*partitioning, *before_engine(source)))
+    answers = tuple(_answers_text(source, schema))
+    return Explained(source.prepared, (*partitioning, *answers, *before_engine(source)))
+
+
+def _answers_text(source: EventSource, schema: pa.Schema) -> Iterator[tuple[str, str]]:
+    shape = source.prepared.query.answers
+    if shape is not None:
+        count = _parts(source, shape, output_schema(source.plan, schema)).count
+        yield "answers", shuffled_text(shape, count, "task")
 
 
 def before_engine(source: EventSource) -> tuple[tuple[str, str], ...]:
