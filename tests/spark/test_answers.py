@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 import cepheid as cep
 from cepheid.spark import group_parts
@@ -80,10 +79,3 @@ def test_a_task_sends_parts_not_matches(monkeypatch: pytest.MonkeyPatch) -> None
                 places.setdefault(str(value), set()).add(row["bucket"])
     assert places.keys() == {"0.0", "1.5", "nan", "None"}
     assert all(len(buckets) == 1 for buckets in places.values())
-
-
-def test_streams_need_a_window(spark: SparkSession) -> None:
-    stream = spark.readStream.format("rate").load().withColumn("x", F.lit(1))
-    query = "FROM a GROUP BY a.x RETURN count(*) AS n"
-    with pytest.raises(cep.QueryError, match=r"add a window to GROUP BY, as in `TUMBLE\(1 hour\)`"):
-        cep.match(stream, query, time="timestamp")

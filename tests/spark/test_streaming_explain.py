@@ -45,6 +45,15 @@ def test_a_delay_makes_events_wait(stream: DataFrame) -> None:
         assert found["watermark"].startswith(text) and "events wait" in found["watermark"]
 
 
+def test_answers(stream: DataFrame) -> None:
+    found = told(stream, f"{KEYED} GROUP BY a.x, TUMBLE(1 minute)", buckets=3)
+    assert "merged in 3 buckets by a hash of the group" in found["answers"]
+    assert "when the watermark has passed the end of a window" in found["answers"]
+    found = told(stream, "FROM A a GROUP BY TUMBLE(1 minute)")
+    assert "merged in one bucket" in found["answers"]
+    assert "Spark's state store, by bucket" in found["state"]
+
+
 def test_a_partial_key(stream: DataFrame) -> None:
     query = "PATTERN A a ; B b ; C c WHERE a.user = c.user WITHIN 10 seconds"
     assert told(stream, query)["partitioning"] == "partial key user (8 buckets)"

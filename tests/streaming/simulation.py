@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -160,9 +160,16 @@ def same(value: Any) -> Any:
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
+Simulated = TypeVar("Simulated", bound=Cluster)
+
+
 def run(
-    query: BoundQuery, prepared: Prepared, events: Sequence[Event], weather: Weather
-) -> Cluster:
+    query: BoundQuery,
+    prepared: Prepared,
+    events: Sequence[Event],
+    weather: Weather,
+    kind: type[Simulated],
+) -> Simulated:
     """The query over the events, in batches of random sizes, some of them empty. Without a delay
     they come in order; with one, each is late by up to as much. Those of one time stay in the order
     of the input, which may count."""
@@ -176,7 +183,7 @@ def run(
     places = [[(value is not None, value) for value in row] for row in zip(*columns, strict=True)]
     order = sorted(range(len(times)), key=lambda n: (arrival[n], places[n], n))
     data = data.take(pa.array(order, pa.int64()))
-    cluster = Cluster(prepared, data.schema, weather)
+    cluster = kind(prepared, data.schema, weather)
     begin = 0
     while begin < data.num_rows:
         size = int(chance.integers(0, weather.most + 1))

@@ -22,7 +22,7 @@ from tests.engine.harness import indexed, multiset
 from tests.examples import examples, in_turn
 from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
-from tests.streaming.simulation import Weather, matches_of, run
+from tests.streaming.simulation import Cluster, Weather, matches_of, run
 
 relaxed = settings(
     max_examples=examples("streams"),
@@ -71,7 +71,7 @@ def check(case: Case, weather: Weather, engine: str) -> None:
 
 def compare(case: Case, prepared: Prepared, weather: Weather) -> None:
     query = bound(case)
-    cluster = run(query, prepared, case.events, weather)
+    cluster = run(query, prepared, case.events, weather, Cluster)
     found = multiset(query, matches_of(query, cluster))
     assert found == multiset(query, case.answer)
     assert cluster.late == 0

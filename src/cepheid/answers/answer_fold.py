@@ -201,6 +201,7 @@ class AnswerFold:
             if batch.num_rows:
                 yield batch
             if self.done:
+                self._pending, self._due = [], FOREVER
                 return
 
     # ── parts, sent and saved ──

@@ -43,6 +43,11 @@ class GroupParts:
         """Parts are merged in one place if there is nothing to group by, or if LIMIT counts."""
         return GroupParts(shape, matches, most if shape.groups and shape.most is None else 1)
 
+    @property
+    def answers(self) -> pa.Schema:
+        """The columns of the answers."""
+        return AnswerFold(self.shape, self.matches).schema
+
     def packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What these matches come to, as rows of a bucket and bytes."""
         shape = replace(self.shape, most=None)

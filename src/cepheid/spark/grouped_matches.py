@@ -25,7 +25,6 @@ def merge_parts(packed: DataFrame, parts: GroupParts, limit: Limit | None) -> Da
     if parts.shape.whole:
         packed = _with_a_row(packed)
     rows = packed.repartition(parts.count, BUCKET)
-    result = AnswerFold(parts.shape, parts.matches).schema
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fold = AnswerFold(parts.shape, parts.matches, limit)
@@ -37,7 +36,7 @@ def merge_parts(packed: DataFrame, parts: GroupParts, limit: Limit | None) -> Da
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        return rows.mapInArrow(merge, spark_schema(result))
+        return rows.mapInArrow(merge, spark_schema(parts.answers))
 
 
 def _with_a_row(packed: DataFrame) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ Signature = Mapping[str, str]
 def signature(prepared: Prepared) -> Signature:
     """The signature of a prepared query. RETURN and the plan may change, except what a waiting
     negation waits for and what an automaton holds back, which are part of the state."""
-    plan, query = prepared.plan, prepared.query
+    plan, query = prepared.plan, replace(prepared.query, answers=None)
     clauses = dict(map(_clause, query_text(query).splitlines()))
     chosen = ("after match", "first matches")
     clauses |= {name: text for name, text in settings(plan) if name in chosen}
@@ -38,6 +39,27 @@ def signature(prepared: Prepared) -> Signature:
         returned = (f"{o.name} = {expression_text(o.expression)}" for o in plan.outputs)
         clauses["RETURN"] = ", ".join(returned)  # matches that are held back have these columns
     return clauses
+
+
+def answers_signature(prepared: Prepared, matches: pa.Schema) -> Signature:
+    """The signature of what is made of the matches, too: groups, windows and aggregates. HAVING
+    after GROUP BY may change, and what RETURN makes of the aggregates."""
+    shape = prepared.query.answers
+    assert shape is not None
+    texts = {o.name: expression_text(o.expression) for o in prepared.query.outputs}
+    groups = [f"{texts[name]} {matches.field(name).type}" for name in shape.groups]
+    if shape.window is not None:
+        window = shape.window
+        groups.append(f"{window.kind.value}({window.slide}, {window.size})")
+    aggregates = [
+        f"{a.function}({'DISTINCT ' if a.distinct else ''}"
+        + ("*" if a.column is None else f"{texts[a.column]} {matches.field(a.column).type}")
+        + ")"
+        for a in shape.aggregates
+    ]
+    most = {} if shape.most is None else {"LIMIT": str(shape.most)}
+    answers = {"GROUP BY": ", ".join(groups), "aggregates": ", ".join(aggregates), **most}
+    return {**signature(prepared), **answers}
 
 
 def _clause(line: str) -> tuple[str, str]:

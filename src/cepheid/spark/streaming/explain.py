@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cepheid.algebra.answer_shape import Answers
+from cepheid.engine.match_schema import output_schema
 from cepheid.options import Options
 from cepheid.planner.bounds import uncut
+from cepheid.spark.columns.schema import event_schema
+from cepheid.spark.group_parts import shuffled_text
 from cepheid.spark.partitions.arrange import EventSource
 from cepheid.spark.partitions.layout import ByKey, Layout, Rows, Single, layout_reason, layout_text
+from cepheid.spark.streaming.answer_pipeline import answer_parts
 from cepheid.spark.streaming.stateful.buckets import (
     bucket_count,
     by_single_key,
@@ -27,12 +32,22 @@ def explain_stream(source: EventSource, options: Options, delays: Sequence[int |
     """The lines as labels and texts. `delays` are the delays of the streams' watermarks, in
     milliseconds."""
     layout = stream_layout(source, options)
+    shape = source.prepared.query.answers
+    answers = () if shape is None else (("answers", _answers_text(source, shape, options)),)
     return (
         ("partitioning", _layout_text(source, layout, options)),
         ("why", _reason(source, layout, options)),
         ("watermark", _watermark_text(delays)),
         ("state", _state_text(source, layout, options)),
+        *answers,
     )
+
+
+def _answers_text(source: EventSource, shape: Answers, options: Options) -> str:
+    matches = output_schema(source.plan, event_schema(source.events))
+    count = answer_parts(source.prepared, shape, matches, options).count
+    text = shuffled_text(shape, count, "bucket")
+    return f"{text}, and returned when the watermark has passed the end of a window"
 
 
 def _layout_text(source: EventSource, layout: Layout, options: Options) -> str:
@@ -61,7 +76,7 @@ def _watermark_text(delays: Sequence[int | None]) -> str:
 
 
 def _state_text(source: EventSource, layout: Layout, options: Options) -> str:
-    if isinstance(layout, Rows):
+    if isinstance(layout, Rows) and source.prepared.query.answers is None:
         return "none"
     if counts_keys(source, layout):
         where = "by key" if by_single_key(source, layout) else "by bucket"

@@ -23,16 +23,22 @@ from pyspark.sql import types as t
 from cepheid.engine.match_schema import output_schema
 from cepheid.engine.rows.order import in_order
 from cepheid.engine.rows.ties import tied_by
-from cepheid.errors import OptionError, StreamError, UnsupportedError
+from cepheid.errors import OptionError, StreamError
 from cepheid.options import Options
 from cepheid.plan.reads import kept_columns
 from cepheid.spark.columns.column_names import named
 from cepheid.spark.columns.schema import event_schema, spark_schema, spark_type
+from cepheid.spark.group_parts import PACKED
 from cepheid.spark.partitions.arrange import EventSource, placed, relevant_rows, task_of
 from cepheid.spark.partitions.batch_sizes import gather
 from cepheid.spark.partitions.layout import Layout, Rows, Single
 from cepheid.spark.partitions.worker import Task
 from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
+from cepheid.spark.streaming.answer_pipeline import (
+    answer_parts,
+    answer_stream,
+    folding,
+)
 from cepheid.spark.streaming.clock.ahead import AHEAD
 from cepheid.spark.streaming.clock.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.clock.time import Watermark
@@ -74,22 +80,18 @@ from cepheid.streaming.signature import signature
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
-ANSWERS = (
-    "answers about matches don't run on streams of Spark: return the values of the matches, and "
-    'group those, with `groupBy(window("match_end", "1 hour"))` after `withWatermark`'
-)
-
 
 def match_stream(
     source: EventSource, schema: pa.Schema, options: Options, watermark: Watermark
 ) -> DataFrame:
     """The matches as a streaming DataFrame."""
     source.prepared.warn()
-    if source.prepared.query.answers is not None:
-        raise UnsupportedError(ANSWERS)
     output = output_schema(source.plan, schema)
-    letters = asked_letters(source.events, source.plan.required, output, options)
-    result = output if letters is None else output.append(letters.field)
+    shape = source.prepared.query.answers
+    parts = None if shape is None else answer_parts(source.prepared, shape, output, options)
+    returned = output if parts is None else parts.answers
+    letters = asked_letters(source.events, source.plan.required, returned, options)
+    result = returned if letters is None else returned.append(letters.field)
     adopt_session(source.events.sparkSession)
     run = uuid4().hex[:12]
     source = replace(source, events=_observed(source, letters, run))
@@ -97,10 +99,21 @@ def match_stream(
     _refuse_durations(source, layout, options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        if isinstance(layout, Rows) or source.prepared.query.nothing is not None:
+        if _is_stateless(source, layout):
             return observe_each(_stateless(source, layout, options, letters, result), run)
         packed = _stateful(source, layout, options, watermark, letters, run)
+        if parts is None:
+            return packed.mapInArrow(unpacking(result), spark_schema(result))
+        folded = packed.mapInArrow(folding(parts), PACKED)
+        packed = answer_stream(folded, parts, source.prepared, options, watermark, run)
         return packed.mapInArrow(unpacking(result), spark_schema(result))
+
+
+def _is_stateless(source: EventSource, layout: Layout) -> bool:
+    """Whether matches need no events but their own. Where they are counted in windows, it matters
+    which of them are late, and only a bucket knows."""
+    query = source.prepared.query
+    return query.nothing is not None or (isinstance(layout, Rows) and query.answers is None)
 
 
 def _observed(source: EventSource, letters: Letters | None, run: str) -> DataFrame:

@@ -168,8 +168,10 @@ def _with_buckets(
             bucket = spread(F.xxhash64(*key), count)
             if counts_keys(source, layout):  # of others, the classes know that they need a key
                 bucket = F.when(_complete(key), bucket)
-        case Single() | Rows():
+        case Single():
             bucket = F.lit(FIRST)
+        case Rows():
+            bucket = spread(F.xxhash64(named(source.plan.schema.time)), count)
         case Slices():
             raise AssertionError(layout)
         case _:
