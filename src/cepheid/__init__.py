@@ -31,6 +31,7 @@ from cepheid.spark.start.session import ensure_worker_python
 if TYPE_CHECKING:
     from cepheid.explain import Explanation
     from cepheid.inprocess.disorder import Heartbeat
+    from cepheid.notebook import Shell
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
     from cepheid.query.analysis import analyze
@@ -158,6 +159,13 @@ def __getattr__(name: str) -> object:
         except ExtraError as error:
             return stand_in(name, error)
     return getattr(import_module(home), name)
+
+
+def load_ipython_extension(shell: Shell) -> None:
+    """What `%load_ext cepheid` calls: it adds `%%cep`."""
+    from importlib import import_module
+
+    import_module("cepheid.notebook").register(shell)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import os
 import re
 import sys
@@ -22,6 +23,8 @@ import numpy as np
 
 from cepheid.kernels.templates.demand import ASK
 from cepheid.kernels.templates.texts import TEXTS
+
+logger = logging.getLogger(__name__)
 
 Kernel = Callable[..., None]
 
@@ -267,6 +270,8 @@ def load(source: str, jit: bool) -> Kernel:
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
             file.write(text)
         os.replace(file.name, path)
+    if logger.isEnabledFor(logging.INFO) and is_cold(source):
+        logger.info("kernel %s is compiled at its first call", path.stem)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

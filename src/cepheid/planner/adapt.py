@@ -11,6 +11,7 @@ short run never pays for a plan that it has no time to use.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -28,6 +29,8 @@ from cepheid.planner.cost.plan_cost import cost_of
 from cepheid.planner.planned import Planned
 from cepheid.planner.search import search
 from cepheid.statistics import Statistics
+
+logger = logging.getLogger(__name__)
 
 SAMPLING = 0.02
 """The share of a run's time that gathering statistics may take."""
@@ -178,6 +181,16 @@ class Adapter:
                 predicted=gain,
                 installed=enough,
             ),
+        )
+        last = self.replans[-1]
+        words = "%s replaces %s" if enough else "%s is hardly better than %s"
+        logger.info(
+            f"round %d: {words}, predicted gain ×%.2g; %s",
+            last.round,
+            last.after,
+            last.before,
+            gain,
+            why,
         )
         if not enough:
             return None

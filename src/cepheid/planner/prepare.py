@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,8 @@ from cepheid.planner.search import AUTO, search
 from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP
 from cepheid.rewrites import Rewritten, rewrite
 from cepheid.statistics import Statistics
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
         propagation=options.propagation,
         limit=options.limit,
     )
+    winner = planned.winner
+    logger.info("plan: %s, estimated cost %.2g ns per window", winner.name, winner.cost)
     adaptive = None
     # What automata hold can't be handed to another plan.
     free = options.plan == AUTO and planned.losers and not has_automaton(planned.plan)

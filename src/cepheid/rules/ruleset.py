@@ -116,6 +116,10 @@ class RuleSet(Mapping[str, Rule]):
     def __contains__(self, name: object) -> bool:
         return name in self._index
 
+    def _ipython_key_completions_(self) -> list[str]:
+        """For notebooks: `rules["` and the tab key."""
+        return list(self)
+
     def get(self, name: str, default: Any = None) -> Any:
         """Without looking for what might have been meant."""
         if name not in self:

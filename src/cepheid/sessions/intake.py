@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from cepheid.engine.rows.order import sorted_by
 from cepheid.errors import StateError
 from cepheid.inprocess.disorder import NEVER, WaitingRows, late_rows, row_times
 from cepheid.streaming.cells import arrow_bytes, table_of
+
+logger = logging.getLogger(__name__)
 
 KEPT = 10_000
 """Rejected rows that a session keeps: the last ones."""
@@ -89,6 +92,12 @@ class Intake:
             if late.any():
                 rejections = rejections.plus(placed.filter(pa.array(late)), LATE)
                 placed, at = placed.filter(pa.array(~late)), at[~late]
+        if rejections is not self.rejections:
+            logger.info(
+                "rows rejected so far: %d late, %d without a time",
+                rejections.late,
+                rejections.unplaced,
+            )
         # From here on nothing fails: a push is taken as a whole, or not at all.
         self.rejections = rejections
         self.events += rows.num_rows
