@@ -60,6 +60,7 @@ FOUND = {
         repeated("PATTERN A a ; B b WHERE ", "a.x = b.y#", " AND ", " WITHIN 5", 700),
         PLANNED,
     ),
+    "many alternatives": (nested("PATTERN ", "A ; (B | ", "C", ")", " WITHIN 5", 8), PLANNED),
     "many exceptions": (nested("PATTERN ", "", "A a", " \\ B", " WITHIN 5", 90), PLANNED),
     "many streams that aren't there": (
         repeated("PATTERN A a FROM ", "S#", ", ", "", 3000),

@@ -206,7 +206,7 @@ def test_what_has_too_many_alternatives_for_trees_is_one_automaton() -> None:
     branches = " ; ".join(f"(A a{n} | B b{n} | C c{n})" for n in range(6))
     query = cep.Query(f"PATTERN {branches} WITHIN 9")
     assert query.explain().planned.winner.name == "automaton"
-    with pytest.raises(PlanError, match="729 alternatives, and trees are made for at most 256"):
+    with pytest.raises(PlanError, match="729 alternatives, and trees are made for at most 128"):
         query.explain(engine="tree")
 
 

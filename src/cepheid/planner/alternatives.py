@@ -34,7 +34,8 @@ from cepheid.errors import PlanError
 from cepheid.language.ast import SequenceOperator
 from cepheid.plan.nodes import Automaton
 
-MOST_ALTERNATIVES = 256
+MOST_ALTERNATIVES = 128
+"""More take longer than a second to plan. An automaton runs the pattern then."""
 
 
 @dataclass(frozen=True)
