@@ -73,6 +73,7 @@ def test_exports() -> None:
         "match",
         "open",
         "reached",
+        "register",
         "rejected",
         "resume",
         "sql",

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cepheid.spark.streaming.status.metrics import Metrics
     from cepheid.spark.streaming.status.outcome import wait
     from cepheid.spark.streaming.status.reports import Status, status
+    from cepheid.statements.registration import register
     from cepheid.statements.sql import explain_sql, sql
     from cepheid.statements.statement_explanation import StatementExplanation
     from cepheid.statistics import Statistics
@@ -93,6 +94,7 @@ __all__ = [
     "match",
     "open",
     "reached",
+    "register",
     "rejected",
     "resume",
     "sql",
@@ -134,6 +136,7 @@ _HOMES = {
     "funnel": "cepheid.query.questions",
     "open": "cepheid.query.continuous",
     "reached": "cepheid.spark.streaming.status.checkpoint",
+    "register": "cepheid.statements.registration",
     "resume": "cepheid.query.continuous",
     "sql": "cepheid.statements.sql",
     "status": "cepheid.spark.streaming.status.reports",

@@ -194,11 +194,11 @@ class Options:
 
 
 def refuse_until(options: Options) -> None:
-    """Spark has no place for the number of what is left out, and streams have no end."""
+    """Streams have no end."""
     if options.until is not None:
         raise OptionError(
-            "until= is for data in this process: on Spark time passes to infinity at the end of a "
-            "batch, and with the watermark on a stream; leave until= out"
+            "until= is for data that end: on a stream time passes with the watermark, and with "
+            "heartbeat= also when nothing comes; leave until= out"
         )
 
 

@@ -22,7 +22,14 @@ MISTAKES = {
         "WITHIN, SUBSET, DEFINE",
     ),
     "MEASURES x PATTERN (A)": ("CEP605: a measure needs a name", "write `x AS name`"),
-    "SEEK PATTERN (A)": ("CEP604: SEEK isn't supported", "leave it out"),
+    "SEEK PATTERN (A)": (
+        "CEP604: SEEK is for patterns of a WINDOW, not for MATCH_RECOGNIZE",
+        "leave it out",
+    ),
+    "INITIAL PATTERN (A)": (
+        "CEP604: INITIAL is for patterns of a WINDOW, not for MATCH_RECOGNIZE",
+        "leave it out",
+    ),
     "PATTERN (A) WITHIN 5 > 3": (
         "CEP606: WITHIN needs an interval",
         "write `WITHIN INTERVAL '10' MINUTES`",
@@ -40,6 +47,14 @@ MISTAKES = {
         "leave one of them out",
     ),
     # Names.
+    'PATTERN (A "b")': (
+        'CEP603: expected a label, not `"b"`',
+        "names stand in backticks, texts in quotes",
+    ),
+    'PARTITION BY "k" PATTERN (A)': (
+        "CEP617: PARTITION BY takes columns, not expressions",
+        "names stand in backticks: `k`",
+    ),
     "PATTERN (A) DEFINE B AS x > 1": (
         "CEP611: the pattern has no label `B`",
         "labels are `A`",
@@ -92,6 +107,10 @@ MISTAKES = {
     "MEASURES stddev(x) AS y PATTERN (A)": (
         "CEP208: MATCH_RECOGNIZE has no `stddev`",
         "aggregates are count, sum, avg, min, max, collect",
+    ),
+    "PATTERN (A) DEFINE A AS x IN (SELECT 1)": (
+        "CEP625: a subquery can't stand in MATCH_RECOGNIZE",
+        "join what it returns to the table, before MATCH_RECOGNIZE",
     ),
     "MEASURES reduce(A, 0, acc -> acc + A.x) AS y PATTERN (A)": (
         "CEP208: MATCH_RECOGNIZE has no `reduce`",

@@ -86,10 +86,7 @@ class Notices:
                 f"{counts.shed} of {counts.events} events were dropped because of the limit, "
                 "so matches that begin with or before them are missing"
             )
-        if counts.undecided:
-            several = counts.undecided > 1
-            were = "matches were left out: they were" if several else "match was left out: it was"
-            _warn(f"{counts.undecided} {were} undecided at the time until=")
+        tell_undecided(counts.undecided)
         if self._finer:
             _warn(finer(self._finer, counts.events, schema.time))
         if self._dependent is not None:
@@ -125,6 +122,13 @@ def without_time(rejected: int, events: int, start: str | None) -> str:
         f"{rejected} of {events} events {what} and were left out; cepheid.rejected(data, {how}) "
         "shows them"
     )
+
+
+def tell_undecided(matches: int) -> None:
+    """Warn of the matches that were undecided at the end of the data."""
+    if matches:
+        were = "matches were left out: they were" if matches > 1 else "match was left out: it was"
+        _warn(f"{matches} {were} undecided at the time until=")
 
 
 def came_late(late: int) -> str:

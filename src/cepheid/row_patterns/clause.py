@@ -6,6 +6,7 @@ their places in the text, so that every finding has its place in the user's whol
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -105,6 +106,8 @@ class _ClauseReader:
 
     def unexpected(self, wanted: str, hint: str = "") -> QueryError:
         actual = f"`{self.word.text}`" if self.word else "the end"
+        if not hint and actual.startswith('`"'):
+            hint = "names stand in backticks, texts in quotes"
         return self.wrong("CEP603", f"expected {wanted}, not {actual}", hint=hint)
 
     def follows(self, *keywords: str) -> bool:
@@ -167,8 +170,10 @@ class _ClauseReader:
             rows = self.rows()
         if self.take("AFTER", "MATCH"):
             after = self.after()
-        if not self.take("INITIAL") and self.follows("SEEK"):
-            raise self.wrong("CEP604", "SEEK isn't supported", hint="leave it out")
+        for keyword in ("INITIAL", "SEEK"):
+            if self.follows(keyword):
+                message = f"{keyword} is for patterns of a WINDOW, not for MATCH_RECOGNIZE"
+                raise self.wrong("CEP604", message, hint="leave it out")
         self.need_clause("PATTERN")
         begin = self.words[self.at - 1].span
         pattern = self.pattern()
@@ -235,7 +240,10 @@ class _ClauseReader:
             depth += (self.word.text in _OPENING) - (self.word.text in _CLOSING)
             self.at += 1
         span = self.words[begin].span.to(self.words[max(self.at - 1, begin)].span)
-        hint = f"compute it in a subquery: `(SELECT *, {self.text(span)} AS x FROM …)`, and use x"
+        text = self.text(span)
+        hint = f"compute it in a subquery: `(SELECT *, {text} AS x FROM …)`, and use x"
+        if re.fullmatch('"[^"]*"', text):
+            hint = f"names stand in backticks: `{text[1:-1]}`"
         return self.wrong("CEP617", f"{clause} takes columns, not expressions", span, hint)
 
     def ends_item(self) -> bool:
@@ -324,6 +332,9 @@ class _ClauseReader:
                 break
             if depth == 0 and self.at > begin and self.at_clause(self.at):
                 break
+            if word.keyword == "SELECT" and depth > 0 and self.words[self.at - 1].text == "(":
+                hint = "join what it returns to the table, before MATCH_RECOGNIZE"
+                raise self.wrong("CEP625", "a subquery can't stand in MATCH_RECOGNIZE", hint=hint)
             depth += (word.text in _OPENING) - (word.text in _CLOSING)
             self.at += 1
         if self.at == begin:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,9 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input, bind_streams, part_field
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
+from cepheid.engine.end_of_data import last_moment
 from cepheid.engine.match_schema import output_schema
+from cepheid.engine.operators.base import FOREVER
 from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import ON_SPARK, Options, refuse_dead_letters, refuse_delay, refuse_until
 from cepheid.plan.profile import Profile, total
@@ -44,7 +47,7 @@ from cepheid.spark.columns.schema import (
 from cepheid.spark.group_parts import PACKED, GroupParts, shuffled_text
 from cepheid.spark.grouped_matches import TASKS, merge_parts
 from cepheid.spark.partitions import worker
-from cepheid.spark.partitions.arrange import EventSource, arrange, placed, shipped, task_of
+from cepheid.spark.partitions.arrange import EventSource, arrange, placed, shipped, span_of, task_of
 from cepheid.spark.partitions.layout import (
     Layout,
     Slices,
@@ -106,30 +109,46 @@ def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: R
         raise UnsupportedError(SHEDDING)
     source.prepared.warn()
     found = output_schema(source.plan, schema)
+    until = last_moment(options.until, source.plan)
+    if until is not None:
+        until = max(until, _reached(source))
     shape = source.prepared.query.answers
     if shape is None:
-        return _mapped(source, options, runner, spark_schema(found))
+        return _mapped(source, options, runner, spark_schema(found), until)
     parts = _parts(source, shape, found)
 
     def folded(task: worker.Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return parts.packed(runner(task, batches))
 
-    return merge_parts(_mapped(source, options, folded, PACKED), parts, options.limit)
+    packed = _mapped(source, options, folded, PACKED, until)
+    return merge_parts(packed, parts, options.limit, until)
 
 
 def _parts(source: EventSource, shape: Answers, matches: pa.Schema) -> GroupParts:
     return GroupParts.of(shape, matches, min(source.shuffled, TASKS))
 
 
+def _reached(source: EventSource) -> int:
+    """The time of the last event, of whatever type. This runs a job."""
+    time, start = source.plan.schema.time, source.plan.schema.start
+    span = span_of(source.events.filter(placed(time, start)), time, source.types[time])
+    return -FOREVER if span is None else span[1]
+
+
 def _mapped(
-    source: EventSource, options: Options, runner: Runner, result: t.StructType | str
+    source: EventSource,
+    options: Options,
+    runner: Runner,
+    result: t.StructType | str,
+    until: int | None = None,
 ) -> DataFrame:
-    """Run the runner on the rows of each partition."""
+    """Run the runner on the rows of each partition. All of them end at the same time."""
     adopt_session(source.events.sparkSession)
     if source.prepared.query.nothing is not None:
         return source.events.sparkSession.createDataFrame([], result)
     layout, spare = _layout(source, options)
-    rows, task = arrange(source, layout, spare, task_of(source, options.jit))
+    task = replace(task_of(source, options.jit), until=until)
+    rows, task = arrange(source, layout, spare, task)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return runner(task, batches)
@@ -214,7 +233,8 @@ def _planned(
 def _read(
     prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options
 ) -> EventSource:
-    refuse_until(options)
+    if events.isStreaming:
+        refuse_until(options)
     refuse_delay(options, "data on Spark", ON_SPARK)
     plan = prepared.plan
     events = with_paths(events, plan.required)

@@ -20,8 +20,10 @@ TASKS = 32
 """Tasks among which groups are divided, at most."""
 
 
-def merge_parts(packed: DataFrame, parts: GroupParts, limit: Limit | None) -> DataFrame:
-    """The answers."""
+def merge_parts(
+    packed: DataFrame, parts: GroupParts, limit: Limit | None, until: int | None
+) -> DataFrame:
+    """The answers. At the end time passes to `until`; None is to infinity."""
     if parts.shape.whole:
         packed = _with_a_row(packed)
     rows = packed.repartition(parts.count, BUCKET)
@@ -32,7 +34,10 @@ def merge_parts(packed: DataFrame, parts: GroupParts, limit: Limit | None) -> Da
             for data in batch.column(DATA):
                 if data.is_valid:
                     fold.merge(table_of(data.as_buffer()))
-        yield from fold.finish()
+        if until is None or not fold.windowed:
+            yield from fold.finish()
+        else:
+            yield from fold.advance(until)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)

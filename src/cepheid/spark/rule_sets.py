@@ -70,11 +70,12 @@ class Frame:
 
 def read(data: Data, options: Options) -> Frame:
     """The events; of a stream, with a watermark."""
-    refuse_until(options)
     refuse_delay(options, "data on Spark", ON_SPARK)
     data = entered(data)
     adopt_session(frames_of(data)[0].sparkSession)
     streaming = any(frame.isStreaming for frame in frames_of(data))
+    if streaming:
+        refuse_until(options)
     if not isinstance(data, Mapping):
         if streaming:
             events = with_watermark(hold_back(data, options), options.time)

@@ -139,17 +139,30 @@ class Statement:
         return Recognizing(whole, table, Span(tokens[place + 1].span.end, tokens[end].span.start))
 
     def _table_before(self, place: int) -> tuple[int, int]:
-        """The first and last token of the table that stands before MATCH_RECOGNIZE, without an
-        alias."""
+        """The first and last token of the table that stands before MATCH_RECOGNIZE. An alias is
+        left out, unless it names the columns."""
         last = place - 1
         if last >= 1 and self.tokens[last].is_name and self._ends_table(last - 1):
-            last -= 1  # an alias
-            if self.tokens[last].word == "AS":
-                last -= 1
+            last = self._before_alias(last)
         if last < 0:
             span = self.tokens[place].span
             raise self.wrong("CEP607", "MATCH_RECOGNIZE needs a table before it", span)
-        return self._table_start(last), last
+        return self._table_start(self._before_columns(last)), last
+
+    def _before_alias(self, alias: int) -> int:
+        """The last token of what an alias stands for."""
+        return alias - 2 if self.tokens[alias - 1].word == "AS" else alias - 1
+
+    def _before_columns(self, last: int) -> int:
+        """The last token of a table, without an alias that names its columns, `AS t(id, price)`: it
+        looks like a function, but stands after a table."""
+        alias = self._opening(last) - 1 if self.tokens[last].text == ")" else 0
+        if alias >= 1 and self.tokens[alias].is_name and self._ends_table(alias - 1):
+            return self._before_alias(alias)
+        return last
+
+    def _opening(self, last: int) -> int:
+        return next(o for o, c in self.closing.items() if c == last)
 
     def _ends_table(self, place: int) -> bool:
         token = self.tokens[place]
@@ -161,7 +174,7 @@ class Statement:
         tokens = self.tokens
         begin = last
         if tokens[last].text == ")":
-            begin = next(o for o, c in self.closing.items() if c == last)
+            begin = self._opening(last)
             if begin == 0 or not tokens[begin - 1].is_name:
                 return begin
             if tokens[begin - 1].word in _BEFORE_TABLE:

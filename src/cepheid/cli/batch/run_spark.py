@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from cepheid.files.formats import (
     spark_format,
 )
 from cepheid.files.guard import Guard
+from cepheid.inprocess.notices import tell_undecided
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
@@ -82,6 +84,9 @@ def run_in_session(
             made_by = "rejected rows"
             write_folder(lost, target.rejected, format, target.guard, "--rejected", made_by, stack)
     seconds = clock.perf_counter() - begin
+    if options.until is not None:
+        # Workers return matches alone, so that what they left out is found by another run.
+        tell_undecided(query.match(data, replace(options, until=None)).count() - count)
     first = [] if target.output else matches.sort("match_end", "match_start").head(target.limit)
     events, rejected = 0, 0
     for frame in frames.values():

@@ -16,6 +16,7 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
+from cepheid.engine.end_of_data import end
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.classes import narrowed
 from cepheid.engine.rows.clock import times
@@ -38,13 +39,15 @@ Range = tuple[int, int]
 @dataclass(frozen=True)
 class Task:
     """A worker's task. `left` are the classes, by bit, that Spark couldn't filter exactly, with the
-    predicates left to check. `owned` gives the range of match ends that each time slice owns."""
+    predicates left to check. `owned` gives the range of match ends that each time slice owns.
+    `until` is how far time passes at the end of the data; None is to infinity."""
 
     prepared: Prepared
     jit: bool = True
     left: tuple[tuple[int, LeafNode], ...] = ()
     sections: bool = False
     owned: Mapping[int, Range] | None = None
+    until: int | None = None
 
 
 def run(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -91,7 +94,7 @@ def _run(
         return None, iter(())
     engine = task.prepared.engine(first.schema, task.jit)
     pushed = chain.from_iterable(map(engine.push, chain((first,), batches)))
-    return engine, chain(pushed, engine.finish())
+    return engine, chain(pushed, end(engine, task.until))
 
 
 def sections(
@@ -107,13 +110,13 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
     for batch in batches:
         values = batch.column(SECTION_COLUMN).to_numpy(zero_copy_only=False)
         cuts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-        for begin, end in pairwise(cuts):
-            yield int(values[begin]), batch.slice(begin, end - begin)
+        for begin, after in pairwise(cuts):
+            yield int(values[begin]), batch.slice(begin, after - begin)
 
 
 def owned(batches: Iterator[pa.RecordBatch], range_: Range) -> Iterator[pa.RecordBatch]:
     """The matches that end in the slice; other slices own the rest."""
     for batch in batches:
-        end = times(batch.column(MATCH_END))
-        inside = (range_[0] <= end) & (end < range_[1])
+        ends = times(batch.column(MATCH_END))
+        inside = (range_[0] <= ends) & (ends < range_[1])
         yield batch if inside.all() else batch.filter(pa.array(inside))
