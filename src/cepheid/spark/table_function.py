@@ -46,7 +46,7 @@ def register_function(spark: Any, name: str, query: Bindable, like: Any, options
     result, until = output_schema(plan, schema), last_moment(options.until, plan)
     nothing = prepared.query.nothing is not None
 
-    class Matches:
+    class PartitionMatches:
         """Gathers the rows of a partition, and matches them at its end."""
 
         def __init__(self) -> None:
@@ -68,7 +68,7 @@ def register_function(spark: Any, name: str, query: Bindable, like: Any, options
                 yield from _tables(engine.push(batch), result)
             yield from _tables(end(engine, until), result)
 
-    made: Any = arrow_udtf(Matches, returnType=spark_schema(result))
+    made: Any = arrow_udtf(PartitionMatches, returnType=spark_schema(result))
     spark.udtf.register(name, made)
 
 
