@@ -310,6 +310,23 @@ def test_a_stream_is_stopped_and_goes_on(place: Path) -> None:
 
 
 @pytest.mark.slow
+def test_answers(place: Path) -> None:
+    """Each comes once, when the watermark has passed its window, also if a run ends before that."""
+    (place / "rise.cep").write_text(
+        """PATTERN A a ; B b WHERE [id] WITHIN 10 seconds
+        GROUP BY TUMBLE(1 minute) RETURN count(*) AS n, sum(b.x) AS total"""
+    )
+    add_parquet(place / "in", "1.parquet", (0, "A", 1, 1), (1, "B", 1, 6), (2, "A", 2, 3))
+    done = finished()
+    assert "answers in out (parquet)" in done.stdout, done.stderr
+    assert pq.read_table(place / "out").num_rows == 0
+    add_parquet(place / "in", "2.parquet", (4, "B", 2, 7), (60, "A", 2, 1), (130, "A", 2, 1))
+    assert finished().returncode == 0
+    (row,) = pq.read_table(place / "out").to_pylist()
+    assert (row["n"], row["total"]) == (2, 13)
+
+
+@pytest.mark.slow
 def test_files_of_one_millisecond_have_no_order(place: Path) -> None:
     """Spark reads them as their folder lists them. What then comes too late is kept."""
     for second in range(5):

@@ -146,14 +146,16 @@ def _run_alone(
             with ends_with(stopped):
                 spark.stop()
     done = stopped.is_set() or totals.complete
-    return _summary(totals, target, stopped.is_set()), 0 if done else SET_ASIDE
+    grouped = isinstance(query, Query) and query.syntax.group_by is not None
+    what = "answers" if grouped else "matches"
+    return _summary(totals, target, what, stopped.is_set()), 0 if done else SET_ASIDE
 
 
-def _summary(totals: Totals, target: StreamTarget, stopped: bool) -> str:
+def _summary(totals: Totals, target: StreamTarget, what: str, stopped: bool) -> str:
     batches = many(totals.batches, "batch", "es")
     summary = f"{'stopped' if stopped else 'done'} after {batches}: {totals.counts()}"
     lines = [wrapped(summary, PLAIN_WIDTH)]
-    lines += [f"matches in {target.output} ({target.format.value})"]
+    lines += [f"{what} in {target.output} ({target.format.value})"]
     if target.timeouts is not None:
         lines += [f"timeouts in {target.timeouts} ({target.format.value})"]
     if totals.rejected:

@@ -78,8 +78,9 @@ class Status:
     late       of the relevant, the ones that the watermark had passed before they came
     shed       events dropped because of `Limit(..., policy="drop-oldest")`
     matches    matches found
-    rows       events held, since a match may need them or the watermark has not passed them; of a
-               report alone, those in the buckets that took part in the batch
+    rows       events held, since a match may need them or the watermark has not passed them, and
+               open groups, if the query returns answers; of a report alone, those in the buckets
+               that took part in the batch
     size       bytes of these in the state store
     replans    how often these buckets have changed their plan since the stream began
     ties       events that came with another of the same time and key, if the query or a rule
