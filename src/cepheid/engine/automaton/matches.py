@@ -129,7 +129,42 @@ def _open_after(pattern: Pattern, path: Path, known: Known, after: bool) -> bool
             n = known.choices[path]
             return _open_after(pattern.items[n], (*path, n), known, after)
         case Closure():
-            # Of the last round; where its parts lie isn't known here.
-            return negating(pattern.item) and not after
+            return _open_round(pattern.item, after)
         case Unless() | Delay():
             return _open_after(pattern.item, (*path, 0), known, after)
+
+
+def _open_round(pattern: Pattern, after: bool) -> bool:
+    """The same in the last round of a closure; which branches it takes isn't known here."""
+    match pattern:
+        case Leaf() | Absence():
+            return False
+        case Negation():
+            return not after
+        case Sequence():
+            certain = [_binds_always(item) for item in pattern.items]
+            return any(
+                _open_round(item, after or any(certain[n + 1 :]))
+                for n, item in enumerate(pattern.items)
+            )
+        case Conjunction() | Disjunction():
+            return any(_open_round(item, after) for item in pattern.items)
+        case Closure() | Unless() | Delay():
+            return _open_round(pattern.item, after)
+
+
+def _binds_always(pattern: Pattern) -> bool:
+    """Whether every match of it has an event."""
+    match pattern:
+        case Leaf():
+            return True
+        case Negation() | Absence():
+            return False
+        case Sequence() | Conjunction():
+            return any(map(_binds_always, pattern.items))
+        case Disjunction():
+            return all(map(_binds_always, pattern.items))
+        case Closure():
+            return sizes(pattern.quantifier)[0] > 0 and _binds_always(pattern.item)
+        case Unless() | Delay():
+            return _binds_always(pattern.item)
