@@ -38,6 +38,10 @@ CONDITIONS: dict[str, Callable[[str, str], bool]] = {
     "a.s CONTAINS b.s": lambda x, y: y in x,
     "starts_with(a.s, b.s)": lambda x, y: x.startswith(y),
     "ends_with(a.s, b.s)": lambda x, y: x.endswith(y),
+    "greatest(a.s, b.s) = b.s AND a.s IS NOT NULL": lambda x, y: x <= y,
+    "least(a.s, b.s) <> 'a' AND least(a.s, b.s) < 'b' AND a.s = a.s AND b.s = b.s": lambda x, y: (
+        "a" != min(x, y) < "b"
+    ),
     "coalesce(a.s, b.s) < CASE WHEN a.s = b.s THEN 'é' ELSE b.s END": lambda x, y: (
         x < ("é" if x == y else y)
     ),
@@ -72,6 +76,31 @@ def test_texts_of_two_events(condition: str, jit: bool) -> None:
         assert pairs(table.to_batches(max_chunksize=3), condition, jit) == want
 
 
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("max(b.s) > a.s", [["é", "a"], ["b"]]),
+        ("min(b.s) = 'a'", [["é", "a"]]),
+        ("max(DISTINCT b.s) <> min(b.s)", [["é", "a"]]),
+        ("b.s >= max(b.s)", [["é"], ["b"]]),
+    ],
+)
+def test_the_least_and_the_greatest_of_a_group(
+    condition: str, expected: list[list[str]], jit: bool
+) -> None:
+    table = pa.table(
+        {
+            "ts": range(9),
+            "type": ["A", "B", "B", "B", "C", "A", "B", "C", "D"],
+            "s": ["b", "é", None, "a", "z", "", "b", "z", "z"],
+        }
+    )
+    query = f"PATTERN A a ; B+ b ; C c WHERE {condition} WITHIN 5 RETURN collect(b.s) AS s"
+    found = cep.match(table, query, time="ts", type="type", jit=jit)["s"].to_pylist()
+    assert [[text for text in texts if text is not None] for texts in found] == expected
+
+
 def test_places_after_texts_are_forgotten() -> None:
     interner = Interner()
     heap = TextHeap(interner)
@@ -98,8 +127,10 @@ def test_texts_take_less_than_five_times_as_long_as_numbers() -> None:
         }
     )
     ratios = {}
-    for of in ("{b}.{c} < {a}.{c}", "{b}.{c} > PREV({b}.{c})"):
-        closure = "PREV" in of
+    of_pairs = ("{b}.{c} < {a}.{c}", "greatest({a}.{c}, {b}.{c}) = {a}.{c}")
+    of_groups = ("{b}.{c} > PREV({b}.{c})", "max({b}.{c}) > {a}.{c}", "{b}.{c} >= max({b}.{c})")
+    for of in (*of_pairs, *of_groups):
+        closure = of in of_groups
         pattern = "A a ; B+ b ; A c" if closure else "A a ; B b"
         rest = "a.x < 100000 AND c.x < 20000 WITHIN 100" if closure else "a.x < 50000 WITHIN 900"
         took = {}

@@ -51,6 +51,7 @@ from cepheid.engine.lowering.terms import (
     Place,
     Term,
     both,
+    compare,
     zero,
 )
 from cepheid.kernels.code import Code
@@ -309,11 +310,11 @@ class KernelLowering:
     def _fold(self, expr: Aggregate, argument: Expr) -> Term:
         """An aggregate, by a loop over its group."""
         function, type_ = AGGREGATES[expr.function], argument.type
+        text = type_ in TEXTS
+        if text and function.chooses and not (self._in_bytes or self.inputs.objects):
+            raise NotLowered(function)
         if expr in self.carried:
             return finalized(function, self.carried[expr])
-        text = type_ in (Type.STRING, Type.BINARY)
-        if text and function.chooses and not self.inputs.objects:
-            raise NotLowered(function)
         squares = self.let("0.0") if function.step is FoldStep.SPREAD else None
         total = self.let(zero(type_, self.inputs.objects))
         part = FoldPart(total, self.let("0"), squares)
@@ -396,10 +397,26 @@ class KernelLowering:
 
     def _of_bytes(self, expr: Call) -> Term:
         """What the bytes of texts decide: their order, and what is part of what."""
+        terms = [self.place(a) for a in expr.arguments]
+        return operate_on_texts(expr, terms, self._heap())
+
+    def place(self, text: Expr) -> Term:
+        """A text, as the place of its bytes."""
         kept, self._in_bytes = self._in_bytes, True
-        terms = [self.term(a) for a in expr.arguments]
+        term = self.term(text)
         self._in_bytes = kept
-        return operate_on_texts(expr, terms, f"c{self.inputs.column(TextBytes())}")
+        return term
+
+    def precedes(self, operator: str, x: Term, y: Term, type_: Type) -> str:
+        """A comparison by order; texts are places, or Python's."""
+        if type_ not in TEXTS or self.inputs.objects:
+            return compare(operator, x, y, type_)
+        if not self._in_bytes:
+            raise NotLowered(type_)
+        return f"(text_order({self._heap()}, {x.value}, {y.value}) {operator} 0)"
+
+    def _heap(self) -> str:
+        return f"c{self.inputs.column(TextBytes())}"
 
     def _case(self, expr: Call) -> Term:
         value, valid = self.let(zero(expr.type, self.inputs.objects)), self.let("False")

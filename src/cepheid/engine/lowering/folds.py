@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cepheid.algebra.aggregates import AggregateFunction, FoldResult, FoldStep
 from cepheid.algebra.types import Type
-from cepheid.engine.lowering.terms import CHECKED, DOUBLES, Term, compare
+from cepheid.engine.lowering.terms import CHECKED, DOUBLES, Term
 
 if TYPE_CHECKING:
     from cepheid.engine.lowering.expressions import KernelLowering
@@ -85,7 +85,7 @@ def merge(
             return
         case FoldStep.LEAST | FoldStep.GREATEST:
             operator = "<" if aggregate.step is FoldStep.LEAST else ">"
-            better = compare(operator, Term(later.total), Term(total), type_)
+            better = low.precedes(operator, Term(later.total), Term(total), type_)
             with low.block(f"if {count} == 0 or {better}:"):
                 low.line(f"{total} = {later.total}")
         case FoldStep.SPREAD:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cepheid.algebra.expressions import Call
+from cepheid.algebra.aggregates import AGGREGATES
+from cepheid.algebra.expressions import Aggregate, Call, Expr, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.lowering.terms import (
     CHECKED,
@@ -110,9 +111,21 @@ _PARTS = {
 
 
 def in_bytes(expr: Call) -> bool:
-    """Whether it is decided by the bytes of its texts."""
+    """Whether it is decided by the bytes of its texts. Equal texts have equal places, so that is
+    true of equality, too, where a text is chosen by its order."""
     known = expr.operator in _ORDER or expr.operator in _PARTS
+    known = known or (expr.operator in ("=", "<>") and any(map(_chosen, walk(expr))))
     return known and all(argument.type in TEXTS for argument in expr.arguments)
+
+
+def _chosen(expr: Expr) -> bool:
+    match expr:
+        case Call("greatest" | "least"):
+            return expr.type in TEXTS
+        case Aggregate(function=name, argument=argument) if argument is not None:
+            return AGGREGATES[name].chooses and argument.type in TEXTS
+        case _:
+            return False
 
 
 def operate_on_texts(expr: Call, terms: list[Term], heap: str) -> Term:
@@ -121,6 +134,8 @@ def operate_on_texts(expr: Call, terms: list[Term], heap: str) -> Term:
     valid = all_valid(term.valid for term in terms)
     if expr.operator in _ORDER:
         return Term(f"(text_order({heap}, {x}, {y}) {expr.operator} 0)", valid)
+    if expr.operator in ("=", "<>"):
+        return Term(compare(expr.operator, Term(x), Term(y), Type.STRING), valid)
     return Term(f"{_PARTS[expr.operator]}({heap}, {x}, {y})", valid)
 
 
@@ -134,11 +149,9 @@ def _defined(
 
 def _extreme(low: KernelLowering, operator: str, terms: list[Term], type_: Type) -> Term:
     """The greatest or least of those that are not NULL."""
-    if type_ is Type.STRING and not low.inputs.objects:
-        raise NotLowered(operator)
     best, known = low.let(terms[0].value), low.let(terms[0].valid or "True")
     for term in terms[1:]:
-        better = compare(">" if operator == "greatest" else "<", term, Term(best), type_)
+        better = low.precedes(">" if operator == "greatest" else "<", term, Term(best), type_)
         test = both(f"(not {known} or {better})", term.valid)
         with low.block(f"if {test}:"):
             low.line(f"{best} = {term.value}")

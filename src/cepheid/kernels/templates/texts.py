@@ -89,6 +89,11 @@ def text_like(heap, x, y):
         if again < 0:
             return False
         taken = next_letter(heap, taken, t_end)
+        if again < p_end:
+            letter = np.int64(heap[u(again)])
+            if letter != 37 and letter != 92 and letter != 95:
+                while taken < t_end and np.int64(heap[u(taken)]) != letter:
+                    taken += 1
         p, t = again, taken
     while p < p_end and np.int64(heap[u(p)]) == 37:
         p += 1
