@@ -1,7 +1,7 @@
 """Which windows are over, and what is in them.
 
 Matches are put into *slices* of time that every window either contains or doesn't touch, so that a
-window costs as many merges as it has slices, however many matches those have. `HOP(s, r)` begins a
+window costs by the slices that it has, however many matches those have. `HOP(s, r)` begins a
 window at every multiple of s, and ends one s·k + r later, so there are two slices for each k: slice
 2k begins at s·k, and slice 2k + 1 at s·k + r mod s. Window k has the slices from 2k to
 2(k + r div s). `TUMBLE(r)` is `HOP(r, r)`.
@@ -23,12 +23,13 @@ Ints: TypeAlias = NDArray[np.int64]
 
 FOREVER = 1 << 62
 MOST_AT_ONCE = 1 << 20
-"""Parts of groups that are gathered at once, each for every window that it is in."""
+"""Answers that are made at once."""
 
 
 @dataclass(frozen=True)
 class Closed:
-    """Groups that are complete, and the ends of their windows. `copies`: so many rows of each."""
+    """Groups that are complete, in any order, and the ends of their windows. `copies`: so many rows
+    of each."""
 
     cells: PartialGroups
     start: Ints
@@ -96,8 +97,11 @@ class HoppingWindows:
         """The windows from the least to the greatest, as many at once as fit."""
         if not len(cells):
             return
+        new = np.append(True, np.diff(cells.group) != 0)
+        # A window belongs to the first cell that it contains.
+        first = np.where(new, low, np.maximum(low, np.append(low[:1], high[:-1] + 1)))
+        count = high - first + 1
         least, greatest = int(low.min()), int(high.max())
-        count = high - low + 1
         if least < greatest and int(count.sum()) > MOST_AT_ONCE:
             middle = (least + greatest) // 2
             early = np.flatnonzero(low <= middle)
@@ -107,12 +111,11 @@ class HoppingWindows:
             after = np.maximum(low[late], middle + 1)
             yield from self._closed(cells.take(late), aggregates, after, high[late])
             return
-        rows = np.repeat(np.arange(len(cells)), count)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-        spread = replace(cells.take(rows), place=np.repeat(low, count) + within)
-        found = spread.in_order(aggregates)
-        found = found.take(np.lexsort((found.group, found.place)))
-        start = found.place * self.slide
+        begins = np.repeat(np.arange(len(cells)), count)
+        numbers = np.arange(len(begins)) + np.repeat(first - np.cumsum(count) + count, count)
+        ends = _ends(np.cumsum(new), low, begins, numbers)
+        found = replace(cells.ranges(aggregates, begins, ends - begins), place=numbers)
+        start = numbers * self.slide
         yield Closed(found, start, start + self.size)
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
@@ -188,18 +191,23 @@ class RangeWindows:
         self.first_open = max(self.first_open, time)
         asked = asked[np.argsort(cells.place[asked], kind="stable")]
         begins = _begins(cells, self.size)
-        counts = asked - begins[asked] + 1
-        for part in _parts(counts):
-            own, count = asked[part], counts[part]
-            rows = np.repeat(begins[own], count)
-            rows += np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-            bounds = np.cumsum(count) - count
-            found = cells.take(rows).merged(aggregates, bounds)
+        for part in range(0, len(asked), MOST_AT_ONCE):
+            own = asked[part : part + MOST_AT_ONCE]
+            found = cells.ranges(aggregates, begins[own], own - begins[own] + 1)
             ends = cells.place[own]
             yield Closed(found, ends - self.size, ends, cells.matches[own])
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
         return cells.take(np.flatnonzero(cells.place > time - self.size))
+
+
+def _ends(groups: Ints, low: Ints, begins: Ints, numbers: Ints) -> Ints:
+    """For each of these windows, the end of its cells: those of its group that it is not before.
+    Cells are in order, and `begins` has the window's first one."""
+    values = np.unique(low)
+    codes = groups * (len(values) + 1) + np.searchsorted(values, low, "right")
+    asked = groups[begins] * (len(values) + 1) + np.searchsorted(values, numbers, "right")
+    return np.searchsorted(codes, asked, "right")
 
 
 def _begins(cells: PartialGroups, size: int) -> Ints:
@@ -210,17 +218,6 @@ def _begins(cells: PartialGroups, size: int) -> Ints:
         places = cells.place[begin:end]
         begins[begin:end] = begin + np.searchsorted(places, places - size, "right")
     return begins
-
-
-def _parts(counts: Ints) -> Iterator[slice]:
-    """Stretches of entries that together are not too many."""
-    total = np.cumsum(counts)
-    begin = 0
-    while begin < len(counts):
-        before = int(total[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(total, before + MOST_AT_ONCE, "right")))
-        yield slice(begin, end)
-        begin = end
 
 
 @dataclass

@@ -21,7 +21,7 @@ from cepheid.algebra.patterns import (
     Sequence,
     walk,
 )
-from cepheid.kernels.templates.sequence_counts import CountingShape, Edge, Out
+from cepheid.kernels.templates.sequence_counts import CountingShape, Out, WeightedEdge
 from cepheid.language.ast import Between, Exactly, Mode, Optional, SequenceOperator
 
 MOST_STATES = 16
@@ -59,9 +59,9 @@ class CountingAutomaton:
         first = shape.states
         for move in self.moves:
             source, target = move.source, move.target
-            edges.append(Edge(move.step, source + first, target + first))
+            edges.append(WeightedEdge(move.step, source + first, target + first))
             if move.step == step and move.takes:
-                edges.append(Edge(move.step, source, target + first, value))
+                edges.append(WeightedEdge(move.step, source, target + first, value))
             if move.takes and target in self.ends:
                 outs.append(Out(move.step, source + first, output))
                 if move.step == step:
@@ -84,7 +84,7 @@ def counting_automaton(pattern: Pattern) -> CountingAutomaton:
     moves = building.moves
     shape = CountingShape(
         building.states,
-        tuple(Edge(m.step, m.source, m.target) for m in moves),
+        tuple(WeightedEdge(m.step, m.source, m.target) for m in moves),
         tuple(Out(m.step, m.source, 0) for m in moves if m.takes and m.target in ends),
         tuple(building.clears),
         tuple(building.blocks),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.answer_shape import MatchAggregate
 from cepheid.answers.aggregate_states import State, joined_states, merged, taken
+from cepheid.answers.merged_ranges import added, merged_ranges
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -54,6 +55,24 @@ class PartialGroups:
             np.add.reduceat(self.matches, bounds),
             tuple(
                 merged(aggregate, state, offsets)
+                for aggregate, state in zip(aggregates, self.states, strict=True)
+            ),
+        )
+
+    def ranges(
+        self, aggregates: Sequence[MatchAggregate], begins: Ints, counts: Ints
+    ) -> PartialGroups:
+        """Of each range of cells of one group, in the order of time, one."""
+        if (counts == 1).all():
+            return self.take(begins)
+        return PartialGroups(
+            self.group[begins],
+            self.place[begins],
+            self.first[begins],
+            self.last[begins + counts - 1],
+            added(self.matches, begins, counts),
+            tuple(
+                merged_ranges(aggregate, state, begins, counts)
                 for aggregate, state in zip(aggregates, self.states, strict=True)
             ),
         )

@@ -55,7 +55,7 @@ class Semiring(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class WeightedEdge:
     """An event of the step moves partial matches from one state to another. `value` is the row of
     the values that weigh it, or NO_VALUE. An edge to its source comes on top of waiting."""
 
@@ -82,7 +82,7 @@ class CountingShape:
     the other, those of different blocks don't see each other's."""
 
     states: int
-    edges: tuple[Edge, ...]
+    edges: tuple[WeightedEdge, ...]
     outs: tuple[Out, ...]
     clears: tuple[tuple[int, int], ...]
     blocks: tuple[int, ...]
