@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -79,3 +82,18 @@ def test_a_task_sends_parts_not_matches(monkeypatch: pytest.MonkeyPatch) -> None
                 places.setdefault(str(value), set()).add(row["bucket"])
     assert places.keys() == {"0.0", "1.5", "nan", "None"}
     assert all(len(buckets) == 1 for buckets in places.values())
+
+
+def test_rules(spark: SparkSession) -> None:
+    rules = cep.RuleSet.of(
+        {"many": CROSSING, "pairs": "PATTERN A a ; B b WHERE [k] WITHIN 3 RETURN a.k"}
+    )
+    expected = rules.match(KEYED, time="ts", type="name").to_pylist()
+    found = rules.match(spark.createDataFrame(KEYED), time="ts", type="name")
+    rows = [row.asDict() for row in found.collect()]
+    assert sorted(map(_numbers, rows)) == sorted(map(_numbers, expected))
+
+
+def _numbers(row: dict[str, Any]) -> str:
+    """The row with all numbers of its JSON as doubles: 0 and 0.0 are the same."""
+    return str({**row, "match": json.loads(row["match"], parse_int=float)})

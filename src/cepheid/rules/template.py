@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.binding.findings import did_you_mean
-from cepheid.algebra.query import BoundQuery
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
-from cepheid.errors import DataError, UnsupportedError
+from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.outline import Outline
@@ -78,18 +77,6 @@ class Rule:
         chosen = options_of(options, named)
         given = {**chosen.params, **self.params}
         return typed_frame(self.name, self.query, matches, data, replace(chosen, params=given))
-
-
-def bind_rule(query: Query, columns: Any, options: Options) -> BoundQuery:
-    """The query of rules, bound to columns: rules return matches, whose values travel as JSON."""
-    bound = query.bind(columns, options)
-    if bound.answers is not None:
-        raise UnsupportedError(
-            f"`{query.name}` returns answers about its matches, and the rules of a set return "
-            "matches: run it alone with cepheid.match, or leave out GROUP BY and the aggregates "
-            "over matches"
-        )
-    return bound
 
 
 @dataclass(frozen=True, eq=False)

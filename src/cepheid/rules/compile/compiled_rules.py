@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Varying
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
+from cepheid.algebra.types import Type
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution
 from cepheid.engine.attribution.residual import Residual
@@ -37,11 +38,12 @@ from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
 from cepheid.rules.compile.template_rows import alike, shaping, values_of, varying
 from cepheid.rules.load.lifted import lifted
-from cepheid.rules.template import Template, bind_rule
+from cepheid.rules.template import Template
 
 Ints: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Any  # a schema, or a dict of them
 
+ANSWERS = "it returns answers about its matches"
 NO_WINDOW = np.iinfo(np.int64).max
 
 
@@ -267,7 +269,9 @@ def _branch(
     for places, lengths in alike(template, rows, windows):
         given = {**fixed, **lengths}
         given = {**options.params, **given, **varying(template, rows, given)}
-        query = bind_rule(template.query, columns, replace(options, params=given))
+        query = template.query.bind(columns, replace(options, params=given))
+        if query.answers is not None:
+            raise NoPath(ANSWERS)
         sizes[places] = NO_WINDOW if query.window is None else query.window.size
         longest = query if longest is None or sizes[places[0]] == sizes.max() else longest
         constant = len(places) == len(rows) and not any(
@@ -312,11 +316,14 @@ def _of_template(
 
     def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
         given = {**options.params, **fixed, **varying(template, rows, fixed)}
-        return bind_rule(query, columns, replace(options, params=given))
+        return query.bind(columns, replace(options, params=given))
 
     shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
     example = bound(candidate.rows, {name: some[name] for name in shapes})
+    if example.answers is not None:
+        yield candidate
+        return
     windows = window_parameters(query.syntax) if window_is_filter(example) else []
     same = {*agreed(example), *shapes}.difference(windows)
     fixed = [name for name in template.parameters if name in same]
@@ -349,16 +356,27 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
             given = {**options.params, **template.values(row)}
             chosen = replace(options, params=given)
             with naming(template.names[row]):
-                bound = bind_rule(query, columns, chosen)
+                bound = query.bind(columns, chosen)
+                _require_moments(bound)
                 prepared = prepare(bound, chosen)
             query_alone = Alone(query, bound, prepared, candidate.rows, candidate.reason)
             whole = prepared.query
-            rest = (whole.outputs, whole.selection, whole.schema)
+            rest = (whole.outputs, whole.selection, whole.schema, whole.answers)
             _, rules = by_text.setdefault(f"{query_text(whole)} {rest}", (query_alone, []))
             rules.append(int(candidate.unit.numbers[row]))
     return tuple(
         replace(query_alone, rules=np.array(rules)) for query_alone, rules in by_text.values()
     )
+
+
+def _require_moments(query: BoundQuery) -> None:
+    """A window of answers ends at a moment, and the ends of a set's matches over dates are days."""
+    schema = query.schema
+    if query.answers is not None and schema.columns[schema.time] is Type.DATE:
+        raise UnsupportedError(
+            f"`{schema.time}` has dates, and the answers of rules have times: convert it to "
+            "timestamps, or run the query alone with cepheid.match"
+        )
 
 
 @contextmanager

@@ -134,6 +134,7 @@ def _joins(prepared: Prepared) -> bool:
     query, plan = prepared.query, prepared.plan
     return (
         query.nothing is None
+        and query.answers is None
         and query.schema.start is None
         and not skips(query)
         and not has_automaton(plan)

@@ -12,7 +12,7 @@ from cepheid.options import Options
 from cepheid.planner.bounds import counts_all
 from cepheid.rules.compile.compiled_rules import Columns
 from cepheid.rules.load.lifted import lifted
-from cepheid.rules.template import Template, bind_rule
+from cepheid.rules.template import Template
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,12 @@ def _needs(template: Template, columns: Columns, options: Options) -> Needs | Ce
 
 def _checked(template: Template, columns: Columns, options: Options) -> Needs:
     query = _example(template, columns, options)
+    if query.answers is not None:
+        raise UnsupportedError(
+            f"`{template.name}` returns answers about its matches, which rules over a stream "
+            "can't: run it alone with cepheid.match, or leave out GROUP BY and the aggregates over "
+            "matches"
+        )
     template.query.require_bounds(query, options)
     keys = frozenset(part.uniform for part in query.key if part.uniform is not None)
     if counts_all(query):
@@ -73,7 +79,7 @@ def is_single(query: BoundQuery) -> bool:
 
 def _example(template: Template, columns: Columns, options: Options) -> BoundQuery:
     params = {**options.params, **(template.values(0) if len(template) else {})}
-    return bind_rule(template.query, columns, replace(options, params=params))
+    return template.query.bind(columns, replace(options, params=params))
 
 
 def passes(

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.algebra.schemas import bind_streams
+from cepheid.answers import AnswerFold
 from cepheid.engine.match_schema import output_schema
 from cepheid.options import Options
 from cepheid.query import Query
@@ -18,7 +19,10 @@ def typed_frame(rule: str, query: Query, matches: Any, data: Any, options: Optio
     """A frame of the same kind as `matches`, with the columns that the query returns. JSON doesn't
     tell a timestamp from a text, so the types come from the events."""
     columns = columns_of(data)
-    schema = output_schema(query.bind(columns, options), _merged(columns, options))
+    bound = query.bind(columns, options)
+    schema = output_schema(bound, _merged(columns, options))
+    if bound.answers is not None:
+        schema = AnswerFold(bound.answers, schema).schema
     return set_runtime_of(matches).typed(matches, rule, schema)
 
 
