@@ -391,3 +391,17 @@ def test_what_can_match_nothing() -> None:
     with pytest.warns(UserWarning):
         session = opened("PATTERN A a ; B b WHERE a.x > 1 AND a.x < 0 WITHIN 5")
     assert session.push([event(1, "A"), event(2, "B")]).num_rows + session.close().num_rows == 0
+
+
+def test_events_that_end_no_match_wait_for_one_that_may_and_are_saved() -> None:
+    schema = pa.schema({"ts": pa.int64(), "type": pa.string()})
+    query = "PATTERN A a ; B b WITHIN 1000 RETURN a.ts AS a, b.ts AS b"
+    session = cep.open(query, schema, time="ts", type="type")
+    for ts in range(300):  # more than may wait
+        assert session.push({"ts": ts, "type": "A"}).num_rows == 0
+    assert session.push({"ts": 300, "type": "B"}).num_rows == 300
+    session.push({"ts": 301, "type": "A"})
+    assert session.status.held == 302
+    session.push({"ts": 302, "type": "A"})
+    session = cep.resume(query, schema, session.save(), time="ts", type="type")
+    assert session.push({"ts": 303, "type": "B"}).num_rows == 302

@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 from cepheid.algebra.nested_columns import read_fields, roots, with_extracted
 from cepheid.algebra.schemas import Input
 from cepheid.algebra.types import STREAM_COLUMN
+from cepheid.engine.arrays.columns import without_dictionary_nulls
 from cepheid.engine.end_of_data import last_moment
 from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.rows.classes import classify
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.order import key_by_key, sorted_by
 from cepheid.errors import UnsupportedError
@@ -21,7 +23,7 @@ from cepheid.inprocess.disorder import NEVER, WaitingRows
 from cepheid.inprocess.execution import named_streams
 from cepheid.inprocess.merged_streams import merge_inputs
 from cepheid.options import Options
-from cepheid.plan.reads import kept_columns
+from cepheid.plan.reads import final_leaves, kept_columns
 from cepheid.planner import Prepared
 from cepheid.planner.bounds import known_after
 from cepheid.sessions.held_cells import HeldCells, nested, within
@@ -31,6 +33,11 @@ from cepheid.streaming.signature import signature
 
 NOTED = 512
 """Batches after which the rows that came are written: so many small ones are as fast as one."""
+
+FEW = 16
+"""Rows of a push that is looked at for events which could end a match."""
+MOST_DEFERRED = 256
+"""Rows that may wait for an event that could end a match."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,14 @@ class QueryRun:
         self._bucket = Bucket(self._job)
         self._waiting = WaitingRows(schema, plan.schema.order) if part.lag else None
         self._matches = 0
+        self._deferred: list[pa.Table] = []
+        self._reached = NEVER
         self.schema = self._bucket.match_schema
+        # Where every match is known with its last event, no other event needs to be matched before
+        # one comes that could be the last: few at once cost as much as one.
+        defers = prepared.settled and plan.limit is None and not part.labels and not part.lag
+        finals = frozenset(leaf for root in plan.alternatives for leaf in final_leaves(root))
+        self._finals = tuple(finals) if defers else ()
 
     # ── rows ──
 
@@ -93,10 +107,41 @@ class QueryRun:
         if self._waiting is not None:
             self._waiting.add(events)
             events = self._waiting.release(reached)
-        matches = self._result(self._bucket.match(events, reached - 1))
+        self._reached = reached
+        if self._finals and 0 < events.num_rows <= FEW and not self._may_end(events):
+            self._deferred.append(events)
+            if sum(table.num_rows for table in self._deferred) < MOST_DEFERRED:
+                return self.schema.empty_table()
+            events = events.slice(0, 0)
+        matches = self._result(self._bucket.match(self._with_deferred(events), reached - 1))
         if self._bucket.noted >= NOTED:
             self._bucket.write_rows(self._cells)
         return matches
+
+    def _may_end(self, events: pa.Table) -> bool:
+        """Whether one of the events may be the last of a match."""
+        plan = self.part.prepared.plan
+        for batch in events.combine_chunks().to_batches():
+            batch = without_dictionary_nulls(batch)
+            found = classify(batch, self._finals, plan.variables, plan.schema.type, plan.key)
+            if len(found.rows):
+                return True
+        return False
+
+    def _with_deferred(self, events: pa.Table) -> pa.Table:
+        if not self._deferred:
+            return events
+        tables, self._deferred = [*self._deferred, events], []
+        return pa.concat_tables(tables)
+
+    def _match_deferred(self) -> None:
+        """Hand deferred rows to the engine: none of them ends a match."""
+        if self._deferred:
+            nothing = self._job.schema.empty_table()
+            found = self._result(
+                self._bucket.match(self._with_deferred(nothing), self._reached - 1)
+            )
+            assert not found.num_rows
 
     def finish(self, rows: pa.Table, others: Mapping[str, pa.Table]) -> pa.Table:
         """The end of the data, with the last rows and matches of others."""
@@ -106,7 +151,7 @@ class QueryRun:
         if self._waiting is not None:
             self._waiting.add(events)
             events = self._waiting.release()
-        return self._result(self._last(events))
+        return self._result(self._last(self._with_deferred(events)))
 
     def _last(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from self._bucket.match(rows, NEVER)
@@ -152,6 +197,7 @@ class QueryRun:
 
     @property
     def held(self) -> int:
+        self._match_deferred()
         waiting = 0 if self._waiting is None else self._waiting.rows.num_rows
         return waiting + self._bucket.report().rows
 
@@ -170,6 +216,7 @@ class QueryRun:
     # ── saving ──
 
     def save(self) -> dict[str, bytes]:
+        self._match_deferred()
         self._bucket.save(self._cells)
         figures = pa.table({"matches": [self._matches], "shed": [self.shed]})
         waiting = {}
