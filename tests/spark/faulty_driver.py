@@ -1,6 +1,6 @@
 """A program that matches a folder of files as a stream, and may be killed at any moment.
 
-python -m tests.spark.faulty_driver INPUT OUTPUT CHECKPOINT
+python -m tests.spark.faulty_driver INPUT OUTPUT CHECKPOINT QUERY
 
 Started again with the same folders, it goes on; it ends when all files are done.
 """
@@ -27,6 +27,9 @@ SCHEMA = pa.schema(
     }
 )
 QUERY = "PATTERN A a ; B b ; !C c WHERE [id] WITHIN 30 seconds RETURN a.row AS a, b.row AS b"
+STATEMENT = """SELECT a, b FROM events MATCH_RECOGNIZE (PARTITION BY id ORDER BY ts, row
+    MEASURES A.row AS a, B.row AS b PATTERN (A C* B) WITHIN INTERVAL '30' SECONDS
+    DEFINE A AS type = 'A', B AS type = 'B', C AS type = 'C')"""
 DELAY = 5
 """Seconds by which events may be late."""
 
@@ -38,7 +41,10 @@ def start(
     for time to pass."""
     files = spark.readStream.schema(spark_schema(SCHEMA)).option("maxFilesPerTrigger", 1)
     stream = files.parquet(str(source)).withWatermark("ts", f"{DELAY} seconds")
-    matches = cep.match(stream, query, time="ts", type="type", jit=False, buckets=3)
+    if query == STATEMENT:
+        matches = cep.sql(query, {"events": stream})
+    else:
+        matches = cep.match(stream, query, time="ts", type="type", jit=False, buckets=3)
     writer = matches.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
     return writer.trigger(availableNow=True).start(str(output))
 
@@ -46,7 +52,8 @@ def start(
 def main() -> None:
     # A task whose Python worker has died is tried again.
     spark = local_session("local[2, 4]")
-    start(spark, *(Path(argument) for argument in sys.argv[1:4])).awaitTermination()
+    source, output, checkpoint = map(Path, sys.argv[1:4])
+    start(spark, source, output, checkpoint, sys.argv[4]).awaitTermination()
 
 
 if __name__ == "__main__":

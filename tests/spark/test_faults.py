@@ -20,8 +20,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+import cepheid as cep
 from tests.corpus.reader import case_of
-from tests.spark.faulty_driver import DELAY, QUERY, SCHEMA, start
+from tests.spark.faulty_driver import DELAY, QUERY, SCHEMA, STATEMENT, start
 from tests.spark.harness import expected
 from tests.spark.streaming_harness import EPOCH, write
 
@@ -72,6 +73,13 @@ def pairs(stream: Sequence[tuple[int, str, int]]) -> Counter[tuple[int, int]]:
     return found
 
 
+def recognized(stream: Sequence[tuple[int, str, int]]) -> Counter[tuple[int, int]]:
+    """What MATCH_RECOGNIZE returns in process."""
+    rows = [(*event, n) for n, event in enumerate(stream)]
+    found = cep.sql(STATEMENT, {"events": _table(rows)})
+    return Counter((row["a"], row["b"]) for row in found.to_pylist())
+
+
 def written(spark: SparkSession, output: Path) -> Counter[tuple[int, int]]:
     """What the sink has, as Spark reads it."""
     return Counter((row["a"], row["b"]) for row in spark.read.parquet(str(output)).collect())
@@ -83,13 +91,13 @@ def written(spark: SparkSession, output: Path) -> Counter[tuple[int, int]]:
 class Driver:
     """The driver program. It and its JVM are killed together."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, query: str = QUERY) -> None:
         self.folder = folder
         command = [sys.executable, "-m", "tests.spark.faulty_driver"]
         paths = [str(folder / name) for name in FOLDERS]
         self.log = (folder / "log").open("ab")
         self.process = subprocess.Popen(
-            [*command, *paths],
+            [*command, *paths, query],
             cwd=Path(__file__).parents[2],
             stdout=self.log,
             stderr=subprocess.STDOUT,
@@ -155,15 +163,16 @@ def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
 # ── killed ──
 
 
-def survive(spark: SparkSession, folder: Path, kills: int, seed: int) -> None:
+def survive(spark: SparkSession, folder: Path, kills: int, seed: int, query: str = QUERY) -> None:
     """Kill as often, each time somewhere in the next three batches or before the first of them. At
     the end the session of the tests resumes what the drivers have left: a start less."""
     stream = events(60 * (kills + 3), seed)
     write(files(stream, 2 * kills + 4, seed), folder / "input")
-    want, chance, killed = pairs(stream), random.Random(seed), 0
+    want = recognized(stream) if query == STATEMENT else pairs(stream)
+    chance, killed = random.Random(seed), 0
     assert len(want) > 10 * kills
     while killed < kills:
-        driver = Driver(folder)
+        driver = Driver(folder, query)
         running = driver.wait_for(driver.batches() + chance.randrange(4))
         time.sleep(chance.random() * 2)
         if not running or driver.process.poll() is not None:
@@ -171,12 +180,17 @@ def survive(spark: SparkSession, folder: Path, kills: int, seed: int) -> None:
         driver.kill()
         killed += 1
     assert killed == kills, "the input was done too soon"
-    start(spark, *(folder / name for name in FOLDERS)).awaitTermination()
+    start(spark, *(folder / name for name in FOLDERS), query).awaitTermination()
     assert written(spark, folder / "output") == want
 
 
 def test_a_driver_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     survive(spark, tmp_path, kills=1, seed=5)
+
+
+@pytest.mark.slow
+def test_a_driver_of_match_recognize_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+    survive(spark, tmp_path, kills=1, seed=5, query=STATEMENT)
 
 
 @pytest.mark.slow

@@ -168,19 +168,25 @@ class Interner:
                 return np.fromiter(codes, np.int64, len(array)), None
             array = pc.dictionary_encode(array)
         values = array.dictionary.to_pylist()
-        get = self._codes.get  # most strings are known, or come once
+        given = self._codes
+        self._add([value for value in values if value is not None and value not in given])
         known = np.fromiter(
-            (-1 if v is None else c if (c := get(v)) is not None else self.code(v) for v in values),
-            np.int64,
-            len(values),
+            (-1 if value is None else given[value] for value in values), np.int64, len(values)
         )
         indices = array.indices
         valid = _validity(indices)
         positions = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
         if not len(known):
             return np.zeros(len(array), np.int64), valid
-        codes = known[positions]
-        return codes, valid
+        return known[positions], valid
+
+    def _add(self, values: list[Coded]) -> None:
+        """Give codes to new values, all at once."""
+        numbers = range(self._next, self._next + len(values))
+        self._codes.update(zip(values, numbers, strict=True))
+        if self._strings is not None:
+            self._strings.update(zip(numbers, values, strict=True))
+        self._next += len(values)
 
     def decode(
         self, codes: NDArray[np.generic], valid: NDArray[np.bool_] | None

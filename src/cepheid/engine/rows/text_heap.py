@@ -38,12 +38,22 @@ class TextHeap:
 
     def places(self, codes: Ints) -> Ints:
         """The places of the texts of these codes."""
-        new = np.setdiff1d(codes, self._codes)
-        if len(new):
-            self._add(new)
+        self._add(self._new(codes))
         return self._places[np.searchsorted(self._codes, codes)]
 
+    def _new(self, codes: Ints) -> Ints:
+        """Those without a place, in order."""
+        ordered = np.sort(codes)  # which is faster than numpy's hashes
+        distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(codes) else ordered
+        if not len(self._codes):
+            return distinct
+        at = np.searchsorted(self._codes, distinct).clip(max=len(self._codes) - 1)
+        new: Ints = distinct[self._codes[at] != distinct]
+        return new
+
     def _add(self, codes: Ints) -> None:
+        if not len(codes):
+            return
         texts, _ = self._interner.decode(codes, None)
         array = pa.array([_encoded(text) for text in texts], pa.large_binary())
         offsets = np.frombuffer(array.buffers()[1], np.int64)[: len(array) + 1]

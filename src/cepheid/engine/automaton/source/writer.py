@@ -34,10 +34,12 @@ from cepheid.engine.lowering import (
     GroupPlace,
     Inputs,
     KernelLowering,
+    NotLowered,
     Place,
     Term,
     finalized,
 )
+from cepheid.engine.lowering.operators import TEXTS
 from cepheid.kernels.code import Code
 from cepheid.plan.nodes import STREAM
 
@@ -247,6 +249,9 @@ class Reading(KernelLowering):
     def _fold(self, expr: Aggregate, argument: Expr) -> Term:
         group = self._group(expr.variable)
         fold = self.folds.get((group.array, expr))
+        text = argument.type in TEXTS and not self.inputs.objects
+        if text and AGGREGATES[expr.function].chooses:
+            raise NotLowered(expr)  # arrays hold numbers
         if fold is None or group.start != "0":
             return super()._fold(expr, argument)
         count = self.let(f"{fold.counts}[u({group.count})]")
