@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.examples import LONG, examples
 
@@ -34,15 +36,39 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("ours")
+    if "CEPHEID_EXAMPLES" not in os.environ:
+        draw_regardless_of_modules()
+
+
+def draw_regardless_of_modules() -> None:
+    """Hypothesis also draws constants that stand in the modules loaded so far. Then the cases of a
+    test would depend on the tests that run beside it, and to read all modules takes seconds."""
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--slow"):
         return
     slow = {item for item in items if item.get_closest_marker("slow")}
+    slow |= others([item for item in items if item not in slow])
     if slow:
         config.hook.pytest_deselected(items=list(slow))
         items[:] = [item for item in items if item not in slow]
+
+
+def others(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """The cases that an ordinary run leaves out of tests marked `some(n)`: all but n of them, which
+    are spread over the list."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("some"):
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for same in cases.values():
+        (count,) = same[0].get_closest_marker("some").args
+        taken = {len(same) * n // count for n in range(count)}
+        left_out |= {item for n, item in enumerate(same) if n not in taken}
+    return left_out
 
 
 SPARK_GAVE_UP = "worker failed to connect back"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from tests.conftest import SPARK_GAVE_UP
 from tests.examples import LONG, NUMBERS, examples, in_turn
@@ -44,6 +46,20 @@ def test_cases_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken == {name: in_turn("abc", name, count=2) for name in reversed(names)}
     monkeypatch.setenv(LONG, "1")
     assert in_turn("abc", "case 1") == "abc"
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("case", range(5))
+def test_some_cases(case: int, pytestconfig: pytest.Config) -> None:
+    """An ordinary run has two of these, spread over the list."""
+    assert pytestconfig.getoption("--slow") or case in (0, 2)
+
+
+@pytest.mark.skipif("CEPHEID_EXAMPLES" in os.environ, reason="looks for new cases")
+def test_draws_depend_on_no_module() -> None:
+    """Otherwise a test could fail or not, depending on the tests that run beside it."""
+    constants = providers._get_local_constants()
+    assert [*constants.integers, *constants.floats, *constants.strings] == []
 
 
 @pytest.mark.parametrize("chosen", ["1", "7"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.overhead import Share, shares
 
 
@@ -9,6 +11,7 @@ def test_a_share_is_of_the_engine_s_time() -> None:
     assert Share("q", 10, 2.0, 0.02).percent == 1.0
 
 
+@pytest.mark.slow
 def test_every_workload_of_the_queries_is_measured() -> None:
     found = list(shares(part=60, repeats=1))
     names = [share.workload for share in found]

@@ -136,6 +136,7 @@ def test_no_case_is_missing() -> None:
     assert USUAL_AUTOMATA <= AUTOMATA_NAMES
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("case", marked(CHOSEN, USUAL))
 def test_compiled(case: Case) -> None:
     query = bound(case)
@@ -143,6 +144,7 @@ def test_compiled(case: Case) -> None:
     assert multiset(query, run(query, case.events, Setup(jit=True, cuts=(3,)))) == expected
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("case", marked(AUTOMATA, USUAL_AUTOMATA))
 def test_compiled_automata(case: Case) -> None:
     query = bound(case)

@@ -39,6 +39,7 @@ def query(place: str, aggregate: str) -> str:
     return f"PATTERN A a ; B+ b ; C c {PLACES[place].format(n=aggregate)}"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("place", "column", "compiled"),
     [

@@ -34,6 +34,7 @@ def pairs(condition: str, pattern: str = "A a ; B b") -> list[tuple[int, int]]:
     return sorted(tuple(row.values()) for row in first.to_pylist())
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

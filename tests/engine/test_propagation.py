@@ -167,12 +167,14 @@ def test_corpus(case: Case) -> None:
         check(case, Setup(round_size=2, propagation=mode))
 
 
+@pytest.mark.some(19)
 @pytest.mark.parametrize("case", scale.CASES, ids=str)
 def test_long_streams_agree_with_sql(case: scale.Case) -> None:
     for mode in in_turn(ASKING, case.name):
         scale.agree(case, Setup(cuts=(300, 1, 40), round_size=70, propagation=mode))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [

@@ -439,12 +439,14 @@ SETUPS = [
 ]
 
 
+@pytest.mark.some(19)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_agrees_with_sql(case: Case) -> None:
     for setup in in_turn(SETUPS, case.name, count=2):
         agree(case, setup)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_agrees_with_sql_in_tiny_buffers(case: Case, tiny: None) -> None:
     agree(case, harness.Setup(cuts=(500, 3, 1), round_size=50))

@@ -66,6 +66,7 @@ def events() -> pa.Table:
     return pa.table({"ts": np.arange(len(texts)), "type": kinds, "s": texts})
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("jit", [False, True])
 def test_texts_of_two_events(condition: str, jit: bool) -> None:

@@ -36,6 +36,7 @@ CROSSING = """
 """
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.filterwarnings("ignore:no event is of type")
 def test_as_in_process(spark: SparkSession, query: str) -> None:

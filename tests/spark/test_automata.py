@@ -99,6 +99,7 @@ def collected(matches: Sequence[DataFrame]) -> dict[tuple[str, str], Rows]:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "file", [pytest.param(f, marks=() if f in USUAL else pytest.mark.slow) for f in FILES]
 )
@@ -143,6 +144,7 @@ def stream(rows: int, seed: int = 1) -> pa.Table:
 WHERE = {"time": "ts", "type": "name", "tie": "row"}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("query", "partitionings"),
     [

@@ -67,6 +67,7 @@ def chosen(names: Iterable[str]) -> list[Any]:
     return [pytest.param(n, marks=() if n in USUAL else pytest.mark.slow) for n in names]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", chosen(CORPUS))
 def test_corpus(spark: SparkSession, name: str) -> None:
     """The stream three times over, so that slices cut through it."""
@@ -127,6 +128,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("query", chosen(QUERIES))
 def test_random_events(spark: SparkSession, query: str) -> None:
     events, (text, partitionings) = stream(900), QUERIES[query]
@@ -190,7 +192,6 @@ def test_no_events(spark: SparkSession) -> None:
     assert got == {p: Counter() for p in ALL}
 
 
-@pytest.mark.essential
 def test_streams(spark: SparkSession) -> None:
     """Several streams: columns of one name are brought to one type, missing ones are NULL."""
     trades = pa.table({"ts": [1, 4, 8], "symbol": ["X", "Y", "X"], "price": [1.5, 2.5, 3.5]})
@@ -221,7 +222,6 @@ def test_transform(spark: SparkSession) -> None:
     assert [tuple(row) for row in result.collect()] == [(2, 1, 2)]
 
 
-@pytest.mark.essential
 def test_dead_letters(spark: SparkSession) -> None:
     events = spark.createDataFrame(
         pa.table({"ts": [1, None, 2, None], "name": ["A", "A", "B", "C"], "n": [1, 2, 3, 4]})

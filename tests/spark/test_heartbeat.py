@@ -60,6 +60,7 @@ def test_an_absence_is_released_without_events(spark: SparkSession, tmp_path: Pa
     assert running.exception() is None
 
 
+@pytest.mark.slow
 def test_an_absence_in_a_rule_is_released_without_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_of_a_query(spark: SparkSession, tmp_path: Path) -> None:
     assert (outcome.total("rejected"), outcome.total("future")) == (3, 3)
 
 
+@pytest.mark.slow
 def test_of_rules(spark: SparkSession, tmp_path: Path) -> None:
     """There is a pass for each key, and each letter comes once."""
     outcome = run(spark, tmp_path, [course("rules", RULES)])

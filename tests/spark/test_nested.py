@@ -97,6 +97,7 @@ def told(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
     return {(row["rule"], match) for row, match in zip(rows, matches, strict=True)}
 
 
+@pytest.mark.slow
 def test_rules(events: DataFrame) -> None:
     assert told(RULES.match(EVENTS, **OPTIONS).to_pylist()) == FOUND
     assert told(RULES.match(events, **OPTIONS).toArrow().to_pylist()) == FOUND

@@ -91,6 +91,7 @@ def rows(found: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in found.to_pylist())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "rules",
     [
@@ -99,7 +100,7 @@ def rows(found: pa.Table) -> Counter[tuple[Any, ...]]:
         pytest.param(ROW, id="one event"),
         pytest.param(ALONE, id="alone"),
         pytest.param(SHARED, id="one query"),
-        pytest.param(KEYED | UNKEYED | ROW | ALONE, id="all", marks=pytest.mark.essential),
+        pytest.param(KEYED | UNKEYED | ROW | ALONE, id="all"),
     ],
 )
 def test_a_frame_and_a_table_give_the_same(

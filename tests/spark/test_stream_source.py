@@ -97,6 +97,7 @@ def collected(stream: DataFrame, place: Path) -> list[Row]:
     return stream.sparkSession.read.parquet(str(place / "rows")).collect()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("format", FORMATS)
 def test_events_and_what_is_rejected(format: Format, spark: SparkSession, tmp_path: Path) -> None:
     write, lines = FORMATS[format]

@@ -98,12 +98,14 @@ def test_events_in_order(spark: SparkSession, tmp_path: Path) -> None:
     check(spark, tmp_path, [*named(*IN_ORDER), *random_cases(1, False)], None)
 
 
+@pytest.mark.slow
 @pytest.mark.classic
 def test_events_late_by_some_seconds(spark: SparkSession, tmp_path: Path) -> None:
     """They wait until the watermark passes them. Time is a timestamp."""
     check(spark, tmp_path, [*named(*LATE), *random_cases(1, True)], 5)
 
 
+@pytest.mark.slow
 @pytest.mark.classic
 def test_absences_limits_pauses_folds_and_runs_after_a_restart(
     spark: SparkSession, tmp_path: Path

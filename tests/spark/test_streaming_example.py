@@ -90,6 +90,7 @@ def write_readings(folder: Path, texts: Sequence[str], first: int = 0) -> None:
         os.utime(path, (number, number))
 
 
+@pytest.mark.slow
 @pytest.mark.classic
 def test_the_page_prints_what_it_says(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -31,6 +31,7 @@ def stream(rows: int = 300, seed: int = 3) -> pa.Table:
     )
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("query", "partitionings"),
     [
@@ -63,6 +64,7 @@ def rows(matches: Any) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in listed)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["typed", "named", "nameless"])
 def test_queries_read_what_others_find(spark: SparkSession, kind: str) -> None:
     table = stream().drop_columns(["begin"])
