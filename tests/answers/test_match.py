@@ -140,12 +140,6 @@ def test_until_leaves_open_windows_out() -> None:
     assert found["window_end"].to_pylist() == [10]
 
 
-def test_rules_return_matches() -> None:
-    rules = cep.RuleSet.of({"counts": f"{PAIRS} GROUP BY a.x"})
-    with pytest.raises(cep.UnsupportedError, match="`counts` returns answers"):
-        rules.match(TABLE, time="ts", type="name")
-
-
 def test_sessions_return_matches() -> None:
     with pytest.raises(cep.UnsupportedError, match="a session returns matches"):
         cep.open(f"{PAIRS} GROUP BY TUMBLE(5)", TABLE.schema, time="ts", type="name")

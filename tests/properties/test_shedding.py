@@ -26,7 +26,7 @@ from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
 from tests.properties.test_engine import setups as tree_setups
 from tests.properties.test_full import setups as full_setups
-from tests.streaming.simulation import Weather, matches_of, run
+from tests.streaming.simulation import Cluster, Weather, matches_of, run
 from tests.streaming.test_properties import ENGINES, WEATHER
 
 relaxed = settings(
@@ -118,12 +118,12 @@ def check_stream(case: Case, weather: Weather, engine: str, limit: Limit) -> Non
         reject()
     if prepared.query.nothing is not None:
         reject()
-    found = matches_of(query, run(query, prepared, case.events, weather))
+    found = matches_of(query, run(query, prepared, case.events, weather, Cluster))
     judge(query, case.events, limit, [len(case.events)], found)
     if query.selection is None:
         # What is forgotten doesn't depend on what happens to a cluster.
         calm = replace(weather, workers=1, failing=0.0)
-        same = matches_of(query, run(query, prepared, case.events, calm))
+        same = matches_of(query, run(query, prepared, case.events, calm, Cluster))
         assert multiset(query, found) == multiset(query, same)
 
 
