@@ -21,11 +21,14 @@ from cepheid.rules.explain.set_explanation import SetExplanation, explained
 from cepheid.rules.explain.set_funnels import MOST_RULES, SetFunnels
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load import files as rule_files
+from cepheid.rules.load.carried import enabled, with_headers, with_values
 from cepheid.rules.load.rule_names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
 from cepheid.rules.load.validation import check, columns_of
 from cepheid.rules.run.runtimes import set_runtime_of
 from cepheid.rules.template import Rule, Template
+
+NOTHING_CARRIED: Mapping[str, Mapping[str, object]] = {}
 
 _SHOWN = 4
 """How many templates a printed set names."""
@@ -71,15 +74,26 @@ class RuleSet(Mapping[str, Rule]):
     def of(
         queries: Mapping[str, str | Query],
         params: Mapping[str, object] = rule_files.NO_PARAMETERS,
+        carried: Mapping[str, Mapping[str, object]] = NOTHING_CARRIED,
     ) -> RuleSet:
-        """A rule for each query, by their names.
+        """A rule for each query, by their names. `carried` are the values that go to the output
+        with a rule's matches, by the rule's name; the header of its query may have others.
 
         >>> RuleSet.of({"pair": "PATTERN A a ; B b WITHIN 5"})
         RuleSet(1 rule: pair)
         """
+        for name in carried:
+            if name not in queries:
+                raise KeyError(unknown(name, pa.chunked_array([list(queries)], pa.string())))
         texts = ((name, _source(query, name)) for name, query in queries.items())
         templates, findings = rule_files.parsed(texts)
-        loaded = rule_files.gathered(rule_files.with_params(templates, params), findings)
+        told = (
+            with_values(one, carried.get(template.name, {}))
+            for template in templates
+            for one in with_headers([template], template.query.text, findings)
+        )
+        used = list(enabled(rule_files.with_params(told, params), findings))
+        loaded = rule_files.gathered(used, findings)
         if loaded.findings:
             raise RuleSetError(loaded.findings)
         return RuleSet(loaded.templates)
@@ -92,7 +106,11 @@ class RuleSet(Mapping[str, Rule]):
             parsed = _named(query, name)
         except QueryError as error:
             raise RuleSetError(of_query(error)) from None
-        return RuleSet((Template(name, parsed, rows_of(rows)),))
+        findings: list[Finding] = []
+        used = tuple(enabled([Template(name, parsed, rows_of(rows))], findings))
+        if findings:
+            raise RuleSetError(findings)
+        return RuleSet(used)
 
     # ── a mapping ────────────────────────────────────────────────────────────
 
@@ -133,7 +151,10 @@ class RuleSet(Mapping[str, Rule]):
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        sizes = [t.name if t.rows is None else f"{t.name} × {len(t):,}" for t in self.templates]
+        sizes = [
+            t.name if t.is_written and not t.parameters else f"{t.name} × {len(t):,}"
+            for t in self.templates
+        ]
         shown = (
             sizes if len(sizes) <= _SHOWN + 1 else [*sizes[:_SHOWN], f"{len(sizes) - _SHOWN} more"]
         )
@@ -210,7 +231,8 @@ class RuleSet(Mapping[str, Rule]):
         ...     {"rule": ["steep", "any"], "by": [4, -9], "severity": ["high", "low"]},
         ... )
         >>> rules.match(events, time="ts", type="type").to_pylist()[0]
-        {'rule': 'any', 'match_start': 1, 'match_end': 2, 'match': '{"x":7}', 'severity': 'low'}
+        {'rule': 'any', 'match_start': 1, 'match_end': 2, 'match': '{"x":7}', 'key': None,
+         'template': 'rise', 'severity': 'low'}
         """
         chosen = options_of(options, named)
         return set_runtime_of(data).match(self.templates, data, chosen)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.binding.findings import did_you_mean
-from cepheid.engine.attribution.json_rows import MATCH, RULE
+from cepheid.engine.attribution.json_rows import KEY, MATCH, RULE, TEMPLATE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
@@ -137,6 +137,15 @@ class Template:
         return pa.chunked_array([[self.name]]) if self.rows is None else self.rows[RULE]
 
     @property
+    def is_written(self) -> bool:
+        """Whether this is one rule, called as its query is: what it carries is in the header of
+        the query, or was given for it."""
+        if self.rows is None:
+            return True
+        alone = len(self) == 1 and self.origin == self.name
+        return alone and str(self.names[0]) == self.name
+
+    @property
     def carried(self) -> tuple[str, ...]:
         """The columns that go to the output with the matches."""
         columns = [] if self.rows is None else self.rows.column_names
@@ -151,16 +160,13 @@ class Template:
 
     def rule(self, row: int) -> Rule:
         """The rule of a row, from 0."""
-        if self.rows is None:
+        place = f"{self.origin}, row {self.number(row)}"
+        if self.is_written:
             place = f"{self.query.name}:{self.query.line}"
+        if self.rows is None:
             return Rule(self.name, self.query, {}, {}, place)
-        return Rule(
-            str(self.names[row]),
-            self.query,
-            self.values(row),
-            {name: self.rows[name][row].as_py() for name in self.carried},
-            f"{self.origin}, row {self.number(row)}",
-        )
+        carried = {name: self.rows[name][row].as_py() for name in self.carried}
+        return Rule(str(self.names[row]), self.query, self.values(row), carried, place)
 
     def values(self, row: int) -> dict[str, object]:
         """The values of the parameters in a row, from 0."""
@@ -247,20 +253,20 @@ class _Sink:
 
 def problems(template: Template) -> Iterator[Finding]:
     """Findings of a template, independent of the events."""
-    if template.rows is None:
-        for name in template.parameters:
-            hint = f"give it a table: `{template.name}.csv`, with a column `{name}`"
-            yield _without_value(template, name, f"the parameter `:{name}` has no value", hint)
-        return
-    columns = template.rows.column_names
+    columns = [] if template.rows is None else template.rows.column_names
     for name in dict.fromkeys(c for c in columns if columns.count(c) > 1):
         yield _of_table(template, f"there are several columns called `{name}`", "keep one")
     for name in template.parameters:
-        if name not in columns:
-            known = did_you_mean(name, template.carried, f"add a column `{name}` to the table")
+        if name in columns:
+            continue
+        if template.is_written:
+            hint = f"give it a table: `{template.name}.csv`, with a column `{name}`"
+            yield _without_value(template, name, f"the parameter `:{name}` has no value", hint)
+        else:
+            hint = did_you_mean(name, template.carried, f"add a column `{name}` to the table")
             message = f"the parameter `:{name}` has no column in {template.origin}"
-            yield _without_value(template, name, message, known)
-    for name in (MATCH_START, MATCH_END, MATCH):
+            yield _without_value(template, name, message, hint)
+    for name in (MATCH_START, MATCH_END, MATCH, KEY, TEMPLATE):
         if name in template.carried:
             message = (
                 f"the column `{name}` can't be carried: the matches have a column of that name"
@@ -277,7 +283,9 @@ def clashes(templates: Iterable[Template]) -> Iterator[Finding]:
         for field in template.carried_schema:
             if pa.types.is_null(field.type):
                 continue
-            known, other = first.get(field.name, (field.type, template))
+            known, other = first.setdefault(field.name, (field.type, template))
+            if known == field.type:
+                continue
             joined = _unified(known, field.type)
             if joined is not None:
                 first[field.name] = joined, other

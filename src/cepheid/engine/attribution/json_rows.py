@@ -20,18 +20,26 @@ from cepheid.engine.match_schema import MATCH_END, MATCH_START
 RULE, MATCH = "rule", "match"
 """The rule's name, and RETURN's values."""
 
+KEY, TEMPLATE = "key", "template"
+"""The value of the key that the match's events agree in, as text, and the name of the rule's
+query."""
+
+KEY_PARTS = "__key_"
+"""What the names of columns begin with that a rule's query returns for `key`."""
+
 _ESCAPED = r'["\\\x00-\x1f]'
 
 
 def alert_schema(rules: pa.Table, time: pa.DataType) -> pa.Schema:
-    """The columns of an alert: the rule, the match's start and end, RETURN, and the rules' carried
-    columns."""
+    """The columns of an alert: the rule, the match's start and end, RETURN, the key, and the rules'
+    carried columns, the template first."""
     carried = [rules.schema.field(name) for name in rules.column_names if name != RULE]
     fixed = [
         pa.field(RULE, pa.string()),
         pa.field(MATCH_START, time),
         pa.field(MATCH_END, time),
         pa.field(MATCH, pa.string()),
+        pa.field(KEY, pa.string()),
     ]
     return pa.schema([*fixed, *carried])
 
@@ -40,12 +48,14 @@ def alert_rows(
     rules: pa.Table, numbers: NDArray[np.int64], matches: pa.RecordBatch, schema: pa.Schema
 ) -> pa.RecordBatch:
     """Alerts from matches of the rules with these numbers."""
+    parts = [name for name in matches.schema.names if name.startswith(KEY_PARTS)]
     named = rules.take(pa.array(numbers)).combine_chunks()
     columns = {
         **{name: named[name].combine_chunks() for name in named.column_names},
         MATCH_START: matches.column(MATCH_START),
         MATCH_END: matches.column(MATCH_END),
-        MATCH: as_json(matches.drop_columns([MATCH_START, MATCH_END])),
+        MATCH: as_json(matches.drop_columns([MATCH_START, MATCH_END, *parts])),
+        KEY: key_text(matches.select(parts)),
     }
     arrays = [columns[name].cast(schema.field(name).type) for name in schema.names]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -65,6 +75,24 @@ def as_json(batch: pa.RecordBatch) -> pa.Array:
         parts += [f"{',' if n else '{'}{json.dumps(name, ensure_ascii=False)}:"]
         parts += [pc.fill_null(_values(batch.column(n)), "null")]
     return pc.binary_join_element_wise(*parts, "}", "").cast(pa.string())
+
+
+def key_text(parts: pa.RecordBatch) -> pa.Array:
+    """Each row as text: a value as it is, several as a JSON array; NULL where there is no key.
+
+    >>> key_text(pa.record_batch({"__key_1": ["de", "fr"]})).to_pylist()
+    ['de', 'fr']
+    >>> key_text(pa.record_batch({"__key_1": ["de", "fr"], "__key_2": [7, 8]})).to_pylist()
+    ['["de",7]', '["fr",8]']
+    """
+    if not parts.num_columns:
+        return pa.nulls(parts.num_rows, pa.string())
+    if parts.num_columns == 1:
+        values = parts.column(0)
+        return values if pa.types.is_string(values.type) else pc.utf8_trim(_values(values), '"')
+    texts = [pc.fill_null(_values(column), "null") for column in parts.columns]
+    inside = pc.binary_join_element_wise(*texts, ",")
+    return pc.binary_join_element_wise("[", inside, "]", "")
 
 
 def _values(array: pa.Array) -> pa.Array:

@@ -22,18 +22,18 @@ from cepheid.algebra.expressions import Varying
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.algebra.types import Type
-from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution
 from cepheid.engine.attribution.residual import Residual
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.merge import TemplateRules, merge
 from cepheid.engine.merged.paths import NoPath, path_of
-from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
+from cepheid.errors import PlanError, QueryError, UnsupportedError
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
 from cepheid.query import Query
 from cepheid.rewrites import rewrite
 from cepheid.rewrites.constants import spread
+from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
 from cepheid.rules.compile.template_rows import alike, shaping, values_of, varying
@@ -154,7 +154,7 @@ def compile_rules(
             shared, rest = _shared(rest, columns, options)
             alone = (*shared, *_alone(rest, columns, options))
             joints = joined([query_alone.prepared for query_alone in alone], options, by_key)
-            return CompiledRules(_carried(templates), groups, alone, joints)
+            return CompiledRules(rule_columns(templates), groups, alone, joints)
         apart = {id(c.unit) for c in rest}
         candidates = [
             new
@@ -220,22 +220,6 @@ def _keys(candidate: _Candidate) -> list[str]:
     return [part.uniform for part in parts if part.uniform is not None]
 
 
-def _carried(templates: tuple[Template, ...]) -> pa.Table:
-    """A row for each rule: its name and its carried columns."""
-    parts = [
-        pa.table({RULE: template.names})
-        if template.rows is None
-        else template.rows.select([RULE, *template.carried])
-        for template in templates
-    ]
-    try:
-        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataError(
-            f"the values of a carried column don't fit into one type: {error}"
-        ) from None
-
-
 # ── together ─────────────────────────────────────────────────────────────────
 
 
@@ -269,7 +253,7 @@ def _branch(
     for places, lengths in alike(template, rows, windows):
         given = {**fixed, **lengths}
         given = {**options.params, **given, **varying(template, rows, given)}
-        query = template.query.bind(columns, replace(options, params=given))
+        query = with_key(template.query.bind(columns, replace(options, params=given)))
         if query.answers is not None:
             raise NoPath(ANSWERS)
         sizes[places] = NO_WINDOW if query.window is None else query.window.size
@@ -316,7 +300,7 @@ def _of_template(
 
     def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
         given = {**options.params, **fixed, **varying(template, rows, fixed)}
-        return query.bind(columns, replace(options, params=given))
+        return with_key(query.bind(columns, replace(options, params=given)))
 
     shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
@@ -356,7 +340,7 @@ def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> 
             given = {**options.params, **template.values(row)}
             chosen = replace(options, params=given)
             with naming(template.names[row]):
-                bound = query.bind(columns, chosen)
+                bound = with_key(query.bind(columns, chosen))
                 _require_moments(bound)
                 prepared = prepare(bound, chosen)
             query_alone = Alone(query, bound, prepared, candidate.rows, candidate.reason)

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from cepheid.algebra.binding.findings import did_you_mean
-from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import DataError, QueryError
 from cepheid.language import quoted
 from cepheid.language.diagnostics import Source
 from cepheid.language.query_list import spans_a_line_with_into, split_at_lines, split_queries
 from cepheid.rules.findings import Finding, of_query
+from cepheid.rules.load.carried import constants, enabled, with_columns, with_headers, with_values
 from cepheid.rules.load.query_texts import QueryTexts
 from cepheid.rules.load.rule_names import duplicates, first_of_each_name, resubscriptions
 from cepheid.rules.load.tables import TABLES, read_rows
@@ -38,7 +36,6 @@ class LoadedFiles:
 
 def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> LoadedFiles:
     """Load the rules of a folder, or of a file and the tables beside it that its queries need.
-    `params` are parameter values for all rules; a table's column of that name takes precedence.
 
     `params` are values of parameters for all rules; a table that has a column of that name has
     its own.
@@ -61,7 +58,8 @@ def read(path: str | Path, params: Mapping[str, object] = NO_PARAMETERS) -> Load
     if not place.is_dir():
         tables = [t for template in named.values() for t in _beside(place, template, params)]
     templates = _with_tables(named, tables, findings)
-    return gathered(with_params(templates, params), findings)
+    used = list(enabled(with_params(templates, params), findings))
+    return gathered(used, findings)
 
 
 def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) -> LoadedFiles:
@@ -108,7 +106,7 @@ def _templates(file: Path, findings: list[Finding]) -> list[Template]:
             findings.append(Finding(str(file), message, hint))
         else:
             templates.append(replace(template, name=template.label or file.stem, origin=""))
-    return templates
+    return list(with_headers(templates, source.text, findings))
 
 
 def parsed(texts: Iterable[tuple[str, Source]]) -> tuple[list[Template], list[Finding]]:
@@ -152,7 +150,8 @@ def _with_tables(
         else:
             taken[name] = path
             try:
-                filled[name] = replace(named[name], rows=read_rows(path), origin=str(path))
+                rows = with_columns(read_rows(path), constants(named[name]))
+                filled[name] = replace(named[name], rows=rows, origin=str(path))
             except DataError as error:
                 findings.append(Finding(str(path), str(error)))
                 del filled[name]
@@ -162,18 +161,10 @@ def _with_tables(
 def with_params(templates: Iterable[Template], params: Mapping[str, object]) -> Iterator[Template]:
     """The templates, with values for the parameters that their tables lack."""
     for template in templates:
-        missing = [name for name in template.parameters if name in params]
-        if template.rows is None and missing:
-            named = pa.table({RULE: [template.name]})
-            yield replace(template, rows=_add(named, missing, params), origin=template.query.name)
+        given = {name: params[name] for name in template.parameters if name in params}
+        if template.rows is None and given:
+            yield replace(with_values(template, given), origin=template.query.name)
         elif template.rows is not None:
-            missing = [name for name in missing if name not in template.rows.column_names]
-            yield replace(template, rows=_add(template.rows, missing, params))
+            yield replace(template, rows=with_columns(template.rows, given))
         else:
             yield template
-
-
-def _add(rows: pa.Table, names: Sequence[str], params: Mapping[str, object]) -> pa.Table:
-    for name in names:
-        rows = rows.append_column(name, pa.array([params[name]] * rows.num_rows))
-    return rows

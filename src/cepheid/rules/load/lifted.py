@@ -40,7 +40,7 @@ def lifted(templates: Sequence[Template], fewest: int = FEWEST) -> list[Lifted]:
     """Templates for written rules that differ only in plain conditions."""
     groups: dict[Frame, list[int]] = {}
     for place, template in enumerate(templates):
-        if template.rows is None and template.outline is not None:
+        if template.outline is not None and len(template) == 1:
             groups.setdefault(template.outline.frame, []).append(place)
     return [
         Lifted(_template([templates[place] for place in places]), tuple(places))
@@ -57,7 +57,7 @@ def _template(rules: Sequence[Template]) -> Template:
             if key not in columns:
                 columns[key] = [None] * len(rules)
             columns[key][row] = condition.values
-    parameters: dict[str, pa.Array] = {RULE: pa.array([rule.name for rule in rules])}
+    parameters: dict[str, pa.Array] = {RULE: pa.array([str(rule.names[0]) for rule in rules])}
     conditions = [
         _condition(form, values, parameters) for (form, _), values in sorted(columns.items())
     ]

@@ -248,7 +248,7 @@ def _carrying(rules: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-_FIXED = 4
+_FIXED = 5
 """How many columns an alert has before the carried ones."""
 
 
