@@ -3,6 +3,7 @@ matches are the oracle's."""
 
 from __future__ import annotations
 
+import random
 from functools import cache
 
 import pytest
@@ -18,7 +19,7 @@ from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import require_bounds, uncut
 from tests.corpus import reader
 from tests.corpus.reader import Case, bound
-from tests.engine.harness import indexed, multiset
+from tests.engine.harness import indexed, multiset, with_index
 from tests.examples import examples, in_turn
 from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
@@ -119,3 +120,53 @@ def test_most_of_the_corpus_runs_on_streams() -> None:
 def test_the_corpus(case: Case) -> None:
     for prepared, weather in in_turn(runs_of(case.name), case.name):
         compare(case, prepared, weather)
+
+
+LONG = (
+    "A a -> B b WHERE [k] WITHIN 5",
+    "A a -> B b WITHIN 5",
+    "A a -> B b -> C c WHERE [k] WITHIN 8",
+    "A a -> !B b -> C c WHERE [k] WITHIN 6",
+    "A a => B b WHERE [k] WITHIN 4",
+    "A a -> B+ b RUNS -> C c WHERE [k] WITHIN 6",
+    "A a -> B b ; C c WHERE [k] WITHIN 6",
+)
+
+
+@pytest.mark.parametrize("pattern", LONG)
+@pytest.mark.parametrize("seed", range(4))
+def test_streams_of_many_windows(pattern: str, seed: int) -> None:
+    """Some keys are silent while others go on: what the bucket still holds of them is renumbered
+    when events that have expired are dropped."""
+    chance = random.Random(seed)
+    events = []
+    for time in range(1, 90):
+        for _ in range(chance.choice((0, 1, 1, 3))):
+            events.append(f"{chance.choice('ABC')}@{time}(k={chance.choice((0, 1, 2))})")
+    given = " ".join(events)
+    fields = {"name": pattern, "query": f"PATTERN {pattern}", "events": given, "oracle": ""}
+    case = reader.case_of(fields, "streams")
+    prepared = runnable(case, "auto")
+    assert prepared is not None
+    for workers, delay in ((1, 7), (2, 3), (1, None)):
+        compare(case, prepared, Weather(seed, most=12, delay=delay, buckets=1, workers=workers))
+
+
+def test_what_is_alive_stays_so_when_earlier_rows_have_expired() -> None:
+    """The second batch expires B@29, and drops what the automaton doesn't need any more; the third
+    brings the end of a76 b92."""
+    events = "B@29(k=2) A@73(k=0) A@76(k=2) B@84(k=0) B@92(k=2) A@98(k=1)"
+    query = "PATTERN A a -> B b WHERE [k] WITHIN 20"
+    fields = {"name": "", "query": query, "events": events, "matches": "a73 b84 | a76 b92"}
+    case = reader.case_of(fields, "streams")
+    prepared = runnable(case, "auto")
+    assert prepared is not None
+    data = with_index(bound(case), case.events)
+    cluster = Cluster(prepared, data.schema, Weather(1, delay=10, buckets=1, workers=1))
+    for batch in (data, data.slice(0, 0), data.slice(0, 0)):
+        cluster.batch(batch)
+    cluster.finish(20)
+    assert len(case.answer) == len(case.expected)
+    assert multiset(bound(case), matches_of(bound(case), cluster)) == multiset(
+        bound(case), case.answer
+    )

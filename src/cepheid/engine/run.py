@@ -189,7 +189,6 @@ class Engine:
                 needed[rows[rows >= 0]] = True
         if needed is None or not store.n:
             return None
-        needed = needed[len(needed) - store.n :]  # some may have expired since
         return None if 2 * int(np.count_nonzero(needed)) > store.n else np.flatnonzero(needed)
 
     def compact(self, kept: NDArray[np.int64]) -> None:
@@ -199,7 +198,7 @@ class Engine:
         store.keep(kept)
         for leaf in self.leaves.values():
             leaf.out.renumber(rows, store.base)
-        if not self.tree.renumber(kept, store.base):
+        if not self.tree.renumber(rows, store.base):
             for leaf in self.leaves.values():
                 leaf.out.chains.clear()
             self._replant(self.plan)

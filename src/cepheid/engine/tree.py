@@ -169,7 +169,7 @@ class OperatorTree:
     def needed(self) -> NDArray[np.bool_] | None:
         """Which rows of the store may still matter, if only some do and nobody else has noted the
         numbers of rows."""
-        return self.roots[0].needed if len(self.roots) == 1 and not self.notes_rows else None
+        return self.roots[0].needed() if len(self.roots) == 1 and not self.notes_rows else None
 
     @property
     def notes_rows(self) -> bool:
@@ -177,8 +177,8 @@ class OperatorTree:
         return self.sink.notes_rows or any(root.out.n for root in self.roots)
 
     def renumber(self, kept: NDArray[np.int64], base: int) -> bool:
-        """Only these rows are left in the store, and begin with this number. False if records know
-        the old numbers: all but an automaton has to be made anew."""
+        """Of the store, only the rows of these numbers are left, and now begin with `base`. False
+        if records know the old numbers: all but an automaton has to be made anew."""
         return len(self.roots) == 1 and self.roots[0].renumber(kept, base)
 
     def take_over(self, other: OperatorTree) -> None:

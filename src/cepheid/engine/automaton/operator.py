@@ -98,6 +98,7 @@ class AutomatonOperator(Operator):
             n for n in range(len(classes)) if any(part[n] is None for part in node.key)
         )
         self._undecided = FOREVER
+        self._needed: NDArray[np.bool_] | None = None  # of the rows that `_alive` is about
         self._held: tuple[tuple[int, int], NDArray[np.bool_]] = (0, 0), np.zeros(0, np.bool_)
 
     def source(self, inputs: Inputs) -> str:
@@ -265,7 +266,7 @@ class AutomatonOperator(Operator):
         if self._whole and len(floors):
             needed[np.searchsorted(position, floors.min()) :] = True
         needed[np.searchsorted(position, round_.horizon) :] = True
-        self.needed = None if back else needed
+        self._needed = None if back else needed
         self._held = (int(needed.sum()), most), needed
 
     def _moved_back(self, floors: Ints, round_: Round) -> Ints:
@@ -327,10 +328,20 @@ class AutomatonOperator(Operator):
     def held(self) -> tuple[tuple[int, int], NDArray[np.bool_]]:
         return self._held
 
+    def needed(self) -> NDArray[np.bool_] | None:
+        if self._needed is None:
+            return None
+        store = self.context.store
+        needed = np.ones(store.n, np.bool_)  # also the rows since then
+        known = self._needed[store.base - self._alive_from :]  # without those that have expired
+        needed[: len(known)] = known
+        return needed
+
     def renumber(self, kept: Ints, base: int) -> bool:
-        self._alive = self._alive[:, kept[: np.searchsorted(kept, self._alive.shape[1])]]
+        known = kept[: np.searchsorted(kept, self._alive_from + self._alive.shape[1])]
+        self._alive = self._alive[:, known - self._alive_from]
         self._alive_from = base
-        self.needed = None
+        self._needed = None
         return True
 
     # ── positions ──
@@ -408,7 +419,7 @@ class AutomatonOperator(Operator):
         self._matched = self._visible(self.positions()[1], horizon)
         self._reached = self._frontier = self._clock(self.positions()[1], horizon)
         self._undecided = -FOREVER  # until a round has looked
-        self.needed = None
+        self._needed = None
 
 
 NOTHING: Ints = np.zeros(0, np.int64)

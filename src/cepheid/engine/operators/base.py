@@ -112,7 +112,6 @@ class Operator(ABC):
         self.demand: Demand | None = None  # what its consumer asks for; all, if there is none
         self.renewal: Demand | None = None  # whenever this asks for something, it starts anew
         self.asked: Asked = NOTHING
-        self.needed: NDArray[np.bool_] | None = None  # rows of the store, if only some are
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
         self.kernels = 0  # how many have been made so far
@@ -311,9 +310,13 @@ class Operator(ABC):
         store these are; None if the window alone tells."""
         return None
 
+    def needed(self) -> NDArray[np.bool_] | None:
+        """Which rows of the store may still matter; None if all may."""
+        return None
+
     def renumber(self, kept: NDArray[np.int64], base: int) -> bool:
-        """Renumber: only these rows are left in the store, starting with this number. False if
-        records hold old numbers."""
+        """Renumber: of the store, only the rows of these numbers are left, and now begin with
+        `base`. False if records hold old numbers."""
         return False
 
     def settle(self) -> None:
