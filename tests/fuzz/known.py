@@ -1,4 +1,5 @@
-"""The queries that this repository has, right and wrong ones, and the words of the grammar."""
+"""The queries and the clauses of SQL that this repository has, right and wrong ones, and the words
+of both."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from cepheid.language.parser import _grammar
 from tests.docs.blocks import ROOT, blocks
 
 _FIELD = re.compile(r"^query +(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+_CLAUSE = re.compile(r"^clause +(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+_CLAUSE_WORD = re.compile(r"\{-|-\}|\w+|[^\w\s]")
 _CASE_HEAD = re.compile(r"\A(?:\s*(?:schema|params) .*\n)*")
 
 NAMES = ("A", "B", "C", "a", "b", "c", "d", "id", "x", "y", "price", "name", "ts", "type", "b2")
@@ -70,6 +73,22 @@ def queries() -> tuple[str, ...]:
                 written = _FIELD.findall(block.text) or [block.text.partition("\n---")[0]]
                 found += written
     return tuple(dict.fromkeys(text.strip("\n") for text in found))
+
+
+@lru_cache
+def clauses() -> tuple[str, ...]:
+    """What stands between the parentheses of MATCH_RECOGNIZE in the corpus."""
+    found: list[str] = []
+    for path in sorted((ROOT / "tests/row_patterns/corpus").glob("*.txt")):
+        found += _CLAUSE.findall(path.read_text())
+    return tuple(dict.fromkeys(found))
+
+
+@lru_cache
+def words_of_clauses() -> tuple[str, ...]:
+    """What is in them, and the words of queries, which their expressions may have."""
+    found = [word for clause in clauses() for word in _CLAUSE_WORD.findall(clause)]
+    return tuple(dict.fromkeys((*found, *words())))
 
 
 @lru_cache

@@ -93,7 +93,7 @@ def test_what_was_found(name: str) -> None:
 
 def test_a_few_texts_of_every_kind() -> None:
     texts = [make(0, number) for number in range(700)]
-    assert {"derived", "mutated", "soup", "nested", "numbers", "unicode", "long"} == {
+    assert {"derived", "mutated", "soup", "nested", "numbers", "unicode", "long", "statement"} == {
         text.kind for text in texts
     }
     became = Counter[str]()

@@ -7,18 +7,20 @@ nested    one construct inside itself, up to thousands of levels deep
 numbers   a query with numbers that fit nowhere
 unicode   a query with characters that nobody types
 long      a query with thousands of names, conditions or steps, or a name of a million letters
+statement SQL with a MATCH_RECOGNIZE clause, drawn or of this repository, some words changed
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tests.fuzz import known
 from tests.fuzz.known import NAMES
+from tests.row_patterns.clauses import draw_clause
 
 _WORD = re.compile(r"\w+|\s+|->|=>|<>|<=|>=|\|\||.", re.DOTALL)
 
@@ -103,6 +105,12 @@ _FRAMES = (
     "PATTERN A a => B+ b UNTIL ({}) => C c WITHIN 10",
     "PATTERN {}",
     "PATTERN A a ; ({}) ; D d WITHIN 10",
+    "PATTERN A a ; B b WHERE [id] WITHIN 10 GROUP BY {}, TUMBLE(1 hour) RETURN count(*) AS n",
+    "FROM A a, B b WHERE {} WITHIN 10 GROUP BY a.x RETURN a.x, sum(b.y) AS s, max(a.y) AS m",
+    "FROM A a GROUP BY a.x, HOP(5, 10) HAVING count(*) > 2 RETURN a.x, stddev({}) AS s LIMIT 3",
+    "PATTERN A a ; !B b FOR 30 minutes ; C c WHERE [id] AND {}",
+    "PATTERN A a ; B+ b WHERE reduce(b, 0.0, m -> {}) > 3 WITHIN 10 RETURN reduce(b, 1, n -> n)",
+    "PATTERN A a -> B b WHERE {} WITHIN 10 AFTER MATCH SKIP FOR 5 minutes LIMIT 3 PER KEY",
 )
 
 
@@ -126,9 +134,12 @@ def derived(chance: random.Random) -> str:
 # ── mutations ──
 
 
-def _mutate(words: list[str], chance: random.Random) -> list[str]:
+def _mutate(
+    words: list[str], chance: random.Random, others: Sequence[str], vocabulary: Sequence[str]
+) -> list[str]:
+    """One change; `others` are texts whose words may follow."""
     if not words:
-        return [chance.choice(known.words())]
+        return [chance.choice(vocabulary)]
     at, other = chance.randrange(len(words)), chance.randrange(len(words))
     low, high = sorted((at, other))
     match chance.randrange(8):
@@ -140,13 +151,13 @@ def _mutate(words: list[str], chance: random.Random) -> list[str]:
             words[at], words[other] = words[other], words[at]
             return words
         case 3:
-            return [*words[:at], chance.choice(known.words()), *words[at + 1 :]]
+            return [*words[:at], chance.choice(vocabulary), *words[at + 1 :]]
         case 4:
-            return [*words[:at], f" {chance.choice(known.words())} ", *words[at:]]
+            return [*words[:at], f" {chance.choice(vocabulary)} ", *words[at:]]
         case 5:
             return words[:high] + words[low:high] + words[high:]
         case 6:
-            second = _WORD.findall(chance.choice(known.queries()))
+            second = _WORD.findall(chance.choice(others))
             return words[:at] + second[chance.randrange(len(second) + 1) :]
         case _:
             names = [n for n, word in enumerate(words) if word in NAMES]
@@ -158,7 +169,7 @@ def _mutate(words: list[str], chance: random.Random) -> list[str]:
 def mutated(chance: random.Random) -> str:
     words = _WORD.findall(chance.choice(known.queries()))
     for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 5, 8))):
-        words = _mutate(words, chance)
+        words = _mutate(words, chance, known.queries(), known.words())
     text = "".join(words)
     if chance.random() < 0.2 and text:
         at = chance.randrange(len(text))
@@ -343,6 +354,20 @@ def long(chance: random.Random) -> str:
     return before + between.join(repeated.replace("#", str(n)) for n in range(times)) + after
 
 
+# ── SQL ──
+
+
+def statement(chance: random.Random) -> str:
+    if chance.random() < 0.3:
+        clause = draw_clause(chance)
+    else:
+        clause = chance.choice(known.clauses())
+    words = _WORD.findall(clause)
+    for _ in range(chance.choice((0, 1, 1, 1, 2, 3, 5))):
+        words = _mutate(words, chance, known.clauses(), known.words_of_clauses())
+    return f"SELECT * FROM t MATCH_RECOGNIZE ({''.join(words)})"
+
+
 _KINDS: dict[str, tuple[float, Callable[[random.Random], str]]] = {
     "derived": (20, derived),
     "mutated": (45, mutated),
@@ -351,4 +376,5 @@ _KINDS: dict[str, tuple[float, Callable[[random.Random], str]]] = {
     "numbers": (8, numbers),
     "unicode": (10, odd_unicode),
     "long": (0.5, long),
+    "statement": (12, statement),
 }
