@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from importlib.metadata import entry_points, version
+from itertools import pairwise
 from typing import get_args
 
 import pytest
@@ -62,6 +63,23 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "cepheid generate fraud --rows 1_000_000 --output fraud.parquet" in text
     assert "Columns: id, ts, card, kind, amount" in text
+
+
+def test_help_is_broken_where_the_terminal_ends(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not once more where the docstring was."""
+    monkeypatch.setenv("COLUMNS", "80")
+    commands = [[], *([name] for name in get_command(app).commands)]
+    workloads = ("stocks", "rfid", "fraud", "weblog")
+    for words in [*commands, *(["generate", workload] for workload in workloads)]:
+        with pytest.raises(SystemExit):
+            main([*words, "--help"])
+        lines = capsys.readouterr().out.partition("╭")[0].splitlines()
+        for line, following in pairwise(lines):
+            goes_on = following[1:2].strip() and line[1:2].strip()
+            if goes_on and not line.rstrip().endswith((".", ":")):
+                assert len(line.rstrip()) + 1 + len(following.split()[0]) > 70, (words, line)
 
 
 def test_an_unknown_command_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:

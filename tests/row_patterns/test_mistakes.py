@@ -118,7 +118,15 @@ MISTAKES = {
     ),
     "MEASURES FINAL PREV(x) AS y PATTERN (A)": (
         "CEP618: FINAL goes with FIRST, LAST and aggregates, not with `prev`",
-        "",
+        "as in `FINAL LAST(A.x)`",
+    ),
+    "MEASURES FINAL(A.x) AS y PATTERN (A)": (
+        "CEP618: FINAL goes with FIRST, LAST and aggregates, not with `A.x`",
+        "as in `FINAL LAST(A.x)`",
+    ),
+    "MEASURES RUNNING() AS y PATTERN (A)": (
+        "CEP618: RUNNING goes with FIRST, LAST and aggregates",
+        "as in `RUNNING LAST(A.x)`",
     ),
     "MEASURES LAST(x, y) AS y PATTERN (A)": (
         "CEP209: `last` takes a value and a number that isn't negative",

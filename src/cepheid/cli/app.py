@@ -19,6 +19,7 @@ from cepheid.cli.commands.sql import sql
 from cepheid.cli.commands.why import funnel, why
 from cepheid.cli.output.command_words import in_command_words
 from cepheid.cli.output.failure import Interruptible, exit_cleanly
+from cepheid.cli.output.help_text import help_of
 from cepheid.spark.start.session import PANDAS_NOTICE
 
 app = typer.Typer(
@@ -29,14 +30,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(run)
-app.command()(check)
-app.command()(explain)
-app.command()(why)
-app.command()(funnel)
-app.command()(analyze)
-app.command()(sql)
-app.command("help")(show_help)
+for command in (run, check, explain, why, funnel, analyze, sql):
+    app.command(help=help_of(command))(command)
+app.command("help", help=help_of(show_help))(show_help)
 app.add_typer(generate.app, name="generate")
 
 
@@ -93,7 +89,8 @@ def _options(
         cepheid analyze examples/shoplifting.cep
             --input rfid.parquet --time ts --type type --output stats.json
 
-    Exit codes: 0 success, 1 the run failed, 2 the query or an option is wrong, 3 a
-    stream ended, but files couldn't be read or no event could be matched, 130 Ctrl-C.
+    Exit codes: 0 success, 1 the run failed, 2 the query or an option is wrong,
+    3 a stream ended, but files couldn't be read or no event could be matched,
+    130 Ctrl-C.
     CEPHEID_DEBUG=1 in the environment shows the traceback of an error.
     """

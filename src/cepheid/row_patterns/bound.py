@@ -49,6 +49,8 @@ _AGGREGATES = {
     **{name: name for name in ("count", "sum", "avg", "min", "max")},
     **{"mean": "avg", "collect": "collect", "collect_list": "collect", "array_agg": "collect"},
 }
+_WITH_EXTENT = ("first", "last", *_AGGREGATES)
+"""What RUNNING and FINAL may stand before."""
 _OF_QUERIES = ("all", "some", "duration", "reduce")
 """Functions that the query language has for groups and matches."""
 
@@ -347,12 +349,15 @@ class RowBinder(ExpressionBinder):
     # ── functions over the rows of a match ──
 
     def _extent(self, node: ast.Call) -> Expr:
-        (inner,) = node.arguments
-        assert isinstance(inner, ast.Call)
         word = node.name.upper()
-        if inner.name not in (*_NAVIGATIONS, *_AGGREGATES) or inner.name in ("prev", "next"):
-            message = f"{word} goes with FIRST, LAST and aggregates, not with `{inner.name}`"
-            return self.wrong("CEP618", message, node.span)
+        match node.arguments:
+            case (ast.Call(name) as inner,) if name in _WITH_EXTENT:
+                pass
+            case given:
+                found = [n.name if isinstance(n, ast.Call) else self.text(n) for n in given]
+                instead = f", not with `{', '.join(found)}`" if found else ""
+                message = f"{word} goes with FIRST, LAST and aggregates{instead}"
+                return self.wrong("CEP618", message, node.span, f"as in `{word} LAST(A.x)`")
         if node.name == "final" and self.defines is not None:
             message = "FINAL can't stand in DEFINE: the match isn't complete there"
             return self.wrong("CEP618", message, node.span)
