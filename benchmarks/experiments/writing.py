@@ -94,13 +94,18 @@ def failed(figures: Record) -> bool:
     return any(claim["must"] and not claim["holds"] for claim in figures["claims"])
 
 
+def table_texts(figures: Record) -> Iterator[str]:
+    """Each table of the figures, after a line with its title."""
+    for table in figures["tables"]:
+        lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
+        yield f"{begun(table['title'])}:"
+        yield "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def markdown(figures: Record) -> str:
     """The experiment's part of the page."""
     parts = [f"### {figures['title']}", f"`python -m benchmarks.experiments {figures['name']}`"]
-    for table in figures["tables"]:
-        lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
-        parts.append(f"{begun(table['title'])}:")
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    parts += table_texts(figures)
     parts.append(f"![{figures['title']}]({figures['name']}.png)")
     if figures["claims"]:
         parts.append("\n".join(f"- {line}" for line in claim_lines(figures)))

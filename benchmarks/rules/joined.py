@@ -7,22 +7,16 @@ take all rules over the same events, and must find the same.
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from benchmarks.measure import WrongAnswer
-from benchmarks.report import Record, Verdict, provenance, short
+from benchmarks.report import Record, Verdict, provenance
 from benchmarks.rules.figures import Say, Size
 from benchmarks.rules.running import SEED
-from cepheid.engine.attribution.json_rows import alert_schema
-from cepheid.options import Options
+from benchmarks.rules.ways import Way, figures, measure_ways, table
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
-from cepheid.rules.run.process import run
 from cepheid.workloads import fraud
 
 BEGINNINGS = {
@@ -44,7 +38,6 @@ ENDS = {
     "unseen": ("!login n ; purchase z", "z.amount > 150"),
     "kept": ("!decline n ; login z", "n.amount > 80"),
 }
-OPTIONS = Options("ts", type="kind", tie="id")
 WAYS = ("joined", "each alone")
 JOINED, ALONE = WAYS
 ALIKE, UNLIKE = "that begin alike", "that read the same events"
@@ -52,15 +45,6 @@ UNLIKE_RULES = (
     "refused-more", "changed-large", "abroad-back", "spree-declined", "tried-again",
 )  # fmt: skip
 MORE_EVENTS = 4
-
-
-@dataclass(frozen=True)
-class Way:
-    """Seconds are of processor time; those to match are of the fastest turn."""
-
-    queries: int
-    compiling: float
-    matching: float
 
 
 @dataclass(frozen=True)
@@ -97,92 +81,46 @@ def measure(size: Size, say: Say) -> tuple[Found, ...]:
 
 
 def _measured(which: str, given: RuleSet, events: pa.Table, size: Size, say: Say) -> Found:
-    ready: dict[str, tuple[list[CompiledRules], float]] = {}
     sets = {JOINED: [given], ALONE: [given.select([name]) for name in given]}
-    for way, parts in sets.items():
-        begin = time.process_time()
-        compiled = [compile_rules(part.templates, events.schema, OPTIONS) for part in parts]
-        ready[way] = compiled, time.process_time() - begin
-    matching = dict.fromkeys(WAYS, float("inf"))
-    tables: dict[str, pa.Table] = {}
-    for turn in range(1 + size.repeats):
-        for way, (compiled, _) in ready.items():
-            say(f"rules {which}, {way}, turn {turn}")
-            begin = time.process_time()
-            tables[way] = pa.concat_tables(_matched(part, events) for part in compiled)
-            if turn:  # the first has loaded the kernels
-                matching[way] = min(matching[way], time.process_time() - begin)
-    check(tables)
-    ways = {
-        way: Way(sum(len(part.runs) for part in compiled), seconds, matching[way])
-        for way, (compiled, seconds) in ready.items()
-    }
-    return Found(which, len(given), events.num_rows, tables[JOINED].num_rows, ways)
-
-
-def check(tables: Mapping[str, pa.Table]) -> None:
-    """Both ways have the same rows."""
-    joined, alone = (Counter(map(str, tables[way].to_pylist())) for way in WAYS)
-    for row in (joined - alone) + (alone - joined):
-        raise WrongAnswer(f"joined and alone differ in {row}")
-    if not joined:
-        raise WrongAnswer("no rule finds anything")
-
-
-def _matched(compiled: CompiledRules, events: pa.Table) -> pa.Table:
-    schema = alert_schema(compiled.rules, events.schema.field(OPTIONS.time).type)
-    return pa.Table.from_batches(run(compiled, events, schema, OPTIONS), schema)
+    ways, matches = measure_ways(
+        sets,
+        events,
+        size.repeats,
+        lambda c: len(c.runs),
+        lambda text: say(f"rules {which}, {text}"),
+    )
+    return Found(which, len(given), events.num_rows, matches, ways)
 
 
 # ── to keep ──
 
 
 def verdicts(found: Iterable[Found]) -> Iterator[Verdict]:
-    for one in found:
-        times = f"{one.times:.1f} ×"
-        if one.which == ALIKE:
-            text = f"{one.rules} rules {one.which} are at least 2 times as fast joined as alone"
-            yield Verdict(text, one.times >= 2, times)
+    for measured in found:
+        times = f"{measured.times:.1f} ×"
+        rules = f"{measured.rules} rules {measured.which}"
+        if measured.which == ALIKE:
+            text = f"{rules} are at least 2 times as fast joined as alone"
+            yield Verdict(text, measured.times >= 2, times)
         else:
-            text = f"{one.rules} rules {one.which} are no slower joined than alone"
-            yield Verdict(text, one.times >= 0.95, times)
+            text = f"{rules} are no slower joined than alone"
+            yield Verdict(text, measured.times >= 0.95, times)
 
 
 def record(found: tuple[Found, ...], quick: bool) -> Record:
-    head = ["way", "queries", "s to compile", "s to match", "events per second"]
-    tables = [
-        {
-            "title": f"{one.rules} rules {one.which}, {one.events:,} events, "
-            f"{one.matches:,} matches",
-            "head": head,
-            "rows": [
-                [
-                    name,
-                    f"{way.queries}",
-                    f"{way.compiling:.2f}",
-                    f"{way.matching:.2f}",
-                    short(one.events / way.matching),
-                ]
-                for name, way in one.ways.items()
-            ],
-        }
-        for one in found
-    ]
     return {
         **provenance(quick),
         "name": "joined",
         "title": "Written rules that have parts in common",
-        "tables": tables,
+        "tables": [
+            table(
+                f"{measured.rules} rules {measured.which}, {measured.events:,} events, "
+                f"{measured.matches:,} matches",
+                measured.ways,
+                measured.events,
+            )
+            for measured in found
+        ],
         "claims": [asdict(verdict) for verdict in verdicts(found)],
-        "sets": {
-            one.which: {
-                name: {
-                    "queries": way.queries,
-                    "compiling": round(way.compiling, 3),
-                    "matching": round(way.matching, 3),
-                }
-                for name, way in one.ways.items()
-            }
-            for one in found
-        },
+        "sets": {measured.which: figures(measured.ways) for measured in found},
     }

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from benchmarks.experiments.drawing import COLORS, MARKERS
-from benchmarks.experiments.writing import claim_lines
-from benchmarks.report import Record, begun, origin, replace_section, write_json
+from benchmarks.experiments.writing import claim_lines, table_texts
+from benchmarks.report import Record, origin, replace_section, write_json
 from benchmarks.rules.claims import WAYS
 from benchmarks.rules.figures import SWEEPS
 from benchmarks.tree import HERE
@@ -153,10 +153,7 @@ def _panel(axes: Axes, figures: Record) -> None:
 
 def markdown(figures: Record) -> str:
     parts = [f"### {figures['title']}", f"`python -m benchmarks.rules {figures['name']}`"]
-    for table in figures["tables"]:
-        lines = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
-        parts.append(f"{begun(table['title'])}:")
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    parts += table_texts(figures)
     for name, (title, shown) in FIGURES.items():
         if shown[-1] == figures["name"]:
             parts.append(f"![{title}](../../../docs/rules/{name}.svg)")

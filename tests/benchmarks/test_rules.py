@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.measure import WrongAnswer
-from benchmarks.rules import closures, process, sizes
+from benchmarks.rules import closures, process, sizes, ways
 from benchmarks.rules.claims import ALONE, APART, MERGED, Sweep, verdicts
 from benchmarks.rules.figures import Size, counted, one_by_one, record
 from benchmarks.rules.running import Load, Point, Run, check, compiled, load, measure, run, unmerged
@@ -234,17 +234,17 @@ def test_one_query_for_all_rules_of_a_closure(tmp_path: Path) -> None:
 
 def test_ways_that_find_something_else_are_noticed() -> None:
     rows = pa.table({"rule": ["a", "b"], "match": ["{}", "{}"]})
-    closures.check({closures.SHARED: rows, closures.ALONE: rows.take([1, 0])})
+    ways.check({closures.SHARED: rows, closures.ALONE: rows.take([1, 0])})
     with pytest.raises(WrongAnswer, match="differ in"):
-        closures.check({closures.SHARED: rows.slice(1), closures.ALONE: rows})
+        ways.check({closures.SHARED: rows.slice(1), closures.ALONE: rows})
     with pytest.raises(WrongAnswer, match="no rule finds"):
-        closures.check({closures.SHARED: rows.slice(2), closures.ALONE: rows.slice(2)})
+        ways.check({closures.SHARED: rows.slice(2), closures.ALONE: rows.slice(2)})
 
 
 def test_what_is_said_of_one_query_for_all() -> None:
     def held(shared: float, alone: float) -> list[bool]:
         seconds = ((closures.SHARED, shared), (closures.ALONE, alone))
-        ways = {name: closures.Way(1, 0.0, own) for name, own in seconds}
-        return [v.holds for v in closures.verdicts(closures.Found(200, 10, 5, ways))]
+        taken = {name: ways.Way(1, 0.0, matching) for name, matching in seconds}
+        return [v.holds for v in closures.verdicts(closures.Found(200, 10, 5, taken))]
 
     assert held(1.0, 10.0) == [True] and held(1.0, 9.9) == [False]

@@ -23,7 +23,7 @@ from cepheid.plan.reads import leaves
 from cepheid.planner import make_plan
 from cepheid.spark.columns.column_names import named, types_of
 from cepheid.spark.columns.entrance import entered
-from cepheid.spark.columns.expressions import Translator, microseconds
+from cepheid.spark.columns.predicates import Translator, microseconds
 from tests.oracle import matches
 from tests.oracle.events import Event
 

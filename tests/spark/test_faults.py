@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import cepheid as cep
 from tests.corpus.reader import case_of
+from tests.processes import descendants, processes
 from tests.spark.faulty_driver import DELAY, QUERY, SCHEMA, STATEMENT, start
 from tests.spark.harness import expected
 from tests.spark.streaming_harness import EPOCH, write
@@ -133,31 +134,8 @@ class Driver:
 
     def workers(self) -> Iterator[int]:
         """The Python workers of its JVM."""
-        parents = {pid: parent for pid, parent, _ in _processes()}
-        daemons = {
-            pid
-            for pid, _, command in _processes()
-            if "spark.daemon" in command and self.process.pid in _ancestors(pid, parents)
-        }
-        return (pid for pid in daemons if parents.get(pid) in daemons)
-
-
-def _processes() -> Iterator[tuple[int, int, str]]:
-    """Number, parent's number and command of each."""
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
-                command = (path / "cmdline").read_text()
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended meanwhile
-            yield int(path.name), int(parent), command
-
-
-def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
-    while pid in parents:
-        pid = parents[pid]
-        yield pid
+        daemons = {p.pid for p in descendants(self.process.pid) if "spark.daemon" in p.command}
+        return (p.pid for p in processes() if p.pid in daemons and p.parent in daemons)
 
 
 # ── killed ──

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from cepheid.algebra.expressions import Expr
-from cepheid.language.ast import Mode, Quantifier, SequenceOperator
+from cepheid.language.ast import Between, Exactly, Mode, Optional, Quantifier, SequenceOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,34 @@ def moves_end(pattern: Pattern) -> bool:
 
 _CERTAIN = (Leaf, Conjunction, Unless)
 """Parts that have an event in every match."""
+
+
+def sizes(quantifier: Quantifier) -> tuple[int, int | None]:
+    """How few and how many elements a group has; None if there is no limit."""
+    match quantifier:
+        case Between(low, high):
+            return low, high
+        case Exactly(count):
+            return count, count
+        case Optional():
+            return 0, 1
+
+
+def binds_always(pattern: Pattern) -> bool:
+    """Whether every match of it has an event."""
+    match pattern:
+        case Leaf():
+            return True
+        case Negation() | Absence():
+            return False
+        case Sequence() | Conjunction():
+            return any(map(binds_always, pattern.items))
+        case Disjunction():
+            return all(map(binds_always, pattern.items))
+        case Closure():
+            return sizes(pattern.quantifier)[0] > 0 and binds_always(pattern.item)
+        case Unless() | Delay():
+            return binds_always(pattern.item)
 
 
 def leaves(pattern: Pattern) -> tuple[str, ...]:

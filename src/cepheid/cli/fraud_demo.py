@@ -19,7 +19,7 @@ from cepheid.cli.commands.generate import write_events
 from cepheid.cli.output.failure import ended_by_signals, exit_cleanly
 from cepheid.cli.output.progress import spark_tasks
 from cepheid.cli.output.show import RunSummary, console, sample
-from cepheid.cli.session import spark_session
+from cepheid.cli.spark_session import spark_session
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
 from cepheid.spark.start.session import PANDAS_NOTICE

@@ -8,9 +8,9 @@ from textwrap import shorten
 
 from cepheid.errors import DataError
 from cepheid.explain.document import to_json
+from cepheid.explain.explanation_text import explanation_text
 from cepheid.explain.page import fragment, page
 from cepheid.explain.picture import picture
-from cepheid.explain.text import explanation_text
 from cepheid.plan.profile import Profile
 from cepheid.planner.planned import Planned
 from cepheid.rewrites import Applied

@@ -18,13 +18,14 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    binds_always,
     moves_end,
     walk,
 )
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.values import integer_time
 from cepheid.errors import QueryError
-from cepheid.language.ast import Between, Exactly, Mode, SequenceOperator, Span
+from cepheid.language.ast import Exactly, Mode, SequenceOperator, Span
 from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.options import Limit
 
@@ -122,7 +123,7 @@ def _open_at_end(pattern: Pattern) -> bool:
             for item in reversed(pattern.items):
                 if _open_at_end(item):
                     return True
-                if _binds(item):
+                if binds_always(item):
                     return False
             return False
 
@@ -148,27 +149,6 @@ def _looks_ahead(pattern: Pattern) -> bool:
             continue
         for n, operator in enumerate(part.operators):
             strict = operator is SequenceOperator.STRICT and isinstance(part.items[n + 1], Negation)
-            if strict and not any(_binds(item) for item in part.items[n + 2 :]):
+            if strict and not any(binds_always(item) for item in part.items[n + 2 :]):
                 return True
     return False
-
-
-def _binds(pattern: Pattern) -> bool:
-    """Whether a match is sure to have an event for this part."""
-    match pattern:
-        case Leaf():
-            return True
-        case Negation() | Absence():
-            return False
-        case Sequence() | Conjunction():
-            return any(_binds(item) for item in pattern.items)
-        case Disjunction():
-            return all(_binds(item) for item in pattern.items)
-        case Unless() | Delay():
-            return _binds(pattern.item)
-        case Closure():
-            match pattern.quantifier:
-                case Between(low=low) | Exactly(count=low):
-                    return low > 0 and _binds(pattern.item)
-                case _:
-                    return False

@@ -31,7 +31,7 @@ from cepheid.planner.automata.chains import chain
 from cepheid.planner.automata.segments import mixed
 from cepheid.planner.choice import Choice, Propagation
 from cepheid.planner.cost.cube import Spans
-from cepheid.planner.cost.demand import pulled_share, triggers
+from cepheid.planner.cost.demand_cost import pulled_share, triggers
 from cepheid.planner.cost.figures import figures_of
 from cepheid.planner.cost.flows import power
 from cepheid.planner.cost.plan_cost import Costing, cost_of, estimate

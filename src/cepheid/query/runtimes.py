@@ -19,8 +19,8 @@ def runtime_of(data: Any, read: Collection[str] = ()) -> Runtime:
     if not _is_on_spark(data):
         return InProcess()
     require("spark")
-    from cepheid.spark.runtime import SparkBatch
-    from cepheid.spark.streaming.runtime import SparkStream
+    from cepheid.spark.batch_runtime import SparkBatch
+    from cepheid.spark.streaming.stream_runtime import SparkStream
 
     parts = [data]
     if isinstance(data, Mapping):

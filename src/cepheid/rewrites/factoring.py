@@ -13,9 +13,10 @@ Taken where the estimated cost is lower; without an estimate, it always has fewe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TypeVar
 
 from cepheid.algebra.expressions import Expr, variables
 from cepheid.algebra.patterns import (
@@ -38,6 +39,7 @@ from cepheid.rewrites.measure import simpler
 from cepheid.rewrites.surgery import renamed, replaced, union
 
 Items = tuple[Pattern, ...]
+T = TypeVar("T")
 
 
 def apply(query: BoundQuery, facts: Facts) -> BoundQuery | None:
@@ -173,37 +175,36 @@ def _mixed(query: BoundQuery, whole: Disjunction, cut: Cut) -> bool:
 
 
 def _conjuncts(where: tuple[Conjunct, ...], cut: Cut) -> tuple[Conjunct, ...] | None:
-    """The conditions on the common events once, those that read a rest, too, as they were; None
-    if the two branches ask different things of the common events."""
-    kept: list[Conjunct] = []
-    mine: set[Conjunct] = set()
-    theirs: set[Conjunct] = set()
-    for conjunct in where:
-        renamed_condition = _renamed(conjunct, cut.names)
-        on_common, of_rest = _sides(frozenset(conjunct.variables), cut)
-        if on_common and not of_rest and renamed_condition != conjunct:
-            theirs.add(renamed_condition)
-            continue
-        if on_common and not of_rest:
-            mine.add(conjunct)
-        kept.append(renamed_condition)
-    return tuple(kept) if mine == theirs else None
+    return _conditions(
+        where, lambda c: _renamed(c, cut.names), lambda c: frozenset(c.variables), cut
+    )
 
 
 def _having(having: tuple[Expr, ...], cut: Cut) -> tuple[Expr, ...] | None:
-    kept: list[Expr] = []
-    mine: set[Expr] = set()
-    theirs: set[Expr] = set()
-    for condition in having:
-        renamed_condition = renamed(condition, cut.names)
-        on_common, of_rest = _sides(variables(condition), cut)
-        if on_common and not of_rest and renamed_condition != condition:
-            theirs.add(renamed_condition)
-            continue
+    return _conditions(having, lambda c: renamed(c, cut.names), variables, cut)
+
+
+def _conditions(
+    conditions: tuple[T, ...],
+    renamed_condition: Callable[[T], T],
+    read: Callable[[T], frozenset[str]],
+    cut: Cut,
+) -> tuple[T, ...] | None:
+    """The conditions on the common events once, and those that read a rest as they were; None if
+    the two branches have different conditions on the common events."""
+    merged: list[T] = []
+    first: set[T] = set()
+    second: set[T] = set()
+    for condition in conditions:
+        new = renamed_condition(condition)
+        on_common, of_rest = _sides(read(condition), cut)
         if on_common and not of_rest:
-            mine.add(condition)
-        kept.append(renamed_condition)
-    return tuple(kept) if mine == theirs else None
+            if new != condition:
+                second.add(new)
+                continue
+            first.add(condition)
+        merged.append(new)
+    return tuple(merged) if first == second else None
 
 
 def _sides(read: frozenset[str], cut: Cut) -> tuple[bool, bool]:

@@ -25,8 +25,8 @@ from cepheid.runtime import Bindable
 from cepheid.spark.batch import bind
 from cepheid.spark.columns.column_names import as_given, named, types_of
 from cepheid.spark.columns.entrance import entered
-from cepheid.spark.columns.expressions import microseconds
 from cepheid.spark.columns.extraction import with_paths
+from cepheid.spark.columns.predicates import microseconds
 from cepheid.statistics import Statistics
 from cepheid.statistics.samples import Interval, Sample
 

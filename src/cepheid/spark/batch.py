@@ -35,8 +35,8 @@ from cepheid.runtime import Bindable, Explained
 from cepheid.spark.columns.class_filters import Class, classify, type_text
 from cepheid.spark.columns.column_names import named, safe, types_of
 from cepheid.spark.columns.entrance import entered
-from cepheid.spark.columns.expressions import Translator
 from cepheid.spark.columns.extraction import with_paths
+from cepheid.spark.columns.predicates import Translator
 from cepheid.spark.columns.schema import (
     arrow_schema,
     arrow_type,

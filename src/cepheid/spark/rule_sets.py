@@ -32,8 +32,8 @@ from cepheid.options import ON_SPARK, Options, refuse_delay, refuse_until
 from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.columns.column_names import named, safe, types_of
 from cepheid.spark.columns.entrance import entered
-from cepheid.spark.columns.expressions import Translator, combine
 from cepheid.spark.columns.extraction import with_paths
+from cepheid.spark.columns.predicates import Translator, combine
 from cepheid.spark.columns.schema import event_schema, spark_schema
 from cepheid.spark.partitions.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.partitions.batch_sizes import gather

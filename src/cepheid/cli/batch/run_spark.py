@@ -19,7 +19,7 @@ from cepheid.cli.batch.spark_inputs import SparkInput, open_spark_inputs
 from cepheid.cli.inputs import input_options
 from cepheid.cli.output.progress import spark_tasks
 from cepheid.cli.output.show import REJECTED_SHOWN, PerRule, RunSummary
-from cepheid.cli.session import spark_session
+from cepheid.cli.spark_session import spark_session
 from cepheid.cli.target import Result, Target, refuse_nested
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.files.formats import (

@@ -118,7 +118,7 @@ def _explained(
         inputs = open_inputs(sources, (), _TABLES).read()
         return str(explain_sql(text, inputs.tables, analyze=analyze))
     from cepheid.cli.batch.spark_inputs import open_spark_inputs
-    from cepheid.cli.session import spark_session
+    from cepheid.cli.spark_session import spark_session
 
     with spark_session(master, app="cepheid sql") as spark:
         tables = open_spark_inputs(spark, sources, (), _TABLES)
@@ -150,7 +150,7 @@ def _run_on_spark(
 ) -> None:
     from cepheid.cli.batch.run_spark import rejected_rows, write_folder
     from cepheid.cli.batch.spark_inputs import open_spark_inputs
-    from cepheid.cli.session import spark_session
+    from cepheid.cli.spark_session import spark_session
     from cepheid.files.formats import output_format
     from cepheid.spark.columns.schema import arrow_schema
     from cepheid.statements.sql import sql as run

@@ -27,7 +27,7 @@ from cepheid.cli.arguments import InputSource
 from cepheid.cli.inputs import input_options
 from cepheid.cli.output.failure import SET_ASIDE
 from cepheid.cli.queries import WatchedRules
-from cepheid.cli.session import EXACT_NAMES, errors_to
+from cepheid.cli.spark_session import EXACT_NAMES, errors_to
 from cepheid.cli.stream.checkpoint_lock import locked
 from cepheid.cli.stream.dead_letters import divert
 from cepheid.cli.stream.stream_columns import Folder, open_folders

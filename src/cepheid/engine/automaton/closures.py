@@ -22,6 +22,7 @@ from cepheid.algebra.patterns import (
     Sequence,
     Unless,
     positive,
+    sizes,
     walk,
 )
 from cepheid.algebra.types import Type
@@ -50,18 +51,7 @@ from cepheid.engine.automaton.knowledge import (
     ready,
 )
 from cepheid.engine.automaton.points import Begin, End, Origin, Path, Point
-from cepheid.language.ast import Between, Exactly, Mode, Optional, Quantifier, SequenceOperator
-
-
-def sizes(quantifier: Quantifier) -> tuple[int, int | None]:
-    match quantifier:
-        case Between(low, high):
-            return low, high
-        case Exactly(count):
-            return count, count
-        case Optional():
-            return 0, 1
-
+from cepheid.language.ast import Exactly, Mode, SequenceOperator
 
 # ── how groups are taken ──
 

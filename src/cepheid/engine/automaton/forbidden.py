@@ -18,6 +18,7 @@ from cepheid.algebra.patterns import (
     Unless,
     items,
     positive,
+    sizes,
     walk,
 )
 from cepheid.engine.automaton.closures import sizes

@@ -15,9 +15,11 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    binds_always,
+    sizes,
 )
 from cepheid.algebra.query import Role
-from cepheid.engine.automaton.closures import event_group, round_chain, sizes, with_group
+from cepheid.engine.automaton.closures import event_group, round_chain, with_group
 from cepheid.engine.automaton.elements import EventGroup, RoundChain, element
 from cepheid.engine.automaton.forbidden import checks, interruption, negating, next_negations
 from cepheid.engine.automaton.instructions import (
@@ -142,7 +144,7 @@ def _open_round(pattern: Pattern, after: bool) -> bool:
         case Negation():
             return not after
         case Sequence():
-            certain = [_binds_always(item) for item in pattern.items]
+            certain = [binds_always(item) for item in pattern.items]
             return any(
                 _open_round(item, after or any(certain[n + 1 :]))
                 for n, item in enumerate(pattern.items)
@@ -151,20 +153,3 @@ def _open_round(pattern: Pattern, after: bool) -> bool:
             return any(_open_round(item, after) for item in pattern.items)
         case Closure() | Unless() | Delay():
             return _open_round(pattern.item, after)
-
-
-def _binds_always(pattern: Pattern) -> bool:
-    """Whether every match of it has an event."""
-    match pattern:
-        case Leaf():
-            return True
-        case Negation() | Absence():
-            return False
-        case Sequence() | Conjunction():
-            return any(map(_binds_always, pattern.items))
-        case Disjunction():
-            return all(map(_binds_always, pattern.items))
-        case Closure():
-            return sizes(pattern.quantifier)[0] > 0 and _binds_always(pattern.item)
-        case Unless() | Delay():
-            return _binds_always(pattern.item)

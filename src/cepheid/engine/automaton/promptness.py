@@ -10,8 +10,8 @@ from cepheid.algebra.patterns import (
     Sequence,
     moves_end,
     positive,
+    sizes,
 )
-from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.forbidden import next_negations
 from cepheid.engine.automaton.knowledge import Known
 from cepheid.engine.automaton.points import Path

@@ -18,6 +18,7 @@ from cepheid.algebra.patterns import (
     Sequence,
     leaves,
     positive,
+    sizes,
 )
 from cepheid.engine.automaton.closures import (
     Block,
@@ -30,7 +31,6 @@ from cepheid.engine.automaton.closures import (
     make_block,
     part_behind,
     round_chain,
-    sizes,
     with_group,
 )
 from cepheid.engine.automaton.elements import EventGroup, RoundChain, element

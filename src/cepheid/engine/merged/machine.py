@@ -205,57 +205,15 @@ class Machine:
     ) -> tuple[Ints, Ints]:
         """Process rows one by one, until there may be no room for another instance or end; then
         make room."""
-        graph, store = self.rules.graph, self._store
         kernel: Callable[..., Any] = load(ADVANCED, self.jit)
         state = np.array([0, 0, 0, self._count, 0], np.int64)
         ends: list[tuple[Ints, Ints]] = []
         while True:
             room = len(self._heads)
             nodes, bound = np.empty(room, np.int64), np.empty((room, self._steps), np.int64)
-            arguments = Advance(
-                position=position,
-                time=time,
-                satisfied=satisfied,
-                predicates=predicates,
-                cells=self._cells.array,
-                known=self._known.array,
-                base=store.base,
-                first=first,
-                parent=graph.parent,
-                depth=graph.depth,
-                node_links=graph.links,
-                node_probe=graph.probe,
-                node_key=graph.key,
-                strict=graph.strict,
-                reach=graph.reach,
-                restless=graph.restless,
-                rules=graph.rules.begins,
-                edges=graph.edges.begins,
-                edge_nodes=graph.edges.values,
-                endings=graph.endings.begins,
-                ending_enders=graph.endings.values,
-                enders=graph.enders.begins,
-                ender_list=graph.enders.values,
-                ender_links=graph.ender_links,
-                ender_probe=graph.ender_probe,
-                link_sets=graph.link_sets.begins,
-                links=graph.link_sets.values,
-                keys=graph.keys.begins,
-                key_places=graph.keys.values,
-                probes=graph.probes.begins,
-                probe_columns=graph.probes.values,
-                pool=self._pool,
-                heads=self._heads,
-                active=self._active,
-                ender_heads=self._ender_heads,
-                entry_nodes=self._entry_nodes,
-                entry_next=self._entry_next,
-                entry_on=self._entry_on,
-                out_nodes=nodes,
-                out_rows=bound,
-                state=state,
+            kernel(
+                *self._arguments(position, time, satisfied, predicates, first, nodes, bound, state)
             )
-            kernel(*arguments)
             event, _, _, self._count, count = state.tolist()
             ends.append((nodes[:count], bound[:count]))
             if event == len(position):
@@ -263,6 +221,62 @@ class Machine:
             self._compact(int(position[event]), int(time[event]))
             state[3] = self._count
         return np.concatenate([n for n, _ in ends]), np.concatenate([b for _, b in ends])
+
+    def _arguments(
+        self,
+        position: Ints,
+        time: Ints,
+        satisfied: Ints,
+        predicates: Ints,
+        first: int,
+        nodes: Ints,
+        bound: Ints,
+        state: Ints,
+    ) -> Advance:
+        graph, store = self.rules.graph, self._store
+        return Advance(
+            position=position,
+            time=time,
+            satisfied=satisfied,
+            predicates=predicates,
+            cells=self._cells.array,
+            known=self._known.array,
+            base=store.base,
+            first=first,
+            parent=graph.parent,
+            depth=graph.depth,
+            node_links=graph.links,
+            node_probe=graph.probe,
+            node_key=graph.key,
+            strict=graph.strict,
+            reach=graph.reach,
+            restless=graph.restless,
+            rules=graph.rules.begins,
+            edges=graph.edges.begins,
+            edge_nodes=graph.edges.values,
+            endings=graph.endings.begins,
+            ending_enders=graph.endings.values,
+            enders=graph.enders.begins,
+            ender_list=graph.enders.values,
+            ender_links=graph.ender_links,
+            ender_probe=graph.ender_probe,
+            link_sets=graph.link_sets.begins,
+            links=graph.link_sets.values,
+            keys=graph.keys.begins,
+            key_places=graph.keys.values,
+            probes=graph.probes.begins,
+            probe_columns=graph.probes.values,
+            pool=self._pool,
+            heads=self._heads,
+            active=self._active,
+            ender_heads=self._ender_heads,
+            entry_nodes=self._entry_nodes,
+            entry_next=self._entry_next,
+            entry_on=self._entry_on,
+            out_nodes=nodes,
+            out_rows=bound,
+            state=state,
+        )
 
     def _tidy(self, position: int, time: int) -> None:
         """Drop expired instances once they may be the majority, and texts that no row has."""

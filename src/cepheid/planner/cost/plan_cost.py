@@ -32,7 +32,7 @@ from cepheid.plan.nodes import (
     Seq,
     Stacks,
 )
-from cepheid.planner.cost.demand import demanded
+from cepheid.planner.cost.demand_cost import demanded
 from cepheid.planner.cost.figures import Figures, figures_of
 from cepheid.planner.cost.flows import (
     Edge,

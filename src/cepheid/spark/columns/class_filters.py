@@ -20,7 +20,7 @@ from cepheid.algebra.text import expression_text
 from cepheid.plan.nodes import LeafNode, Plan
 from cepheid.plan.reads import columns_of, leaves
 from cepheid.spark.columns.column_names import named
-from cepheid.spark.columns.expressions import Translator, combine
+from cepheid.spark.columns.predicates import Translator, combine
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from cepheid.plan.reads import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
 from cepheid.spark.columns.class_filters import Class, left_columns, mask, relevant
 from cepheid.spark.columns.column_names import named
-from cepheid.spark.columns.expressions import Translator, combine, microseconds
+from cepheid.spark.columns.predicates import Translator, combine, microseconds
 from cepheid.spark.partitions.layout import (
     ByKey,
     ByPartialKey,

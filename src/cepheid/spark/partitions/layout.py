@@ -31,7 +31,7 @@ from cepheid.options import Options
 from cepheid.plan.nodes import STREAM, Filter, LeafNode, Node, Plan, has_automaton
 from cepheid.plan.reads import leaves
 from cepheid.planner.bounds import counts_all, skips, uncut
-from cepheid.spark.columns.expressions import Translator
+from cepheid.spark.columns.predicates import Translator
 
 Place = tuple[str, str]
 """A variable and one of its columns."""

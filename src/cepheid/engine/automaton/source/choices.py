@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import assert_never
 
-from cepheid.engine.automaton.closures import sizes
+from cepheid.algebra.patterns import sizes
 from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.instructions import Choose, FirstRun
 from cepheid.engine.automaton.source.groups import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cepheid.algebra.aggregates import AGGREGATES
+from cepheid.algebra.patterns import sizes
 from cepheid.algebra.types import Type
-from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.elements import EventGroup
 from cepheid.engine.automaton.source.places import (
     Env,

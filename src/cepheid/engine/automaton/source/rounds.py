@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cepheid.algebra.patterns import positive
-from cepheid.engine.automaton.closures import first_variable, sizes
+from cepheid.algebra.patterns import positive, sizes
+from cepheid.engine.automaton.closures import first_variable
 from cepheid.engine.automaton.elements import RoundChain
 from cepheid.engine.automaton.instructions import ChooseRounds
 from cepheid.engine.automaton.points import Path

@@ -22,7 +22,7 @@ from cepheid.errors import PlanError
 from cepheid.options import Options
 from cepheid.spark.columns.class_filters import mask, relevant
 from cepheid.spark.columns.column_names import named, safe
-from cepheid.spark.columns.expressions import Translator, combine
+from cepheid.spark.columns.predicates import Translator, combine
 from cepheid.spark.columns.schema import event_schema
 from cepheid.spark.partitions.arrange import (
     EventSource,

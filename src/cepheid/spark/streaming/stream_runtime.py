@@ -15,8 +15,8 @@ from cepheid.errors import DataError, UnsupportedError
 from cepheid.options import Options
 from cepheid.runtime import Bindable, Explained, Place
 from cepheid.spark.batch import before_engine, frames_of, source_of
+from cepheid.spark.batch_runtime import SparkBatch
 from cepheid.spark.columns.entrance import entered
-from cepheid.spark.runtime import SparkBatch
 from cepheid.spark.streaming.clock.time import delay_of, watermark_of
 from cepheid.spark.streaming.explain import explain_stream
 from cepheid.spark.streaming.pipeline import match_stream
