@@ -21,7 +21,6 @@ from cepheid.algebra.patterns import (
     sizes,
     walk,
 )
-from cepheid.engine.automaton.closures import sizes
 from cepheid.engine.automaton.instructions import (
     Check,
     CheckRound,
