@@ -224,7 +224,7 @@ EXPERIMENTS = (
             near_the_best("adaptive", 0.15, PLANS, tuple(BEST_OF_6)),
             *(ahead("adaptive", plan, ("whole",), must=True) for plan in PLANS),
         ),
-        "The three settings of figure 12 one after the other, in one run. The adaptive run is told "
+        "The three settings of figure 12 one after the other, in one run. The adaptive run knows "
         "nothing of the data. " + NO_NFA,
         bars=True,
     ),

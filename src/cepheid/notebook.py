@@ -60,15 +60,15 @@ def register(shell: Shell) -> None:
             params = {} if given.params is None else shell.ev(given.params)
             options = Options(given.time, given.type, given.tie, params=params)
             query = Query(cell.strip("\n"), "cell")
-            found = query.match(data, options)
+            matches = query.match(data, options)
             if not given.no_timeline and runtime_of(data).place == "process":
                 notebook.display(query.timeline(data, options))
         except CepheidError as error:
             notebook.display(notebook.HTML(diagnostic_markup(str(error))))
             return None
         if given.output is not None:
-            shell.user_ns[given.output] = found
-        return found
+            shell.user_ns[given.output] = matches
+        return matches
 
     shell.register_magic_function(cep, "cell", "cep")
 

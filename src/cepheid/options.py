@@ -127,7 +127,7 @@ class Options:
                   for times without a zone, and no limit for integers; None is no limit
     idle          on Spark streams with a key and `WITHIN n EVENTS`: a key that has no event for so
                   long, as "1 day", is over and forgotten; None keeps all keys for ever
-    heartbeat     on Spark streams: when nothing has come for so long, as "1 minute", time goes on
+    heartbeat     on Spark streams: when nothing has come for so long, as "1 minute", time advances
                   with the clock and releases what waits for it; None: it passes only with events
     dead_letters  on Spark streams: hand out the rows that are late, ahead of the clock or without a
                   time, too, in a column `dead_letter` beside the matches; with names, those columns

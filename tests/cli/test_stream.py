@@ -179,7 +179,7 @@ def test_a_checkpoint_is_of_one_run_at_a_time(
         assert other.stdout.readline() == "locked\n"
         assert run("run", "rise.cep", *COMMON, *PLACES) == 2
         told = capsys.readouterr().err
-        assert f"checkpoint of a run that goes on (process {other.pid} on " in told
+        assert f"checkpoint of a run that hasn't ended (process {other.pid} on " in told
         assert "stop that run first, or start with another checkpoint" in told
     finally:
         other.kill()

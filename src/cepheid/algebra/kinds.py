@@ -118,7 +118,8 @@ def nested_types(columns: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def unreadable(name: str, why: str) -> pa.Field:
-    """A column that is there but can't be read. `why` goes on after its name: "is of type …"."""
+    """A column that is there but can't be read. `why` is what messages say after its name, such as
+    "is of type …"."""
     return pa.field(name, pa.null(), metadata={_WHY: why})
 
 

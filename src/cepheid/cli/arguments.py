@@ -222,7 +222,7 @@ Heartbeat = Annotated[
     str | None,
     typer.Option(
         "--heartbeat", metavar="DURATION", rich_help_panel="Streams", show_default="off",
-        help="When nothing has come for so long, time goes on with the clock and releases what "
+        help="When nothing has come for so long, time advances with the clock and releases what "
         "waits for it. Events that come behind it are late.",
     ),
 ]  # fmt: skip

@@ -145,7 +145,7 @@ def open_inputs(
 
 
 def warn_of_texts(queries: Iterable[ast.Query], columns: Iterable[InputColumns]) -> None:
-    """Tell of comparisons of columns that are text, but whose cells are numbers."""
+    """Warn of comparisons of columns that are text, but whose cells are numbers."""
     numeric = {name.lower(): name for input_ in columns for name in input_.numeric_texts}
     for query in queries if numeric else ():
         for text, names in compared_by_order(query).items():

@@ -82,14 +82,14 @@ class Sink(ABC):
 
     @abstractmethod
     def inherit(self, other: Sink) -> None:
-        """Go on where the sink of another plan has stopped."""
+        """Resume where the sink of another plan stopped."""
 
     def save(self) -> SkipState | None:
         """What the next sink must know, beyond this process; between rounds."""
         return None
 
     def resume(self, choice: SkipState) -> None:
-        """Go on where a sink that was saved had stopped."""
+        """Resume where a saved sink stopped."""
         raise AssertionError("nothing was chosen")
 
     @abstractmethod

@@ -182,7 +182,7 @@ class OperatorTree:
         return len(self.roots) == 1 and self.roots[0].renumber(kept, base)
 
     def take_over(self, other: OperatorTree) -> None:
-        """Go on where the other plan's tree has stopped: records are made from what the leaves
+        """Resume where the tree of the other plan stopped: records are made from what the leaves
         hold; matches that end with what they hold have been found, and only those."""
         self.sink.inherit(other.sink)
         self.catch_up()

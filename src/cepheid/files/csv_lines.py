@@ -99,7 +99,7 @@ def _fast(form: RowFormat, header: Sequence[str], text: bytes) -> pa.Table | Non
 
 
 def _read_as(type_: pa.DataType) -> pa.DataType:
-    """The type for which pyarrow's reader is asked. It must be told whether times have an offset,
+    """The type that pyarrow's reader should return. It needs to know whether times have an offset,
     and it would drop digits of decimals."""
     is_ = pa.types
     plain = is_.is_integer(type_) or is_.is_floating(type_) or is_.is_date(type_)

@@ -110,7 +110,7 @@ def _fast(form: RowFormat, text: bytes) -> pa.Table | None:
 
 
 def _read_as(type_: pa.DataType) -> pa.DataType | None:
-    """The type for which pyarrow's reader is asked; None if it can't read the wanted type."""
+    """The type that pyarrow's reader should return; None if it can't read the wanted type."""
     is_ = pa.types
     if is_.is_timestamp(type_) or is_.is_date(type_):
         return pa.string()

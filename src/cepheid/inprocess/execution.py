@@ -173,25 +173,25 @@ def _answers(
 ) -> Iterator[pa.RecordBatch]:
     """What the matches come to; each answer as soon as no match can change it."""
     if key_by_key(engine.plan):
-        for found in by_end(engine.schema, _matches(engine, items, seen, notices, until)):
-            fold.push(found)
+        for matches in by_end(engine.schema, _matches(engine, items, seen, notices, until)):
+            fold.push(matches)
         yield from fold.finish()
         return
     for batch in items:
         if isinstance(batch, int):
-            for found in engine.advance(batch - 1):  # more events of this time may come
-                fold.push(found)
+            for matches in engine.advance(batch - 1):  # more events of this time may come
+                fold.push(matches)
         else:
             notices.look(batch)
-            for found in engine.push(batch):
-                fold.push(found)
+            for matches in engine.push(batch):
+                fold.push(matches)
             seen(batch.num_rows)
         yield from fold.advance(settled_time(engine))
         if engine.done or fold.done:  # nothing more is read
             break
     reached = engine.context.frontier
-    for found in end(engine, until):
-        fold.push(found)
+    for matches in end(engine, until):
+        fold.push(matches)
     if until is None or not fold.windowed:
         yield from fold.finish()
     else:

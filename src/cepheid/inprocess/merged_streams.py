@@ -200,7 +200,7 @@ def _wide(
 
 
 class _Ahead:
-    """Rows of a stream that have been read, and not yet merged. While the stream goes on, more
+    """Rows of a stream that have been read, and not yet merged. While the stream continues, more
     rows of the `last` time may come, but none before it."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """What to say when the text is not a query.
 
-Lark knows where it stopped and which terminals would have let it go on. That is turned into
+Lark knows where it stopped and which terminals would have let it continue. That is turned into
 what a person would say: the parenthesis that is never closed, the word that was misspelled (it
 may be the one before, taken for an alias), the unit that doesn't exist.
 

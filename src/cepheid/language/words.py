@@ -1,6 +1,6 @@
 """Text as words: what can be found in a text that may not be a query, or may be several.
 
-The grammar's own lexer reads a word by what the grammar can go on with, so it stops at the first
+The grammar's own lexer reads a word by what the grammar allows next, so it stops at the first
 mistake. Comments, strings and names in backticks are the same to both.
 """
 

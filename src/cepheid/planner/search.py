@@ -147,7 +147,7 @@ def propagation_of(
 ) -> Propagation:
     """How the results of one alternative of a plan should move.
 
-    Pull where triggers are so rare that much of what is below is never asked for. Pass-down
+    Pull where triggers are so rare that much of what is below is never demanded. Pass-down
     where, furthermore, f >= q * d * λ (appendix A): the time between triggers against the share
     of the window's events that one of them accepts.
     """

@@ -128,8 +128,8 @@ class _SharedRun:
         self._unplaced += rows.num_rows - placed.num_rows
         return placed
 
-    def _keep(self, found: Mapping[str, pa.Table]) -> None:
-        for name, matches in found.items():
+    def _keep(self, results: Mapping[str, pa.Table]) -> None:
+        for name, matches in results.items():
             held, lag = self._held[name], self._lags[name]
             held.add(matches)
             ordered = held.release(None if self._over or lag is None else self._reached - lag)

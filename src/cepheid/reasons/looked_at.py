@@ -71,7 +71,7 @@ def _free(tables: Mapping[str, pa.Table]) -> str:
 
 
 def _numbered(tables: Mapping[str, pa.Table], name: str) -> dict[str, pa.Table]:
-    """With the number of each row; streams go on where the one before ends."""
+    """With the number of each row; the numbers of a stream continue those of the one before."""
     numbered, first = {}, 0
     for stream, table in tables.items():
         numbers = pa.array(np.arange(first, first + len(table), dtype=np.int64))

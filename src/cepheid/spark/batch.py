@@ -108,14 +108,14 @@ def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: R
     if options.limit is not None and options.limit.policy != "fail":
         raise UnsupportedError(SHEDDING)
     source.prepared.warn()
-    found = output_schema(source.plan, schema)
+    returned = output_schema(source.plan, schema)
     until = last_moment(options.until, source.plan)
     if until is not None:
         until = max(until, _reached(source))
     shape = source.prepared.query.answers
     if shape is None:
-        return _mapped(source, options, runner, spark_schema(found), until)
-    parts = _parts(source, shape, found)
+        return _mapped(source, options, runner, spark_schema(returned), until)
+    parts = _parts(source, shape, returned)
 
     def folded(task: worker.Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return parts.packed(runner(task, batches))

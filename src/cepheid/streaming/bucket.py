@@ -400,7 +400,7 @@ class Bucket:
             return
         store = self._engine.store
         tables = list(self._rows.read(cells, store.base))
-        names = tables[-1].column_names  # a query that goes on may read fewer than before
+        names = tables[-1].column_names  # a resumed query may read fewer than before
         rows = pa.concat_tables([t.select(names) for t in tables]).take(pa.array(kept))
         self._engine.compact(kept)
         self._epoch += 1

@@ -1,9 +1,9 @@
 """Many keys whose events are counted (`WITHIN n EVENTS`), in one bucket.
 
-An engine gets such events key by key, so it can't go on with a key after it has seen others. Held
+An engine gets such events key by key, so it can't return to a key after it has seen others. Held
 here are the rows, with each row's number in its key. When new rows come, those keys that may have a
 match are matched again from their held rows on; and a match is new if its last event is. So only
-new events are given to the last class, which costs no more than to go on.
+new events are given to the last class, which costs no more than to continue.
 
 A key is over when it has had no event for the idle time. Whatever comes then is numbered so far
 behind that no window reaches back. So dropping its rows changes nothing, whenever that happens.
@@ -217,7 +217,7 @@ class HeldKeys:
             yield matches
 
     def _hold(self, rows: _Rows, codes: Ints, batch: pa.RecordBatch) -> None:
-        """Of the new rows, those of a class, and the last one of each key, where it goes on."""
+        """Of the new rows, those of a class, and the last one of each key, where it continues."""
         old = self.n
         keep = (rows.bits != 0) | _is_last(codes)
         keep[:old] = True
@@ -274,7 +274,7 @@ class HeldKeys:
         )
 
     def resume(self, state: EngineState, loaded: Iterable[LoadedRows]) -> None:
-        """Go on where another has stopped: with its rows, or those that this one hasn't seen."""
+        """Resume where another stopped: with its rows, or those that this one hasn't seen."""
         if not self.n:
             self.base = state.base
         parts = [

@@ -50,7 +50,7 @@ class Log:
         while self.segments and _alike(self.segments[-1].rows, table.num_rows):
             before = self.segments.pop()
             past = max(0, begin - before.first)
-            # A query that goes on may read fewer columns than before.
+            # A resumed query may read fewer columns than before.
             rows = _read(cells, before).slice(past).select(table.column_names)
             table = pa.concat_tables([rows, table])
             first, last = before.first + past, max(before.last, last)

@@ -3,8 +3,8 @@
 Merged rules run as one evaluation, every other query as one of its own, and all get the same rows.
 Rules that come together are a generation: they see the events that are matched from then on. When
 rules come or go, the merged ones are made anew from the events that are held, so that those that
-stay go on as if nothing had happened; the other queries of rules that stay aren't touched, and what
-was held for queries that no rule needs any more is dropped.
+stay continue as if nothing had happened; the other queries of rules that stay aren't touched, and
+what was held for queries that no rule needs any more is dropped.
 """
 
 from __future__ import annotations

@@ -154,12 +154,12 @@ def _having(group_by: GroupBy, lowering: ExpressionBinder) -> Iterator[Expr]:
 def _check_grouped(expr: Expr, node: ast.Expression, lowering: ExpressionBinder) -> None:
     """Nothing of a single match may be left."""
     assert lowering.groups is not None
-    own = next((e for e in walk(expr) if _of_a_match(e)), None)
-    if own is None or WRONG in lowering.groups.keys:  # which may have been this one
+    of_match = next((e for e in walk(expr) if _of_a_match(e)), None)
+    if of_match is None or WRONG in lowering.groups.keys:  # it may have been the one that is wrong
         return
-    text = expression_text(own)
+    text = expression_text(of_match)
     message = f"`{text}` isn't grouped: the matches of a group may differ in it"
-    example = f"avg({text})" if isinstance(own, Aggregate | Reduce) else f"max({text})"
+    example = f"avg({text})" if isinstance(of_match, Aggregate | Reduce) else f"max({text})"
     hint = f"add it to GROUP BY, or aggregate it, as in `{example}`"
     lowering.findings.add("CEP340", message, node.span, hint)
 

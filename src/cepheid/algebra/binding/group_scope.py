@@ -42,11 +42,11 @@ class GroupScope:
         column = None
         if argument is not None:
             column = self.values.setdefault(argument, f"v{len(self.values)}")
-        found = self.aggregates.setdefault(
+        aggregate = self.aggregates.setdefault(
             (function, column, distinct),
             MatchAggregate(f"m{len(self.aggregates)}", function, column, type_, distinct),
         )
-        return Attribute(ANSWER, found.name, type_)
+        return Attribute(ANSWER, aggregate.name, type_)
 
     def grouped(self, expr: Expr) -> Expr:
         """The expression with the group expressions in it replaced by their values."""

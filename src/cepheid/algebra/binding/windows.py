@@ -231,7 +231,7 @@ def _is_counted(part: Pattern) -> bool:
 
 
 def never_ending(pattern: ast.Pattern) -> ast.Closure | None:
-    """A strict closure that ends the pattern. Its run goes on as long as events qualify, so that
+    """A strict closure that ends the pattern. Its run continues as long as events qualify, so that
     only a window, or what stands after it, says when it is known."""
     match pattern:
         case ast.Sequence():

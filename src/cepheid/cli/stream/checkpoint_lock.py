@@ -33,8 +33,8 @@ def locked(checkpoint: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OptionError(
-                f"{checkpoint} is the checkpoint of a run that goes on{_holder(checkpoint)}: stop "
-                "that run first, or start with another checkpoint and another output"
+                f"{checkpoint} is the checkpoint of a run that hasn't ended{_holder(checkpoint)}: "
+                "stop that run first, or start with another checkpoint and another output"
             ) from None
         file.truncate(0)
         started = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")

@@ -115,8 +115,8 @@ class Unreadable:
         short = missing_rows(parquet, read)
         doubtful = parquet if short else [file for file in parquet if promised_rows(file) is None]
         doubtful += [file for file, folder in there.items() if doubtful_text(folder, file)]
-        asked = {file: self._ask(there[file], file) for file in doubtful}
-        reasons = {file: reason for file, reason in asked.items() if reason is not None}
+        faults = {file: self._ask(there[file], file) for file in doubtful}
+        reasons = {file: reason for file, reason in faults.items() if reason is not None}
         if short and read is not None and not reasons.keys() & set(parquet):
             # Spark can read them now. Which one it couldn't read before isn't known.
             reasons |= {

@@ -242,7 +242,7 @@ def kernel_values(
             return interner.encode(array)
         case Type.OTHER if is_array(array.type):
             return _array_codes(array, interner)
-        case Type.OTHER:  # whether it is NULL is all that can be asked
+        case Type.OTHER:  # all that can be checked is whether it is NULL
             return np.zeros(len(array), np.int64), _validity(array)
         case Type.FLOAT | Type.DECIMAL:
             values, zero = _cast(array, pa.float64()), 0.0

@@ -239,7 +239,7 @@ def _negated_rounds(
 
 
 def _round(pattern: Pattern, path: Path, known: Known, closure: Path, then: Then) -> Instructions:
-    """Go on with the events of one round at hand."""
+    """Continue with the events of the current round."""
     match pattern:
         case Leaf(variable=v):
             bound = known.bind(v, path)

@@ -1,8 +1,8 @@
 """What an automaton's program is made of.
 
-An instruction that binds is a state with its edges: *forward* goes on with what comes behind it,
+An instruction that binds is a state with its edges: *forward* continues with what comes behind it,
 *filter* passes over an event and on to the next (a `Search` for the `exact` position has no such
-edge), *rebind* takes one more event into a group. `Fork` ends a list with several ways to go on.
+edge), *rebind* takes one more event into a group. `Fork` ends a list with several ways to continue.
 Some instructions have a search of their own, a list inside them.
 """
 
@@ -32,8 +32,8 @@ class Search:
 
     `exact`: only at the position next to this one (`=>`). `first`: only the first for which all up
     to `TakeFirst` holds, and those that tie with it (`->`). `growing` are groups left of it that
-    grow as it goes on. `unbroken`: the event must touch this one of them, or, if it is empty,
-    what is left of it. `member`: the event is one of the match's, no forbidden one.
+    grow as the search continues. `unbroken`: the event must touch this one of them, or, if it is
+    empty, what is left of it. `member`: the event is one of the match's, no forbidden one.
     """
 
     sweep: Sweep
@@ -49,8 +49,8 @@ class Search:
 class Choose:
     """Bind each group of events, as `{n}`, PREFIXES, RUNS and SUBSETS have them. `first`: only
     those that begin with the first event that qualifies. `start`: the group is what matches start
-    with. `rest` goes on after the first element. `awaits`: the position that the group has to touch
-    may come. `runs`: the positions of the first run are noted for `FirstRun`."""
+    with. `rest` continues after the first element. `awaits`: the position that the group has to
+    touch may come. `runs`: the positions of the first run are noted for `FirstRun`."""
 
     group: EventGroup
     rest: Sweep
@@ -76,7 +76,7 @@ class ChooseRounds:
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """Go on with the first run alone, and those that are simultaneous with it."""
+    """Continue with the first run alone, and those that are simultaneous with it."""
 
     path: Path
     variable: str
@@ -162,14 +162,14 @@ class GatherEdge:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Go on if the criteria hold: those that have become evaluable."""
+    """Continue if the criteria hold: those that have become evaluable."""
 
     criteria: tuple[Criterion, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Go on if no event is bound by variables of both sides."""
+    """Continue if no event is bound by variables of both sides."""
 
     some: tuple[str, ...]
     others: tuple[str, ...]
@@ -187,7 +187,7 @@ class Touching:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """Go on if all of these touch (`=>`)."""
+    """Continue if all of these touch (`=>`)."""
 
     parts: tuple[Touching, ...]
 
@@ -201,7 +201,7 @@ class TakeFirst:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Go on if no maximal group has more elements than it may."""
+    """Continue if no maximal group has more elements than it may."""
 
     most: tuple[tuple[Path, int], ...]
 
@@ -236,7 +236,7 @@ class Earliest:
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """Go on with those composites alone that are as early as the earliest."""
+    """Continue only with the composites that are as early as the earliest."""
 
     path: Path
 
@@ -250,7 +250,7 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class Unbeaten:
-    """Go on if no earlier anchor has the same groups left of it."""
+    """Continue if no earlier anchor has the same groups left of it."""
 
     path: Path
     groups: tuple[str, ...]
@@ -277,7 +277,7 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True)
 class Uninterrupted:
-    """Go on if the exception isn't there."""
+    """Continue if the exception isn't there."""
 
     exception: Interruption
 
@@ -287,15 +287,15 @@ class Uninterrupted:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Go on if the window of the match has passed; else it waits."""
+    """Continue if the window of the match has passed; else it waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """All is bound. Go on if the match is inside its window, known by now, and wasn't known in the
-    round before. `waits`: it is known when its window has passed. `strict`: when the next position
-    of the stream is known (`P => !Q`). `last`: it is known as soon as this variable is bound, so
-    that the last event of it tells whether the match is new."""
+    """All is bound. Continue if the match is inside its window, known by now, and wasn't known in
+    the round before. `waits`: it is known when its window has passed. `strict`: when the next
+    position of the stream is known (`P => !Q`). `last`: it is known as soon as this variable is
+    bound, so the position of its last event shows whether the match is new."""
 
     waits: bool
     strict: bool
@@ -304,7 +304,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """Go on if these conditions on the complete match hold."""
+    """Continue if these conditions on the complete match hold."""
 
     conditions: tuple[Expr, ...]
 
@@ -364,7 +364,7 @@ class RoundGroup:
 
 @dataclass(frozen=True, slots=True)
 class PickRound:
-    """Go on if the round at hand has taken this branch; the variables of the others are absent."""
+    """Continue if the current round took this branch; the variables of the others are absent."""
 
     closure: Path
     path: Path
@@ -381,7 +381,7 @@ class CheckRound:
 
 @dataclass(frozen=True, slots=True)
 class Unforbidden:
-    """Go on if no exception is there and no check fails. `negating`: there may be checks."""
+    """Continue if no exception is there and no check fails. `negating`: there may be checks."""
 
     exceptions: tuple[Interruption, ...]
     checks: tuple[Check, ...]

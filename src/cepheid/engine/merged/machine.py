@@ -2,7 +2,7 @@
 
 A batch's rows are classified by the predicates that they satisfy; those that satisfy none are of no
 further interest. For all others, the edges of those predicates are tried: the instances that wait
-at their beginning and agree with the row are found by a hash, and go on as new instances, or, at
+at their beginning and agree with the row are found by a hash, and become new instances, or, at
 the end of a rule, as matches. So a row costs what it meets, not what there is.
 """
 

@@ -28,7 +28,7 @@ from cepheid.engine.arrays.columns import (
 )
 from cepheid.engine.arrays.vector import ROWWISE, evaluate
 from cepheid.engine.lowering import Inputs, KernelLowering, NotLowered
-from cepheid.engine.operators.demand import NOTHING, Asked, Demand
+from cepheid.engine.operators.demand import NOTHING, Demand, Demanded
 from cepheid.engine.rows.buffers import Buffer, Pool
 from cepheid.engine.rows.store import EventStore
 from cepheid.kernels import KernelState, load
@@ -111,7 +111,7 @@ class Operator(ABC):
         self.cursors: tuple[Cursor, ...] = ()
         self.demand: Demand | None = None  # what its consumer asks for; all, if there is none
         self.renewal: Demand | None = None  # whenever this asks for something, it starts anew
-        self.asked: Asked = NOTHING
+        self.demanded: Demanded = NOTHING
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
         self.kernels = 0  # how many have been made so far
@@ -216,7 +216,7 @@ class Operator(ABC):
             outer,
             inner,
             heads,
-            (*fixed, *arrays, *(p.rows for p in pools), *(self.asked if self.demand else ())),
+            (*fixed, *arrays, *(p.rows for p in pools), *(self.demanded if self.demand else ())),
             (*compiled.params, *(p.base for p in pools)),
             self.out.records,
             self.results,
@@ -242,8 +242,8 @@ class Operator(ABC):
         """Process everything that is new and demanded, growing the output as needed."""
         for demand in (self.renewal, self.demand):  # in this order: renewing moves cursors
             if demand is not None:
-                self.asked = demand.asked()
-                if not len(self.asked.until):
+                self.demanded = demand.demanded()
+                if not len(self.demanded.until):
                     return
         self.out.reserve(1)
         while not self.step():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-class Asked(NamedTuple):
+class Demanded(NamedTuple):
     """Of the records that end before the position `until[d]`, and not before `until[d - 1]`, those
     that start after the clock `floor[d]`. Positions rise, and floors don't fall."""
 
@@ -29,17 +29,17 @@ class Asked(NamedTuple):
     floor: Ints
 
 
-NOTHING = Asked(np.zeros(0, np.int64), np.zeros(0, np.int64))
-EVERYTHING = Asked(np.full(1, 1 << 62), np.full(1, -(1 << 62)))
+NOTHING = Demanded(np.zeros(0, np.int64), np.zeros(0, np.int64))
+EVERYTHING = Demanded(np.full(1, 1 << 62), np.full(1, -(1 << 62)))
 
 
 class Demand:
     """What the new records of a SEQ's right input ask for.
 
     Floors never fall, neither along the records of a round nor from one round to the next: a
-    record's floor is where its window begins, and records come in the order of their ends; if the
-    SEQ is itself asked, it is also what the SEQ is asked for, of which the same is true. This is
-    why a left record that is covered now, and starts too early, is never needed again.
+    record's floor is where its window begins, and records come in the order of their ends. If only
+    some records of the SEQ are demanded, the floor is also theirs, which never falls either. This
+    is why a left record that is covered now, and starts too early, is never needed again.
 
     `renewed` are operators that are evaluated anew whenever there is something new, because
     predicates are passed down to them (thesis 4.4.2): what was made for one set of triggering
@@ -56,21 +56,21 @@ class Demand:
         self._ask = load_ask(seq.context.jit)
         self._state: tuple[int, int] | None = None
         self._above = EVERYTHING
-        self._asked = NOTHING
+        self._demanded = NOTHING
 
-    def asked(self) -> Asked:
+    def demanded(self) -> Demanded:
         """The demand of this round; computed once for all operators below."""
-        above = self._seq.demand.asked() if self._seq.demand else EVERYTHING
+        above = self._seq.demand.demanded() if self._seq.demand else EVERYTHING
         state = (self.cursor.done, self.right.out.base + self.right.out.visible)
         if state != self._state or above is not self._above:
             self._state, self._above = state, above
-            self._asked = self._new(above)
-            if len(self._asked.floor):
+            self._demanded = self._new(above)
+            if len(self._demanded.floor):
                 for operator in self._renewed:
-                    operator.renew(int(self._asked.floor[0]))
-        return self._asked
+                    operator.renew(int(self._demanded.floor[0]))
+        return self._demanded
 
-    def _new(self, above: Asked) -> Asked:
+    def _new(self, above: Demanded) -> Demanded:
         """The demand of the records that the SEQ has not read, as far as they are demanded
         themselves."""
         out = self.right.out
@@ -80,17 +80,17 @@ class Demand:
         until, floor = np.empty((2, new.stop - new.start), np.int64)
         columns = (column[new] for column in out.records[:4])
         n = self._ask(*columns, self._seq.window, *above, until, floor)
-        return Asked(until[:n], floor[:n])
+        return Demanded(until[:n], floor[:n])
 
 
-def wanted(asked: Asked, start: Ints, last: Ints) -> tuple[NDArray[np.intp], Ints]:
+def wanted(limits: Demanded, start: Ints, last: Ints) -> tuple[NDArray[np.intp], Ints]:
     """Which of these records, in the order of their ends, are demanded; the floor of each."""
-    covered = covered_by(asked, last)
-    floors = asked.floor[np.searchsorted(asked.until, last[:covered], "right")]
+    covered = covered_by(limits, last)
+    floors = limits.floor[np.searchsorted(limits.until, last[:covered], "right")]
     places = np.flatnonzero(start[:covered] > floors)
     return places, floors[places]
 
 
-def covered_by(asked: Asked, last: Ints) -> int:
+def covered_by(limits: Demanded, last: Ints) -> int:
     """How many of these records end before the last position that is demanded."""
-    return int(np.searchsorted(last, asked.until[-1], "left")) if len(asked.until) else 0
+    return int(np.searchsorted(last, limits.until[-1], "left")) if len(limits.until) else 0

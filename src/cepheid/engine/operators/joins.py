@@ -78,7 +78,7 @@ class SeqOperator(Searching):
 
 class AcceptedLeaf(Passing):
     """The events of a leaf that one of the records at hand accepts: those of the right input that
-    are new to the SEQ whose predicates are passed down. Always asked by that SEQ."""
+    are new to the SEQ whose predicates are passed down. That SEQ always has a demand."""
 
     node: Seq
 

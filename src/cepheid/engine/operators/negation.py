@@ -86,8 +86,8 @@ class NseqAfter(Passing):
         new = np.arange(begin, end)
         if self.demand is not None:
             start, last = source.records.start[begin:end], source.records.last[begin:end]
-            new = begin + wanted(self.asked, start, last)[0]
-            end = begin + covered_by(self.asked, last)
+            new = begin + wanted(self.demanded, start, last)[0]
+            end = begin + covered_by(self.demanded, last)
         copies.reserve(len(new))
         target = slice(copies.n, copies.n + len(new))
         for name in ("start", "end", "first", "last"):

@@ -121,8 +121,8 @@ def _satisfied(batch: pa.RecordBatch, leaf: LeafNode) -> Mask:
         result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
         if result.null_count:
             result = pc.fill_null(result, False)
-        own = np.asarray(result.to_numpy(zero_copy_only=False))
-        mask = own if mask is None else mask & own
+        holds = np.asarray(result.to_numpy(zero_copy_only=False))
+        mask = holds if mask is None else mask & holds
     assert mask is not None
     return mask
 

@@ -188,7 +188,7 @@ class EventStore:
     def kernel_columns(self, columns: Iterable[KernelColumn], objects: bool) -> list[Values]:
         """The arrays that a kernel is called with: values, and validity where NULL may be."""
         pairs = [self._kernel_column(column, objects) for column in columns]
-        # Texts are put there while places are asked for.
+        # Looking up places adds texts to the heap.
         pairs = [(self._heap.bytes, None) if v is None else (v, valid) for v, valid in pairs]
         return [array for pair in pairs for array in pair if array is not None]
 

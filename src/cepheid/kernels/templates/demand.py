@@ -19,6 +19,6 @@ def kernel(start, end, first, last, window, above_until, above_floor, until, flo
             n += 1
     return n
 """
-"""Write what these records ask for, those of them that are themselves asked for from above, to
+"""Write the demand of these records, of those that are themselves demanded from above, to
 `until` and `floor`; how many entries there are. A NamedTuple of records would take longer to hand
 over than all of this."""

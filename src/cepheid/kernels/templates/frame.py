@@ -51,9 +51,9 @@ if o_{edge}[u(o)] <= expired:
     continue
 """
 
-# What is asked for comes last among the columns: positions that rise, with floors that don't fall.
+# The demand comes last among the columns: positions that rise, with floors that don't fall.
 # A record that ends at or after all of them waits, and all behind it do. One that starts at or
-# before its floor is passed over for good: floors asked for later are no lower.
+# before its floor is passed over for good: later floors are no lower.
 _ASKED = """
 until = cols[-2]
 floors = cols[-1]

@@ -103,7 +103,7 @@ NEVER = (1 << 63) - 1
 
 @inner
 def over(pool, i, here, now, reach, restless):
-    # Whether it will never go on.
+    # Whether it can never advance.
     node = pool[u(i), NODE]
     return (pool[u(i), ENDED] < here or now - pool[u(i), START] >= reach[u(node)]
             or (restless[u(node)] and pool[u(i), POSITION] < here - 1))
@@ -354,7 +354,7 @@ def asked(node, row, cells, known, begin, end, columns):
 )
 """Instances meet the rows: the nodes in which paths end, and the rows that they bound. `state` is
 how far it is (the row, the predicate, and how many of its edges are behind), the number of
-instances, and of ends. It goes on along an edge where there is room for all that this may bring."""
+instances, and of ends. It advances along an edge if there is room for all that this may bring."""
 
 COMPACTED = (
     _INSTANCES
@@ -362,7 +362,7 @@ COMPACTED = (
 
 @outer
 def kernel(pool, n, here, now, reach, restless, active, kept, heads, size, room):
-    # What can't go on is dropped, unless an instance that can has grown out of it.
+    # What can't advance is dropped, unless an instance that can has grown out of it.
     for i in range(n):
         if pool[u(i), HASH] >= 0 and over(pool, i, here, now, reach, restless):
             pool[u(i), HASH] = -1

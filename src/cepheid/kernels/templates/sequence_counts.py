@@ -339,10 +339,10 @@ class _KernelSource:
             return ring.zero
         if ring.unit in (a, b):
             return b if a == ring.unit else a
-        found = ring.times(a, b)
+        product = ring.times(a, b)
         if ring is Semiring.DOUBLES and self.shape.looping:
-            return f"({found} if {a} != 0.0 and {b} != 0.0 else 0.0)"
-        return found
+            return f"({product} if {a} != 0.0 and {b} != 0.0 else 0.0)"
+        return product
 
     def _weight(self, value: int, event: str) -> str:
         return self.ring.unit if value == NO_VALUE else f"values[{value}, u({event})]"

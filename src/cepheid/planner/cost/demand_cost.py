@@ -34,11 +34,11 @@ def demanded(
         shares[node] = share
         if isinstance(node, Seq) and node.pull:
             visit(node.right, share)
-            asked = share * pulled_share(flows[node.left], flows[node.right])
+            demanded_share = share * pulled_share(flows[node.left], flows[node.right])
             added[node] = weights.demand * sum(
                 estimates[n.right].rows for n in walk(node.left) if isinstance(n, Seq)
             )
-            visit(node.left, asked)
+            visit(node.left, demanded_share)
             for predicate in node.passed:
                 pass_down(node, predicate)
         else:

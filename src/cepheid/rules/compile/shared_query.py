@@ -11,7 +11,7 @@ about the matches that satisfy it. It is one where it
   such event, whatever else is checked on it, and a group follows from its neighbors and its own
   filters; in modes other than the maximal one, every choice of a group is a match of its own. With
   `->`, which takes the first event that satisfies everything, only what is read before any `->` has
-  chosen is free: each such beginning goes on for itself.
+  chosen is free: each such beginning continues by itself.
 
 It is none where it reads elements of a group one by one, a forbidden event, an optional one in
 WHERE or UNTIL, or variables of a branch that a match may not have taken; nor after `AFTER MATCH`

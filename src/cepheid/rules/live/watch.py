@@ -110,7 +110,7 @@ class Watch:
         loaded = rule_files.read(self.folder, self.params)
         wrong = [*loaded.findings, *check(loaded.templates, self._columns, self._options)]
         wrong += self._unfit(loaded.templates, wrong)
-        # Where nothing can be read, as in a folder that has gone, all go on.
+        # Where nothing can be read, as in a folder that has gone, all continue.
         rules = before
         if loaded.templates:
             rules = RuleSet(tuple(_right(loaded.templates, wrong, before.templates)))

@@ -1,6 +1,6 @@
 """Paths into nested columns as columns of a DataFrame (see `cepheid.algebra.nested_columns`).
 
-Spark reads only those parts of a struct that are asked for, and pushes conditions on them down to
+Spark reads only those parts of a struct that are selected, and pushes conditions on them down to
 files that can check them.
 """
 

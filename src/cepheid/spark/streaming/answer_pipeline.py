@@ -44,7 +44,7 @@ UNKNOWN = (
     "stream: give it a window of time, or end its pattern with an event"
 )
 SILENT = (
-    "heartbeat= lets the time of each bucket go on, and answers wait for the watermark, which only "
+    "heartbeat= advances the time of each bucket, and answers wait for the watermark, which only "
     "events move: leave it out, or return matches"
 )
 

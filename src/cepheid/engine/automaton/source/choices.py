@@ -217,7 +217,7 @@ def _try_group(
     grown: str,
     then: Then,
 ) -> None:
-    """Go on with the group at hand, if it has grown and its size is right."""
+    """Continue with the current group, if it has grown and its size is right."""
     code = w.code
     with code.block(f"if {grown} and {_in_range(taken)}:"):
         if beginning is not None:
@@ -284,7 +284,7 @@ def _runs_of(
 
 
 def _subsets(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then: Then) -> None:
-    """Depth first: each subset, then those that go on with a later event."""
+    """Depth first: each subset, then those that add a later event to it."""
     code, n = w.code, w.classes[step.rest.variable]
     _, high = sizes(step.group.closure.quantifier)
     places = w.scratch("s")  # the number in the list of each element

@@ -45,7 +45,7 @@ def _touches(w: SourceWriter, part: Touching, env: Env) -> str:
 
 
 def write_wait(w: SourceWriter, step: Wait, env: Env, then: Then) -> None:
-    """Go on if the time is over inside the window; where it isn't over by now, what comes behind
+    """Continue if the time is over inside the window; where it isn't over by now, what comes behind
     finds that out."""
     code = w.code
     since = BEFORE_ALL
