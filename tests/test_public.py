@@ -81,6 +81,7 @@ def test_exports() -> None:
         "timeline",
         "timeouts",
         "wait",
+        "warm",
         "why",
     }
     assert all(getattr(cep, name).__doc__ for name in cep.__all__)

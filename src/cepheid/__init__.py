@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cepheid.options import Adaptation, Limit, Options
     from cepheid.query import Query, match, rejected
     from cepheid.query.analysis import analyze
+    from cepheid.query.compiled_ahead import warm
     from cepheid.query.continuous import open, resume
     from cepheid.query.questions import funnel, timeline, why
     from cepheid.query.timeouts import timeouts
@@ -102,6 +103,7 @@ __all__ = [
     "timeline",
     "timeouts",
     "wait",
+    "warm",
     "why",
 ]
 
@@ -143,6 +145,7 @@ _HOMES = {
     "timeline": "cepheid.query.questions",
     "timeouts": "cepheid.query.timeouts",
     "wait": "cepheid.spark.streaming.status.outcome",
+    "warm": "cepheid.query.compiled_ahead",
     "why": "cepheid.query.questions",
 }
 

@@ -222,10 +222,21 @@ print(len(compiled.buffer))
 """
 
 
-def compilations(cache: Path) -> int:
+READ_ONLY = """
+import os, tempfile
+taken = tempfile.TemporaryFile
+def refused(dir):
+    if str(dir).startswith(os.environ["CEPHEID_CACHE"]):
+        raise OSError(30, "Read-only file system", str(dir))
+    return taken(dir=dir)
+tempfile.TemporaryFile = refused
+"""
+
+
+def compilations(cache: Path, before: str = "") -> int:
     """How much a fresh process compiles for a query."""
     environment = {**os.environ, "CEPHEID_CACHE": str(cache)}
-    command = [sys.executable, "-c", COUNTING]
+    command = [sys.executable, "-c", before + COUNTING]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
@@ -242,6 +253,15 @@ def test_a_cache_that_can_not_be_written(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     assert compilations(blocked) > 0
+
+
+def test_a_cache_that_can_only_be_read(tmp_path: Path) -> None:
+    """As in a container's image, in which `cepheid warm` has run."""
+    assert compilations(tmp_path) > 0
+    files = sorted(tmp_path.rglob("*"))
+    assert compilations(tmp_path, READ_ONLY) == 0
+    assert sorted(tmp_path.rglob("*")) == files
+    assert compilations(tmp_path / "empty", READ_ONLY) > 0
 
 
 def test_one_kernel_serves_many_constants() -> None:

@@ -387,6 +387,13 @@ class Memory:
         if len(chosen):
             self._apply(hashed, keys, bounds, bounds)
 
+    def warm(self) -> None:
+        """Have the kernels compiled, by calls in which there is nothing to do."""
+        none = np.zeros(0, np.int64)
+        self._apply(none, none.reshape(0, 1), none, none)
+        memory = (self._table, self._hashes, self._keys, self._bounds)
+        self._lookup(none, none.reshape(0, 1), memory, none)
+
     def keys(self) -> Ints:
         """The remembered keys."""
         return self._keys[: self._count]

@@ -125,6 +125,16 @@ class Engine:
                 return
             yield from self._counted(self._push(part))
 
+    def warm(self, sample: pa.RecordBatch) -> int:
+        """Have the kernels compiled for columns that have NULLs where the sample has; returns how
+        many this machine had not compiled. The engine can't be used afterwards."""
+        self.context.compile_at = 0
+        part = next(iter(parts(self.plan, sample)), sample)
+        self._load(self.with_times(without_dictionary_nulls(part)))
+        cold = self.tree.cold()
+        self.tree.warm()
+        return cold
+
     def _push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         batch = self.with_times(without_dictionary_nulls(batch))
         if batch.num_rows:

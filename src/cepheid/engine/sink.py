@@ -92,6 +92,10 @@ class Sink(ABC):
         """Resume where a saved sink stopped."""
         raise AssertionError("nothing was chosen")
 
+    def warm(self) -> None:
+        """Have the kernels compiled that choose matches."""
+        return
+
     @abstractmethod
     def fuse(self, capacity: int) -> None:
         """Where nothing is held back or dropped, kernels may write the result themselves."""
@@ -255,6 +259,10 @@ class Choosing(Sink):
         self._held = list(choice.held)
         if self._quota is not None and choice.counted is not None:
             self._quota.memory.replace(*choice.counted)
+
+    def warm(self) -> None:
+        for memory in (self._memory, *(() if self._quota is None else (self._quota.memory,))):
+            memory.warm()
 
     def fuse(self, capacity: int) -> None:
         return

@@ -193,6 +193,13 @@ class OperatorTree:
         for root in self.roots:
             root.skip()
 
+    def warm(self) -> None:
+        """Have the kernels compiled. The operators can't be used afterwards."""
+        self.context.warming = True
+        for operator in self.operators:
+            operator.warm()
+        self.sink.warm()
+
     def cold(self) -> int:
         """How many kernels are not yet compiled on this machine."""
         return sum(_is_cold(o) for o in self.operators if not isinstance(o, LeafOperator))

@@ -80,6 +80,19 @@ def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profi
     return engine.profile(), advisor.planned if isinstance(advisor, Adapter) else prepared.planned
 
 
+def warm(prepared: Prepared, sample: EventTable, options: Options) -> int:
+    """Have the kernels of the plan compiled and kept on disk; returns how many weren't."""
+    table = _whole(prepared, sample)
+    if table is None:
+        return 0
+    engine = prepared.engine(table.schema, options.jit)
+    return engine.warm(next(iter(slices(_placed(prepared.plan, table))), _no_events(table)))
+
+
+def _no_events(table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], table.schema)
+
+
 def _whole(prepared: Prepared, source: Source) -> pa.Table | None:
     """All events in order, if they are in memory, and the query can match something."""
     if not isinstance(source, EventTable) or prepared.query.nothing is not None:

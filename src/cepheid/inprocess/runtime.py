@@ -71,6 +71,13 @@ class InProcess:
         profile, planned = execution.profile(prepared, source, options)
         return Explained(replace(prepared, planned=planned), profile=profile)
 
+    def warm(self, query: Bindable, sample: Any, options: Options) -> int:
+        """Compile what the query needs; returns how many kernels were compiled."""
+        prepared, source = _prepared(query, sample, options)
+        if not isinstance(source, EventTable):
+            raise DataError("warm() needs a schema or a table: an iterator is read only once")
+        return execution.warm(prepared, source, options)
+
     def rejected(self, data: Any, time: str, start: str | None) -> Any:
         if isinstance(data, Mapping):
             return {name: self.rejected(part, time, start) for name, part in data.items()}

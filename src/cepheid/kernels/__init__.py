@@ -1,7 +1,7 @@
 """Loops over arrays: generated per operator and predicate shape, compiled with Numba, cached on
 disk. Nothing of ours is imported here; the same source runs as plain Python with the JIT off."""
 
-from cepheid.kernels.compile import load, warm_up
+from cepheid.kernels.compile import kernel_folder, load, warm_up
 from cepheid.kernels.records import KernelState, Records
 from cepheid.kernels.templates import (
     AutomatonState,
@@ -31,6 +31,7 @@ __all__ = [
     "accepted",
     "conj",
     "filter_",
+    "kernel_folder",
     "kseq",
     "load",
     "neg",

@@ -11,9 +11,11 @@ import importlib.util
 import logging
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from cepheid.cache import cache_folder
 from cepheid.kernels.templates.demand import ASK
 from cepheid.kernels.templates.texts import TEXTS
 
@@ -215,28 +218,67 @@ def _text(source: str) -> str:
     return _functions(source, True) + source
 
 
+@dataclass(frozen=True)
+class KernelFolders:
+    """Where generated modules are written; if that is a temporary folder, where they would be kept
+    if it could be written, and may be read."""
+
+    written: Path
+    read: Path | None = None
+
+
+def _folders() -> KernelFolders:
+    try:
+        base = cache_folder()
+    except RuntimeError:  # no home
+        base = None
+    return _folders_in(base)
+
+
+def kernel_folder() -> Path | None:
+    """Where compiled kernels are kept; None if they are not, since the folder can't be written."""
+    folders = _folders()
+    return folders.written if folders.read is None else None
+
+
 @lru_cache(maxsize=1)
-def _cache_folder(chosen: str | None = None) -> Path:
-    """Where generated modules live: the folder chosen, the user's cache, or a temporary one.
+def _folders_in(base: Path | None) -> KernelFolders:
+    """The folder itself if it can be written, otherwise a temporary one beside it.
 
     Code is loaded from here, so a folder that another user could have made is not taken.
     """
-    name = f"kernels-{numba.__version__}-py{sys.version_info[0]}{sys.version_info[1]}"
-    try:
-        base = Path(chosen) if chosen else Path.home() / ".cache" / "cepheid"
-        folder = base / name
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except (OSError, RuntimeError):  # nowhere to write, or no home
-        pass
-    return Path(tempfile.mkdtemp(prefix="cepheid-"))
+    folder = Path()
+    if base is not None:
+        folder = base / f"kernels-{numba.__version__}-py{sys.version_info[0]}{sys.version_info[1]}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Not `os.access`, which lets root write where the disk is read-only.
+            with tempfile.TemporaryFile(dir=folder):
+                return KernelFolders(folder)
+        except OSError:
+            pass
+    return KernelFolders(Path(tempfile.mkdtemp(prefix="cepheid-")), folder)
 
 
 def _place(text: str) -> Path:
-    """The file of a generated module."""
+    """The file of a generated module. One that is in the folder to be read comes with its machine
+    code, for Numba takes none from a folder that it can't write."""
     name = "cepheid_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:24]
-    return _cache_folder(os.environ.get("CEPHEID_CACHE")) / f"{name}.py"
+    folders = _folders()
+    place = folders.written / f"{name}.py"
+    if folders.read is not None and not place.exists():
+        _copy(name, folders.read, folders.written)
+    return place
+
+
+def _copy(name: str, source: Path, target: Path) -> None:
+    module, machine_code = source / f"{name}.py", target / "__pycache__"
+    if not module.is_file():
+        return
+    machine_code.mkdir(exist_ok=True)
+    for file in (source / "__pycache__").glob(f"{name}.*.nb[ic]"):
+        shutil.copy2(file, machine_code)
+    shutil.copy2(module, target)  # with its time, by which Numba knows it
 
 
 def is_cold(source: str) -> bool:

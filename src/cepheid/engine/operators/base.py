@@ -28,7 +28,7 @@ from cepheid.engine.arrays.columns import (
 )
 from cepheid.engine.arrays.vector import ROWWISE, evaluate
 from cepheid.engine.lowering import Inputs, KernelLowering, NotLowered
-from cepheid.engine.operators.demand import NOTHING, Demand, Demanded
+from cepheid.engine.operators.demand import EVERYTHING, NOTHING, Demand, Demanded
 from cepheid.engine.rows.buffers import Buffer, Pool
 from cepheid.engine.rows.store import EventStore
 from cepheid.kernels import KernelState, load
@@ -57,7 +57,8 @@ class Context:
     every event before it is known, and so is every one before the horizon. `eat` is the clock at
     or before which nothing counts any more. `floor` is where events were forgotten up to, because
     there were more than the limit allows. `prompt`: events of the last position, of which more may
-    come, are matched with the others where that is possible; states of 0.1 have not done so."""
+    come, are matched with the others where that is possible; states of 0.1 have not done so.
+    `warming`: kernels are called although there is nothing to do, so that they are compiled."""
 
     store: EventStore
     window: int
@@ -71,6 +72,7 @@ class Context:
     eat: int = -FOREVER
     floor: Horizon | None = None
     prompt: bool = True
+    warming: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,6 +250,13 @@ class Operator(ABC):
         self.out.reserve(1)
         while not self.step():
             self.out.reserve(self.out.capacity)
+
+    def warm(self) -> None:
+        """Have the kernel compiled, by a call in which there is nothing to do."""
+        if self.demand is not None:
+            self.demanded = EVERYTHING
+        self.out.reserve(1)
+        self.step()
 
     def renew(self, clock: int) -> None:
         """Start over, with the inputs' records that end after this clock."""

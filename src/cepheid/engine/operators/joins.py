@@ -65,7 +65,7 @@ class SeqOperator(Searching):
         if state[KernelState.FRESH]:
             state[KernelState.OUTER] = self.cursor.begin
         state[KernelState.OUTER_END] = right.visible
-        if state[KernelState.OUTER] >= right.visible:
+        if state[KernelState.OUTER] >= right.visible and not self.context.warming:
             return True
         heads = self.prepare()
         done = self.call(right.records, self.inner_records(), heads) == 1
@@ -157,7 +157,8 @@ class ConjOperator(Operator):
             state[KernelState.INNER] = self.cursors[1].begin
         state[KernelState.OUTER_END] = left.visible
         state[KernelState.INNER_END] = right.visible
-        if state[KernelState.OUTER] >= left.visible and state[KernelState.INNER] >= right.visible:
+        read = state[KernelState.OUTER] >= left.visible, state[KernelState.INNER] >= right.visible
+        if all(read) and not self.context.warming:
             return True
         state[KernelState.OUTER_BASE] = left.base
         state[KernelState.INNER_BASE] = right.base

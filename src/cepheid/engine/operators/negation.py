@@ -99,7 +99,7 @@ class NseqAfter(Passing):
 
     def _look(self, begin: int, end: int, inner: int) -> None:
         """Look for negated events from index `inner` on, for the records from begin to end."""
-        if begin >= end or inner >= self.inner.out.visible:
+        if (begin >= end or inner >= self.inner.out.visible) and not self.context.warming:
             return
         state, kept = self.state, self.out.n
         state[KernelState.OUTER], state[KernelState.OUTER_END] = begin, end

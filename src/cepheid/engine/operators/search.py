@@ -156,7 +156,7 @@ class Passing(Searching):
         state = self.state
         state[KernelState.OUTER] = self.cursor.begin
         state[KernelState.OUTER_END] = until
-        if state[KernelState.OUTER] >= until:
+        if state[KernelState.OUTER] >= until and not self.context.warming:
             return 1
         done = self.call(self.outer.out.records, inner, heads, fixed)
         self.cursor.advance(int(state[KernelState.OUTER]))

@@ -133,7 +133,8 @@ class StacksOperator(Operator):
 
     def step(self) -> bool:
         if self.state[KernelState.FRESH]:
-            if all(c.begin >= c.source.out.visible for c in self.cursors):
+            read = all(c.begin >= c.source.out.visible for c in self.cursors)
+            if read and not self.context.warming:
                 return True
             self._make_room()
         return self._run_kernel(construct=True)

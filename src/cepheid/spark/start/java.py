@@ -18,6 +18,7 @@ from collections.abc import MutableMapping
 from functools import lru_cache
 from pathlib import Path
 
+from cepheid.cache import cache_folder
 from cepheid.errors import ExtraError
 
 OLDEST = 17
@@ -70,7 +71,7 @@ def bundled_home() -> Path:
     try:
         home = cache_folder() / name
         _write_launcher(home, text)
-    except OSError:
+    except (OSError, RuntimeError):  # nowhere to write, or no home
         home = Path(tempfile.mkdtemp(prefix="cepheid-")) / name
         _write_launcher(home, text)
     return home
@@ -108,11 +109,6 @@ def java_version(java: str) -> int | None:
 def _is_supported(java: str) -> bool:
     version = java_version(java)
     return version is not None and version >= OLDEST
-
-
-def cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(base) / "cepheid" if base else Path("~/.cache/cepheid").expanduser()
 
 
 def _write_launcher(home: Path, text: str) -> None:
