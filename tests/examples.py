@@ -57,6 +57,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "threads": (80, 400),
     "tiny buffers": (50, 120),
     "typed frames": (10, 40),
+    "variants": (60, 300),
 }
 
 

@@ -13,15 +13,15 @@ import pytest
 from cepheid.algebra.expressions import Attribute, Call, Expr
 from cepheid.algebra.query import Output
 from cepheid.algebra.types import Type
-from cepheid.engine.attribution import residual
+from cepheid.engine.attribution import pairs as checked_pairs
 from cepheid.engine.attribution.json_rows import alert_schema
+from cepheid.engine.attribution.pairs import OF_ROW
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.attribution.residual import (
-    OF_MATCH,
     Residual,
     alerts_of_query,
-    nearest,
     satisfied,
+    worth_asking,
 )
 
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
@@ -58,7 +58,7 @@ def matches(values: list[Any], type_: Type, ends: list[int] | None = None) -> pa
 
 
 def compared(sign: str, type_: Type, flipped: bool = False) -> Expr:
-    sides: tuple[Expr, Expr] = Attribute(OF_MATCH, "v", type_), Attribute("", "p", type_)
+    sides: tuple[Expr, Expr] = Attribute(OF_ROW, "v", type_), Attribute("", "p", type_)
     return Call(sign, sides[::-1] if flipped else sides, Type.BOOLEAN)
 
 
@@ -84,7 +84,7 @@ CASES = [
 def test_pairs_that_satisfy_a_comparison(
     monkeypatch: pytest.MonkeyPatch, sign: str, type_: Type, chunk: int
 ) -> None:
-    monkeypatch.setattr(residual, "PAIRS", chunk)
+    monkeypatch.setattr(checked_pairs, "PAIRS", chunk)
     random = np.random.default_rng(1)
     values = [VALUES[type_][n] for n in random.integers(0, len(VALUES[type_]), 20)]
     bounds = [VALUES[type_][n] for n in random.integers(0, len(VALUES[type_]), 15)]
@@ -125,14 +125,14 @@ def test_rules_are_found_by_the_condition_that_leaves_the_fewest() -> None:
     rows = RuleParameters(count, {"p": pa.array(range(count)), "q": pa.array([0] * count)})
     low = Call(
         ">",
-        (Attribute(OF_MATCH, "v", Type.INTEGER), Attribute("", "q", Type.INTEGER)),
+        (Attribute(OF_ROW, "v", Type.INTEGER), Attribute("", "q", Type.INTEGER)),
         Type.BOOLEAN,
     )
     both = Residual(rows, (low, compared("=", Type.INTEGER)), ())
     found = matches([5, 7, 2_000], Type.INTEGER)
-    assert nearest(both, found, np.array([1, 1, 1])).pairs == 2
+    assert worth_asking(both, found, np.array([1, 1, 1])).pairs == 2
     only = Residual(rows, (low,), (), windows=np.arange(count))
-    assert nearest(only, found, np.array([990, 995, 1])).pairs == 9 + 4 + 998
+    assert worth_asking(only, found, np.array([990, 995, 1])).pairs == 9 + 4 + 998
 
 
 def test_values_are_those_of_the_rule() -> None:
@@ -141,7 +141,7 @@ def test_values_are_those_of_the_rule() -> None:
         rows,
         (compared(">=", Type.INTEGER),),
         (
-            Output("v", Attribute(OF_MATCH, "v", Type.INTEGER)),
+            Output("v", Attribute(OF_ROW, "v", Type.INTEGER)),
             Output("p", Attribute("", "p", Type.INTEGER)),
             Output("sum", Call("+", compared("=", Type.INTEGER).arguments, Type.INTEGER)),
         ),

@@ -49,11 +49,13 @@ def with_key(query: BoundQuery) -> BoundQuery:
     keys, and have none."""
     if query.answers is not None or not query.key:
         return query
-    parts = (Output(f"{KEY_PARTS}{n}", _value(part, query)) for n, part in enumerate(query.key, 1))
+    parts = (
+        Output(f"{KEY_PARTS}{n}", value_of_key(part, query)) for n, part in enumerate(query.key, 1)
+    )
     return replace(query, outputs=(*query.outputs, *parts))
 
 
-def _value(part: KeyPart, query: BoundQuery) -> Expr:
+def value_of_key(part: KeyPart, query: BoundQuery) -> Expr:
     """The column of the first event that every match has. If there is none, as in `A a | B b` and
     `A+ a`, that of whichever event it has."""
     branches = structure(query.pattern).branches

@@ -9,7 +9,7 @@ queries as may be, each for all rules that can share it (`shared_query`), each d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -19,11 +19,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Varying
-from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.query import BoundQuery, Output
 from cepheid.algebra.text import query_text
 from cepheid.algebra.types import Type
 from cepheid.engine.attribution.owners import Attribution
+from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.attribution.residual import Residual
+from cepheid.engine.attribution.variants import VARIANT, Variants
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.merge import TemplateRules, merge
 from cepheid.engine.merged.paths import NoPath, path_of
@@ -37,11 +39,25 @@ from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
 from cepheid.rules.compile.template_rows import alike, shaping, values_of, varying
+from cepheid.rules.compile.variant_query import (
+    NoVariants,
+    decisive,
+    is_variant,
+    require_variants,
+    variant_of,
+    with_variants,
+)
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.template import Template
 
 Ints: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Any  # a schema, or a dict of them
+
+Bound: TypeAlias = Callable[[Ints, Mapping[str, object]], BoundQuery]
+"""Binds rows of a template with some values fixed."""
+
+FEWEST_VARIANTS = 3
+"""From this many on, dealing events is cheaper than a run for each."""
 
 ANSWERS = "it returns answers about its matches"
 NO_WINDOW = np.iinfo(np.int64).max
@@ -52,7 +68,8 @@ class Alone:
     """A query that runs on its own for the rules with these numbers, and why it does. Without a
     residual, its matches belong to all these rules; with one, to the rules whose conditions they
     satisfy, which `tested` lists as text. `engine.attribution.residual.alerts_of_query` assigns
-    them."""
+    them. With `variants`, the query runs over events that are dealt to those; `bound` is the query
+    over the events as they come."""
 
     query: Query
     bound: BoundQuery
@@ -61,6 +78,14 @@ class Alone:
     reason: str
     residual: Residual | None = None
     tested: tuple[str, ...] = ()
+    variants: Variants | None = None
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns of the events that are read."""
+        if self.variants is not None:
+            return self.variants.required
+        return self.prepared.plan.required
 
 
 @dataclass(frozen=True)
@@ -88,7 +113,7 @@ class CompiledRules:
     def required(self) -> frozenset[str]:
         """The columns that any rule reads."""
         groups = (group.required for group in self.groups)
-        return frozenset().union(*groups, *(query.prepared.plan.required for query in self.alone))
+        return frozenset().union(*groups, *(query.required for query in self.alone))
 
     @property
     def runs(self) -> tuple[EngineRun, ...]:
@@ -139,22 +164,26 @@ class _Candidate:
 
 
 def compile_rules(
-    templates: tuple[Template, ...], columns: Columns, options: Options, by_key: bool = False
+    templates: tuple[Template, ...],
+    columns: Columns,
+    options: Options,
+    by_key: bool = False,
+    deals: bool = False,
 ) -> CompiledRules:
     """Compile the rules. Raises `QueryError` if a rule doesn't fit the events (`check` reports all
-    such rules). With `by_key`, rules with a common key form a group, for runtimes that partition by
-    key.
-
-    With `by_key`, rules that have a key in common are a group, for runtimes that spread the work.
+    such rules). With `by_key`, rules that have a key in common are a group, for runtimes that
+    spread the work; with `deals`, the runtime can deal events to variants of a query.
     """
     candidates = [c for unit in _units(templates) for c in _candidates(unit, columns, options)]
     while True:
-        groups, rest = _merged(candidates, by_key)
+        groups, merged_not = _merged(candidates, by_key)
+        shared, rest = _shared(merged_not, columns, options, deals)
         if not any(c.unit.parts for c in rest):
-            shared, rest = _shared(rest, columns, options)
-            alone = (*shared, *_alone(rest, columns, options))
+            dealt = [query for query in shared if query.variants is not None]
+            plain = [query for query in shared if query.variants is None]
+            alone = (*plain, *_alone(rest, columns, options))
             joints = joined([query_alone.prepared for query_alone in alone], options, by_key)
-            return CompiledRules(rule_columns(templates), groups, alone, joints)
+            return CompiledRules(rule_columns(templates), groups, (*alone, *dealt), joints)
         apart = {id(c.unit) for c in rest}
         candidates = [
             new
@@ -270,7 +299,7 @@ def _branch(
 
 
 def _shared(
-    candidates: list[_Candidate], columns: Columns, options: Options
+    candidates: list[_Candidate], columns: Columns, options: Options, deals: bool
 ) -> tuple[list[Alone], list[_Candidate]]:
     """Shared queries for the rules of a template, and the rules that can't share one."""
     shared: list[Alone] = []
@@ -282,7 +311,7 @@ def _shared(
         rows = np.sort(np.concatenate([candidate.rows for candidate in unit_candidates]))
         whole = replace(unit_candidates[0], rows=rows)
         try:
-            parts = list(_of_template(whole, columns, options))
+            parts = list(_of_template(whole, columns, options, deals))
         except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is reported alone
             parts = [whole]
         shared += [part for part in parts if isinstance(part, Alone)]
@@ -291,7 +320,7 @@ def _shared(
 
 
 def _of_template(
-    candidate: _Candidate, columns: Columns, options: Options
+    candidate: _Candidate, columns: Columns, options: Options, deals: bool
 ) -> Iterator[Alone | _Candidate]:
     template, query = candidate.unit.template, candidate.unit.template.query
     if len(candidate.rows) == 1 or not template.parameters:
@@ -311,7 +340,15 @@ def _of_template(
     windows = window_parameters(query.syntax) if window_is_filter(example) else []
     same = {*agreed(example), *shapes}.difference(windows)
     fixed = [name for name in template.parameters if name in same]
-    for rows, values in alike(template, candidate.rows, fixed):
+    groups = list(alike(template, candidate.rows, fixed))
+    if deals and len(groups) >= FEWEST_VARIANTS:
+        reason = candidate.reason
+        try:
+            yield from _with_variants(candidate, [*shapes], bound, options)
+            return
+        except NoVariants as why:
+            candidate = replace(candidate, reason=f"{reason}, and {why.args[0]}")
+    for rows, values in groups:
         if len(rows) == 1 or len(fixed) == len(template.parameters):
             yield replace(candidate, rows=rows)
             continue
@@ -325,6 +362,48 @@ def _of_template(
         prepared = prepare(wide.query, options)
         numbers, reason = candidate.unit.numbers[rows], candidate.reason
         yield Alone(query, wide.query, prepared, numbers, reason, wide.residual, wide.tested)
+
+
+def _with_variants(
+    candidate: _Candidate, shapes: list[str], bound: Bound, options: Options
+) -> list[Alone]:
+    """A query over dealt events for all rows that agree in these parameters."""
+    template = candidate.unit.template
+    queries = list[Alone]()
+    for rows, values in alike(template, candidate.rows, shapes):
+        query = bound(rows, values)
+        require_variants(query, options)
+        names = decisive(query, agreed(query))
+        variants = list(alike(template, rows, [n for n in template.parameters if n in names]))
+        firsts = np.array([members[0] for members, _ in variants])
+        dealt, events = with_variants(query, names, values_of(template, firsts))
+        if left := agreed(dealt):
+            raise NoVariants(f"`:{min(left)}` is read where no column can stand")
+        of_rule = np.zeros(len(template), np.int64)
+        for number, (members, _) in enumerate(variants):
+            of_rule[members] = number
+        parameters = values_of(template, rows)
+        own = {**parameters.parameters, VARIANT: pa.array(of_rule[rows])}
+        wide = widened(dealt, RuleParameters(len(rows), own), np.zeros(len(rows), np.int64))
+        whole = _returning(wide.query, variant_of(dealt))
+        residual = replace(wide.residual, conditions=(is_variant(), *wide.residual.conditions))
+        queries.append(
+            Alone(
+                template.query,
+                query,
+                prepare(whole, options),
+                candidate.unit.numbers[rows],
+                candidate.reason,
+                residual,
+                wide.tested,
+                events,
+            )
+        )
+    return queries
+
+
+def _returning(query: BoundQuery, output: Output) -> BoundQuery:
+    return replace(query, outputs=(*query.outputs, output))
 
 
 # ── alone ────────────────────────────────────────────────────────────────────

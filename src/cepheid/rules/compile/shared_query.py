@@ -60,8 +60,9 @@ from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import BoundQuery, Clock, Conjunct, Kind, Output, Role
 from cepheid.algebra.structure import structure
 from cepheid.algebra.text import condition_text
+from cepheid.engine.attribution.pairs import OF_ROW
 from cepheid.engine.attribution.parameters import RuleParameters, as_read
-from cepheid.engine.attribution.residual import OF_MATCH, Ints, Residual
+from cepheid.engine.attribution.residual import Ints, Residual
 from cepheid.language import ast
 from cepheid.language.ast import SequenceOperator
 from cepheid.language.traversal import parameters
@@ -241,7 +242,7 @@ class _Values:
         if not variables(expr) and not any(isinstance(e, MatchDuration) for e in walk(expr)):
             return expr
         name = self._names.setdefault(expr, f"value {len(self._names) + 1}")
-        return Attribute(OF_MATCH, name, expr.type)
+        return Attribute(OF_ROW, name, expr.type)
 
 
 def _wide_where(old: Conjunct, query: BoundQuery, rows: RuleParameters) -> Iterator[Conjunct]:

@@ -30,7 +30,7 @@ from cepheid.inprocess.merged_streams import merged, slices
 from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, tied
 from cepheid.inprocess.runtime import InProcess
 from cepheid.options import Options, refuse_dead_letters
-from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules, naming
+from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules, naming
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
 from cepheid.rules.run.runtimes import Templates
@@ -44,7 +44,7 @@ class SetInProcess:
         refuse_dead_letters(options)
         runtime = InProcess()
         events = runtime.repeatable(data, "rules read the same events several times")
-        compiled = compile_rules(templates, runtime.columns(events), options)
+        compiled = compile_rules(templates, runtime.columns(events), options, deals=True)
         table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
         schema = alert_schema(compiled.rules, _plain(table.schema.field(options.time).type))
         _warn(templates, table, options)
@@ -56,7 +56,7 @@ class SetInProcess:
     def explain(
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, None]:
-        return compile_rules(templates, columns_of(data), options), None
+        return compile_rules(templates, columns_of(data), options, deals=True), None
 
     def counts(self, matches: Any) -> dict[str, int]:
         found = pc.value_counts(as_table(to_arrow(matches))[RULE].combine_chunks())
@@ -136,7 +136,18 @@ def run(
             rows = sorted_by(with_extracted(table, group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)
         for query in compiled.runs:
-            with naming(compiled.rules[RULE][query.members[0].rules[0]]):
-                _, batches = execution.run(query.prepared, EventTable.of(table), options)
-            for batch in batches:
-                yield alerts_of_queries(compiled.rules, query.attributions, batch, schema)
+            for events in _events(query, table):
+                with naming(compiled.rules[RULE][query.members[0].rules[0]]):
+                    _, batches = execution.run(query.prepared, EventTable.of(events), options)
+                for batch in batches:
+                    yield alerts_of_queries(compiled.rules, query.attributions, batch, schema)
+
+
+def _events(query: EngineRun, table: pa.Table) -> Iterator[pa.Table]:
+    """The events that the query runs over: all of them, or those that are dealt to its variants."""
+    variants = query.members[0].variants
+    if variants is None:
+        yield table
+        return
+    rows = with_extracted(table, variants.required)
+    yield from variants.dealt(sorted_by(rows, variants.schema.order))

@@ -1,0 +1,297 @@
+"""Events dealt to the variants of a query: one run for rules that take different events.
+
+Rules of a template whose parameters decide which events are taken, such as `p.amount > :low` on
+the elements of a group, can't share the matches of one query. They share a run of it nonetheless:
+each event is copied to the *variants*, the distinct values of those parameters, that can take it,
+and the variant is one more part of the key. Then every variant has a stream of its own, and
+parameters are columns.
+
+To copy all events to all variants would be as expensive as a run for each. So a variable that every
+match binds, and whose conditions few events satisfy, is the *anchor*: other events are copied only
+to variants that have an anchor with the same key, no further away in time than a match reaches.
+What a match depends on, forbidden events too, lies within that distance of each of its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Expr
+from cepheid.algebra.query import Variable
+from cepheid.algebra.types import Schema
+from cepheid.engine.arrays.vector import seen
+from cepheid.engine.attribution.pairs import Near, holding, nearest
+from cepheid.engine.attribution.parameters import RuleParameters
+from cepheid.engine.rows.classes import classify
+from cepheid.engine.rows.clock import times, unplaced
+from cepheid.plan.nodes import LeafNode
+
+Ints: TypeAlias = NDArray[np.int64]
+
+VARIANT = "__variant"
+"""The column with the number of a row's variant."""
+
+MOST_ROWS = 1 << 20
+"""About how many copies of events are made at once: for more, the variants are divided."""
+
+
+def parameter_column(name: str) -> str:
+    return f"__variant {name}"
+
+
+def taken_column(variable: str) -> str:
+    """The column that says whether the event satisfies the variant's conditions on the variable."""
+    return f"__variant takes {variable}"
+
+
+@dataclass(frozen=True)
+class VariantClass:
+    """The events of a variable: those that satisfy the constant conditions of `leaf`. Of these, a
+    variant takes the ones that satisfy `conditions`, over columns of the event and parameters.
+    `anchor`: every match binds such an event. With `every`, events that don't satisfy the
+    conditions are copied as well, since they decide where a group ends."""
+
+    leaf: LeafNode
+    conditions: tuple[Expr, ...]
+    anchor: bool
+    every: bool
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The variants' parameters, the classes of the query, and what limits the events that a variant
+    needs: the key's columns by variable, and the time that a match reaches, if it has a limit.
+    `schema` is that of the events as they come, `parameters` are those that become columns."""
+
+    rows: RuleParameters
+    classes: tuple[VariantClass, ...]
+    variables: Mapping[str, Variable]
+    schema: Schema
+    key: tuple[Mapping[str, str], ...]
+    reach: int | None
+    required: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+    def dealt(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Copies of the events, which must be in order, with the columns of their variants; each
+        table has some of the variants."""
+        table = table.select(self.required)
+        dead = unplaced(table, self.schema.time, None)
+        table = table if dead is None else table.filter(pc.invert(dead))
+        if table.num_rows:
+            batch = _one_batch(table)
+            yield from _dealt(_Stretch(self, batch), 0, self.rows.length)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """The rows of a class, each with the code of its key, in the order of key and row."""
+
+    class_: VariantClass
+    rows: Ints
+    keys: Ints
+    batch: pa.RecordBatch
+
+
+class _Stretch:
+    """The events, classified once for all variants."""
+
+    def __init__(self, variants: Variants, batch: pa.RecordBatch) -> None:
+        self.variants, self.batch = variants, batch
+        self.times = times(batch.column(variants.schema.time))
+        leaves = [class_.leaf for class_ in variants.classes]
+        type_ = variants.schema.type
+        classified = classify(batch, leaves, variants.variables, type_, variants.key)
+        codes = self._codes()
+        self.members = [
+            self._member(class_, classified.rows[mask], codes)
+            for class_, mask in zip(variants.classes, classified.masks, strict=True)
+        ]
+
+    def _member(self, class_: VariantClass, rows: Ints, codes: Mapping[str, Ints]) -> _Member:
+        keys = np.zeros(len(rows), np.int64)
+        for part in self.variants.key:
+            column = codes[part[class_.leaf.variable]]
+            keys = keys * (1 + int(column.max(initial=0))) + column[rows]
+        order = np.argsort(keys, kind="stable")
+        return _Member(class_, rows[order], keys[order], self.batch.take(pa.array(rows[order])))
+
+    def _codes(self) -> dict[str, Ints]:
+        """A number for each value of the key's columns; the columns of one part share them."""
+        codes: dict[str, Ints] = {}
+        for part in self.variants.key:
+            names = sorted(set(part.values()))
+            kinds = self.variants.schema.columns
+            values = [seen(name, self.batch.column(name), kinds[name]) for name in names]
+            floats = pa.types.is_floating(values[0].type)
+            whole = pa.chunked_array([pc.add(v, 0.0) if floats else v for v in values])
+            numbers = whole.combine_chunks().dictionary_encode().indices
+            known = pc.fill_null(numbers.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+            codes |= dict(zip(names, np.split(known, len(names)), strict=True))
+        return codes
+
+
+# ── pairs of an event and a variant ──────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Rows of the events and variants, and whether the variant's conditions hold there."""
+
+    rows: Ints
+    variants: Ints
+    holds: NDArray[np.bool_]
+
+
+def _dealt(stretch: _Stretch, begin: int, end: int) -> Iterator[pa.Table]:
+    """The copies for the variants from `begin` to before `end`."""
+    pairs = _pairs(stretch, begin, end)
+    if pairs is not None:
+        table = _copied(stretch, pairs)
+        if table.num_rows:
+            yield table
+        return
+    middle = (begin + end) // 2
+    yield from _dealt(stretch, begin, middle)
+    yield from _dealt(stretch, middle, end)
+
+
+def _pairs(stretch: _Stretch, begin: int, end: int) -> list[_Pairs] | None:
+    """The pairs of each class; None if there would be too many."""
+    room = MOST_ROWS if end - begin > 1 else None
+    rows = stretch.variants.rows.of(np.arange(begin, end))
+    near = [nearest(m.class_.conditions, rows, m.batch) for m in stretch.members]
+    anchors = [n for n, m in enumerate(stretch.members) if m.class_.anchor and m.class_.conditions]
+    if not anchors:
+        if room is not None and sum(_size(m, n, rows) for m, n in _each(stretch, near)) > room:
+            return None
+        return [_own(member, n, rows, begin) for member, n in _each(stretch, near)]
+    anchor = min(anchors, key=lambda n: near[n].pairs)
+    if room is not None and near[anchor].pairs > room:
+        return None
+    chosen = _own(stretch.members[anchor], near[anchor], rows, begin, every=False)
+    around = _Around(stretch, stretch.members[anchor], chosen)
+    others = [
+        (n, member)
+        for n, member in enumerate(stretch.members)
+        if n != anchor or member.class_.every
+    ]
+    if room is not None and sum(around.count(member) for _, member in others) > room:
+        return None
+    found = {n: around.pairs(member, rows, begin) for n, member in others}
+    return [found.get(n, chosen) for n in range(len(stretch.members))]
+
+
+def _each(stretch: _Stretch, near: list[Near]) -> Iterator[tuple[_Member, Near]]:
+    return zip(stretch.members, near, strict=True)
+
+
+def _size(member: _Member, near: Near, rows: RuleParameters) -> int:
+    return len(member.rows) * rows.length if member.class_.every else near.pairs
+
+
+def _own(
+    member: _Member, near: Near, rows: RuleParameters, begin: int, every: bool | None = None
+) -> _Pairs:
+    """The pairs of a class by its own conditions."""
+    if member.class_.every if every is None else every:
+        at = np.repeat(np.arange(len(member.rows)), rows.length)
+        variant = np.tile(np.arange(rows.length), len(member.rows))
+        return _asked(member, rows, at, variant, begin)
+    parts = [
+        holding(member.class_.conditions, rows, member.batch, at, variant)
+        for at, variant in near.chunks()
+    ]
+    none = np.zeros(0, np.int64)
+    at = np.concatenate([none, *(at for at, _ in parts)])
+    variant = np.concatenate([none, *(variant for _, variant in parts)])
+    return _Pairs(member.rows[at], variant + begin, np.ones(len(at), np.bool_))
+
+
+def _asked(member: _Member, rows: RuleParameters, at: Ints, variant: Ints, begin: int) -> _Pairs:
+    """Of these pairs, given by places in the class, those that the variants need."""
+    class_ = member.class_
+    kept, of = holding(class_.conditions, rows, member.batch, at, variant)
+    if not class_.every:
+        return _Pairs(member.rows[kept], of + begin, np.ones(len(kept), np.bool_))
+    known = np.isin(at * rows.length + variant, kept * rows.length + of)
+    return _Pairs(member.rows[at], variant + begin, known)
+
+
+class _Around:
+    """Stretches of the rows of a key, around the anchors of a variant: disjoint, so that no row is
+    found twice."""
+
+    def __init__(self, stretch: _Stretch, anchor: _Member, pairs: _Pairs) -> None:
+        self.size = len(stretch.times)
+        keys = np.zeros(self.size, np.int64)
+        keys[anchor.rows] = anchor.keys
+        reach, moments = stretch.variants.reach, stretch.times[pairs.rows]
+        low, high = np.zeros_like(moments), np.full_like(moments, self.size)
+        if reach is not None:
+            low = np.searchsorted(stretch.times, moments - reach, "left")
+            high = np.searchsorted(stretch.times, moments + reach, "right")
+        order = np.lexsort((low, keys[pairs.rows], pairs.variants))
+        key, variant = keys[pairs.rows][order], pairs.variants[order]
+        low, high = low[order], high[order]
+        new = np.ones(len(order), np.bool_)
+        new[1:] = (key[1:] != key[:-1]) | (variant[1:] != variant[:-1])
+        offset = np.cumsum(new) * (self.size + 1)
+        far = np.maximum.accumulate(high + offset) if len(order) else high
+        new[1:] |= (low + offset)[1:] > far[:-1]
+        first = np.flatnonzero(new)
+        last = np.append(first[1:], len(order)) - 1 if len(first) else first
+        self.variant, self.key = variant[first], key[first]
+        self.low, self.high = low[first], (far - offset)[last]
+
+    def _ranges(self, member: _Member) -> tuple[Ints, Ints]:
+        places = member.keys * (self.size + 1) + member.rows
+        begins = np.searchsorted(places, self.key * (self.size + 1) + self.low, "left")
+        ends = np.searchsorted(places, self.key * (self.size + 1) + self.high, "left")
+        return begins, ends
+
+    def count(self, member: _Member) -> int:
+        begins, ends = self._ranges(member)
+        return int((ends - begins).sum())
+
+    def pairs(self, member: _Member, rows: RuleParameters, begin: int) -> _Pairs:
+        begins, ends = self._ranges(member)
+        counts = ends - begins
+        skipped = np.repeat(begins - (np.cumsum(counts) - counts), counts)
+        at = np.arange(int(counts.sum())) + skipped
+        return _asked(member, rows, at, np.repeat(self.variant, counts) - begin, begin)
+
+
+# ── copies ───────────────────────────────────────────────────────────────────
+
+
+def _copied(stretch: _Stretch, pairs: list[_Pairs]) -> pa.Table:
+    """A row for each event and variant with a pair, in the order of the events."""
+    size = stretch.variants.rows.length
+    codes = [p.rows * size + p.variants for p in pairs]
+    every = np.unique(np.concatenate(codes))
+    at, variant = np.divmod(every, size)
+    events = stretch.batch.take(pa.array(at))
+    columns = dict(zip(events.schema.names, events.columns, strict=True))
+    columns[VARIANT] = pa.array(variant)
+    for name in stretch.variants.parameters:
+        values = stretch.variants.rows.parameters[name]
+        columns[parameter_column(name)] = values.take(pa.array(variant))
+    for member, code, own in zip(stretch.members, codes, pairs, strict=True):
+        if member.class_.conditions:
+            taken = np.zeros(len(every), np.bool_)
+            taken[np.searchsorted(every, code[own.holds])] = True
+            columns[taken_column(member.class_.leaf.variable)] = pa.array(taken)
+    return pa.table(columns)
