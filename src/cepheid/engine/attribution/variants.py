@@ -96,7 +96,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class _Member:
+class _ClassRows:
     """The rows of a class, each with the code of its key, in the order of key and row."""
 
     class_: VariantClass
@@ -120,13 +120,13 @@ class _Stretch:
             for class_, mask in zip(variants.classes, classified.masks, strict=True)
         ]
 
-    def _member(self, class_: VariantClass, rows: Ints, codes: Mapping[str, Ints]) -> _Member:
+    def _member(self, class_: VariantClass, rows: Ints, codes: Mapping[str, Ints]) -> _ClassRows:
         keys = np.zeros(len(rows), np.int64)
         for part in self.variants.key:
             column = codes[part[class_.leaf.variable]]
             keys = keys * (1 + int(column.max(initial=0))) + column[rows]
         order = np.argsort(keys, kind="stable")
-        return _Member(class_, rows[order], keys[order], self.batch.take(pa.array(rows[order])))
+        return _ClassRows(class_, rows[order], keys[order], self.batch.take(pa.array(rows[order])))
 
     def _codes(self) -> dict[str, Ints]:
         """A number for each value of the key's columns; the columns of one part share them."""
@@ -194,16 +194,16 @@ def _pairs(stretch: _Stretch, begin: int, end: int) -> list[_Pairs] | None:
     return [found.get(n, chosen) for n in range(len(stretch.members))]
 
 
-def _each(stretch: _Stretch, near: list[Near]) -> Iterator[tuple[_Member, Near]]:
+def _each(stretch: _Stretch, near: list[Near]) -> Iterator[tuple[_ClassRows, Near]]:
     return zip(stretch.members, near, strict=True)
 
 
-def _size(member: _Member, near: Near, rows: RuleParameters) -> int:
+def _size(member: _ClassRows, near: Near, rows: RuleParameters) -> int:
     return len(member.rows) * rows.length if member.class_.every else near.pairs
 
 
 def _own(
-    member: _Member, near: Near, rows: RuleParameters, begin: int, every: bool | None = None
+    member: _ClassRows, near: Near, rows: RuleParameters, begin: int, every: bool | None = None
 ) -> _Pairs:
     """The pairs of a class by its own conditions."""
     if member.class_.every if every is None else every:
@@ -220,7 +220,7 @@ def _own(
     return _Pairs(member.rows[at], variant + begin, np.ones(len(at), np.bool_))
 
 
-def _asked(member: _Member, rows: RuleParameters, at: Ints, variant: Ints, begin: int) -> _Pairs:
+def _asked(member: _ClassRows, rows: RuleParameters, at: Ints, variant: Ints, begin: int) -> _Pairs:
     """Of these pairs, given by places in the class, those that the variants need."""
     class_ = member.class_
     kept, of = holding(class_.conditions, rows, member.batch, at, variant)
@@ -234,7 +234,7 @@ class _Around:
     """Stretches of the rows of a key, around the anchors of a variant: disjoint, so that no row is
     found twice."""
 
-    def __init__(self, stretch: _Stretch, anchor: _Member, pairs: _Pairs) -> None:
+    def __init__(self, stretch: _Stretch, anchor: _ClassRows, pairs: _Pairs) -> None:
         self.size = len(stretch.times)
         keys = np.zeros(self.size, np.int64)
         keys[anchor.rows] = anchor.keys
@@ -256,17 +256,17 @@ class _Around:
         self.variant, self.key = variant[first], key[first]
         self.low, self.high = low[first], (far - offset)[last]
 
-    def _ranges(self, member: _Member) -> tuple[Ints, Ints]:
+    def _ranges(self, member: _ClassRows) -> tuple[Ints, Ints]:
         places = member.keys * (self.size + 1) + member.rows
         begins = np.searchsorted(places, self.key * (self.size + 1) + self.low, "left")
         ends = np.searchsorted(places, self.key * (self.size + 1) + self.high, "left")
         return begins, ends
 
-    def count(self, member: _Member) -> int:
+    def count(self, member: _ClassRows) -> int:
         begins, ends = self._ranges(member)
         return int((ends - begins).sum())
 
-    def pairs(self, member: _Member, rows: RuleParameters, begin: int) -> _Pairs:
+    def pairs(self, member: _ClassRows, rows: RuleParameters, begin: int) -> _Pairs:
         begins, ends = self._ranges(member)
         counts = ends - begins
         skipped = np.repeat(begins - (np.cumsum(counts) - counts), counts)
