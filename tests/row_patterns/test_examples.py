@@ -222,8 +222,8 @@ def test_a_budget_that_wide_windows_use_up() -> None:
     ],
 )
 def test_a_search_that_can_not_go_on(label: str, message: str) -> None:
-    clause = f"""PARTITION BY symbol ORDER BY day AFTER MATCH SKIP TO FIRST {label} PATTERN (A B?)
-        DEFINE B AS price > 99"""
+    clause = f"""PARTITION BY symbol ORDER BY day AFTER MATCH SKIP TO FIRST {label}
+        PATTERN (B? A) DEFINE B AS price > 99"""
     with pytest.raises(cep.DataError) as failed:
         run(clause)
     assert str(failed.value) == message

@@ -75,6 +75,26 @@ MISTAKES = {
         "CEP612: DEFINE has a condition for `A` already",
         "",
     ),
+    "MEASURES x AS a, t AS A PATTERN (A)": (
+        "CEP612: the result has a column `A` already",
+        "give the measure another name",
+    ),
+    "PARTITION BY k MEASURES x AS k PATTERN (A)": (
+        "CEP612: the result has a column `k` already",
+        "give the measure another name",
+    ),
+    "MEASURES t + 1 AS X ALL ROWS PER MATCH PATTERN (A)": (
+        "CEP612: the result has a column `X` already",
+        "give the measure another name",
+    ),
+    "AFTER MATCH SKIP TO FIRST A PATTERN (A B*)": (
+        "CEP626: AFTER MATCH SKIP TO A goes to the first row of every match",
+        "skip to a label that comes later, or TO NEXT ROW",
+    ),
+    "AFTER MATCH SKIP TO U PATTERN ((A | B) C) SUBSET U = (A, B)": (
+        "CEP626: AFTER MATCH SKIP TO U goes to the first row of every match",
+        "skip to a label that comes later, or TO NEXT ROW",
+    ),
     "MEASURES A.y AS y PATTERN (A)": (
         "CEP204: there is no column `y`",
         "columns are `k`, `t`, `x`, `s`, `r`",
@@ -171,3 +191,31 @@ def test_mistake(clause: str) -> None:
     assert first.source.text == statement
     begin = statement.index(clause)
     assert begin <= first.span.start <= begin + len(clause)
+
+
+AT = {
+    "PATTERN (A) DEFINE B AS x > 1": "B AS x > 1",
+    "AFTER MATCH SKIP TO FIRST B PATTERN (A)": "B PATTERN",
+    "AFTER MATCH SKIP TO FIRST A PATTERN (A B*)": "A PATTERN",
+    "MEASURES sum(avg(x)) AS y PATTERN (A)": "avg(x)",
+    "MEASURES CLASSIFIER(B) AS y PATTERN (A)": "CLASSIFIER(B)",
+    "MEASURES x PATTERN (A)": "x PATTERN",
+    "MEASURES A.y AS y PATTERN (A)": "A.y",
+    "PATTERN (A) DEFINE A AS FINAL LAST(x) > 1": "FINAL LAST",
+    "MEASURES classifier AS c PATTERN (A)": "classifier",
+    "PARTITION BY classifier() PATTERN (A)": "classifier()",
+    "PATTERN (A B+?+ C) DEFINE B AS s > 1": "s > 1",
+}
+
+
+@pytest.mark.parametrize("clause", AT)
+def test_where_a_mistake_stands(clause: str) -> None:
+    """In the second clause of a statement, behind comments and letters of several bytes."""
+    before = (
+        "SELECT 'ä', /* 😀 */ * FROM t MATCH_RECOGNIZE (PATTERN (A)) a,\n  t MATCH_RECOGNIZE (\n"
+    )
+    statement = f"{before}{clause}) b"
+    with pytest.raises(cep.QueryError) as failed:
+        cep.sql(statement, {"t": TABLE})
+    place = len(before) + clause.index(AT[clause])
+    assert failed.value.diagnostics[0].span.start == place

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,6 +19,8 @@ import cepheid as cep
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.whole_partitions import whole_partitions
 from cepheid.spark.streaming.status.reports import Status
+from tests.examples import in_turn
+from tests.row_patterns.test_corpus import CASES, Case
 from tests.spark.streaming_harness import read, write
 
 ROWS = {
@@ -41,6 +45,79 @@ def test_statement(spark: Any, rows: str) -> None:
     found = [row.asDict() for row in cep.sql(statement, {"events": frame}).collect()]
     assert sorted(map(str, found)) == sorted(map(str, wanted))
     assert wanted
+
+
+LOWS = """MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES LAST(DOWN.x) AS low
+    PATTERN (DOWN) DEFINE DOWN AS x < PREV(x))"""
+STATEMENTS = [
+    f"SELECT * FROM T {LOWS}",
+    f"SELECT k, low FROM (SELECT * FROM t) s {LOWS} AS m",
+    f"SELECT '\\'' AS s, low FROM /* a /* b */ MATCH_RECOGNIZE ( */ t {LOWS} WHERE k <> \"x\"",
+    f"SELECT low FROM VALUES ('a', 1, 3), ('a', 2, 1), ('b', 1, 5), ('b', 2, 4) v(k, t, x) {LOWS}",
+    f"SELECT low FROM t TABLESAMPLE (100 PERCENT) {LOWS}",
+    f"WITH t AS (SELECT k, t, x FROM t WHERE x > 0), u AS (SELECT * FROM t {LOWS}) SELECT * FROM u",
+    f"SELECT low FROM t {LOWS} WHERE k = 'a' UNION ALL SELECT low FROM t {LOWS} WHERE k = 'b'",
+    f"SELECT a.low FROM t {LOWS} a JOIN (SELECT * FROM t) {LOWS} AS b(key, l) ON a.k = b.key",
+    f"FROM t {LOWS} |> WHERE low > 0 |> SELECT low",
+    f"SELECT DISTINCT low FROM t JOIN LATERAL (SELECT * FROM t {LOWS} m WHERE m.k = t.k)",
+    f"SELECT n + 0 FROM t {LOWS} MATCH_RECOGNIZE (ORDER BY low MEASURES low AS n PATTERN (A))",
+]
+
+
+@pytest.mark.essential
+@pytest.mark.filterwarnings("ignore:MATCH_RECOGNIZE without PARTITION BY")
+def test_clauses_stand_where_tables_may(spark: Any) -> None:
+    rows = {"k": ["a", "a", "a", "b", "b"], "t": [1, 2, 3, 1, 2], "x": [3, 1, 2, 5, 4]}
+    tables = {"t": spark.createDataFrame(pa.table(rows).to_pandas())}
+    for statement in STATEMENTS:
+        found = cep.sql(statement, tables).collect()
+        assert sorted(row[-1] for row in found) == [1, 4], statement
+
+
+def test_statements_that_make_something(spark: Any) -> None:
+    rows = {"k": ["a", "a"], "t": [1, 2], "x": [3, 1]}
+    tables = {"t": spark.createDataFrame(pa.table(rows).to_pandas())}
+    cep.sql(f"CREATE OR REPLACE TEMP VIEW lows_of_sql AS SELECT * FROM t {LOWS}", tables)
+    assert [row.low for row in spark.table("lows_of_sql").collect()] == [1]
+    explained = cep.sql(f"EXPLAIN WITH u AS (SELECT * FROM t) SELECT * FROM u {LOWS}", tables)
+    assert "MapInArrow" in explained.collect()[0].plan
+    with pytest.raises(cep.OptionError, match="no permanent view of MATCH_RECOGNIZE, or of tables"):
+        cep.sql(f"CREATE VIEW lows_for_ever AS SELECT * FROM t {LOWS}", tables)
+    assert "lows_of_sql" in {row.tableName for row in cep.sql("SHOW TABLES", tables).collect()}
+
+
+def _corpus(case: Case) -> tuple[str, str]:
+    """The rows of a case as a common table, and a query that returns its result as texts. The name
+    of the case is the name of the table."""
+    name = re.sub(r"\W", "_", case.name)
+    columns = ", ".join(f"`{column}`" for column in case.columns)
+
+    def value(row: dict[str, Any], column: str) -> str:
+        text = any(isinstance(r[column], str) for r in case.rows)
+        known = "NULL" if row[column] is None else f"'{row[column]}'"
+        return f"CAST({known} AS {'STRING' if text else 'BIGINT'})"
+
+    rows = [f"SELECT {', '.join(value(row, c) for c in case.columns)}" for row in case.rows]
+    data = " UNION ALL ".join(rows) or f"SELECT {', '.join('0L' for _ in case.columns)} WHERE false"
+    common = f"{name}({columns}) AS ({data})"
+    options = "map('ignoreNullFields', 'false')"
+    result = f"SELECT '{name}', to_json(struct(m.*), {options}) FROM {name}"
+    return common, f"{result} MATCH_RECOGNIZE ({case.clause}) m"
+
+
+@pytest.mark.essential
+@pytest.mark.filterwarnings("ignore:MATCH_RECOGNIZE without PARTITION BY")
+def test_corpus(spark: Any) -> None:
+    """Cases in one statement: some, or in a long run all."""
+    cases = in_turn([c for c in CASES if c.error is None], "corpus on Spark", 8)
+    wanted = {re.sub(r"\W", "_", c.name): c.returns for c in cases}
+    tables, queries = zip(*map(_corpus, cases), strict=True)
+    statement = f"WITH {', '.join(tables)} {' UNION ALL '.join(queries)}"
+    found: dict[str, list[Any]] = {name: [] for name in wanted}
+    for name, row in cep.sql(statement, spark=spark).collect():
+        found[name].append(json.loads(row))
+    for name, rows in wanted.items():
+        assert sorted(map(str, found[name])) == sorted(map(str, rows)), name
 
 
 def test_explain_counts_what_workers_did(spark: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pytest
 import cepheid as cep
 from cepheid.language.diagnostics import Source
 from cepheid.statements.in_process import InProcessTables
-from cepheid.statements.statement import Statement
+from cepheid.statements.statement import Recognizing, Statement
+from cepheid.statements.tokens import Dialect
 
 ROWS = {"k": ["a", "a", "a", "b", "b"], "t": [1, 2, 3, 1, 2], "x": [3, 1, 2, 5, 4]}
 CLAUSE = """MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES LAST(DOWN.x) AS low
@@ -34,6 +36,8 @@ LOW = [{"k": "a", "low": 1}, {"k": "b", "low": 4}]
         f"SELECT m.k, m.low FROM t AS events {CLAUSE} m",
         f"-- t MATCH_RECOGNIZE (\nSELECT * FROM `t` {CLAUSE} /* MATCH_RECOGNIZE ( */",
         f"SELECT * FROM (SELECT * FROM t) {CLAUSE} ORDER BY k",
+        f"SELECT k, low FROM (SELECT * FROM t) {CLAUSE} ORDER BY k",
+        f"SELECT m.k, m.low FROM range(1) r JOIN (SELECT * FROM t) {CLAUSE} m ON true ORDER BY k",
         f"SELECT * FROM (SELECT * FROM t) AS s {CLAUSE} ORDER BY k",
         f"SELECT * FROM (SELECT t, x, k FROM t) AS s(t, x, k) {CLAUSE} ORDER BY k",
         f"SELECT * FROM (SELECT t, x, k FROM t) s(t, x, k) {CLAUSE} m ORDER BY k",
@@ -42,6 +46,14 @@ LOW = [{"k": "a", "low": 1}, {"k": "b", "low": 4}]
         f"WITH s AS (SELECT * FROM t) SELECT * FROM s {CLAUSE} ORDER BY k",
         f"WITH s AS (SELECT * FROM t {CLAUSE}) SELECT * FROM s ORDER BY k",
         f"SELECT k, low FROM t {CLAUSE} WHERE k <> 'MATCH_RECOGNIZE (' ORDER BY k",
+        f"SELECT * FROM T {CLAUSE}",
+        f'SELECT * FROM "T" AS "My t" {CLAUSE} AS "m"',
+        f"SELECT M.* FROM t {CLAUSE} m",
+        f"SELECT k, low FROM (VALUES ('a', 1, 3), ('a', 2, 1), ('b', 1, 5), ('b', 2, 4)) v(k, t, x)"
+        f" {CLAUSE} ORDER BY k",
+        f"WITH t AS (SELECT * FROM t WHERE x > 0) SELECT * FROM t {CLAUSE} ORDER BY k",
+        f"SELECT * FROM t {CLAUSE} WHERE k = 'a' UNION ALL SELECT * FROM t {CLAUSE} WHERE k = 'b'",
+        f"SELECT DISTINCT k, low FROM (t JOIN (SELECT 1 AS y) ON true) {CLAUSE} ORDER BY k",
         f"SELECT a.k, b.low FROM t {CLAUSE} a JOIN t {CLAUSE} b ON a.k = b.k ORDER BY a.k",
     ],
 )
@@ -53,13 +65,39 @@ def test_a_clause_reads_the_result_of_another() -> None:
     outer = """MATCH_RECOGNIZE (ORDER BY low MEASURES FIRST(low) AS least, count(*) AS n
         PATTERN (A+))"""
     assert run(f"SELECT * FROM (SELECT * FROM t {CLAUSE}) {outer}") == [{"least": 1, "n": 2}]
+    assert run(f"SELECT * FROM t {CLAUSE} AS m {outer} AS n") == [{"least": 1, "n": 2}]
     common = f"WITH s AS (SELECT * FROM t {CLAUSE}) SELECT * FROM s {outer}"
     assert run(common) == [{"least": 1, "n": 2}]
 
 
-def test_strings_with_quotes_hide_clauses() -> None:
-    statement = Statement(Source(r"SELECT 'it''s \' t MATCH_RECOGNIZE (', `a``(` FROM t"))
-    assert statement.clauses == ()
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        (Dialect.SPARK, r"SELECT 'it''s \' t MATCH_RECOGNIZE (', `a``(` FROM t"),
+        (Dialect.SPARK, r"SELECT r'\', ' t MATCH_RECOGNIZE (' FROM t"),
+        (Dialect.SPARK, 'SELECT " t MATCH_RECOGNIZE (" FROM t'),
+        (Dialect.SPARK, "SELECT 1 -- t MATCH_RECOGNIZE ("),
+        (Dialect.SPARK, "SELECT 1 -- on the next line, too \\\n t MATCH_RECOGNIZE ("),
+        (Dialect.SPARK, "SELECT /* a /* b */ t MATCH_RECOGNIZE ( */ 1"),
+        (Dialect.DUCKDB, r"SELECT '\', ' t MATCH_RECOGNIZE (' FROM t"),
+        (Dialect.DUCKDB, r"SELECT e'\' t MATCH_RECOGNIZE (' FROM t"),
+        (Dialect.DUCKDB, 'SELECT "t MATCH_RECOGNIZE (" FROM t'),
+        (Dialect.DUCKDB, "SELECT $$ ' t MATCH_RECOGNIZE ( $$ FROM t"),
+        (Dialect.DUCKDB, "SELECT $a$ $$ t MATCH_RECOGNIZE ( $a$ FROM t"),
+        (Dialect.DUCKDB, "SELECT 1 /* never closed: t MATCH_RECOGNIZE ("),
+    ],
+)
+def test_strings_and_comments_hide_clauses(dialect: Dialect, text: str) -> None:
+    assert Statement(Source(text), dialect).clauses == ()
+
+
+@pytest.mark.parametrize("dialect", [Dialect.SPARK, Dialect.DUCKDB])
+def test_texts_inside_of_a_clause_are_those_of_our_language(dialect: Dialect) -> None:
+    body = r"PATTERN (A) DEFINE A AS s <> '\' AND s <> ')' -- )"
+    statement = Statement(Source(f"SELECT '(' FROM t MATCH_RECOGNIZE ({body}\n) WHERE x"), dialect)
+    (clause,) = statement.clauses
+    assert isinstance(clause, Recognizing)
+    assert statement.source.text[clause.body.start : clause.body.end] == f"{body}\n"
 
 
 def test_columns_get_other_names_and_are_found_without_case() -> None:
@@ -143,6 +181,9 @@ def test_findings_in_queries_stand_in_the_whole_statement() -> None:
     [
         ("", "the statement is empty"),
         ("SELECT 1 +", "DuckDB: Parser Error: syntax error"),
+        ("SELECT 1; SELECT 2", "in this process, `sql` runs one statement: a SELECT or a COPY"),
+        ("CREATE TABLE u AS SELECT 1", "in this process, `sql` runs one statement: a SELECT or a"),
+        (f"SELECT n.low FROM t {CLAUSE} m", 'DuckDB: Binder Error: Referenced table "n" not found'),
         (f"SELECT lwo FROM t {CLAUSE}", "the result has no column `lwo`; did you mean `low`?"),
     ],
 )
@@ -160,6 +201,12 @@ def test_wrong_statements(statement: str, message: str) -> None:
             "CEP105: this parenthesis is never closed",
         ),
         ("MATCH_RECOGNIZE (PATTERN (A))", "CEP607: MATCH_RECOGNIZE needs a table before it"),
+        (f"SELECT * FROM {CLAUSE}", "CEP607: MATCH_RECOGNIZE needs a table before it"),
+        (f"SELECT * FROM t AT 5 {CLAUSE}", "CEP607: MATCH_RECOGNIZE needs a table before it"),
+        (
+            f"SELECT * FROM t LATERAL VIEW explode(x) e AS y {CLAUSE}",
+            "CEP607: MATCH_RECOGNIZE needs a table before it",
+        ),
         (f"SELECT * FROM tt {CLAUSE}", "CEP609: there is no table `tt`"),
         ("SELECT * FROM cep_match(t, 'x')", "CEP608: cep_match takes a table and a query"),
         ("SELECT * FROM cep_match(TABLE(t), 'PATTERN a')", "CEP608: cep_match needs the time"),
@@ -185,6 +232,8 @@ def test_ctrl_c_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError("Query interrupted")
 
     class Connection:
+        extract_statements = staticmethod(duckdb.extract_statements)
+
         def sql(self, text: str) -> Relation:
             return Relation()
 

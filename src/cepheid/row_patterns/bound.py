@@ -146,8 +146,11 @@ class _ClauseBinder:
             message = "{- -} can't stand with WITH UNMATCHED ROWS: its rows are matched, not shown"
             span = recognition.pattern_span
             self.findings.add("CEP610", message, span, "leave one of them out")
+        program = self._program()
+        self._check_measure_names()
+        self._check_progress(program)
         return BoundRecognition(
-            program=self._program(),
+            program=program,
             partition=tuple(self._column(name, span) for name, span in recognition.partition),
             order=tuple(
                 SortKey(self._column(k.column, k.span), k.descending, k.nulls_first)
@@ -179,6 +182,32 @@ class _ClauseBinder:
             )
             self.findings.add("CEP204", f"there is no column `{name}`", span, hint)
         return column or name
+
+    def _check_measure_names(self) -> None:
+        """Columns of a result differ in more than their case."""
+        recognition = self.recognition
+        one = recognition.rows is RowsPerMatch.ONE
+        given = [name for name, _ in recognition.partition] if one else self.schema.columns
+        names = {name.lower() for name in given}
+        for measure in recognition.measures:
+            if measure.name.lower() in names:
+                message = f"the result has a column `{measure.name}` already"
+                hint = "give the measure another name"
+                self.findings.add("CEP612", message, measure.span, hint)
+            names.add(measure.name.lower())
+
+    def _check_progress(self, program: RowProgram) -> None:
+        """A search that goes to the first row of every match never ends. Where only some matches
+        are such, it is an error of the run."""
+        after = self.recognition.after
+        labels = self.sets.get(after.label or "", frozenset())
+        numbers = {n for n, name in enumerate(program.labels) if name in labels}
+        if not numbers or not program.first_labels <= numbers:
+            return
+        if after.skip is SkipTo.FIRST or not numbers & program.later_labels:
+            message = f"AFTER MATCH SKIP TO {after.label} goes to the first row of every match"
+            hint = "skip to a label that comes later, or TO NEXT ROW"
+            self.findings.add("CEP626", message, after.span, hint)
 
     def _measure(self, measure: Measure) -> BoundMeasure:
         return BoundMeasure(measure.name, self._expression(measure.expression, None))

@@ -8,7 +8,7 @@ from cepheid.language import ast
 from cepheid.language.diagnostics import Source
 from cepheid.language.traversal import walk
 from cepheid.row_patterns.bound import BoundRecognition
-from cepheid.row_patterns.leaves import Leaf, MatchNumber, Navigation
+from cepheid.row_patterns.leaves import MatchNumber, Navigation, RowExpression
 from cepheid.row_patterns.row_program import At, Jump, RowProgram
 from cepheid.row_patterns.syntax import PartitionEdge, Recognition, RowsPerMatch
 
@@ -61,11 +61,29 @@ def _is_unbounded(program: RowProgram) -> bool:
 
 
 def rows_before(bound: BoundRecognition) -> int:
-    """How many rows before the first one of a match have to be known: for PREV; and one, if matches
-    are numbered or the start of a partition matters, which its last row then keeps."""
-    leaves: list[Leaf] = [leaf for m in bound.measures for leaf in m.value.leaves]
-    leaves += [leaf for condition in bound.conditions.values() for leaf in condition.leaves]
-    shifts = [-leaf.shift for leaf in leaves if isinstance(leaf, Navigation)]
-    numbered = any(isinstance(leaf, MatchNumber) for leaf in leaves)
-    anchored = At(PartitionEdge.START) in bound.program.instructions
-    return max([0, int(numbered or anchored), *shifts])
+    """How many rows before the first one of a match have to be known: for PREV, unless what it is
+    read from always comes later in the match; and one, if matches are numbered or the start of a
+    partition matters, which its last row then keeps."""
+    program = bound.program
+    values: list[tuple[str | None, RowExpression]] = [(None, m.value) for m in bound.measures]
+    values += bound.conditions.items()
+    leaves = [(label, leaf) for label, value in values for leaf in value.leaves]
+    navigations = [(label, leaf) for label, leaf in leaves if isinstance(leaf, Navigation)]
+    read = [-leaf.shift - _least_place(program, label, leaf) for label, leaf in navigations]
+    numbered = any(isinstance(leaf, MatchNumber) for _, leaf in leaves)
+    anchored = At(PartitionEdge.START) in program.instructions
+    return max([0, int(numbered or anchored), *read])
+
+
+def _least_place(program: RowProgram, label: str | None, leaf: Navigation) -> int:
+    """Where in a match the row stands, at the least, that a leaf navigates from; `label` is that of
+    the row at hand, None in MEASURES."""
+    if leaf.labels is not None:
+        place = program.rows_before_labels(map(program.labels.index, leaf.labels))
+        return place if leaf.last else place + leaf.offset
+    if not leaf.last:
+        return leaf.offset
+    if label is None:
+        return 0
+    here = program.rows_before_labels([program.labels.index(label)])
+    return max(0, here - leaf.offset)

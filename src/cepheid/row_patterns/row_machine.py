@@ -372,7 +372,7 @@ class RowMachine:
             [
                 _SKIPS[self.skip],
                 sum(1 << label for label in self.skip_labels),
-                sum(1 << label for label in _first_labels(program)),
+                sum(1 << label for label in program.first_labels),
                 empty,
                 -1 if self.window is None else self.window,
                 self.window is not None,
@@ -384,22 +384,6 @@ class RowMachine:
             ],
             np.int64,
         )
-
-
-def _first_labels(program: RowProgram) -> frozenset[int]:
-    """The labels of the first row of a match."""
-    waiting, seen, labels = [0], set[int](), set[int]()
-    while waiting:
-        number = waiting.pop()
-        if number in seen:
-            continue
-        seen.add(number)
-        instruction = program.instructions[number]
-        if isinstance(instruction, Take):
-            labels.add(instruction.label)
-        else:
-            waiting.extend(program.successors(number))
-    return frozenset(labels)
 
 
 def _larger(array: NDArray[Any], least: int = 0) -> NDArray[Any]:

@@ -8,6 +8,7 @@ matched before.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
@@ -116,6 +117,53 @@ class RowProgram:
     def may_be_empty(self) -> bool:
         """Whether a match may have no rows."""
         return not _always_takes(self, 0, set())
+
+    @cached_property
+    def rows_before(self) -> tuple[int, ...]:
+        """For each instruction the least number of rows that are taken before it."""
+        least = [len(self.instructions)] * len(self.instructions)
+        waiting = [(0, 0)]
+        while waiting:
+            number, rows = waiting.pop()
+            if rows < least[number]:
+                least[number] = rows
+                more = rows + isinstance(self.instructions[number], Take)
+                waiting.extend((n, more) for n in self.successors(number))
+        return tuple(least)
+
+    def rows_before_labels(self, labels: Iterable[int]) -> int:
+        """The least number of rows that are taken before one with one of these labels."""
+        chosen = frozenset(labels)
+        return min(
+            before
+            for before, instruction in zip(self.rows_before, self.instructions, strict=True)
+            if isinstance(instruction, Take) and instruction.label in chosen
+        )
+
+    @cached_property
+    def first_labels(self) -> frozenset[int]:
+        """The labels that the first row of a match may have."""
+        return frozenset(
+            instruction.label
+            for before, instruction in zip(self.rows_before, self.instructions, strict=True)
+            if before == 0 and isinstance(instruction, Take)
+        )
+
+    @cached_property
+    def later_labels(self) -> frozenset[int]:
+        """The labels that other rows of a match may have."""
+        takes = [n for n, i in enumerate(self.instructions) if isinstance(i, Take)]
+        waiting, seen, labels = [n + 1 for n in takes], set[int](), set[int]()
+        while waiting:
+            number = waiting.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            instruction = self.instructions[number]
+            if isinstance(instruction, Take):
+                labels.add(instruction.label)
+            waiting.extend(self.successors(number))
+        return frozenset(labels)
 
     def reaching(self, chosen: frozenset[int]) -> frozenset[int]:
         """The instructions after which one of these labels may still have to be taken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from cepheid.errors import OptionError
 from cepheid.spark.start.session import adopt_session
 from cepheid.spark.streaming.status.outcome import spark_sentence
+
+_BEHIND = re.compile(
+    r" Verify the spelling| SQLSTATE:|; line \d+ pos \d+| \(line \d+, pos \d+\)| == SQL "
+)
+"""What Spark writes behind a sentence: places in a text that isn't the user's, and plans."""
 
 
 def session_of(frames: Iterable[DataFrame], spark: Any = None) -> Any:
@@ -28,7 +34,8 @@ def run_sql(spark: Any, text: str) -> DataFrame:
     try:
         frame: DataFrame = spark.sql(text)
     except PySparkException as error:
-        raise OptionError(f"Spark: {spark_sentence(str(error))}") from None
+        sentence = _BEHIND.split(spark_sentence(str(error)))[0]
+        raise OptionError(f"Spark: {sentence}") from None
     return frame
 
 

@@ -10,7 +10,8 @@ from cepheid.errors import QueryError
 from cepheid.explain import Explanation
 from cepheid.language.ast import Span
 from cepheid.query import Query, match
-from cepheid.statements.statement import Matching, Statement, Token, literal_value
+from cepheid.statements.statement import Matching, Statement, literal_value, places_of
+from cepheid.statements.tokens import Token
 
 Result = TypeVar("Result")
 
@@ -42,7 +43,8 @@ def _placed(statement: Statement, query: Token, run: Callable[[], Result]) -> Re
     try:
         return run()
     except QueryError as error:
-        source, places = statement.source, _places(query)
+        source = statement.source
+        places = [query.span.start + place for place in places_of(query)]
         raise QueryError(
             [
                 replace(finding, source=source, span=_moved(finding.span, places))
@@ -54,14 +56,3 @@ def _placed(statement: Statement, query: Token, run: Callable[[], Result]) -> Re
 def _moved(span: Span, places: list[int]) -> Span:
     last = len(places) - 1
     return Span(places[min(span.start, last)], places[min(span.end, last)])
-
-
-def _places(literal: Token) -> list[int]:
-    """For each character of the text that a literal stands for, and its end, the place in the
-    statement: two quotes stand for one."""
-    quote = literal.text[-1]
-    at, places = literal.text.index(quote) + 1, []
-    while at < len(literal.text) - 1:
-        places.append(literal.span.start + at)
-        at += 2 if literal.text[at : at + 2] == quote * 2 else 1
-    return [*places, literal.span.start + at]

@@ -16,12 +16,14 @@ from cepheid.algebra.nested_columns import with_extracted
 from cepheid.errors import DataError, OptionError
 from cepheid.extras import require
 from cepheid.inprocess.frames import as_table, like, to_arrow
+from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.bound import BoundRecognition, bind
 from cepheid.row_patterns.recognition_summary import RecognitionSummary, order_text, summary
 from cepheid.row_patterns.recognize import profiled, recognize
 from cepheid.row_patterns.syntax import Recognition
-from cepheid.statements.statement import Recognizing, Statement, Token
+from cepheid.statements.statement import Recognizing, Statement
+from cepheid.statements.tokens import QUERIES, Dialect, Token, tokens_of
 
 _NO_TABLE = re.compile(r"Table with name (.+) does not exist")
 
@@ -53,16 +55,25 @@ class InProcessTables:
             connection.register(name, as_table(to_arrow(frame)))
         return connection
 
-    def select(self, table: str, tables_before: list[str]) -> Any:
-        name = table.strip().strip("`").strip('"')
-        if name in self.given and not tables_before:
-            return self.given[name]
-        if table.isidentifier() and not tables_before:
+    def select(self, table: str, tables_before: list[str], span: Span) -> Any:
+        tokens = list(tokens_of(table, Dialect.DUCKDB))
+        if tables_before or len(tokens) > 1 or not tokens[0].is_name:
+            before = f"WITH {', '.join(tables_before)} " if tables_before else ""
+            body = f"({table})" if tokens[0].word in QUERIES else table
+            return self._query(f"{before}SELECT * FROM {body}")
+        name = tokens[0].name
+        if name in self._results:
+            return self._results[name]
+        known = self._given_name(name)
+        if known is None:
             hint = did_you_mean(name, self.given, f"tables are {', '.join(self.given)}")
-            span = next(token.span for token in self.statement.tokens if token.text == table)
             raise self.statement.wrong("CEP609", f"there is no table `{name}`", span, hint)
-        before = f"WITH {', '.join(tables_before)} " if tables_before else ""
-        return self._query(f"{before}SELECT * FROM {table}")
+        return self.given[known]
+
+    def _given_name(self, name: str) -> str | None:
+        """As in SQL, regardless of case."""
+        folded = {other.lower(): other for other in self.given}
+        return name if name in self.given else folded.get(name.lower())
 
     def recognize(self, recognition: Recognition, source: Source, frame: Any) -> pa.Table:
         return recognize(*_bound(recognition, source, frame))
@@ -99,10 +110,10 @@ class InProcessTables:
         import duckdb
 
         try:
-            relation = connection.sql(text)
-            if relation is None:
-                raise OptionError("the statement returns nothing: it must be a SELECT")
-            return relation.to_arrow_table()
+            kinds = [statement.type for statement in connection.extract_statements(text)]
+            if len(kinds) != 1 or kinds[0] not in _returning():
+                raise OptionError("in this process, `sql` runs one statement: a SELECT or a COPY")
+            return connection.sql(text).to_arrow_table()
         except RuntimeError as error:
             if "interrupted" in str(error):  # what DuckDB makes of Ctrl-C
                 raise KeyboardInterrupt from None
@@ -121,6 +132,14 @@ class InProcessTables:
             return f"DuckDB: {text}"
         hint = did_you_mean(table[1], self.given, f"tables are {', '.join(self.given)}")
         return f"there is no table `{table[1]}`; {hint}"
+
+
+def _returning() -> tuple[Any, ...]:
+    """Statements that return rows, or write a file. Tables that others make would be gone when
+    `sql` returns."""
+    from duckdb import StatementType
+
+    return StatementType.SELECT, StatementType.EXPLAIN, StatementType.COPY
 
 
 def _bound(
@@ -163,37 +182,33 @@ def _simple_columns(statement: Statement) -> list[SimpleColumn] | None:
     select, *chosen, source = before
     if select.word != "SELECT" or source.word != "FROM":
         return None
-    return _items(chosen)
+    return _items(chosen, after[0].name.lower() if after else None)
 
 
-def _items(tokens: list[Token]) -> list[SimpleColumn] | None:
+def _items(tokens: list[Token], alias: str | None) -> list[SimpleColumn] | None:
     items: list[list[Token]] = [[]]
     for token in tokens:
         if token.text == ",":
             items.append([])
         else:
             items[-1].append(token)
-    columns = [_item(item) for item in items]
+    columns = [_item(item, alias) for item in items]
     known = [c for c in columns if c is not None]
     return known if len(known) == len(columns) else None
 
 
-def _item(tokens: list[Token]) -> SimpleColumn | None:
-    if len(tokens) >= 3 and tokens[0].is_name and tokens[1].text == ".":
+def _item(tokens: list[Token], alias: str | None) -> SimpleColumn | None:
+    if len(tokens) >= 3 and tokens[1].text == "." and tokens[0].name.lower() == alias:
         tokens = tokens[2:]
     match [t.word if t.kind == "word" else t.text for t in tokens]:
         case ["*"]:
             return SimpleColumn("*", "*")
         case [_] if tokens[0].is_name:
-            return SimpleColumn(_plain(tokens[0]), _plain(tokens[0]))
+            return SimpleColumn(tokens[0].name, tokens[0].name)
         case [_, "AS", _] if tokens[0].is_name and tokens[2].is_name:
-            return SimpleColumn(_plain(tokens[0]), _plain(tokens[2]))
+            return SimpleColumn(tokens[0].name, tokens[2].name)
         case _:
             return None
-
-
-def _plain(token: Token) -> str:
-    return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
 
 
 def _chosen(table: pa.Table, columns: list[SimpleColumn]) -> pa.Table:

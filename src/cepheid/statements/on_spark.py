@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cepheid.errors import OptionError
+from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.syntax import Recognition
@@ -12,21 +14,29 @@ from cepheid.spark.columns.column_names import in_quotes
 from cepheid.spark.match_recognize import explain, recognize
 from cepheid.spark.views import run_sql, session_of, view_of
 from cepheid.statements.statement import Statement
+from cepheid.statements.tokens import QUERIES, Dialect, tokens_of
 
 
 class SparkTables:
     """Tables and views of a session, and DataFrames by name, which replace no view of the
     user's."""
 
-    def __init__(self, given: Mapping[str, Any], spark: Any = None) -> None:
+    def __init__(self, given: Mapping[str, Any], statement: Statement, spark: Any = None) -> None:
         self.spark = session_of(given.values(), spark)
-        self.given = [
-            f"{in_quotes(name)} AS (SELECT * FROM {view_of(table)})"
+        self.statement = statement
+        self.given = {
+            name.lower(): f"{in_quotes(name)} AS (SELECT * FROM {view_of(table)})"
             for name, table in given.items()
-        ]
+        }
 
-    def select(self, table: str, tables_before: list[str]) -> Any:
-        return self._query(f"SELECT * FROM {table}", tables_before)
+    def select(self, table: str, tables_before: list[str], span: Span) -> Any:
+        before = f"WITH {', '.join(tables_before)} " if tables_before else ""
+        begins = next(tokens_of(table, Dialect.SPARK)).word in QUERIES
+        body = f"({table})" if begins else table
+        try:
+            return self.run(f"{before}SELECT * FROM {body}")
+        except OptionError as error:
+            raise self.statement.wrong("CEP609", str(error), span) from None
 
     def recognize(self, recognition: Recognition, source: Source, frame: Any) -> Any:
         return recognize(recognition, source, frame)
@@ -40,23 +50,45 @@ class SparkTables:
         return view_of(frame)
 
     def run(self, statement: str) -> Any:
-        return self._query(statement, [])
+        try:
+            return run_sql(self.spark, with_tables(statement, self.given))
+        except OptionError as error:
+            if "[INVALID_TEMP_OBJ_REFERENCE]" not in str(error):
+                raise
+            what = "MATCH_RECOGNIZE, or of tables that are given"
+            remedy = "CREATE TEMPORARY VIEW, or CREATE TABLE … AS"
+            raise OptionError(f"Spark keeps no permanent view of {what}: {remedy}") from None
 
-    def _query(self, text: str, tables: list[str]) -> Any:
-        return run_sql(self.spark, with_tables(text, [*self.given, *tables]))
 
+def with_tables(text: str, tables: Mapping[str, str]) -> str:
+    """The statement with more common tables, by their names in small letters, before its own.
 
-def with_tables(text: str, tables: list[str]) -> str:
-    """The statement with more common tables before its own.
-
-    >>> with_tables("WITH b AS (SELECT 2) SELECT * FROM a, b", ["a AS (SELECT 1)"])
+    >>> with_tables("WITH b AS (SELECT 2) SELECT * FROM a, b", {"a": "a AS (SELECT 1)"})
     'WITH a AS (SELECT 1), b AS (SELECT 2) SELECT * FROM a, b'
+    >>> with_tables("INSERT INTO c SELECT * FROM a", {"a": "a AS (SELECT 1)"})
+    'INSERT INTO c WITH a AS (SELECT 1) SELECT * FROM a'
+
+    A common table of the statement hides one of these, and may read it; what is no query reads
+    none:
+
+    >>> with_tables("WITH a AS (SELECT * FROM a) SELECT * FROM a", {"a": "a AS (SELECT 1)"})
+    'WITH a AS (SELECT 1) (WITH a AS (SELECT * FROM a) SELECT * FROM a)'
+    >>> with_tables("SHOW TABLES", {"a": "a AS (SELECT 1)"})
+    'SHOW TABLES'
     """
     if not tables:
         return text
-    tokens = Statement(Source(text)).tokens
-    if not tokens or tokens[0].word != "WITH":
-        return f"WITH {', '.join(tables)} {text}"
-    recursive = len(tokens) > 1 and tokens[1].word == "RECURSIVE"
-    rest = text[tokens[1 if recursive else 0].span.end :].lstrip()
-    return f"WITH {'RECURSIVE ' if recursive else ''}{', '.join(tables)}, {rest}"
+    statement = Statement(Source(text), Dialect.SPARK)
+    place = statement.query_begin()
+    if place is None:
+        return text
+    begin, more = statement.tokens[place], ", ".join(tables.values())
+    head, query = text[: begin.span.start], text[begin.span.start : statement.end]
+    if begin.word != "WITH":
+        return f"{head}WITH {more} {query}"
+    if any(table.name.lower() in tables for table in statement.tables_of(place)):
+        return f"{head}WITH {more} ({query})"
+    recursive = statement.tokens[place + 1].word == "RECURSIVE"
+    last = statement.tokens[place + 1 if recursive else place]
+    rest = text[last.span.end : statement.end].lstrip()
+    return f"{head}WITH {'RECURSIVE ' if recursive else ''}{more}, {rest}"

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from cepheid.errors import OptionError
 from cepheid.explain import Explanation
 from cepheid.extras import require
+from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
 from cepheid.row_patterns.clause import parse_recognition
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
@@ -16,6 +17,7 @@ from cepheid.statements.cep_match import explained, matched
 from cepheid.statements.in_process import InProcessTables
 from cepheid.statements.statement import Clause, Matching, Recognizing, Statement
 from cepheid.statements.statement_explanation import StatementExplanation
+from cepheid.statements.tokens import Dialect
 
 Frame = TypeVar("Frame")
 
@@ -23,8 +25,9 @@ Frame = TypeVar("Frame")
 class Tables(Protocol[Frame]):
     """Where the tables of a statement are, and what runs the rest of it."""
 
-    def select(self, table: str, tables_before: list[str]) -> Frame:
-        """A table that the statement reads, after the common tables that come before."""
+    def select(self, table: str, tables_before: list[str], span: Span) -> Frame:
+        """A table that the statement reads, after the common tables that come before. `span` is
+        where it stands."""
 
     def recognize(self, recognition: Recognition, source: Source, frame: Frame) -> Frame: ...
 
@@ -59,8 +62,7 @@ def sql(text: str, tables: Mapping[str, Any] | None = None, *, spark: Any = None
     ... ''', {"ticker": ticker}).to_pylist()
     [{'bottom': 3, 'price': 8}]
     """
-    statement = _statement(text)
-    chosen = _tables(statement, tables, spark)
+    statement, chosen = _prepared(text, tables, spark)
     replaced: list[tuple[Clause, str]] = []
     for clause in statement.clauses:
         _, result = _result(statement, clause, chosen, replaced)
@@ -97,8 +99,7 @@ def explain_sql(
       DOWN  while rows are taken: price < A.price
     ...
     """
-    statement = _statement(text)
-    chosen = _tables(statement, tables, spark)
+    statement, chosen = _prepared(text, tables, spark)
     if isinstance(chosen, InProcessTables) and not analyze:
         chosen = chosen.without_rows()
     replaced: list[tuple[Clause, str]] = []
@@ -118,26 +119,24 @@ def explain_sql(
     return StatementExplanation(tuple(summaries))
 
 
-def _statement(text: str) -> Statement:
+def _prepared(text: object, tables: object, spark: Any) -> tuple[Statement, Tables[Any]]:
+    """The statement, and the tables of what runs it."""
     if not isinstance(text, str):
         raise OptionError(f"`sql` takes the text of a statement, not {type(text).__name__}")
-    statement = Statement(Source(text, "sql"))
-    if not statement.tokens:
-        raise OptionError("the statement is empty")
-    return statement
-
-
-def _tables(statement: Statement, tables: object, spark: Any) -> Tables[Any]:
     if tables is not None and not isinstance(tables, Mapping):
         remedy = 'pass {"name": table}, by the names in the statement'
         raise OptionError(f"tables are a dict of tables, not {type(tables).__name__}: {remedy}")
     given = {} if tables is None else dict(tables)
-    if spark is not None or not given or any(map(_is_spark_frame, given.values())):
-        require("spark")
-        from cepheid.statements.on_spark import SparkTables
+    on_spark = spark is not None or not given or any(map(_is_spark_frame, given.values()))
+    statement = Statement(Source(text, "sql"), Dialect.SPARK if on_spark else Dialect.DUCKDB)
+    if not statement.tokens:
+        raise OptionError("the statement is empty")
+    if not on_spark:
+        return statement, InProcessTables(given, statement)
+    require("spark")
+    from cepheid.statements.on_spark import SparkTables
 
-        return SparkTables(given, spark)
-    return InProcessTables(given, statement)
+    return statement, SparkTables(given, statement, spark)
 
 
 def _is_spark_frame(table: object) -> bool:
@@ -153,7 +152,7 @@ def _result(
     """The table that a clause reads, and what it returns. Inner clauses come first: `replaced` are
     those, with the names of their results."""
     before = [statement.text(common.span, replaced) for common in statement.tables_in_scope(clause)]
-    frame = tables.select(statement.text(clause.table, replaced), before)
+    frame = tables.select(statement.text(clause.table, replaced), before, clause.table)
     match clause:
         case Recognizing():
             recognition = parse_recognition(statement.source, clause.body)

@@ -6,7 +6,6 @@ to the SQL engine, as it is written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,35 +13,11 @@ from functools import cached_property
 from cepheid.errors import QueryError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Diagnostic, Source
+from cepheid.statements.tokens import QUERIES, RECOGNIZE, Dialect, Token, tokens_of
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>  \s+ | --[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )
-  | (?P<string> [rR]?'(?:[^'\\]|\\.|'')*' | [rR]?"(?:[^"\\]|\\.|"")*" )
-  | (?P<quoted> `(?:[^`]|``)*` )
-  | (?P<word>   [^\W\d]\w* )
-  | (?P<number> \d+(?:\.\d+)? )
-  | (?P<symbol> => | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _BEFORE_TABLE = frozenset({"FROM", "JOIN", "LATERAL", ","})
-_NO_ALIAS = frozenset({"FROM", "JOIN", "TABLE", "AS", "LATERAL", "ON", "WHERE", "SELECT"})
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    kind: str
-    text: str
-    span: Span
-
-    @property
-    def word(self) -> str:
-        return self.text.upper() if self.kind == "word" else self.text
-
-    @property
-    def is_name(self) -> bool:
-        return self.kind in ("word", "quoted")
+_BEGIN_TABLE = frozenset({"FROM", "JOIN", "SELECT", "(", ","})
+_NO_ALIAS = frozenset({"FROM", "JOIN", "TABLE", "AS", "LATERAL", "ON", "WHERE", "SELECT", ","})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +46,7 @@ Clause = Recognizing | Matching
 class CommonTable:
     """`name AS ( … )` of a WITH; it can be read up to `end`."""
 
+    name: str
     span: Span
     end: int
 
@@ -78,17 +54,19 @@ class CommonTable:
 class Statement:
     """One statement, its clauses and its common tables."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, dialect: Dialect) -> None:
         self.source = source
+        self.dialect = dialect
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        tokens: list[Token] = []
-        for match in _TOKEN.finditer(self.source.text):
-            kind = match.lastgroup or ""
-            if kind != "space":
-                tokens.append(Token(kind, match[0], Span(*match.span())))
-        return tuple(tokens)
+        return tuple(tokens_of(self.source.text, self.dialect))
+
+    @property
+    def end(self) -> int:
+        """Where the last token ends, but for a semicolon."""
+        tokens = [token for token in self.tokens if token.text != ";"]
+        return tokens[-1].span.end
 
     @property
     def span(self) -> Span:
@@ -116,7 +94,7 @@ class Statement:
         clauses: list[Clause] = []
         for place, token in enumerate(self.tokens):
             opens = place + 1 < len(self.tokens) and self.tokens[place + 1].text == "("
-            if token.word == "MATCH_RECOGNIZE" and opens:
+            if token.word == RECOGNIZE and opens:
                 clauses.append(self._recognizing(place))
             elif token.word == "CEP_MATCH" and opens:
                 clauses.append(self._matching(place))
@@ -144,10 +122,29 @@ class Statement:
         last = place - 1
         if last >= 1 and self.tokens[last].is_name and self._ends_table(last - 1):
             last = self._before_alias(last)
-        if last < 0:
-            span = self.tokens[place].span
-            raise self.wrong("CEP607", "MATCH_RECOGNIZE needs a table before it", span)
-        return self._table_start(self._before_columns(last)), last
+        if last < 0 or self.tokens[last].word in _NO_ALIAS:
+            raise self._no_table(self.tokens[place])
+        begin = self._table_start(self._before_columns(last))
+        if self._is_lateral_view(begin):
+            raise self._no_table(self.tokens[begin])
+        return begin, last
+
+    def _no_table(self, token: Token) -> QueryError:
+        hint = "put what it reads into a subquery: `FROM (SELECT …) MATCH_RECOGNIZE ( … )`"
+        message = "MATCH_RECOGNIZE needs a table before it"
+        return self.wrong("CEP607", message, token.span, hint)
+
+    def _is_lateral_view(self, place: int) -> bool:
+        """Whether LATERAL VIEW stands before: what follows it is no table of its own."""
+        while place > 0:
+            place -= 1
+            if self.tokens[place].text == ")":
+                place = self._opening(place)
+            elif self.tokens[place].word == "VIEW":
+                return place > 0 and self.tokens[place - 1].word == "LATERAL"
+            elif self.tokens[place].word in _BEGIN_TABLE:
+                return False
+        return False
 
     def _before_alias(self, alias: int) -> int:
         """The last token of what an alias stands for."""
@@ -157,9 +154,9 @@ class Statement:
         """The last token of a table, without an alias that names its columns, `AS t(id, price)`: it
         looks like a function, but stands after a table."""
         alias = self._opening(last) - 1 if self.tokens[last].text == ")" else 0
-        if alias >= 1 and self.tokens[alias].is_name and self._ends_table(alias - 1):
-            return self._before_alias(alias)
-        return last
+        if alias < 1 or not self.tokens[alias].is_name or self.tokens[alias].word in _NO_ALIAS:
+            return last
+        return self._before_alias(alias) if self._ends_table(alias - 1) else last
 
     def _opening(self, last: int) -> int:
         return next(o for o, c in self.closing.items() if c == last)
@@ -174,18 +171,27 @@ class Statement:
         tokens = self.tokens
         begin = last
         if tokens[last].text == ")":
-            begin = self._opening(last)
-            if begin == 0 or not tokens[begin - 1].is_name:
-                return begin
-            if tokens[begin - 1].word in _BEFORE_TABLE:
+            begin = self._first_row(self._opening(last))
+            before = tokens[begin - 1] if begin else None
+            if before is None or not before.is_name or before.word in _BEFORE_TABLE:
                 return begin
             begin -= 1
+            if before.word == RECOGNIZE:  # one clause reads the result of another
+                return self._table_before(begin)[0]
         elif not tokens[last].is_name:
-            span = tokens[last].span
-            raise self.wrong("CEP607", "MATCH_RECOGNIZE needs a table before it", span)
+            raise self._no_table(tokens[last])
         while begin >= 2 and tokens[begin - 1].text == "." and tokens[begin - 2].is_name:
             begin -= 2
         return begin
+
+    def _first_row(self, opening: int) -> int:
+        """The first row of `VALUES (1, 2), (3, 4)`; else the place itself."""
+        first = opening
+        while first >= 2 and self.tokens[first - 1].text == ",":
+            if self.tokens[first - 2].text != ")":
+                return opening
+            first = self._opening(first - 2)
+        return first if first and self.tokens[first - 1].word == "VALUES" else opening
 
     # ── cep_match ──
 
@@ -226,10 +232,23 @@ class Statement:
         tables: list[CommonTable] = []
         for place, token in enumerate(self.tokens):
             if token.word == "WITH":
-                tables += self._with(place)
+                tables += self.tables_of(place)
         return tuple(tables)
 
-    def _with(self, place: int) -> Iterator[CommonTable]:
+    def query_begin(self) -> int | None:
+        """The place of the first token of the query, which CREATE, INSERT and others may precede;
+        None, if the statement has no query."""
+        if self.tokens[0].word in QUERIES or self.tokens[0].text == "(":
+            return 0
+        place = 0
+        while place < len(self.tokens):
+            word = self.tokens[place].word
+            if word in ("SELECT", "VALUES") or (word == "WITH" and any(self.tables_of(place))):
+                return place
+            place = self.closing.get(place, place) + 1
+        return None
+
+    def tables_of(self, place: int) -> Iterator[CommonTable]:
         """The tables of one WITH; other words follow it in `WITH UNMATCHED ROWS` and the like."""
         end = self._level_end(place)
         tokens, at = self.tokens, place + 1
@@ -248,7 +267,8 @@ class Statement:
             if at >= len(tokens) or tokens[at].text != "(":
                 return
             last = self._close(at)
-            yield CommonTable(Span(tokens[begin].span.start, tokens[last].span.end), end)
+            whole = Span(tokens[begin].span.start, tokens[last].span.end)
+            yield CommonTable(tokens[begin].name, whole, end)
             at = last + 1
             if at >= len(tokens) or tokens[at].text != ",":
                 return
@@ -290,9 +310,22 @@ def literal_value(token: Token) -> str | int | float | bool:
     """The value of an option of `cep_match`."""
     match token.kind:
         case "string":
-            raw = token.text[token.text.index(token.text[-1]) + 1 : -1]
-            return raw.replace(token.text[-1] * 2, token.text[-1])
+            return "".join(token.text[place] for place in places_of(token)[:-1])
         case "number":
             return float(token.text) if "." in token.text else int(token.text)
         case _:
             return token.text if token.word not in ("TRUE", "FALSE") else token.word == "TRUE"
+
+
+def places_of(literal: Token) -> list[int]:
+    """For each character of the text that a string stands for, and its end, the place in the token:
+    two quotes stand for one, but not in `$$…$$`."""
+    text = literal.text
+    tagged = text.startswith("$")
+    quote = text[: text.index("$", 1) + 1] if tagged else text[-1]
+    at, end = text.index(quote) + len(quote), len(text) - len(quote)
+    places: list[int] = []
+    while at < end:
+        places.append(at)
+        at += 2 if not tagged and text[at : at + 2] == quote * 2 else 1
+    return [*places, end]
