@@ -8,6 +8,7 @@ from benchmarks import constructs
 from benchmarks.constructs import PAIRS, Pair, events, figures
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_pairs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constructs, "REPEATS", 1)

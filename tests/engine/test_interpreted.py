@@ -59,11 +59,16 @@ def test_pairs(condition: str, expected: list[tuple[int, int]]) -> None:
     assert pairs(condition) == expected
 
 
-def test_negation_and_closure_with_string_functions() -> None:
-    query = "PATTERN A a ; !B b ; C c WHERE b.s CONTAINS a.s WITHIN 9 RETURN a.ts AS a"
-    assert cep.match(EVENTS, query, time="ts", type="type")["a"].to_pylist() == [4]
-    group = "PATTERN A a ; B+ b ; C c WHERE {} WITHIN 9 RETURN "
-    query = group.format("b.s < c.s AND b.s > a.s") + "collect(b.ts) AS b"
-    assert cep.match(EVENTS, query, time="ts", type="type")["b"].to_pylist() == [[2, 5]]
-    query = group.format("min(b.s) = 'AB'") + "a.ts AS a"
-    assert cep.match(EVENTS, query, time="ts", type="type")["a"].to_pylist() == [1]
+@pytest.mark.parametrize(
+    ("pattern", "value", "expected"),
+    [
+        ("A a ; !B b ; C c WHERE b.s CONTAINS a.s", "a.ts", [4]),
+        ("A a ; B+ b ; C c WHERE b.s < c.s AND b.s > a.s", "collect(b.ts)", [[2, 5]]),
+        ("A a ; B+ b ; C c WHERE min(b.s) = 'AB'", "a.ts", [1]),
+    ],
+)
+def test_negations_and_closures(pattern: str, value: str, expected: list[object]) -> None:
+    query = f"PATTERN {pattern} WITHIN 9 RETURN {value} AS value"
+    for jit in in_turn((False, True), pattern):
+        found = cep.match(EVENTS, query, time="ts", type="type", jit=jit)
+        assert found["value"].to_pylist() == expected
