@@ -69,6 +69,6 @@ def test_pairs(condition: str, expected: list[tuple[int, int]]) -> None:
 )
 def test_negations_and_closures(pattern: str, value: str, expected: list[object]) -> None:
     query = f"PATTERN {pattern} WITHIN 9 RETURN {value} AS value"
-    for jit in in_turn((False, True), pattern):
+    for jit in in_turn((False, True), f"{value} {pattern}"):
         found = cep.match(EVENTS, query, time="ts", type="type", jit=jit)
         assert found["value"].to_pylist() == expected
