@@ -290,13 +290,13 @@ class _KernelSource:
             else:
                 code.level = 0
                 code.line(line)
-        whole = _HELPERS + code.source
-        return self._operations() + whole.replace("STATES", str(self.shape.states))
+        return self._operations() + _HELPERS + code.source
 
     def _operations(self) -> str:
         ring = self.ring
         return (
-            f"\nDTYPE = {ring.dtype}\nZERO = {ring.zero}\nONE = {ring.unit}\n\n\n"
+            f"\nSTATES = {self.shape.states}\n"
+            f"DTYPE = {ring.dtype}\nZERO = {ring.zero}\nONE = {ring.unit}\n\n\n"
             f"@jit\ndef PLUS(a, b):\n    return {ring.plus('a', 'b')}\n\n\n"
             f"@jit\ndef TIMES(a, b):\n    return {ring.times('a', 'b')}\n"
         )
