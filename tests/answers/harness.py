@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
+from cepheid.answers.counted.countable import Way, ways
+from cepheid.answers.counted.counting_automaton import NotCounted
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.inprocess.execution import run
 from cepheid.inprocess.frames import Batches, EventTable, Source
 from cepheid.options import Options
 from cepheid.planner import prepare
+from cepheid.planner.aggregation import Aggregation
 from tests.corpus.reader import table
 from tests.engine.harness import cut
 from tests.oracle.events import Event
@@ -23,12 +27,15 @@ def answered(
     query: BoundQuery,
     events: Sequence[Event],
     cuts: tuple[int, ...] | None = (1 << 20,),
+    way: Way | None = None,
     **named: Any,
 ) -> list[dict[str, Any]]:
     """The answers, without their start and end as events. Without cuts the events are a table,
-    whose matches are counted where that is possible."""
+    whose matches are counted where that is possible: in this way, if there is one given."""
     options = Options(query.schema.time, jit=False, **named)
     prepared = prepare(query, options)
+    if way is not None:
+        prepared = replace(prepared, aggregation=Aggregation(way, 0.0, 0.0))
     data = prepared.in_order(table(query.schema, events))
     source: Source = EventTable.of(data)
     if cuts is not None:
@@ -43,3 +50,12 @@ def answered(
     ends = [end for row in rows if (end := row.pop(MATCH_END)) is not None]
     assert ends == sorted(ends) or query.answers is None or query.answers.window is None
     return rows
+
+
+def uncounted(query: BoundQuery) -> str | None:
+    """Why matches have to be found; None if they can be counted."""
+    try:
+        ways(query)
+    except NotCounted as reason:
+        return str(reason)
+    return None

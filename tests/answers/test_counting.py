@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 import cepheid as cep
 from cepheid.algebra import Schema, Type, bind
 from cepheid.algebra.query import BoundQuery
-from cepheid.answers.countable import uncounted
 from cepheid.language import parse
-from tests.answers.harness import answered
+from tests.answers.harness import answered, uncounted
 from tests.answers.test_corpus import same
 from tests.examples import examples
 from tests.oracle import Event, answers
@@ -171,18 +170,23 @@ def test_patterns(pattern: str, clauses: str) -> None:
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("PATTERN A a ; B b WHERE a.x < b.x WITHIN 5 RETURN count(*)", "about several events"),
+        ("PATTERN A a | B b WHERE a.x < b.x WITHIN 5 RETURN count(*)", "about several events"),
+        (
+            "PATTERN A a ; B b ; C c ; A d ; B e WHERE a.x < d.x AND b.x < e.x AND a.x < c.x "
+            "AND b.x < d.x AND c.x < e.x WITHIN 5 RETURN count(*)",
+            "read too many events at once",
+        ),
         ("PATTERN A a -> B b WITHIN 5 RETURN count(*)", "`->` and `=>` choose among events"),
         ("PATTERN A a ; B+ b WITHIN 5 RETURN count(*)", "known only when its window is over"),
         ("PATTERN A a ; !B b WITHIN 5 RETURN count(*)", "not of one event between two others"),
         ("PATTERN A a ; B+ b STRICT ; C c WITHIN 5 RETURN count(*)", "a closure is of several"),
         ("PATTERN (A a ; B b) \\ C c WITHIN 5 RETURN count(*)", "only whole matches decide"),
         ("PATTERN A a ; B b WITHIN 5 EVENTS RETURN count(*)", "window counts events"),
-        ("PATTERN A a ; B b WITHIN 5 GROUP BY a.x", "not known from the last event"),
+        ("PATTERN A a & B b WITHIN 5 GROUP BY a.x", "not known from the last event"),
         ("PATTERN A a ; B b WITHIN 5 RETURN collect(b.x)", "needs every match"),
-        ("PATTERN A a ; B b WITHIN 5 RETURN max(duration())", "a value is of several events"),
+        ("PATTERN A a ; B b WITHIN 5 RETURN max(duration())", "a value is of the whole match"),
         ("PATTERN A a ; B b WITHIN 5 GROUP BY RANGE(3)", "row for every match"),
-        ("PATTERN A a ; B b HAVING a.x > 1 WITHIN 5 RETURN count(*)", "HAVING checks"),
+        ("PATTERN A a & B b HAVING a.x > 1 WITHIN 5 RETURN count(*)", "HAVING checks"),
     ],
 )
 def test_what_is_enumerated_and_why(query: str, reason: str) -> None:

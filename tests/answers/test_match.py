@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import cepheid as cep
+from cepheid.planner.aggregation import Aggregation
 
 TABLE = pa.table(
     {
@@ -149,7 +151,14 @@ def test_explain_says_how() -> None:
     query = cep.Query(f"{PAIRS} GROUP BY a.x, TUMBLE(10) HAVING count(*) > 1")
     text = str(query.explain(TABLE, time="ts", type="name"))
     assert "GROUP BY a.x, TUMBLE(10 units)\nHAVING count(*) > 1\n" in text
+    assert "answers: counted in pairs, from each b on: " in text
     enumerated = "answers: enumerated, every match is found and folded into its group"
-    assert f"{enumerated}: a group is not known from the last event\n" in text
-    counted = cep.Query(f"{PAIRS} RETURN count(*)").explain(TABLE, time="ts", type="name")
-    assert "answers: counted from the events, no match is found" in str(counted)
+    assert f"{enumerated}: an aggregate needs every match\n" in told("RETURN collect(a.x)")
+    assert "answers: counted from the events, no match is found: " in told("RETURN count(*)")
+    dearer = Aggregation(None, 2e3, 1e3).text()
+    assert f"answers: {dearer}" == f"{enumerated}: 1.0 µs per window, counting would take 2.0 µs"
+
+
+def told(clauses: str, **options: Any) -> str:
+    query = cep.Query(f"{PAIRS} {clauses}")
+    return str(query.explain(TABLE, time="ts", type="name", **options))

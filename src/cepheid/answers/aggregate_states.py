@@ -26,7 +26,7 @@ State: TypeAlias = list[pa.Array]
 
 _HALF = 32
 _LOW = (1 << _HALF) - 1
-_BEYOND = 2.0**63 * (1 - 1e-9)
+BEYOND = 2.0**63 * (1 - 1e-9)
 
 TOO_MANY = "there are more matches than 64 bits can count: write `approx_count(*)`, a double"
 TOO_LARGE = "a sum over matches is beyond 64 bits: add doubles, as in `sum(CAST(a.x AS double))`"
@@ -62,7 +62,7 @@ class MatchCounts:
         return MatchCounts(np.ones(rows, np.int64), np.ones(rows))
 
     def counts(self) -> Ints:
-        if (self.about >= _BEYOND).any():
+        if (self.about >= BEYOND).any():
             raise DataError(TOO_MANY)
         return self.exact
 
@@ -91,7 +91,7 @@ def first_state(
         case "sum":
             numbers = values.cast(pa.int64())
             whole = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
-            if (np.abs(whole.astype(np.float64)) * weights.about >= _BEYOND).any():
+            if (np.abs(whole.astype(np.float64)) * weights.about >= BEYOND).any():
                 raise DataError(TOO_LARGE)
             return [*_halves(whole * weights.exact), _known(values)]
         case "avg":
@@ -123,7 +123,7 @@ class CarriedTotals:
             case "count":
                 return _halves(self.known.counts())
             case "sum" if self.whole is not None:
-                if (np.abs(self.about) >= _BEYOND).any():
+                if (np.abs(self.about) >= BEYOND).any():
                     raise DataError(TOO_LARGE)
                 return [*_halves(self.whole), some.cast(pa.int64())]
             case "sum":

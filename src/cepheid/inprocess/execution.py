@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.answers import AnswerFold
-from cepheid.answers.countable import uncounted
-from cepheid.answers.sequence_counter import SequenceCounter
+from cepheid.answers.counted.counted_matches import Counter
+from cepheid.answers.counted.counters import counter_of
 from cepheid.engine.end_of_data import end, last_moment
 from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.rows.clock import unplaced
@@ -61,8 +61,9 @@ def run(
     shape = query.answers
     if shape is not None:
         fold = AnswerFold(shape, engine.schema, options.limit)
-        if isinstance(source, EventTable) and uncounted(query) is None:
-            counter = SequenceCounter(query, engine, options.jit)
+        aggregation = prepared.aggregation
+        if aggregation is not None and aggregation.way is not None and table is not None:
+            counter = counter_of(aggregation.way, query, engine, options.jit)
             return fold.schema, _counted(fold, counter, batches, seen, notices, until)
         return fold.schema, _answers(fold, engine, batches, seen, notices, until)
     matches = _matches(engine, batches, seen, notices, until)
@@ -154,7 +155,7 @@ def _count_late(engine: Engine, rows: int) -> None:
 
 def _counted(
     fold: AnswerFold,
-    counter: SequenceCounter,
+    counter: Counter,
     items: Iterable[pa.RecordBatch | int],
     seen: Callable[[int], None],
     notices: Notices,
@@ -165,14 +166,15 @@ def _counted(
     for batch in items:
         assert not isinstance(batch, int)
         notices.look(batch)
-        reached = max(reached, counter.read(batch))
+        reached = max(reached, counter.rows.read(batch))
         seen(batch.num_rows)
-    fold.push(*counter.ends())
+    for found in counter.matches():
+        fold.push(found.rows, found.counts, found.states)
     if until is None or not fold.windowed:
         yield from fold.finish()
     else:
         yield from fold.advance(max(until, reached))
-        counter.engine.counts.undecided += fold.open
+        counter.rows.engine.counts.undecided += fold.open
     notices.tell()
 
 

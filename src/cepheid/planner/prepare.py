@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Schema
-from cepheid.answers.countable import uncounted
 from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import LoadedRows
 from cepheid.options import Options
 from cepheid.plan.nodes import Plan, has_automaton, waits
 from cepheid.planner.adapt import Adapter, Adaptive
+from cepheid.planner.aggregation import Aggregation, aggregate
 from cepheid.planner.cost.figures import check
 from cepheid.planner.cost.plan_cost import cost_of
 from cepheid.planner.planned import Planned
@@ -31,11 +31,13 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Prepared:
     """A query that is ready to run, here or on a worker. `adaptive` is None where the plan stays
-    as it is: the caller chose it, or there is no other."""
+    as it is: the caller chose it, or there is no other. `aggregation` is how answers are made, if
+    the query returns some."""
 
     rewritten: Rewritten
     planned: Planned
     adaptive: Adaptive | None = None
+    aggregation: Aggregation | None = None
 
     @property
     def query(self) -> BoundQuery:
@@ -59,10 +61,8 @@ class Prepared:
         """How answers are made, if the query returns some."""
         if self.query.answers is None:
             return None
-        why = "on Spark, matches are found" if distributed else uncounted(self.query)
-        if why is None:
-            return "counted from the events, no match is found; tables only, iterators enumerate"
-        return f"enumerated, every match is found and folded into its group: {why}"
+        assert self.aggregation is not None
+        return self.aggregation.text("on Spark, matches are found" if distributed else None)
 
     def warn(self) -> None:
         """Warn the query's author, for example that it can match nothing."""
@@ -125,7 +125,8 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
             options.propagation,
             options.engine,
         )
-    return Prepared(rewritten, planned, adaptive)
+    aggregation = None if rewritten.query.answers is None else aggregate(rewritten.query, planned)
+    return Prepared(rewritten, planned, adaptive, aggregation)
 
 
 def analyzed(query: BoundQuery) -> BoundQuery:

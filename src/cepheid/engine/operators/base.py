@@ -174,13 +174,9 @@ class Operator(ABC):
     def _param(self, constant: Constant | Call, objects: bool) -> Any:
         if isinstance(constant, Call):
             return _RowFunction(constant)
-        if isinstance(constant.value, str | bytes) and not objects:
-            code = self.context.store.interner.code(constant.value)
-            self.context.store.pin(code)
-            return code
-        if constant.type in (Type.FLOAT, Type.DECIMAL) and constant.value is not None:
-            return float(constant.value)
-        return constant.value
+        if objects and isinstance(constant.value, str | bytes):
+            return constant.value
+        return parameter(constant, self.context.store)
 
     def columns(self) -> Iterable[Column]:
         """Columns that the kernel reads, known before any event is."""
@@ -331,6 +327,17 @@ class Operator(ABC):
     def settle(self) -> None:
         """Release the groups of records that were taken."""
         return
+
+
+def parameter(constant: Constant, store: EventStore) -> Any:
+    """A constant as kernels see it."""
+    if isinstance(constant.value, str | bytes):
+        code = store.interner.code(constant.value)
+        store.pin(code)
+        return code
+    if constant.type in (Type.FLOAT, Type.DECIMAL) and constant.value is not None:
+        return float(constant.value)
+    return constant.value
 
 
 class _RowFunction:

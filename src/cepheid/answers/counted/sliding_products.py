@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.answers.aggregate_states import CarriedTotals, MatchCounts
-from cepheid.answers.counting_automaton import CountingAutomaton
+from cepheid.answers.counted.counting_automaton import CountingAutomaton
+from cepheid.answers.counted.step_rows import KeyOrder
 from cepheid.engine.rows.clock import Ticks
 from cepheid.kernels.compile import load
 from cepheid.kernels.templates.sequence_counts import CountingShape, Semiring, counting_source
@@ -30,14 +31,12 @@ def whole_numbers(numbers: Numbers) -> Ints:
 
 @dataclass(frozen=True)
 class SlidingProducts:
-    """Events in order, and the steps that each may be. `order` has them key by key, and `bounds`
-    says where each key begins; without an order there is one key."""
+    """Events in order, and the steps that each may be."""
 
     automaton: CountingAutomaton
     bits: Ints
     ticks: Ticks
-    order: Ints | None
-    bounds: Ints
+    keys: KeyOrder
     window: int
     jit: bool
 
@@ -106,12 +105,12 @@ class SlidingProducts:
         ticks = self.ticks
         rows = (self._in_order(a) for a in (self.bits, ticks.position, ticks.clock))
         with np.errstate(over="ignore", invalid="ignore"):
-            kernel(*rows, self.bounds, self.window, *tables, weights, out)
-        if self.order is not None:
+            kernel(*rows, self.keys.bounds, self.window, *tables, weights, out)
+        if self.keys.order is not None:
             found = np.empty_like(out)
-            found[:, self.order] = out
+            found[:, self.keys.order] = out
             return found
         return out
 
     def _in_order(self, column: Numbers) -> Numbers:
-        return column if self.order is None else column[self.order]
+        return column if self.keys.order is None else column[self.keys.order]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from cepheid.algebra.answer_shape import MatchAggregate
 from cepheid.algebra.expressions import (
@@ -16,9 +17,11 @@ from cepheid.algebra.expressions import (
     variables,
     walk,
 )
-from cepheid.algebra.patterns import Conjunction, Leaf, Pattern, Sequence
+from cepheid.algebra.patterns import Conjunction, Leaf, Negation, Pattern, Sequence
 from cepheid.algebra.query import BoundQuery, Clock, Kind, Role
-from cepheid.answers.counting_automaton import (
+from cepheid.answers.counted.chain_kernel import check_conditions
+from cepheid.answers.counted.chain_walks import ChainWalk, chain_of, chain_walks
+from cepheid.answers.counted.counting_automaton import (
     CountingAutomaton,
     NotCounted,
     counting_automaton,
@@ -51,13 +54,21 @@ class Counting:
     carried: dict[str, CarriedValue]
 
 
-def uncounted(query: BoundQuery) -> str | None:
-    """Why the matches have to be found; None if counting them is enough."""
+Way: TypeAlias = Counting | ChainWalk
+"""How matches can be counted."""
+
+
+def ways(query: BoundQuery) -> tuple[Way, ...]:
+    """The ways to count the matches of a query. Raises `NotCounted` with the reason if there is
+    none."""
+    for reason in _reasons(query):
+        raise NotCounted(reason)
     try:
-        counting(query)
+        return (counting(query),)
     except NotCounted as reason:
-        return str(reason)
-    return None
+        if _is_chain(query):
+            return _chain_walks(query)
+        raise reason
 
 
 def counting(query: BoundQuery) -> Counting:
@@ -65,10 +76,12 @@ def counting(query: BoundQuery) -> Counting:
     event follows from the events before it. Raises `NotCounted` with the reason for any other."""
     shape = query.answers
     assert shape is not None
-    for reason in _reasons(query):
-        raise NotCounted(reason)
+    if query.having:
+        raise NotCounted("HAVING checks every match")
+    if any(conjunct.role is not Role.CLASS for conjunct in query.where):
+        raise NotCounted("a condition is about several events")
     automaton = counting_automaton(query.pattern)
-    known = {_last(query) or END}
+    known = {last_variable(query) or END}
     values = {o.name: of_last(o.expression, query) for o in query.outputs}
     if not all(_reads(values[name]) <= known for name in shape.groups):
         raise NotCounted("a group is not known from the last event")
@@ -82,17 +95,31 @@ def counting(query: BoundQuery) -> Counting:
     return Counting(automaton, carried)
 
 
+def _is_chain(query: BoundQuery) -> bool:
+    match query.pattern:
+        case Sequence(items):
+            return all(isinstance(item, Leaf | Negation) for item in items)
+        case _:
+            return False
+
+
+def _chain_walks(query: BoundQuery) -> tuple[Way, ...]:
+    assert query.answers is not None
+    if not all(map(_of_last, query.answers.aggregates)):
+        raise NotCounted("an aggregate needs every match")
+    values = tuple(of_last(output.expression, query) for output in query.outputs)
+    walks = chain_walks(chain_of(query, values))
+    check_conditions(walks[0])
+    return walks
+
+
 def _reasons(query: BoundQuery) -> Iterator[str]:
     shape = query.answers
     assert shape is not None
     if query.selection is not None:
         yield "AFTER MATCH chooses among the matches"
-    if query.having:
-        yield "HAVING checks every match"
     if query.window is not None and query.window.clock is not Clock.TIME:
         yield "the window counts events"
-    if any(conjunct.role is not Role.CLASS for conjunct in query.where):
-        yield "a condition is about several events"
     if query.schema.start is not None:
         yield "events have a duration"
     if any(part.uniform is None for part in query.key):
@@ -142,7 +169,7 @@ def _reads(expr: Expr) -> frozenset[str]:
     return variables(expr) | ({"start of the match", END} if spans else set())
 
 
-def _last(query: BoundQuery) -> str | None:
+def last_variable(query: BoundQuery) -> str | None:
     """The variable of the last event, if that is the same in all matches."""
     pattern = query.pattern
     while isinstance(pattern, Sequence):
@@ -154,7 +181,7 @@ def of_last(expr: Expr, query: BoundQuery) -> Expr:
     """The same value read from the last event, where it can be: a part of the key is the same for
     all events."""
     key = {part.uniform for part in query.key}
-    last = _last(query) or END
+    last = last_variable(query) or END
 
     def change(node: Expr) -> Expr | None:
         if isinstance(node, Attribute) and node.name in key:

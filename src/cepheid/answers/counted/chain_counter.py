@@ -1,0 +1,109 @@
+"""Counts the matches of a chain by walking from each of its anchors; see `chain_walks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cepheid.algebra.expressions import Attribute, Expr, variables, walk
+from cepheid.algebra.query import BoundQuery
+from cepheid.answers.aggregate_states import MatchCounts
+from cepheid.answers.counted.chain_kernel import ChainKernel
+from cepheid.answers.counted.chain_walks import ChainWalk
+from cepheid.answers.counted.countable import of_last
+from cepheid.answers.counted.counted_matches import CountedMatches, value_of
+from cepheid.answers.counted.step_rows import StepRows
+from cepheid.engine.arrays.vector import evaluate
+from cepheid.engine.run import Engine
+
+Ints: TypeAlias = NDArray[np.int64]
+
+
+class ChainCounter:
+    """Says how many matches there are, by their ends, and by what else answers read of them."""
+
+    def __init__(self, query: BoundQuery, engine: Engine, jit: bool, walk_: ChainWalk) -> None:
+        assert query.window is not None
+        self._query, self._schema, self._walk = query, engine.schema, walk_
+        self._values = [of_last(output.expression, query) for output in query.outputs]
+        self._kernel = ChainKernel(walk_, query.window.size, engine.context.store.interner, jit)
+        names = {a.name for expr in self._values for a in attributes(expr)}
+        key = [part.uniform for part in query.key if part.uniform is not None]
+        columns = [*dict.fromkeys((query.schema.time, *key, *names, *self._kernel.names))]
+        negated = [variable for variable, _ in walk_.negations]
+        self.rows = StepRows(query, engine, (*walk_.steps, *negated), columns)
+
+    def matches(self) -> Iterator[CountedMatches]:
+        if not len(self.rows):
+            return
+        table, ticks = self.rows.table, self.rows.ticks
+        end = self._walk.end
+        found = self._kernel.run(
+            table, ticks, self.rows.bits, self.rows.by_key(table), self._codes(table)
+        )
+        for rows, counts in found:
+            order = np.argsort(ticks.time[rows[end]], kind="stable")
+            rows = {variable: places[order] for variable, places in rows.items()}
+            counts = MatchCounts(counts.exact[order], counts.about[order])
+            yield CountedMatches(self._rows(table, rows, end), counts)
+
+    def _codes(self, table: pa.Table) -> dict[int, Ints]:
+        """For each step whose events are live, numbers for what is read of them."""
+        live = {step for step in self._walk.live if step is not None}
+        return {
+            step: _numbered(list(self._read_of(self._walk.steps[step], table))) for step in live
+        }
+
+    def _read_of(self, variable: str, table: pa.Table) -> Iterator[pa.Array]:
+        def read(attribute: Attribute) -> pa.Array:
+            return table[attribute.name].combine_chunks()
+
+        read_whole = [expr for expr in self._values if variables(expr) == {variable}]
+        others = (*self._walk.conditions, *(e for e in self._values if e not in read_whole))
+        names = (a for expr in others for a in attributes(expr) if a.variable == variable)
+        for expr in (*dict.fromkeys(names), *read_whole):
+            if isinstance(expr, Attribute):
+                yield read(expr)
+            else:
+                yield evaluate(expr, read, table.num_rows)
+
+    def _rows(self, table: pa.Table, rows: dict[str, Ints], end: str) -> pa.RecordBatch:
+        taken: dict[tuple[str, str], pa.Array] = {}
+
+        def read(attribute: Attribute) -> pa.Array:
+            place = (attribute.variable, attribute.name)
+            if place not in taken:
+                column = table[attribute.name].combine_chunks()
+                taken[place] = column.take(pa.array(rows[attribute.variable]))
+            return taken[place]
+
+        n = len(rows[end])
+        columns = [
+            value_of(expr, read, n, self._schema.field(i).type)
+            for i, expr in enumerate(self._values)
+        ]
+        time = table[self._query.schema.time].combine_chunks().take(pa.array(rows[end]))
+        time = time.cast(self._schema.field(-1).type)
+        return pa.RecordBatch.from_arrays([*columns, time, time], schema=self._schema)
+
+
+def attributes(expr: Expr) -> Iterator[Attribute]:
+    return (node for node in walk(expr) if isinstance(node, Attribute))
+
+
+def _numbered(columns: Sequence[pa.Array]) -> Ints:
+    """A number for each row: rows that agree on all columns have the same."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for n, column in enumerate(columns):
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if n == 0:
+            codes = own
+        else:
+            _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
+    return codes

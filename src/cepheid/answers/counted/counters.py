@@ -1,0 +1,23 @@
+"""Makes the counter for a way to count."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from cepheid.algebra.query import BoundQuery
+from cepheid.answers.counted.chain_counter import ChainCounter
+from cepheid.answers.counted.chain_walks import ChainWalk
+from cepheid.answers.counted.countable import Counting, Way
+from cepheid.answers.counted.counted_matches import Counter
+from cepheid.answers.counted.sequence_counter import SequenceCounter
+from cepheid.engine.run import Engine
+
+
+def counter_of(way: Way, query: BoundQuery, engine: Engine, jit: bool) -> Counter:
+    match way:
+        case Counting():
+            return SequenceCounter(query, engine, jit, way)
+        case ChainWalk():
+            return ChainCounter(query, engine, jit, way)
+        case _:
+            assert_never(way)

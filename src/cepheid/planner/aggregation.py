@@ -1,0 +1,119 @@
+"""How answers are made: their matches are counted, or found and folded, whichever is cheaper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cepheid.algebra.query import BoundQuery, Role
+from cepheid.answers.counted.chain_walks import ChainWalk
+from cepheid.answers.counted.countable import Counting, Way, ways
+from cepheid.answers.counted.counting_automaton import NotCounted
+from cepheid.plan.amounts import duration
+from cepheid.plan.nodes import LeafNode
+from cepheid.planner.cost.figures import Figures, figures_of
+from cepheid.planner.cost.flows import power
+from cepheid.planner.planned import Planned
+
+READ = 30.0
+"""Nanoseconds to read an event that is counted, and to fold what it comes to."""
+EDGE = 3.0
+"""Nanoseconds to move partial matches along an edge of a counting automaton."""
+RESULT = 60.0
+"""Nanoseconds to fold a record that a walk has found."""
+VISIT = 1.5
+"""Nanoseconds of a walk at an event."""
+RECORD = 1.5
+"""Nanoseconds to look at a record of a walk, and at each condition on it."""
+FOLD = 18.0
+"""Nanoseconds to fold a match that was found."""
+GROUP = 60.0
+"""Nanoseconds to find its group. `benchmarks.counting` has what these come to."""
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """How answers are made. Without a `way`, matches are found: because of the `reason`, or since
+    that is cheaper. Costs are nanoseconds per window of time."""
+
+    way: Way | None
+    cost: float
+    enumerated: float
+    reason: str | None = None
+
+    def text(self, otherwise: str | None = None) -> str:
+        """In words; `otherwise` is a reason why matches have to be found in any case."""
+        reason = otherwise or self.reason
+        folded = "enumerated, every match is found and folded into its group"
+        if reason is not None:
+            return f"{folded}: {reason}"
+        cost, enumerated = duration(self.cost), duration(self.enumerated)
+        match self.way:
+            case None:
+                return f"{folded}: {enumerated} per window, counting would take {cost}"
+            case Counting():
+                how = "counted from the events, no match is found"
+            case ChainWalk() as walk:
+                how = f"counted in pairs, from each {walk.steps[0]} on"
+        return f"{how}: {cost} per window, enumerating {enumerated}; iterators enumerate"
+
+
+def aggregate(query: BoundQuery, planned: Planned) -> Aggregation:
+    assert query.answers is not None
+    fold = FOLD + GROUP * bool(query.answers.groups)
+    enumerated = planned.winner.cost + fold * _matches(planned)
+    try:
+        found = ways(query)
+    except NotCounted as reason:
+        return Aggregation(None, math.inf, enumerated, str(reason))
+    figures = figures_of(query, planned.statistics)
+    cost, way = min(((_cost(way, query, figures), way) for way in found), key=lambda pair: pair[0])
+    if planned.forced or cost <= enumerated:
+        return Aggregation(way, cost, enumerated)
+    return Aggregation(None, cost, enumerated)
+
+
+def _matches(planned: Planned) -> float:
+    """Matches per window."""
+    return sum(planned.estimates[root].rows for root in dict.fromkeys(planned.plan.alternatives))
+
+
+def _cost(way: Way, query: BoundQuery, figures: Figures) -> float:
+    match way:
+        case Counting(automaton):
+            events = {step: _events(step, query, figures) for step in automaton.steps}
+            edges = sum(events[automaton.steps[edge.step]] for edge in automaton.shape.edges)
+            return READ * sum(events.values()) + EDGE * edges
+        case ChainWalk():
+            return _walk_cost(way, query, figures)
+
+
+def _walk_cost(walk: ChainWalk, query: BoundQuery, figures: Figures) -> float:
+    """A walk meets the events of its key; a state with a live event has a record for each."""
+    negated = [variable for variable, _ in walk.negations]
+    events = {step: _events(step, query, figures) for step in (*walk.steps, *negated)}
+    keys = sum(figures.values(walk.steps[0], part.columns[walk.steps[0]]) for part in query.key)
+    share = power(-keys)
+    each = VISIT * sum(events.values())
+    for step, variable in enumerate(walk.steps):
+        live = walk.live[step - 1] if step else None
+        if live is not None:
+            tests = len(walk.conditions_at(step))
+            records = events[walk.steps[live]] * share / 2
+            each += events[variable] * records * RECORD * (1 + tests)
+    if walk.pairs:
+        each += RESULT * _results(walk, events, share)
+    return READ * sum(events.values()) + events[walk.steps[0]] * share * each
+
+
+def _results(walk: ChainWalk, events: dict[str, float], share: float) -> float:
+    """Records that a walk from one anchor finds; fewer, if events agree on what is read."""
+    ends = events[walk.steps[-1]] * share if walk.forwards else 1.0
+    return ends * (1.0 if walk.kept is None else events[walk.kept] * share / 2)
+
+
+def _events(variable: str, query: BoundQuery, figures: Figures) -> float:
+    filters = (
+        c.expression for c in query.where if c.role is Role.CLASS and c.variables == (variable,)
+    )
+    return power(figures.events(LeafNode(variable, tuple(filters))))

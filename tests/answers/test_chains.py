@@ -1,0 +1,127 @@
+"""Chains whose conditions are between several events, counted in every way that there is: as the
+oracle's."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+
+import cepheid as cep
+from cepheid.algebra import bind
+from cepheid.algebra.query import BoundQuery
+from cepheid.answers.counted.chain_walks import ChainWalk
+from cepheid.answers.counted.countable import ways
+from cepheid.answers.counted.counting_automaton import NotCounted
+from cepheid.language import parse
+from cepheid.rewrites import rewrite
+from tests.answers.harness import answered
+from tests.answers.test_corpus import same
+from tests.answers.test_counting import SCHEMA, rows
+from tests.examples import examples
+from tests.oracle import answers
+
+PATTERNS = (
+    "A a ; B b",
+    "A a ; B b ; C c",
+    "A a ; A b ; A c",
+    "A a ; ANY(A, B) b ; B c",
+    "A a ; !D d ; B b ; C c",
+    "A a ; B b ; !D d ; A c",
+    "B a ; B b ; A c ; B e",
+    "A a ; B b ; !A d ; B c ; A e",
+)
+OPERATORS = ("<", "<=", ">", ">=", "=", "<>")
+AGGREGATES = (
+    "count(*)",
+    "approx_count(*)",
+    "count({0}.x)",
+    "sum({0}.x)",
+    "avg({0}.x)",
+    "min({0}.x)",
+    "max({0}.x)",
+    "stddev({0}.x)",
+    "count(DISTINCT {0}.x)",
+)
+
+
+def drawn_query(draw: random.Random) -> str:
+    pattern = draw.choice(PATTERNS)
+    names = [part.split()[-1] for part in pattern.split(";")]
+    positive = [n for n in names if n != "d"]
+
+    def condition() -> str:
+        pair = draw.sample(names, 2)
+        if draw.random() < 0.6:  # of neighbors
+            n = draw.randrange(len(names) - 1)
+            pair = names[n : n + 2]
+        first, second = pair
+        return draw.choice(
+            (
+                f"{first}.x {draw.choice(OPERATORS)} {second}.x",
+                f"{first}.x + 1 {draw.choice(OPERATORS)} {second}.x * 2",
+                f"{first}.id = {second}.id",
+                f"({first}.x < {second}.x OR {first}.id = 1)",
+                f"{first}.x > {draw.randint(0, 2)}",
+            )
+        )
+
+    conditions = [condition() for _ in range(draw.randint(1, 3))]
+    if draw.random() < 0.2:
+        conditions.append("[id]")
+    having = [condition() for _ in range(draw.randint(0, 1))]
+    having = [text for text in having if "d." not in text]
+    groups = [draw.choice(("{0}.x", "{0}.id", "{0}.x % 2")) for _ in range(draw.randint(0, 2))]
+    groups = [text.format(draw.choice(positive)) for text in groups]
+    window = draw.choice(("", "TUMBLE(7)", "HOP(3, 7)", "SESSION(3)"))
+    parts = [*dict.fromkeys(groups), *([window] if window else [])]
+    columns = [draw.choice(AGGREGATES).format(draw.choice(positive)) for _ in range(2)]
+    return " ".join(
+        filter(
+            None,
+            (
+                f"PATTERN {pattern} WHERE {' AND '.join(conditions)}",
+                f"HAVING {' AND '.join(having)}" if having else "",
+                f"WITHIN {draw.randint(2, 12)}",
+                f"GROUP BY {', '.join(parts)}" if parts else "",
+                f"RETURN {', '.join(f'{c} AS m{n}' for n, c in enumerate(columns))}",
+                "".join(f", {g} AS g{n}" for n, g in enumerate(dict.fromkeys(groups))),
+            ),
+        )
+    )
+
+
+def bound(text: str) -> BoundQuery | None:
+    """None where a condition names two negated variables, or the like."""
+    try:
+        return bind(parse(text), SCHEMA)
+    except cep.QueryError:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(examples("counted chains")))
+def test_chains(seed: int) -> None:
+    draw = random.Random(f"chains {seed}")
+    query = bound(drawn_query(draw))
+    if query is None:
+        return
+    try:
+        found = ways(rewrite(query).query)
+    except NotCounted:
+        found = ()
+    for _ in range(3):
+        stream = rows(draw, draw.randint(2, 14))
+        expected = answers(query, stream)
+        for way in found:
+            assert same(answered(query, stream, None, way), expected), (way, stream)
+
+
+def test_most_chains_are_counted() -> None:
+    """Else the test above would show nothing."""
+    queries = [bound(drawn_query(random.Random(f"chains {seed}"))) for seed in range(200)]
+    counted = 0
+    for query in filter(None, queries):
+        with suppress(NotCounted):
+            counted += isinstance(ways(query)[0], ChainWalk)
+    assert counted > 100, counted
