@@ -87,10 +87,10 @@ def document(found: list[Pair], quick: bool) -> Record:
 def draw(found: list[Pair], title: str, path: Path) -> None:
     drawing, axes = pyplot.subplots(figsize=(6.4, 5.2), layout="constrained")
     for number, query in enumerate(dict.fromkeys(p.query for p in found)):
-        own = [p for p in found if p.query == query]
+        points = [p for p in found if p.query == query]
         axes.scatter(
-            [p.measured for p in own],
-            [p.estimated for p in own],
+            [p.measured for p in points],
+            [p.estimated for p in points],
             color=COLORS[number],
             marker=MARKERS[number],
             label=query,

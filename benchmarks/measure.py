@@ -99,7 +99,7 @@ def measure(
 ) -> Iterator[Result]:
     """Each case in turn; cases of one workload share its events and the others' timings."""
     repeats = 1 if quick else 3
-    for workload, own in groupby(cases, key=lambda case: case.workload):
+    for workload, group in groupby(cases, key=lambda case: case.workload):
         progress(f"{workload.name}: making events")
         table = workload.events(workload.rows // 10 if quick else workload.rows)
         prefix = table.slice(0, PREFIX)
@@ -111,7 +111,7 @@ def measure(
             progress(f"{workload.name}: {name}")
             rival(prefix)()
             others[name] = best(rival(table), matches, f"{name} on {workload.name}", repeats)
-        for case in own:
+        for case in group:
             progress(case.name)
             engine_run(case, prefix)()
             timing = best(engine_run(case, table), matches, case.name, repeats)

@@ -142,9 +142,9 @@ def polars_web(table: pa.Table) -> Callable[[], int]:
 
     def pages(category: str, n: str, copies: int) -> Any:
         names = {f"url_{n}": "url", f"time_{n}": "time"}
-        own = events.lazy().filter(pl.col("category") == category)
+        chosen = events.lazy().filter(pl.col("category") == category)
         under = pl.int_ranges(bucket + 1 - copies, bucket + 1).alias("bucket")
-        return own.select("ip", under, **names).explode("bucket")
+        return chosen.select("ip", under, **names).explode("bucket")
 
     a, b, c = pl.col("time_a"), pl.col("time_b"), pl.col("time_c")
 

@@ -179,7 +179,7 @@ def duckdb(sql: str) -> Program:
 
 
 def setting(label: str, panel: str, smoothing: int, rows: int) -> Setting:
-    own = Workload(
+    workload = Workload(
         f"double top, {smoothing} days, {rows:,} prices",
         ITERATIONS,
         rows,
@@ -187,7 +187,7 @@ def setting(label: str, panel: str, smoothing: int, rows: int) -> Setting:
         count,
         {"time": "ts"},
     )
-    return Setting(label, own, panel)
+    return Setting(label, workload, panel)
 
 
 SMOOTHING, VOLUME = "by days of smoothing", "by prices, smoothed over 5 days"

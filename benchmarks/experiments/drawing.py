@@ -29,8 +29,8 @@ def draw(experiment: Experiment, figure: Figure, path: Path) -> None:
         rows, columns, figsize=(5.6 * columns, 3.6 * rows), squeeze=False, layout="constrained"
     )
     axes = list(grid.flat)
-    for (metric, panel), own in zip(parts, axes, strict=False):
-        draw_panel(own, experiment, figure, metric, panel)
+    for (metric, panel), panel_axes in zip(parts, axes, strict=False):
+        draw_panel(panel_axes, experiment, figure, metric, panel)
     for unused in axes[len(parts) :]:
         unused.set_visible(False)
     drawing.suptitle(fill(experiment.title, 60 * columns), fontsize=12)

@@ -60,8 +60,8 @@ def domains(
     for values, count in rows.items():
         name = f"{tests} tests, {values} and {second} values, {chain}"
         stream = Stream(values={"a1": values, "a2": second})
-        own = workload(name, Chain(tests=tests, **chain), stream, count)
-        yield Setting(f"{values}", own, panel)
+        made = workload(name, Chain(tests=tests, **chain), stream, count)
+        yield Setting(f"{values}", made, panel)
 
 
 # ── the relational formulation, as TelegraphCQ was given ──

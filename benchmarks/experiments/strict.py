@@ -128,10 +128,10 @@ def duckdb(table: pa.Table, window: int) -> int:
 
 def setting(label: str, query: str, window: int) -> Setting:
     columns: GivenOptions = {"time": "ts", "type": "type"}
-    own = Workload(
+    workload = Workload(
         f"strict {label}", query, ROWS, events, lambda table: count(table, window), columns
     )
-    return Setting(label, own)
+    return Setting(label, workload)
 
 
 FOREVER = 1 << 62

@@ -138,17 +138,17 @@ def note(figure: Figure) -> str:
     modeled, found = figure.modeled("next", most, number), figure.gain("next", most)
     one, best = (figure.supported("next", OPERATORS, way) for way in (ONE, REWRITTEN))
     same = _gains({workload: figure.gain(workload, 1) for workload in WORKLOADS})
-    own = [q for run in figure.own("next", OPERATORS, max(figure.effort.numbers)) for q in run]
+    issued = [q for run in figure.own("next", OPERATORS, max(figure.effort.numbers)) for q in run]
     return (
         "A query of one operator has nothing to rewrite, so what it seems to gain "
         f"({same}) is how far two measurements of the same work are apart; a gain or a loss of "
         f"that size means nothing. Seeds differ far more: next queries of {most} operators gain "
         f"{found:+.0f} %, and {min(seeds):+.0f} to {max(seeds):+.0f} % by seed, because a few "
         f"queries decide. Of the next queries of {OPERATORS} operators, as issued, the most "
-        f"expensive tenth takes {dearest(own):.0%} of the time, and rewriting gains "
-        f"{typical(own):+.0f} % for the median one. The cost model promises more than was measured "
-        f"({modeled:+.0f} % for those of {most} operators). It leaves out what an operator costs "
-        "for each run, whatever it reads, and it counts an event that meets one that waits for it "
+        f"expensive tenth takes {dearest(issued):.0%} of the time, and rewriting gains "
+        f"{typical(issued):+.0f} % for the median one. The cost model promises more than was "
+        f"measured ({modeled:+.0f} % for those of {most} operators). It leaves out what an operator "
+        "costs for each run, whatever it reads, and it counts an event that meets one that waits for it "
         "as much as one that arrives, which here is a step in a kernel's loop against being "
         "merged, filtered and copied. How much of the difference is due to which was not measured. "
         f"*{ONE}* supports {one / best:.1f} times the operators of the rewritten tree (queries of "

@@ -60,10 +60,10 @@ def draw_rewriting(figures: Record, path: Path = REWRITING_PLOT) -> None:
     )
     for row, (number, (x, y)) in enumerate(labels.items()):
         for axes, workload in zip(grid[row], workloads, strict=True):
-            own = [
+            curves = [
                 c for c in figures["curves"] if (c["figure"], c["workload"]) == (number, workload)
             ]
-            for color, marker, curve in zip(COLORS, MARKERS, own, strict=False):
+            for color, marker, curve in zip(COLORS, MARKERS, curves, strict=False):
                 axes.plot(curve["x"], curve["y"], color=color, marker=marker, label=curve["way"])
                 axes.set_xticks(curve["x"])
             if number == 10:

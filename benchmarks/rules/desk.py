@@ -40,13 +40,13 @@ class Template:
         """How many matches each rule has."""
         (first, kind), *others = self.events.items()
         tables, before = [f"{{{kind}}} {first}"], first
-        for own, kind in others:
+        for event, kind in others:
             tables.append(
-                f"JOIN {{{kind}}} {own} ON {own}.card = {first}.card "
-                f"AND ({own}.ts, {own}.id) > ({before}.ts, {before}.id) "
-                f"AND {own}.ts < {first}.ts + INTERVAL {max(self.hours):g} HOUR"
+                f"JOIN {{{kind}}} {event} ON {event}.card = {first}.card "
+                f"AND ({event}.ts, {event}.id) > ({before}.ts, {before}.id) "
+                f"AND {event}.ts < {first}.ts + INTERVAL {max(self.hours):g} HOUR"
             )
-            before = own
+            before = event
         within = f"epoch_us({before}.ts) - epoch_us({first}.ts) < r.minutes * 60000000"
         text = (
             f"WITH steps AS MATERIALIZED (SELECT {', '.join(self.events)} FROM {' '.join(tables)}) "

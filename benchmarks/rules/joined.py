@@ -65,9 +65,9 @@ class Found:
 def rules() -> RuleSet:
     return RuleSet.of(
         {
-            f"{begin}-{end}": f"PATTERN {pattern} ; {last} WHERE [card] AND {asked} AND {too} "
+            f"{begin}-{end}": f"PATTERN {pattern} ; {last} WHERE [card] AND {condition} AND {too} "
             "WITHIN 5 days RETURN a.card, a.id AS first, z.id AS last"
-            for begin, (pattern, asked) in BEGINNINGS.items()
+            for begin, (pattern, condition) in BEGINNINGS.items()
             for end, (last, too) in ENDS.items()
         }
     )

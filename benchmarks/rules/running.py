@@ -118,28 +118,28 @@ def measure(runs: Mapping[T, Run], repeats: int) -> dict[T, Point]:
     """All runs in turns, since what else the machine does slows down all that run meanwhile; of
     each, the fastest turn counts."""
     ready, compiling = {}, {}
-    for key, one in runs.items():
+    for key, case in runs.items():
         begin = time.process_time()
-        merged = compiled(one.template, one.given.rules)
+        merged = compiled(case.template, case.given.rules)
         compiling[key] = time.process_time() - begin
-        ready[key] = replace(merged, graph=unmerged(merged.graph)) if one.apart else merged
-        run(ready[key], one.given.events.slice(0, WARM_UP))
+        ready[key] = replace(merged, graph=unmerged(merged.graph)) if case.apart else merged
+        run(ready[key], case.given.events.slice(0, WARM_UP))
     best = dict.fromkeys(runs, inf)
     for _ in range(repeats):
-        for key, one in runs.items():
+        for key, case in runs.items():
             begin = time.process_time()
-            run(ready[key], one.given.events)
+            run(ready[key], case.given.events)
             best[key] = min(best[key], time.process_time() - begin)
-    return {key: _point(one, ready[key], best[key], compiling[key]) for key, one in runs.items()}
+    return {key: _point(case, ready[key], best[key], compiling[key]) for key, case in runs.items()}
 
 
-def _point(one: Run, merged: Merged, seconds: float, compiling: float) -> Point:
+def _point(case: Run, merged: Merged, seconds: float, compiling: float) -> Point:
     """The figures, of right answers alone."""
-    given = one.given
+    given = case.given
     found, instances = run(merged, given.events)
-    check(found, given.answers.found(one.template), given.answered, one.template)
+    check(found, given.answers.found(case.template), given.answered, case.template)
     seeded, _ = run(merged, given.planted)
-    check(seeded, given.planted_answers.found(one.template), given.answered, one.template)
+    check(seeded, given.planted_answers.found(case.template), given.answered, case.template)
     return Point(
         given.rules.num_rows,
         given.events.num_rows,
@@ -187,25 +187,27 @@ def unmerged(graph: Graph) -> Graph:
     old = [path]
     for _ in range(depth):
         old.append(graph.parent[old[-1]].astype(np.int64))
-    own = np.concatenate([[ROOT], *reversed(old)])
+    path_nodes = np.concatenate([[ROOT], *reversed(old)])
     ends = graph.enders
-    count = np.diff(ends.begins)[own]
-    again = np.repeat(np.arange(len(own)), count)
+    count = np.diff(ends.begins)[path_nodes]
+    again = np.repeat(np.arange(len(path_nodes)), count)
     within = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
-    inner = np.arange(1, len(own))
+    inner = np.arange(1, len(path_nodes))
     before = np.concatenate([np.full(1 + rules, ROOT), inner[: depth * rules]])
     return replace(
         graph,
         parent=before.astype(np.int32),
-        depth=graph.depth[own],
-        predicate=graph.predicate[own],
-        links=graph.links[own],
-        probe=graph.probe[own],
-        key=graph.key[own],
-        strict=graph.strict[own],
-        reach=graph.reach[own],
-        restless=graph.restless[own],
-        rules=Ragged.grouped(1 + depth * rules + np.arange(rules), ended, len(own)),
-        edges=Ragged.grouped(graph.predicate[own][1:], inner, len(graph.edges.begins) - 1),
-        enders=Ragged.grouped(again, ends.values[ends.begins[own][again] + within], len(own)),
+        depth=graph.depth[path_nodes],
+        predicate=graph.predicate[path_nodes],
+        links=graph.links[path_nodes],
+        probe=graph.probe[path_nodes],
+        key=graph.key[path_nodes],
+        strict=graph.strict[path_nodes],
+        reach=graph.reach[path_nodes],
+        restless=graph.restless[path_nodes],
+        rules=Ragged.grouped(1 + depth * rules + np.arange(rules), ended, len(path_nodes)),
+        edges=Ragged.grouped(graph.predicate[path_nodes][1:], inner, len(graph.edges.begins) - 1),
+        enders=Ragged.grouped(
+            again, ends.values[ends.begins[path_nodes][again] + within], len(path_nodes)
+        ),
     )

@@ -54,8 +54,8 @@ def measure(size: Size, say: Say) -> dict[str, Record]:
 
 def in_process(measured: str, folder: Path, **environment: str) -> Record:
     command = [sys.executable, "-m", "benchmarks.rules.process", measured, str(folder)]
-    own = {**os.environ, **environment}
-    done = subprocess.run(command, cwd=HERE.parent, env=own, capture_output=True, text=True)
+    variables = {**os.environ, **environment}
+    done = subprocess.run(command, cwd=HERE.parent, env=variables, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{measured} failed:\n{done.stderr}")
     figures: Record = json.loads(done.stdout)
@@ -128,7 +128,7 @@ def record(found: Mapping[str, Record], quick: bool) -> Record:
         "resident": "bytes a rule, resident",
         "pickled": "bytes a rule, pickled",
     }
-    rows = [[name, *(_cell(own, key) for key in shown)] for name, own in found.items()]
+    rows = [[name, *(_cell(measured, key) for key in shown)] for name, measured in found.items()]
     head = ["set", *shown.values()]
     return {
         **provenance(quick),

@@ -63,7 +63,7 @@ def measure(quick: bool, say: Say, turns: int = TURNS) -> Record:
         plan = str(rules.explain(events, OPTIONS))
     finally:
         spark.stop()
-    best = {name: fastest(own) for name, own in timings.items()}
+    best = {name: fastest(turns) for name, turns in timings.items()}
     return record(best, answers, rows, plan, quick)
 
 
@@ -85,7 +85,7 @@ def _alone(rule: Rule, events: Any) -> int:
 def check(found: Any, answers: Mapping[str, Mapping[str, int]]) -> None:
     """Whether every rule has as many matches as in SQL."""
     counted = {row["rule"]: row["count"] for row in found.groupBy("rule").count().collect()}
-    expected = {rule: count for own in answers.values() for rule, count in own.items()}
+    expected = {rule: count for counts in answers.values() for rule, count in counts.items()}
     if counted != expected:
         wrong = {r for r in counted.keys() | expected if counted.get(r) != expected.get(r)}
         raise WrongAnswer(f"{len(wrong)} rules find other matches, {min(wrong)} among them")
@@ -93,7 +93,7 @@ def check(found: Any, answers: Mapping[str, Mapping[str, int]]) -> None:
 
 def expect(name: str, found: int, answers: Mapping[str, Mapping[str, int]]) -> None:
     expected = (
-        sum(sum(own.values()) for own in answers.values())
+        sum(sum(counts.values()) for counts in answers.values())
         if name == ALL
         else answers[name.rpartition("-")[0]].get(name, 0)
     )
@@ -120,8 +120,8 @@ def record(
     quick: bool,
 ) -> Record:
     rules = sum(len(desk.TEMPLATES[name].rows) for name in desk.TEMPLATES)
-    matches = {ALL: sum(sum(own.values()) for own in answers.values())}
-    matches |= {rule: n for own in answers.values() for rule, n in own.items()}
+    matches = {ALL: sum(sum(counts.values()) for counts in answers.values())}
+    matches |= {rule: n for counts in answers.values() for rule, n in counts.items()}
     rows = [
         [
             f"{rules:,} rules" if name == ALL else f"{name}, alone",

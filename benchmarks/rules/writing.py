@@ -125,10 +125,10 @@ def _draw(title: str, panels: list[Record], path: Path) -> None:
 def _panel(axes: Axes, figures: Record) -> None:
     curves = WAYS if figures["name"] == "sharing" else tuple(TEMPLATES)
     for color, marker, curve in zip(COLORS, MARKERS, curves, strict=False):
-        own = [point for point in figures["points"] if point["curve"] == curve]
-        if not own:
+        points = [point for point in figures["points"] if point["curve"] == curve]
+        if not points:
             continue
-        places, heights = [p["x"] for p in own], [p["rate"] for p in own]
+        places, heights = [p["x"] for p in points], [p["rate"] for p in points]
         axes.plot(places, heights, color=color, marker=marker, label=curve)
         axes.set_xticks(places)
     if figures["name"] == "sharing":

@@ -48,10 +48,10 @@ def show(console: Console, figures: Record) -> None:
 
 
 def starts(given: argparse.Namespace, console: Console) -> int:
-    own = Path(__file__).parents[2] / "src"
+    ours = Path(__file__).parents[2] / "src"
     other = {} if given.against is None else {"before": given.against.resolve()}
     with console.status("starting") as status:
-        figures = start.measure(given.queries, {**other, "now": own}, given.turns, status.update)
+        figures = start.measure(given.queries, {**other, "now": ours}, given.turns, status.update)
     show(console, figures)
     return int(failed(figures))
 

@@ -98,15 +98,15 @@ def matching(setup: Setup) -> Record:
             "cepheid": (cepheid(), stream.matches()),
         }
         costs = setup.take_turns(stream, ways)
-        own, floor = costs["cepheid"], costs["store and forward"]
-        cpu, wall = own.cpu / floor.cpu, own.wall / floor.wall
-        rates.append(stream.batch / own.cpu)
+        ours, floor = costs["cepheid"], costs["store and forward"]
+        cpu, wall = ours.cpu / floor.cpu, ours.wall / floor.wall
+        rates.append(stream.batch / ours.cpu)
         rows.append(
             [
                 short(stream.batch),
                 *(_seconds(costs[name]) for name in ways),
                 f"{cpu:.2f} ({wall:.2f})",
-                f"{own.cpu / costs['store'].cpu:.2f} ({own.wall / costs['store'].wall:.2f})",
+                f"{ours.cpu / costs['store'].cpu:.2f} ({ours.wall / costs['store'].wall:.2f})",
                 short(rates[-1]),
             ]
         )
@@ -199,19 +199,19 @@ def join(setup: Setup) -> Record:
                 for store, name in stores.items()
             }
             costs = own_turns.take_turns(stream, {**ways, "cepheid": (cepheid(query), answer)})
-            own = costs.pop("cepheid")
+            ours = costs.pop("cepheid")
             best = min(costs.values(), key=lambda cost: cost.cpu)
-            cpu, wall = best.cpu / own.cpu, best.wall / own.wall
+            cpu, wall = best.cpu / ours.cpu, best.wall / ours.wall
             seconds = [_seconds(costs[store]) if store in costs else "–" for store in STORES]
             rows.append(
-                [title, short(stream.batch), *seconds, _seconds(own), f"{cpu:.2f} ({wall:.2f})"]
+                [title, short(stream.batch), *seconds, _seconds(ours), f"{cpu:.2f} ({wall:.2f})"]
             )
             text = f"{title}, {short(stream.batch)} events a batch: Spark's joins are beaten"
             claim = _claim(text, cpu > 1, f"CPU {cpu:.2f} ×, wall {wall:.2f} ×")
             claims.append({**claim, "must": query == QUERY})
     titles = [f"Spark's joins, {store}" for store in STORES]
     head = ["query", "events a batch", *titles, "cepheid", "factor to the better one"]
-    return _part("join", "Spark's own joins of streams", head, rows, claims)
+    return _part("join", "Spark's ours joins of streams", head, rows, claims)
 
 
 def window(setup: Setup) -> Record:

@@ -111,21 +111,21 @@ def start(folder: Path, count: int, source: Path, program: Path, attempts: int =
     try:
         return _start(folder, count, source, program, errors)
     except RuntimeError:
-        told = errors.read_text(errors="replace")
-        if BUSY in told and attempts > 1:
+        output = errors.read_text(errors="replace")
+        if BUSY in output and attempts > 1:
             return start(folder, count, source, program, attempts - 1)
-        lines = [line for line in told.splitlines() if line.strip()]
+        lines = [line for line in output.splitlines() if line.strip()]
         raise RuntimeError("\n".join(["a query has failed:", *lines[-_SHOWN:]])) from None
 
 
 def _start(folder: Path, count: int, source: Path, script: Path, errors: Path) -> Start:
     environ = {**os.environ, "PYTHONPATH": str(source)}
     begin = time.perf_counter()
-    with errors.open("wb") as told:
+    with errors.open("wb") as output:
         program = subprocess.Popen(
             [sys.executable, str(script), str(folder), str(count)],
             stdout=subprocess.PIPE,
-            stderr=told,
+            stderr=output,
             env=environ,
             start_new_session=True,
         )
@@ -152,9 +152,9 @@ def _start(folder: Path, count: int, source: Path, script: Path, errors: Path) -
 
 def kill(process: int) -> None:
     """Everything at once, as when a machine is lost."""
-    for own in [process, *descendants(process)]:
+    for started in [process, *descendants(process)]:
         try:
-            os.kill(own, signal.SIGKILL)
+            os.kill(started, signal.SIGKILL)
         except ProcessLookupError:
             continue
 
