@@ -23,7 +23,13 @@ from tests.properties.strategies import COLUMNS, streams
 from tests.rules.test_batch import expected, found
 
 SCHEMA = Schema(COLUMNS, time="ts", type="type")
-SOME = {"p": (0, 1, 2, 3, None), "q": (1, 2, 3), "s": ("u", "v", "w")}
+SOME: Mapping[str, tuple[Any, ...]] = {
+    "p": (0, 1, 2, 3, None),
+    "q": (1, 2, 3),
+    "s": ("u", "v", "w"),
+    "l": ([1, 2], [2, 3, 3], [0], [7]),
+    "t": (["u"], ["v", "w", "u"], ["w"]),
+}
 """What rules have as parameters whose names begin so."""
 
 TEMPLATES = (
@@ -47,6 +53,11 @@ TEMPLATES = (
     "A a ; !B b FOR 2 units WHERE a.x > :p AND b.x > :q WITHIN 9",
     "A a ; B+ b ; C c HAVING sum(b.x * :p) > :q WITHIN 9",
     "C c ; (A a ; B b)+ WHERE a.x > :p AND b.x > a.x - :q AND [id] WITHIN 9",
+    "A a ; B b WHERE [id] AND a.x IN :l AND b.s NOT IN :t WITHIN 9",
+    "A a ; B b WHERE a.s IN :t WITHIN 5",
+    "A a ; B b WHERE (a.x IN :l OR b.s IN :t) AND b.x > :q WITHIN 5",
+    "A a ; !C c ; B b WHERE c.x IN :l AND b.x > :q WITHIN 7",
+    "A a -> B+ b RUNS WHERE b.x IN :l WITHIN 9",
     "A+ a RUNS WHERE ALL(a.x) > :p AND a.s = :s WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT",
 )
 
@@ -83,9 +94,8 @@ def test_every_rule_finds_what_it_finds_alone(
 
 @pytest.mark.parametrize("query", TEMPLATES)
 def test_rules_are_variants_of_one_query(query: str) -> None:
-    columns = {name: [*SOME[name][:3], 9] for name in SOME if name != "s" and f":{name}" in query}
-    if ":s" in query:
-        columns["s"] = ["u", "v", "w", "x"]
+    columns = {name: [*SOME[name][:3], SOME[name][0]] for name in SOME if f":{name}" in query}
+    columns["rule"] = list("1234")
     compiled = _compiled(f"PATTERN {query}", columns)
     (shared,) = compiled.alone
     assert shared.variants is not None and len(shared.rules) == 4
@@ -134,3 +144,26 @@ def test_only_events_near_an_anchor_are_copied() -> None:
     (dealt,) = shared.variants.dealt(events)
     rows = sorted(zip(dealt[variants.VARIANT].to_pylist(), dealt["ts"].to_pylist(), strict=True))
     assert rows == [(0, 50), (0, 51), (0, 52), (1, 80), (1, 81), (1, 82)]
+
+
+def test_written_lists_are_looked_up_in_one_index() -> None:
+    lists = ["('u')", "('v', 'w')", "('it''s', \"w\")", "('x')", "('u', 'u')", "('u', 'v')"]
+    queries = [
+        f"PATTERN A a ; B b WHERE a.s {asked} {values} WITHIN 5"
+        for asked in ("IN", "NOT IN")
+        for values in (*lists, "('a')", "('b')")
+    ]
+    rules = RuleSet.of({f"rule {n}": query for n, query in enumerate(queries)})
+    events = tuple(
+        Event(n, n, {"ts": n, "type": kind, "row": n, "x": 0, "id": 0, "y": 0.0, "s": s, "n": n})
+        for n, (kind, s) in enumerate(
+            [("A", "u"), ("A", "it's"), ("B", "w"), ("A", None), ("B", "")]
+        )
+    )
+    data, options = table(SCHEMA, events), Options("ts", type="type", jit=False)
+    compiled = compile_rules(rules.templates, data.schema, options, deals=True)
+    assert [len(query.rules) for query in compiled.alone] == [8, 8]
+    result = found(rules, data, options)
+    for name, rule in rules.items():
+        assert result[name] == expected(rule, SCHEMA, events), rule.query.text
+    assert sum(map(len, result.values())) > 8

@@ -36,6 +36,11 @@ class Varying(Constant):
 
 
 @dataclass(frozen=True, slots=True)
+class VaryingList(Varying):
+    """A parameter that is a list, in which `in_list` looks; `type` is that of its values."""
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """`a.x`. Of a closure variable: of the element at hand (filters, `Every`, aggregates)."""
 

@@ -155,6 +155,8 @@ def _call(expr: Call) -> str:
             return f"{_operand(arguments[0])} IS NULL"
         case "in":
             return f"{_operand(arguments[0])} IN ({', '.join(map(_operand, arguments[1:]))})"
+        case "in_list":
+            return " IN ".join(map(_operand, arguments))
         case "to_float" | "to_timestamp":
             return expression_text(arguments[0])
         case _ if operator.startswith("cast_"):

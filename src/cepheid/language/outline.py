@@ -22,7 +22,7 @@ from cepheid.language.names import CLAUSES, RESERVED
 from cepheid.language.size import MOST_WORDS
 from cepheid.language.words import lexemes
 
-Value: TypeAlias = int | float | str
+Value: TypeAlias = int | float | str | tuple[int, ...] | tuple[str, ...]
 Frame: TypeAlias = tuple[str, tuple[str, ...], str]
 
 _CLAUSES = frozenset(CLAUSES)
@@ -42,6 +42,8 @@ _LONGEST = 15
 
 INTEGER, FLOAT, STRING = "{i}", "{f}", "{s}"
 """What stands in the place of a constant, by its type."""
+INTEGERS, STRINGS = "{i*}", "{s*}"
+"""What stands in the place of a list of constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,17 @@ class PlainCondition:
 
     >>> outline("PATTERN A a WHERE a.x BETWEEN 1 AND 2.5").conditions
     (PlainCondition(form='a.x BETWEEN {i} AND {f}', values=(1, 2.5)),)
+    >>> outline("PATTERN A a WHERE a.s NOT IN ('u', 'v')").conditions
+    (PlainCondition(form='a.s NOT IN {s*}', values=(('u', 'v'),)),)
     """
 
     form: str
     values: tuple[Value, ...]
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it compares with a list."""
+        return isinstance(self.values[0], tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +208,8 @@ def _plain(text: str) -> PlainCondition | None:
     match [word for word in lexemes(text) if not _is_space(word)]:
         case [variable, ".", *rest] if len(rest) > 1 and _are_names(variable, rest[0]):
             attribute, operator, words = _attribute(rest)
+            if (listed := _listed(operator.upper(), words)) is not None:
+                return PlainCondition(f"{variable}.{attribute} {listed[0]}", (listed[1],))
             constants = _constants(operator.upper(), words)
         case _:
             return None
@@ -235,12 +246,32 @@ def _constants(operator: str, words: list[str]) -> list[Value] | None:
     if operator not in _OPERATORS:
         return None
     if len(words) == 1 and words[0][0] in "'\"":
-        quote = words[0][0]
         # The order of texts is that of moments, if the column is one.
-        equal = _OPERATORS[operator] in ("=", "<>")
-        return [words[0][1:-1].replace(quote * 2, quote)] if equal else None
+        return [_text(words[0])] if _OPERATORS[operator] in ("=", "<>") else None
     number = _number(words)
     return None if number is None else [number]
+
+
+def _listed(
+    operator: str, words: list[str]
+) -> tuple[str, tuple[int, ...] | tuple[str, ...]] | None:
+    """IN or NOT IN with a list of texts, or of whole numbers: its form, and the list."""
+    if operator == "NOT" and words[0].upper() == "IN":
+        operator, words = "NOT IN", words[1:]
+    if operator not in ("IN", "NOT IN") or len(words) < 3 or (words[0], words[-1]) != ("(", ")"):
+        return None
+    inner = words[1:-1]
+    if inner[1::2] != [","] * (len(inner) // 2) or not len(inner) % 2:
+        return None
+    texts = tuple(_text(word) for word in inner[::2] if word[0] in "'\"")
+    if len(texts) == len(inner[::2]):
+        return f"{operator} {STRINGS}", texts
+    numbers = tuple(n for n in (_number([word]) for word in inner[::2]) if isinstance(n, int))
+    return (f"{operator} {INTEGERS}", numbers) if len(numbers) == len(inner[::2]) else None
+
+
+def _text(word: str) -> str:
+    return word[1:-1].replace(word[0] * 2, word[0])
 
 
 def _number(words: list[str]) -> int | float | None:

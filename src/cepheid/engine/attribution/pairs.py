@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import FLIPPED, Attribute, Call, Expr, walk
+from cepheid.algebra.expressions import FLIPPED, Attribute, Call, Expr, transform, walk
+from cepheid.algebra.types import Type
 from cepheid.engine.arrays.ordered_codes import ordered
 from cepheid.engine.arrays.vector import Read, evaluate
 from cepheid.engine.attribution.parameters import RuleParameters
@@ -36,7 +37,8 @@ def holding(
 ) -> tuple[Ints, Ints]:
     """Those of the pairs that satisfy all conditions."""
     for condition in conditions:
-        holds = evaluate(condition, reading(rows, batch, at, rule), len(at))
+        asked, read = _with_lists(condition, rows, reading(rows, batch, at, rule), rule)
+        holds = evaluate(asked, read, len(at))
         kept = np.flatnonzero(pc.fill_null(holds, False).to_numpy(zero_copy_only=False))
         at, rule = at[kept], rule[kept]
     return at, rule
@@ -52,6 +54,56 @@ def reading(rows: RuleParameters, batch: pa.RecordBatch, at: Ints, rule: Ints) -
         return rows.parameters[attribute.name].take(rules)
 
     return read
+
+
+def _with_lists(condition: Expr, rows: RuleParameters, read: Read, rule: Ints) -> tuple[Expr, Read]:
+    """The condition with a column, for each pair, of whether a list has a value."""
+    answers: dict[Expr, Attribute] = {}
+
+    def change(node: Expr) -> Expr | None:
+        match node:
+            case Call("in_list"):
+                return answers.setdefault(node, Attribute(_LISTED, str(len(answers)), Type.BOOLEAN))
+            case _:
+                return None
+
+    asked = transform(condition, change)
+    if not answers:
+        return condition, read
+    columns: dict[str, pa.Array] = {}
+    for node, answer in answers.items():
+        assert isinstance(node, Call)
+        value, listed = node.arguments
+        assert isinstance(listed, Attribute)
+        values = evaluate(value, read, len(rule))
+        columns[answer.name] = _members(values, rows.parameters[listed.name], rule)
+    return asked, lambda a: columns[a.name] if a.variable == _LISTED else read(a)
+
+
+_LISTED = "listed"
+"""The variable of columns that say whether a list has a value."""
+
+
+def _members(values: pa.Array, lists: pa.Array, rule: Ints) -> pa.Array:
+    """Whether the rule's list has the value; NULL for no value."""
+    distinct, codes = _list_codes(lists)
+    wanted = pc.index_in(values, value_set=distinct)
+    known = pc.fill_null(wanted, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    places = rule * (len(distinct) + 1) + known
+    found = np.zeros(len(places), np.bool_)
+    if len(codes):
+        at = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
+        found = (codes[at] == places) & (known >= 0)
+    return pc.if_else(values.is_valid(), pa.array(found), pa.scalar(None, pa.bool_()))
+
+
+def _list_codes(lists: pa.Array) -> tuple[pa.Array, Ints]:
+    """The different values in the lists, and the sorted pairs of a list and a value, as numbers."""
+    flat, parents = lists.flatten(), pc.list_parent_indices(lists)
+    distinct = pc.unique(flat)
+    value = pc.index_in(flat, value_set=distinct).to_numpy(zero_copy_only=False).astype(np.int64)
+    own = parents.to_numpy(zero_copy_only=False).astype(np.int64) * (len(distinct) + 1) + value
+    return distinct, np.unique(own)
 
 
 @dataclass(frozen=True)
@@ -95,6 +147,9 @@ def nearest(conditions: Sequence[Expr], rows: RuleParameters, batch: pa.RecordBa
 def _near_by(condition: Expr, rows: RuleParameters, batch: pa.RecordBatch) -> Near | None:
     """The pairs by a condition that compares the row with the rule; None if it doesn't."""
     match condition:
+        case Call("in_list", (value, Attribute("", name))) if _sides(value) == {OF_ROW}:
+            values = evaluate(value, lambda a: batch.column(a.name), batch.num_rows)
+            return _in_lists(values, rows.parameters[name])
         case Call(operator, (left, right)) if operator in FLIPPED and operator != "<>":
             if _sides(left) == {""}:
                 left, right, operator = right, left, FLIPPED[operator]
@@ -112,6 +167,18 @@ def _near_by(condition: Expr, rows: RuleParameters, batch: pa.RecordBatch) -> Ne
         distinct = pc.unique(bounds.drop_null())
         values, bounds = (pc.index_in(side, value_set=distinct) for side in (values, bounds))
     return compared(*_codes(values), operator, *_codes(bounds))
+
+
+def _in_lists(values: pa.Array, lists: pa.Array) -> Near:
+    """The rules in whose list the value is."""
+    distinct, codes = _list_codes(lists)
+    rule, value = np.divmod(codes, len(distinct) + 1)
+    by_value = np.argsort(value, kind="stable")
+    wanted = pc.index_in(values, value_set=distinct)
+    known = wanted.is_valid().to_numpy(zero_copy_only=False)
+    place = pc.fill_null(wanted, 0).to_numpy(zero_copy_only=False)
+    first, last = (np.searchsorted(value[by_value], place, side) for side in ("left", "right"))
+    return Near(rule[by_value], np.where(known, first, 0), np.where(known, last, 0))
 
 
 def _sides(expr: Expr) -> set[str]:

@@ -38,7 +38,7 @@ from cepheid.rewrites.constants import spread
 from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
-from cepheid.rules.compile.template_rows import alike, shaping, values_of, varying
+from cepheid.rules.compile.template_rows import alike, lists, shaping, values_of, varying
 from cepheid.rules.compile.variant_query import (
     NoVariants,
     decisive,
@@ -151,12 +151,14 @@ class _Unit:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Rules that may become a branch of the automaton; `rows` are their rows in the template."""
+    """Rules that may become a branch of the automaton; `rows` are their rows in the template.
+    `dealt` are the queries that run for them, if that is known."""
 
     unit: _Unit
     rows: Ints
     branch: TemplateRules | None
     reason: str
+    dealt: tuple[Alone, ...] = ()
 
     @property
     def numbers(self) -> Ints:
@@ -174,7 +176,11 @@ def compile_rules(
     such rules). With `by_key`, rules that have a key in common are a group, for runtimes that
     spread the work; with `deals`, the runtime can deal events to variants of a query.
     """
-    candidates = [c for unit in _units(templates) for c in _candidates(unit, columns, options)]
+
+    def candidates_of(unit: _Unit) -> Iterator[_Candidate]:
+        return _candidates(unit, columns, options, deals)
+
+    candidates = [c for unit in _units(templates) for c in candidates_of(unit)]
     while True:
         groups, merged_not = _merged(candidates, by_key)
         shared, rest = _shared(merged_not, columns, options, deals)
@@ -189,7 +195,7 @@ def compile_rules(
             new
             for old in candidates
             for new in (
-                [c for part in old.unit.parts for c in _candidates(part, columns, options)]
+                [c for part in old.unit.parts for c in candidates_of(part)]
                 if id(old.unit) in apart and old.unit.parts
                 else (old,)
             )
@@ -252,10 +258,20 @@ def _keys(candidate: _Candidate) -> list[str]:
 # ── together ─────────────────────────────────────────────────────────────────
 
 
-def _candidates(unit: _Unit, columns: Columns, options: Options) -> Iterator[_Candidate]:
+def _candidates(
+    unit: _Unit, columns: Columns, options: Options, deals: bool
+) -> Iterator[_Candidate]:
     """The window may vary between the rules of a path: there it only drops matches that are too
-    long."""
+    long. An automaton would have a state for each value of each list."""
     template = unit.template
+    every = np.arange(len(template))
+    if deals and len(template) >= FEWEST_VARIANTS and lists(template, every):
+        candidate = _Candidate(unit, every, None, "its lists differ")
+        try:
+            yield replace(candidate, dealt=_dealt_lists(candidate, columns, options))
+            return
+        except (NoVariants, QueryError, UnsupportedError):
+            pass  # each list by itself
     windows = window_parameters(template.query.syntax)
     fixed = [name for name in shaping(template) if name not in windows]
     for rows, values in alike(template, np.arange(len(template)), fixed):
@@ -306,7 +322,9 @@ def _shared(
     left: list[_Candidate] = []
     templates: dict[int, list[_Candidate]] = {}
     for candidate in candidates:
-        templates.setdefault(id(candidate.unit), []).append(candidate)
+        shared += candidate.dealt
+        if not candidate.dealt:
+            templates.setdefault(id(candidate.unit), []).append(candidate)
     for unit_candidates in templates.values():
         rows = np.sort(np.concatenate([candidate.rows for candidate in unit_candidates]))
         whole = replace(unit_candidates[0], rows=rows)
@@ -327,10 +345,7 @@ def _of_template(
         yield candidate
         return
 
-    def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
-        given = {**options.params, **fixed, **varying(template, rows, fixed)}
-        return with_key(query.bind(columns, replace(options, params=given)))
-
+    bound = _binding(template, columns, options)
     shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
     example = bound(candidate.rows, {name: some[name] for name in shapes})
@@ -364,6 +379,22 @@ def _of_template(
         yield Alone(query, wide.query, prepared, numbers, reason, wide.residual, wide.tested)
 
 
+def _binding(template: Template, columns: Columns, options: Options) -> Bound:
+    def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
+        given = {**options.params, **fixed, **varying(template, rows, fixed)}
+        return with_key(template.query.bind(columns, replace(options, params=given)))
+
+    return bound
+
+
+def _dealt_lists(candidate: _Candidate, columns: Columns, options: Options) -> tuple[Alone, ...]:
+    """Queries for all rules of a template, whose lists are looked up in an index."""
+    template = candidate.unit.template
+    shapes = set(shaping(template)).difference(lists(template, candidate.rows))
+    bound = _binding(template, columns, options)
+    return tuple(_with_variants(candidate, sorted(shapes), bound, options))
+
+
 def _with_variants(
     candidate: _Candidate, shapes: list[str], bound: Bound, options: Options
 ) -> list[Alone]:
@@ -372,6 +403,8 @@ def _with_variants(
     queries = list[Alone]()
     for rows, values in alike(template, candidate.rows, shapes):
         query = bound(rows, values)
+        if query.answers is not None:
+            raise NoVariants(ANSWERS)
         require_variants(query, options)
         names = decisive(query, agreed(query))
         variants = list(alike(template, rows, [n for n in template.parameters if n in names]))

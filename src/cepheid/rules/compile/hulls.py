@@ -14,6 +14,7 @@ from cepheid.algebra.expressions import (
     Expr,
     Value,
     Varying,
+    VaryingList,
     transform,
     variables,
     walk,
@@ -40,7 +41,8 @@ def wide(condition: Expr, rows: RuleParameters, one_event: bool = False) -> tupl
     if not parameters_of(condition):
         return (condition,)
     hull = _hull(condition, rows)
-    if hull is None and one_event:
+    listed = any(isinstance(node, VaryingList) for node in walk(condition))
+    if hull is None and one_event and not listed:
         hull = _alternatives(condition, rows)
     return () if hull is None or hull == TRUE else (hull,)
 

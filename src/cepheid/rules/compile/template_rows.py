@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Varying
+from cepheid.algebra.expressions import Varying, VaryingList
 from cepheid.algebra.values import constant
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.language import ast
@@ -68,7 +69,31 @@ def shaping(template: Template) -> list[str]:
 
 def _shapes(type_: pa.DataType) -> bool:
     is_ = pa.types
-    return bool(is_.is_duration(type_) or is_.is_list(type_) or is_.is_large_list(type_))
+    return bool(is_.is_duration(type_) or _is_list(type_))
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
+def lists(template: Template, rows: Ints) -> list[str]:
+    """The parameters that are lists, and may vary as such: no list of these rows is NULL, or has a
+    NULL, of which IN says nothing."""
+    if template.rows is None:
+        return []
+    columns = {name: template.rows[name] for name in template.parameters}
+    return [name for name, column in columns.items() if _may_vary(column.take(pa.array(rows)))]
+
+
+def _may_vary(column: pa.ChunkedArray) -> bool:
+    if not _is_list(column.type) or not _is_plain(column.type.value_type):
+        return False
+    values = pc.list_flatten(column)
+    return len(values) > 0 and not column.null_count and not values.null_count
+
+
+def _is_plain(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_int64(type_))
 
 
 def varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dict[str, object]:
@@ -78,6 +103,11 @@ def varying(template: Template, rows: Ints, fixed: Mapping[str, object]) -> dict
     for name in template.parameters:
         if template.rows is not None and name not in fixed:
             values = template.rows[name].take(pa.array(rows)).drop_null()
+            if _is_list(template.rows[name].type):
+                first = constant(pc.list_flatten(values)[0].as_py())
+                assert first is not None
+                values_by_name[name] = VaryingList(first.value, first.type, name)
+                continue
             example = constant(values[0].as_py()) if len(values) else None
             if example is None:
                 values_by_name[name] = values[0].as_py() if len(values) else None

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cepheid.engine.attribution.json_rows import RULE
-from cepheid.language.outline import FLOAT, INTEGER, STRING, Frame, PlainCondition, Value
+from cepheid.language.outline import (
+    FLOAT,
+    INTEGER,
+    INTEGERS,
+    STRING,
+    STRINGS,
+    Frame,
+    PlainCondition,
+    Value,
+)
 from cepheid.query import Query
 from cepheid.rules.template import Template
 
@@ -25,6 +34,8 @@ _TYPES: Mapping[str, pa.DataType] = {
     INTEGER: pa.int64(),
     FLOAT: pa.float64(),
     STRING: pa.string(),
+    INTEGERS: pa.list_(pa.int64()),
+    STRINGS: pa.list_(pa.string()),
 }
 
 
@@ -38,10 +49,12 @@ class Lifted:
 
 def lifted(templates: Sequence[Template], fewest: int = FEWEST) -> list[Lifted]:
     """Templates for written rules that differ only in plain conditions."""
-    groups: dict[Frame, list[int]] = {}
+    groups: dict[tuple[Frame, tuple[str, ...]], list[int]] = {}
     for place, template in enumerate(templates):
         if template.outline is not None and len(template) == 1:
-            groups.setdefault(template.outline.frame, []).append(place)
+            # A list is no parameter that may be missing.
+            lists = tuple(c.form for c in template.outline.conditions if c.is_listed)
+            groups.setdefault((template.outline.frame, lists), []).append(place)
     return [
         Lifted(_template([templates[place] for place in places]), tuple(places))
         for places in groups.values()

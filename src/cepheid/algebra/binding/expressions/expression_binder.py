@@ -26,6 +26,7 @@ from cepheid.algebra.expressions import (
     MatchDuration,
     Some,
     TimeSpan,
+    VaryingList,
 )
 from cepheid.algebra.query import Kind
 from cepheid.algebra.types import Type
@@ -222,6 +223,11 @@ class ExpressionBinder(Resolver):
         arguments = self.unified(nodes, exprs, node.span, "compare")
         if arguments is None:
             return WRONG
+        if any(isinstance(expr, VaryingList) for expr in exprs):
+            if tuple(arguments) != exprs or len(options) > 1:
+                message = "a list that varies is compared alone, with values of its own type"
+                return self.wrong("CEP207", message, node.span)
+            return _negated(Call("in_list", exprs, Type.BOOLEAN), node.negated)
         if not options:
             return Constant(node.negated, Type.BOOLEAN)
         return _negated(Call("in", tuple(arguments), Type.BOOLEAN), node.negated)
