@@ -9,7 +9,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.options import Options
-from cepheid.rules.run.passes import needs
+from cepheid.rules.run.passes import Needs, needs
 from cepheid.rules.template import Template
 
 EVENTS = pa.table(
@@ -64,11 +64,25 @@ def test_why_they_run_alone() -> None:
     assert "returns answers about its matches" in text
 
 
-def test_streams_and_dates_refuse_them() -> None:
+def test_dates_refuse_them() -> None:
     rule = Template("all", RULES["all"].query)
-    (refused,) = needs([rule], EVENTS.schema, Options("ts", type="name"))
-    assert isinstance(refused, cep.UnsupportedError)
-    assert "which rules over a stream can't" in str(refused)
     days = EVENTS.set_column(0, "ts", EVENTS["ts"].cast(pa.int32()).cast(pa.date32()))
     with pytest.raises(cep.UnsupportedError, match="`ts` has dates"):
         cep.RuleSet((rule,)).match(days, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("PATTERN A a ; B b WHERE [id] WITHIN 5 GROUP BY a.id, TUMBLE(9)", {"id"}),
+        ("PATTERN A a ; B b WHERE [id] WITHIN 5 GROUP BY a.x, TUMBLE(9)", set()),
+        ("PATTERN A a ; B b WHERE [id] WITHIN 5 GROUP BY TUMBLE(9)", set()),
+        ("FROM A a GROUP BY a.x, a.id, TUMBLE(9)", {"x", "id"}),
+        ("FROM A a GROUP BY a.x % 2, TUMBLE(9)", set()),
+    ],
+)
+def test_what_events_of_a_stream_may_be_partitioned_by(query: str, keys: set[str]) -> None:
+    """By what keeps groups whole."""
+    columns = pa.schema({"ts": pa.int64(), "name": pa.string(), "id": pa.int64(), "x": pa.int64()})
+    (template,) = cep.RuleSet.of({"r": query}).templates
+    assert needs([template], columns, Options("ts", type="name")) == [Needs(frozenset(keys), False)]

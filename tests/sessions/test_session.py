@@ -323,11 +323,6 @@ class TestWrongUse:
         with pytest.raises(cep.DataError, match=message):
             opened(schema=SCHEMA.empty_table())
 
-    def test_rules(self) -> None:
-        message = r"^a session runs queries, and no set of rules: open one with the queries of some"
-        with pytest.raises(cep.UnsupportedError, match=message):
-            opened(cep.RuleSet.of({"pair": PAIR}))
-
     def test_events_counted_by_key(self) -> None:
         message = r"^a session can't count the events of each key \(WITHIN n EVENTS with a key\)"
         with pytest.raises(cep.UnsupportedError, match=message):

@@ -28,6 +28,7 @@ from cepheid.rules.load.lifted import lifted
 from cepheid.rules.run.passes import Needs, needs, passes
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.run.stream_compiler import StreamCompiler
+from cepheid.streaming.folded_bucket import FOLD
 from cepheid.streaming.rule_bucket import (
     Generations,
     RuleBucket,
@@ -72,10 +73,10 @@ class Life:
 
 
 class Cells(MemoryCells):
-    """Headers of regions are written again and again; all other segments once."""
+    """Headers of regions and open groups are written again and again; all other segments once."""
 
     def set_segment(self, number: int, data: bytes) -> None:
-        if number >= 1 << 32 and number % (1 << 32) == 0:
+        if number >= 1 << 32 and number % (1 << 32) in (0, FOLD + 1):
             self.segments.pop(number, None)
         super().set_segment(number, data)
 

@@ -66,3 +66,9 @@ class Answers:
     def whole(self) -> bool:
         """Whether all matches are one group, which is there even if there are none."""
         return not self.groups and self.window is None
+
+    @property
+    def has_empty_windows(self) -> bool:
+        """Whether there are answers about windows without matches, between others with some."""
+        kinds = (WindowKind.TUMBLE, WindowKind.HOP)
+        return not self.groups and self.window is not None and self.window.kind in kinds

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.answer_shape import WINDOW_END, WINDOW_START, Answers
-from cepheid.algebra.expressions import Attribute, Expr
+from cepheid.algebra.expressions import Attribute, Expr, walk
 from cepheid.answers.aggregate_states import empty_result, result_type, results
 from cepheid.answers.partial_groups import PartialGroups
 from cepheid.engine.arrays.vector import evaluate
@@ -60,6 +60,22 @@ class AnswerRows:
             for aggregate in self._shape.aggregates
         }
         return self._rows(values, start, end, n)
+
+    @property
+    def has_empty(self) -> bool:
+        """Whether there may be answers about windows without matches, between others with some:
+        HAVING often lets none out, as `count(*) > 5`."""
+        return self._shape.has_empty_windows and all(
+            map(self._holds_of_nothing, self._shape.having)
+        )
+
+    def _holds_of_nothing(self, condition: Expr) -> bool:
+        nothing = {a.name: empty_result(a, self.types[a.name], 1) for a in self._shape.aggregates}
+        read = [node.name for node in walk(condition) if isinstance(node, Attribute)]
+        if not nothing.keys() >= set(read):
+            return True  # it depends on the window
+        holds = evaluate(condition, lambda attribute: nothing[attribute.name], 1)
+        return bool(pc.any(holds.cast(pa.bool_())).as_py())
 
     def _rows(
         self, values: dict[str, pa.Array], start: Ints | None, end: Ints | None, n: int = 0

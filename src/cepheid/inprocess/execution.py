@@ -17,6 +17,7 @@ from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.answers import AnswerFold
 from cepheid.answers.counted.counted_matches import Counter
 from cepheid.answers.counted.counters import counter_of
+from cepheid.answers.last_answers import last_answers
 from cepheid.engine.end_of_data import end, last_moment
 from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.rows.clock import unplaced
@@ -204,14 +205,7 @@ def _answers(
         yield from fold.advance(settled_time(engine))
         if engine.done or fold.done:  # nothing more is read
             break
-    reached = engine.context.frontier
-    for matches in end(engine, until):
-        fold.push(matches)
-    if until is None or not fold.windowed:
-        yield from fold.finish()
-    else:
-        yield from fold.advance(max(until, reached))
-        engine.counts.undecided += fold.open
+    yield from last_answers(fold, engine, end(engine, until), until)
     notices.tell()
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 import pyarrow as pa
 
-from cepheid.algebra.nested_columns import read_fields
-from cepheid.engine.match_schema import output_schema
-from cepheid.errors import UnsupportedError
 from cepheid.options import GivenOptions, Options, refuse_dead_letters, takes_options
 from cepheid.planner import Prepared, prepare
 from cepheid.query.option_arguments import options_of
@@ -20,19 +17,21 @@ from cepheid.sessions.query_run import SessionQuery
 from cepheid.sessions.query_runs import QueryRuns
 from cepheid.sessions.session import Session, resumed
 from cepheid.sessions.session_events import EventColumns
+from cepheid.streaming.read_results import result_schema, results_known_after
 
-Queries = str | Query | Sequence[str | Query]
+if TYPE_CHECKING:
+    from cepheid.rules import RuleSet
 
 
 @takes_options
 def open(
-    query: Queries,
+    query: str | Query | RuleSet | Sequence[str | Query],
     schema: Columns,
     options: Options | None = None,
     **named: Unpack[GivenOptions],
 ) -> Session:
     """A session, into which events are pushed one by one or in batches, and which returns matches
-    as they are known.
+    as they are known: of a query, of several, or of a `RuleSet`.
 
     `schema` has the columns of the events, as a `pyarrow.schema`; of several streams, a dict of
     those. The options are those of `match`. Of several queries, some may read what others find,
@@ -47,12 +46,15 @@ def open(
     >>> session.push({"ts": 2, "name": "Sun", "price": 7.0}).to_pylist()
     [{'ibm': 9.0, 'match_start': 1, 'match_end': 2}]
     """
+    if _is_rules(query):
+        session: Session = query.open(schema, options, **named)
+        return session
     return _opened(query, schema, options_of(options, named))
 
 
 @takes_options
 def resume(
-    query: Queries,
+    query: str | Query | RuleSet | Sequence[str | Query],
     schema: Columns,
     saved: bytes,
     options: Options | None = None,
@@ -60,7 +62,7 @@ def resume(
 ) -> Session:
     """The session of which `saved` are the bytes that `session.save` gave, in this or in another
     process. Query, schema and options are those that it was opened with: as when a stream resumes,
-    only RETURN and the plan may change.
+    only RETURN and the plan may change, and the rules of a set.
 
     >>> import cepheid as cep, pyarrow as pa
     >>> schema = pa.schema({"ts": pa.int64(), "name": pa.string()})
@@ -71,16 +73,18 @@ def resume(
     >>> again.push({"ts": 2, "name": "B"}).num_rows
     1
     """
+    if _is_rules(query):
+        session: Session = query.resume(schema, saved, options, **named)
+        return session
     return resumed(_opened(query, schema, options_of(options, named)), saved)
+
+
+def _is_rules(given: Any) -> TypeGuard[RuleSet]:
+    return isinstance(given, Mapping) and hasattr(given, "match")
 
 
 def _opened(given: Any, schema: Columns, options: Options) -> Session:
     refuse_dead_letters(options)
-    if isinstance(given, Mapping) and hasattr(given, "match"):
-        raise UnsupportedError(
-            "a session runs queries, and no set of rules: open one with the queries of some rules, "
-            "as in [rule.query for rule in rules.values()], or run the rules on a Spark stream"
-        )
     columns = EventColumns.of(schema, options)
     if isinstance(given, Sequence) and not isinstance(given, str):
         several = [each if isinstance(each, str) else query_of(each) for each in given]
@@ -120,19 +124,12 @@ def session_queries(
             query.require_bounds(bound, options)
             prepared = prepare(bound, options)
             prepared.warn()
-            lag = max(_known(label, parts[label].known_after) for label in step.labels)
+            lag = max(_known(parts[label]) for label in step.labels)
             part = SessionQuery(step.name, prepared, merged, step.base, step.labels, inputs, lag)
-        schemas[step.name] = output_schema(
-            prepared.plan, read_fields(part.columns, prepared.plan.required)
-        )
+        schemas[step.name] = result_schema(part.prepared, part.columns)
         parts[step.name] = part
     return list(parts.values())
 
 
-def _known(label: str, lag: int | None) -> int:
-    if lag is None:
-        raise UnsupportedError(
-            f"no time bounds when matches of `{label}` are known, so nothing can read them on data "
-            "that may never end: give it a window of time, or end its pattern with an event"
-        )
-    return lag
+def _known(part: SessionQuery) -> int:
+    return part.lag + results_known_after(part.name, part.prepared, part.columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ from cepheid.options import Options, refuse_dead_letters
 from cepheid.query.continuous import session_queries
 from cepheid.query.parsed_query import Query
 from cepheid.query.several import name_of, numbered
+from cepheid.runtime import Columns
 from cepheid.sessions.query_runs import QueryRuns
 from cepheid.sessions.session_events import EventColumns
 
@@ -38,8 +39,24 @@ def match_endless(
 ) -> dict[str, pa.RecordBatchReader]:
     """A reader of the matches of each query. Whichever is read, all queries get what it takes, and
     the matches of the others wait in memory."""
+    schemas, source, columns = endless_events(data, options)
+    parsed = numbered(queries)
+    planned = session_queries(parsed, schemas, columns, options)
+    lags = {query.name: query.known_after for query in planned}
+    names = [name_of(query) for query in parsed]
+    shared = SharedRun(
+        QueryRuns(planned, names, options, alone=False), lags, source, columns, options
+    )
+    return {
+        name: pa.RecordBatchReader.from_batches(schema, shared.matches(name))
+        for name, schema in shared.schemas.items()
+    }
+
+
+def endless_events(data: Any, options: Options) -> tuple[Columns, Batches, EventColumns]:
+    """The columns of the data as they are given, the data, and the columns that are matched."""
     refuse_dead_letters(options)
-    schemas: Any
+    schemas: Columns
     if isinstance(data, Mapping):
         streams = streams_of(data)
         schemas = {name: part.schema for name, part in streams.items()}
@@ -49,26 +66,28 @@ def match_endless(
         schemas = source.schema
         bind_schema(schemas, options)
     assert isinstance(source, Batches)
-    columns = EventColumns.of(schemas, options)
-    parsed = numbered(queries)
-    planned = session_queries(parsed, schemas, columns, options)
-    lags = {query.name: query.known_after for query in planned}
-    names = [name_of(query) for query in parsed]
-    shared = _SharedRun(
-        QueryRuns(planned, names, options, alone=False), lags, source, columns, options
-    )
-    return {
-        name: pa.RecordBatchReader.from_batches(schema, shared.matches(name))
-        for name, schema in shared.schemas.items()
-    }
+    return schemas, source, EventColumns.of(schemas, options)
 
 
-class _SharedRun:
-    """Reads events when a reader has nothing left, and keeps the matches of all."""
+class SharedRuns(Protocol):
+    """What is run: the results have names."""
+
+    @property
+    def schema(self) -> dict[str, pa.Schema]: ...
+
+    def step(self, rows: pa.Table, reached: int) -> dict[str, pa.Table]: ...
+
+    def finish(self, rows: pa.Table) -> dict[str, pa.Table]: ...
+
+
+class SharedRun:
+    """Reads events when a reader has nothing left, and keeps the matches of all. `lags` are the
+    times after their ends at which matches are known; where there is none, they come as they are
+    known."""
 
     def __init__(
         self,
-        runs: QueryRuns,
+        runs: SharedRuns,
         lags: Mapping[str, int | None],
         source: Batches,
         columns: EventColumns,

@@ -25,8 +25,10 @@ from cepheid.rules.load.carried import enabled, with_headers, with_values
 from cepheid.rules.load.rule_names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
 from cepheid.rules.load.validation import check, columns_of
+from cepheid.rules.run.rule_session import open_session
 from cepheid.rules.run.runtimes import set_runtime_of
 from cepheid.rules.template import Rule, Template
+from cepheid.sessions.session import Session, resumed
 
 NOTHING_CARRIED: Mapping[str, Mapping[str, object]] = {}
 
@@ -236,6 +238,34 @@ class RuleSet(Mapping[str, Rule]):
         """
         chosen = options_of(options, named)
         return set_runtime_of(data).match(self.templates, data, chosen)
+
+    @takes_options
+    def open(
+        self, schema: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> Session:
+        """A session that finds the matches of all rules in events that are pushed, as
+        `cepheid.open` does.
+
+        >>> rules = RuleSet.of({"pair": "PATTERN A a ; B b WHERE [x] WITHIN 5"})
+        >>> columns = pa.schema({"ts": pa.int64(), "type": pa.string(), "x": pa.int64()})
+        >>> session = rules.open(columns, time="ts", type="type")
+        >>> found = session.push({"ts": 1, "type": "A", "x": 7})
+        >>> session.push({"ts": 2, "type": "B", "x": 7}).select(["rule", "key"]).to_pylist()
+        [{'rule': 'pair', 'key': '7'}]
+        """
+        return open_session(self.templates, schema, options_of(options, named))
+
+    @takes_options
+    def resume(
+        self,
+        schema: Any,
+        saved: bytes,
+        options: Options | None = None,
+        **named: Unpack[GivenOptions],
+    ) -> Session:
+        """The session of which `saved` are the bytes, as `cepheid.resume` does. Rules that were
+        there go on, others begin, and those that are gone find nothing more."""
+        return resumed(open_session(self.templates, schema, options_of(options, named)), saved)
 
     @takes_options
     def explain(

@@ -14,7 +14,7 @@ from cepheid.algebra.schemas import Input
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.engine.arrays.columns import without_dictionary_nulls
 from cepheid.engine.end_of_data import last_moment
-from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.match_schema import MATCH_END, output_schema
 from cepheid.engine.rows.classes import classify
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.order import key_by_key, sorted_by
@@ -27,9 +27,10 @@ from cepheid.plan.reads import final_leaves, kept_columns
 from cepheid.planner import Prepared
 from cepheid.planner.bounds import known_after
 from cepheid.sessions.held_cells import HeldCells, nested, within
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.bucket import Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes, table_of
-from cepheid.streaming.signature import signature
+from cepheid.streaming.folded_bucket import FoldedJob
+from cepheid.streaming.signature import answers_signature, signature
 
 NOTED = 512
 """Batches after which the rows that came are written: so many small ones are as fast as one."""
@@ -68,12 +69,6 @@ class QueryRun:
     def __init__(self, part: SessionQuery, options: Options) -> None:
         self.part = part
         prepared, plan = part.prepared, part.prepared.plan
-        if prepared.query.answers is not None:
-            raise UnsupportedError(
-                "a session returns matches, and this query answers about them (GROUP BY, or an "
-                "aggregate over matches): return the values of the matches, or use cepheid.match "
-                "with an iterator of batches"
-            )
         if key_by_key(plan):
             raise UnsupportedError(
                 "a session can't count the events of each key (WITHIN n EVENTS with a key): give "
@@ -81,17 +76,23 @@ class QueryRun:
             )
         schema = read_fields(part.columns, plan.required)
         kept = tuple(kept_columns(plan))
-        self._job = Job(prepared, schema, signature(prepared), jit=options.jit, kept=kept)
+        if prepared.query.answers is None:
+            self._job = Job(prepared, schema, signature(prepared), jit=options.jit, kept=kept)
+        else:
+            same = answers_signature(prepared, output_schema(plan, schema))
+            self._job = FoldedJob(
+                prepared, schema, same, jit=options.jit, kept=kept, limit=options.limit
+            )
         self._until = last_moment(options.until, plan)
         self._cells = HeldCells()
-        self._bucket = Bucket(self._job)
+        self._bucket = self._job.new_bucket()
         self._waiting = WaitingRows(schema, plan.schema.order) if part.lag else None
         self._matches = 0
         self._deferred: list[pa.Table] = []
         self._reached = NEVER
         self.schema = self._bucket.match_schema
         # Where every match is known with its last event, no other event needs to be matched before
-        # one comes that could be the last: few at once cost as much as one.
+        # one comes that could be the last, or an answer is due: few at once cost as much as one.
         defers = prepared.settled and plan.limit is None and not part.labels and not part.lag
         finals = frozenset(leaf for root in plan.alternatives for leaf in final_leaves(root))
         self._finals = tuple(finals) if defers else ()
@@ -108,7 +109,8 @@ class QueryRun:
             self._waiting.add(events)
             events = self._waiting.release(reached)
         self._reached = reached
-        if self._finals and 0 < events.num_rows <= FEW and not self._may_end(events):
+        few = self._finals and 0 < events.num_rows <= FEW
+        if few and reached < self._bucket.due and not self._may_end(events):
             self._deferred.append(events)
             if sum(table.num_rows for table in self._deferred) < MOST_DEFERRED:
                 return self.schema.empty_table()

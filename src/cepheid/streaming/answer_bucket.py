@@ -7,24 +7,19 @@ is a row for each open group and slice of time.
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from cepheid.algebra.answer_shape import Answers
 from cepheid.answers import AnswerFold
-from cepheid.answers.answer_fold import FoldProgress
 from cepheid.errors import StateError
 from cepheid.options import Limit
-from cepheid.streaming.cells import Cells, arrow_bytes, framed, table_of, unframed
+from cepheid.streaming.cells import Cells
 from cepheid.streaming.report import Report
+from cepheid.streaming.saved_fold import fold_bytes, fold_of
 from cepheid.streaming.signature import Signature, require_same
-
-_LENGTH = struct.Struct("<I")
-_WHAT = "the saved state of answers"
 
 
 @dataclass(frozen=True)
@@ -64,14 +59,8 @@ class AnswerBucket:
         return Report(0, 0, 0, 0, rows=self.fold.held, size=self._size, replans=0)
 
     def save(self, cells: Cells) -> None:
-        parts, progress = self.fold.save()
-        notes = {
-            "signature": dict(self._job.signature),
-            "buckets": self._job.buckets,
-            "progress": asdict(progress),
-        }
-        text = json.dumps(notes).encode()
-        data = framed(_LENGTH.pack(len(text)) + text + arrow_bytes(parts.combine_chunks()))
+        notes = {"signature": dict(self._job.signature), "buckets": self._job.buckets}
+        data = fold_bytes(self.fold, notes)
         self._size = len(data)
         cells.set_header(data)
 
@@ -82,15 +71,12 @@ def open_answers(job: AnswersJob, cells: Cells) -> AnswerBucket:
     header = cells.header()
     if header is None:
         return bucket
-    data = unframed(header, _WHAT)
-    (length,) = _LENGTH.unpack_from(data)
-    begin = _LENGTH.size + length
-    notes = json.loads(bytes(data[_LENGTH.size : begin]))
+    notes, parts, progress = fold_of(header)
     require_same(notes["signature"], job.signature)
     if notes["buckets"] != job.buckets:
         raise StateError(
             f"the checkpoint was written with {notes['buckets']} buckets, and now there are "
             f"{job.buckets}: pass buckets={notes['buckets']}, or start with a new checkpoint"
         )
-    bucket.fold.resume(table_of(data[begin:]), FoldProgress(**notes["progress"]))
+    bucket.fold.resume(parts, progress)
     return bucket

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cepheid.engine.counts import Counts
 from cepheid.engine.end_of_data import end
+from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.rows.classes import narrowed
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.ties import count_ties
@@ -64,13 +65,16 @@ class Job:
     settled: bool = False
     tied_by: tuple[str, ...] | None = None
 
+    def new_bucket(self) -> Bucket:
+        return Bucket(self)
+
 
 def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
     """Open the saved bucket. A copy in memory is used if it is this version, and catches up if it
     is an earlier one."""
     header = cells.header()
     if header is None:
-        return Bucket(job)
+        return job.new_bucket()
     if warm is not None and warm.token == token_of(header):
         return warm
     saved = decode(header)
@@ -91,7 +95,7 @@ def open_bucket(job: Job, cells: Cells, warm: Bucket | None = None) -> Bucket:
         return warm
     if saved.statistics is not None:
         job = replace(job, prepared=job.prepared.replanned(saved.statistics))
-    bucket = Bucket(job)
+    bucket = job.new_bucket()
     bucket.load(saved, cells)
     return bucket
 
@@ -288,6 +292,11 @@ class Bucket:
     def waits(self) -> bool:
         """Whether passing time alone can decide a match, without further rows."""
         return self._pending.num_rows > 0 or self._engine.waits
+
+    @property
+    def due(self) -> int:
+        """The time from which on something may come out that no event ends."""
+        return FOREVER
 
     @property
     def counts(self) -> Counts:

@@ -176,11 +176,19 @@ class RuleBucket:
         """Yield the alerts that are decided by these rows and by the watermark, under the rules of
         this batch: new ones, or those before."""
         self.token = None  # whatever fails from here on, this is no version that was saved
-        self._matches = 0
-        rules = rules or self.job.rules
+        self.follow(cells, rules or self.job.rules)
+        yield from self.match(self._merged.arrive(batches, watermark), watermark)
+
+    def follow(self, cells: Cells, rules: RulesVersion | None) -> None:
+        """Switch to these rules, if they are others."""
         if rules is not None and rules.name != self._version:
+            self.token = None
             self._change(cells, rules)
-        rows = self._merged.arrive(batches, watermark)
+
+    def match(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
+        """Yield the alerts that are decided by these rows, in order, and by the watermark."""
+        self.token = None
+        self._matches = 0
         for alerts in self._merged.match(rows, watermark):
             self._matches += alerts.num_rows
             yield alerts
@@ -190,6 +198,24 @@ class RuleBucket:
                 alerts = member.to_alerts(matches)
                 self._matches += alerts.num_rows
                 yield alerts
+
+    def finish(self, until: Callable[[Job], int | None]) -> Iterator[pa.RecordBatch]:
+        """The last alerts, at the end of the data; `until` says how far time passes there. Merged
+        rules wait for nothing."""
+        for member in self._program.members:
+            for matches in self._members[member.name].finish(until(member.job)):
+                yield member.to_alerts(matches)
+
+    @property
+    def parts(self) -> tuple[Bucket, ...]:
+        """The buckets of the merged rules, and of all other queries."""
+        return (self._merged, *self._members.values())
+
+    def write_rows(self, cells: Cells) -> None:
+        """Write the rows that have come, and drop those that are past."""
+        self._merged.write_rows(Region(cells, _MERGED))
+        for name, bucket in self._members.items():
+            bucket.write_rows(Region(cells, self._regions[name]))
 
     def _change(self, cells: Cells, rules: RulesVersion) -> None:
         """Switch to these rules. The cells have the current state."""
@@ -215,7 +241,7 @@ class RuleBucket:
             self._members.pop(name).remove(region)
         for name, member in members.items():
             if name not in self._members:
-                self._members[name] = Bucket(member.job)
+                self._members[name] = member.job.new_bucket()
                 self._regions[name] = self._next_region
                 self._next_region += 1
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cepheid.algebra.answer_shape import Answers
+from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.query import BoundQuery, Clock, Kind
 from cepheid.errors import CepheidError, PlanError, UnsupportedError
 from cepheid.options import Options
@@ -53,22 +55,32 @@ def _needs(template: Template, columns: Columns, options: Options) -> Needs | Ce
 
 def _checked(template: Template, columns: Columns, options: Options) -> Needs:
     query = _example(template, columns, options)
-    if query.answers is not None:
-        raise UnsupportedError(
-            f"`{template.name}` returns answers about its matches, which rules over a stream "
-            "can't: run it alone with cepheid.match, or leave out GROUP BY and the aggregates over "
-            "matches"
-        )
     template.query.require_bounds(query, options)
-    keys = frozenset(part.uniform for part in query.key if part.uniform is not None)
-    if counts_all(query):
-        keys = frozenset()  # one pass must have all events
     if query.window is not None and query.window.clock is Clock.EVENTS and query.key:
         raise UnsupportedError(
             f"`{template.name}` counts the events of each key, which rules over a stream can't: "
             "give it a window of time, or run it alone with cepheid.match"
         )
-    return Needs(keys, is_single(query))
+    return needs_of(query)
+
+
+def needs_of(query: BoundQuery) -> Needs:
+    """What a query needs of a pass. Groups of answers must be whole in a bucket, so that events may
+    be partitioned only by what they are grouped by."""
+    keys = frozenset(part.uniform for part in query.key if part.uniform is not None)
+    single = is_single(query)
+    if query.answers is not None:
+        groups = _group_columns(query, query.answers)
+        return Needs(groups if single else keys & groups, single=False)
+    if counts_all(query):
+        keys = frozenset()  # one pass must have all events
+    return Needs(keys, single)
+
+
+def _group_columns(query: BoundQuery, answers: Answers) -> frozenset[str]:
+    """The columns of events by which matches are grouped."""
+    expressions = (o.expression for o in query.outputs if o.name in answers.groups)
+    return frozenset(e.name for e in expressions if isinstance(e, Attribute))
 
 
 def is_single(query: BoundQuery) -> bool:

@@ -30,9 +30,11 @@ from cepheid.inprocess.merged_streams import merged, slices
 from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, tied
 from cepheid.inprocess.runtime import InProcess
 from cepheid.options import Options, refuse_dead_letters
+from cepheid.query.several_endless import is_endless
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules, naming
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
+from cepheid.rules.run.rule_session import alerts_of_endless
 from cepheid.rules.run.runtimes import Templates
 
 
@@ -42,6 +44,8 @@ class SetInProcess:
 
     def match(self, templates: Templates, data: Any, options: Options) -> Any:
         refuse_dead_letters(options)
+        if is_endless(data):
+            return alerts_of_endless(templates, data, options)
         runtime = InProcess()
         events = runtime.repeatable(data, "rules read the same events several times")
         compiled = compile_rules(templates, runtime.columns(events), options, deals=True)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import pyarrow as pa
-
-from cepheid.algebra.kinds import attribute_type, is_unreadable
-from cepheid.algebra.schemas import bind_schema, bind_streams
-from cepheid.algebra.types import Schema
+from cepheid.algebra.kinds import is_unreadable
 from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
@@ -21,9 +16,13 @@ from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.dataframe import SetOnSpark
 from cepheid.rules.run.passes import needs, pass_of, passes
-from cepheid.rules.run.portable import encoded
 from cepheid.rules.run.runtimes import Templates
-from cepheid.rules.run.stream_compiler import StreamCompiler
+from cepheid.rules.run.stream_compiler import (
+    StreamCompiler,
+    rules_schema,
+    rules_signature,
+    rules_version,
+)
 from cepheid.rules.template import Template
 from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import frames_of
@@ -31,7 +30,7 @@ from cepheid.spark.columns.entrance import entered
 from cepheid.spark.streaming.clock.time import watermark_of
 from cepheid.spark.streaming.rule_passes import StreamPass, match_passes, rows_schema
 from cepheid.spark.streaming.stateful import buckets
-from cepheid.streaming.rule_bucket import RulesJob, RulesVersion
+from cepheid.streaming.rule_bucket import RulesJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,7 +77,7 @@ def match_stream(
     needed = needs(templates, columns, options)
     places = [pass_of(t, chosen, members) for t, members in zip(templates, needed, strict=True)]
     alert_columns = alert_schema(compiled.rules, frame.schema.field(options.time).type)
-    schema = _schema(columns, options, frame.schema)
+    schema = rules_schema(columns, options, frame.schema)
     watermark = watermark_of(frames_of(entered(data)), options.time)
     read = tuple(f.name for f in frame.schema if not is_unreadable(f))
     if versions is None:
@@ -93,33 +92,10 @@ def match_stream(
         members = [t for t, place in zip(templates, places, strict=True) if place == key]
         if key is None and members:
             warnings.warn(_one_bucket(members), stacklevel=4)
-        rules = None if versions is not None else _version(members)
-        signature = _signature(schema, key)
+        rules = None if versions is not None else rules_version(members)
+        signature = rules_signature(schema, key)
         made.append(StreamPass(key, RulesJob(compiler, signature, count, rules), read))
     return match_passes(frame, made, schema, alert_columns, watermark, versions, options)
-
-
-def _schema(columns: Any, options: Options, events: pa.Schema) -> Schema:
-    """The schema of all rules: the event columns and the paths that any rule reads."""
-    if isinstance(columns, Mapping):
-        schema = bind_streams(columns, options)[1]
-    else:
-        schema = bind_schema(columns, options)
-    paths = {f.name: attribute_type(f.type) for f in events if f.name not in schema.columns}
-    return replace(schema, columns={**schema.columns, **paths})
-
-
-def _version(templates: Sequence[Template]) -> RulesVersion:
-    """The version is named after its contents, so that a resumed stream notices other rules."""
-    digest = hashlib.blake2b(digest_size=16)
-    for fingerprint in sorted(template.fingerprint for template in templates):
-        digest.update(fingerprint.encode())
-    return RulesVersion(digest.hexdigest(), encoded(templates))
-
-
-def _signature(schema: Any, key: str | None) -> dict[str, str]:
-    roles = {"time=": schema.time, "type=": schema.type, "tie=": schema.tie, "key": key}
-    return {name: str(role) for name, role in roles.items() if role is not None}
 
 
 def _one_bucket(templates: Sequence[Template]) -> str:

@@ -14,9 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution, alerts_of_queries
+from cepheid.engine.match_schema import output_schema
 from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.merge import Merged, merge
@@ -24,14 +27,21 @@ from cepheid.engine.merged.subset import branch_places, subset
 from cepheid.engine.rows.ties import tied_by
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
-from cepheid.plan.reads import uniform_key
 from cepheid.rules.compile.compiled_rules import Columns, CompiledRules, EngineRun, compile_rules
-from cepheid.rules.run.passes import is_single, needs, pass_of
+from cepheid.rules.run.passes import needs, needs_of, pass_of
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.template import Template
 from cepheid.streaming.bucket import Job
-from cepheid.streaming.rule_bucket import Generation, Generations, Member, RulesDiff, RulesProgram
-from cepheid.streaming.signature import signature
+from cepheid.streaming.folded_bucket import FoldedJob
+from cepheid.streaming.rule_bucket import (
+    Generation,
+    Generations,
+    Member,
+    RulesDiff,
+    RulesProgram,
+    RulesVersion,
+)
+from cepheid.streaming.signature import answers_signature, signature
 
 Ints = NDArray[np.int64]
 
@@ -211,9 +221,12 @@ def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
     names = [name for name in compiler.schema.names if name in run.prepared.plan.required]
     schema = pa.schema([compiler.schema.field(name) for name in names])
     tied = tied_by(member.bound for member in run.members)
-    return Job(
-        run.prepared, schema, signature(run.prepared), jit=compiler.options.jit, tied_by=tied
-    )
+    prepared, jit = run.prepared, compiler.options.jit
+    if prepared.query.answers is None:
+        return Job(prepared, schema, signature(prepared), jit=jit, tied_by=tied)
+    same = answers_signature(prepared, output_schema(prepared.plan, schema))
+    limit = compiler.options.limit
+    return FoldedJob(prepared, schema, same, jit=jit, tied_by=tied, limit=limit)
 
 
 def _left(attribution: Attribution, numbers: Ints) -> Attribution:
@@ -225,8 +238,7 @@ def _left(attribution: Attribution, numbers: Ints) -> Attribution:
 def _require_members(compiled: CompiledRules, key: str | None) -> None:
     """A query that runs on its own must partition all its events by the pass's key."""
     for query_alone in compiled.alone:
-        partitioned = is_single(query_alone.bound) or key in uniform_key(query_alone.prepared.plan)
-        if key is not None and not partitioned:
+        if not needs_of(query_alone.bound).fits(key):
             raise PlanError(f"`{query_alone.query.name}` can't be partitioned by `{key}`")
 
 
@@ -250,6 +262,32 @@ def _carrying(rules: pa.Table, schema: pa.Schema) -> pa.Table:
 
 _FIXED = 5
 """How many columns an alert has before the carried ones."""
+
+
+# ── what a run of rules has in common ──
+
+
+def rules_schema(columns: Any, options: Options, events: pa.Schema) -> Schema:
+    """The schema of all rules: the event columns and the paths that any rule reads."""
+    if isinstance(columns, Mapping):
+        schema = bind_streams(columns, options)[1]
+    else:
+        schema = bind_schema(columns, options)
+    paths = {f.name: attribute_type(f.type) for f in events if f.name not in schema.columns}
+    return replace(schema, columns={**schema.columns, **paths})
+
+
+def rules_version(templates: Sequence[Template]) -> RulesVersion:
+    """The version is named after its contents, so that a resumed stream notices other rules."""
+    digest = hashlib.blake2b(digest_size=16)
+    for fingerprint in sorted(template.fingerprint for template in templates):
+        digest.update(fingerprint.encode())
+    return RulesVersion(digest.hexdigest(), encoded(templates))
+
+
+def rules_signature(schema: Schema, key: str | None) -> dict[str, str]:
+    roles = {"time=": schema.time, "type=": schema.type, "tie=": schema.tie, "key": key}
+    return {name: str(role) for name, role in roles.items() if role is not None}
 
 
 # ── which rules are the same ─────────────────────────────────────────────────

@@ -1,0 +1,42 @@
+"""What queries on endless data need to know of the results of others that they read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from cepheid.algebra.nested_columns import read_fields
+from cepheid.answers.answer_rows import AnswerRows
+from cepheid.engine.match_schema import output_schema
+from cepheid.errors import UnsupportedError
+from cepheid.planner import Prepared
+from cepheid.planner.bounds import known_after
+
+
+def result_schema(prepared: Prepared, events: pa.Schema) -> pa.Schema:
+    """The columns of the matches, or of the answers, given those of the events."""
+    matches = _matches(prepared, events)
+    shape = prepared.query.answers
+    return matches if shape is None else AnswerRows(shape, matches).schema
+
+
+def _matches(prepared: Prepared, events: pa.Schema) -> pa.Schema:
+    return output_schema(prepared.plan, read_fields(events, prepared.plan.required))
+
+
+def results_known_after(label: str, prepared: Prepared, events: pa.Schema) -> int:
+    """How far time has to pass the end of a result until it is known; an error if no time bounds
+    that."""
+    shape = prepared.query.answers
+    if shape is not None and AnswerRows(shape, _matches(prepared, events)).has_empty:
+        raise UnsupportedError(
+            f"answers of `{label}` about windows without matches are known only with the next "
+            "match, so nothing can read them on data that may never end: leave them out with "
+            "HAVING count(*) > 0 after GROUP BY, or group by an attribute, too"
+        )
+    known = known_after(prepared.query)
+    if known is None:
+        raise UnsupportedError(
+            f"no time bounds when matches of `{label}` are known, so nothing can read them on data "
+            "that may never end: give it a window of time, or end its pattern with an event"
+        )
+    return known
