@@ -3,9 +3,11 @@ oracle's."""
 
 from __future__ import annotations
 
+import math
 import random
 from contextlib import suppress
 
+import pyarrow as pa
 import pytest
 
 import cepheid as cep
@@ -14,6 +16,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.countable import ways
 from cepheid.answers.counted.counting_automaton import NotCounted
+from cepheid.answers.counted.neighbor_pair import NeighborPair
 from cepheid.language import parse
 from cepheid.rewrites import rewrite
 from tests.answers.harness import answered
@@ -125,3 +128,51 @@ def test_most_chains_are_counted() -> None:
         with suppress(NotCounted):
             counted += isinstance(ways(query)[0], ChainWalk)
     assert counted > 100, counted
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("step", range(3))
+@pytest.mark.parametrize("steps", (2, 3, 4))
+def test_neighbors_that_are_compared(steps: int, step: int, operator: str) -> None:
+    """With a tree, and by a walk: simultaneous events, events of several steps, NULL, keys."""
+    if step + 1 >= steps:
+        return
+    counted = 0
+    for seed in range(examples("counted chains", 12)):
+        draw = random.Random(f"neighbors {steps} {step} {operator} {seed}")
+        names = [draw.choice(("A", "B", "ANY(A, B)", "C")) for _ in range(steps)]
+        sides = [f"{'abcd'[step]}.x", f"{'abcd'[step + 1]}.x + {draw.randint(0, 1)}"]
+        if draw.random() < 0.5:
+            sides.reverse()
+        pattern = " ; ".join(f"{type_} {name}" for type_, name in zip(names, "abcd", strict=False))
+        key = draw.choice(("", " AND [id]"))
+        text = f"PATTERN {pattern} WHERE {sides[0]} {operator} {sides[1]}{key} WITHIN 7"
+        query = bound(f"{text} GROUP BY HOP(3, 7) RETURN count(*) AS n, sum({'abcd'[steps - 1]}.x)")
+        assert query is not None
+        found = ways(rewrite(query).query)
+        counted += isinstance(found[0], NeighborPair)
+        stream = rows(draw, draw.randint(2, 14))
+        expected = answers(query, stream)
+        for way in found:
+            assert same(answered(query, stream, None, way), expected), (text, way, stream)
+    assert counted
+
+
+def test_neighbors_of_doubles() -> None:
+    """NaN is above every number and equals itself, -0.0 is 0.0."""
+    values = [float("nan"), 1.5, -0.0, 0.0, float("inf"), float("nan"), None, -2.0]
+    table = pa.table({"ts": range(8), "x": values})
+    # Of 21 pairs of known values, 2 are equal, and 7 rise: to inf (3) and NaN (4).
+    for operator, expected in (("<", 7), ("<=", 9), ("=", 2), (">", 12), (">=", 14), ("<>", 19)):
+        query = f"PATTERN a ; b WHERE a.x {operator} b.x WITHIN 100 RETURN count(*) AS n"
+        found = cep.match(table, query, time="ts")
+        assert found["n"].to_pylist() == [expected], operator
+
+
+def test_counts_beyond_64_bits_are_taken_by_a_walk() -> None:
+    table = pa.table({"ts": range(3000), "x": [0] * 2999 + [1]})
+    query = "PATTERN a ; b ; c ; d ; e ; f ; g WHERE f.x < g.x WITHIN 9000"
+    found = cep.match(table, f"{query} RETURN approx_count(*) AS n", time="ts")
+    assert found["n"].to_pylist() == [pytest.approx(math.comb(2999, 6))]
+    same_count = cep.match(table.slice(2800), f"{query} RETURN count(*) AS n", time="ts")
+    assert same_count["n"].to_pylist() == [math.comb(199, 6)]

@@ -9,6 +9,7 @@ from cepheid.algebra.query import BoundQuery, Role
 from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.countable import Counting, Way, ways
 from cepheid.answers.counted.counting_automaton import NotCounted
+from cepheid.answers.counted.neighbor_pair import NeighborPair
 from cepheid.plan.amounts import duration
 from cepheid.plan.nodes import LeafNode
 from cepheid.planner.cost.figures import Figures, figures_of
@@ -21,6 +22,8 @@ EDGE = 3.0
 """Nanoseconds to move partial matches along an edge of a counting automaton."""
 RESULT = 60.0
 """Nanoseconds to fold a record that a walk has found."""
+LEVEL = 10.0
+"""Nanoseconds at each level of a tree of compared values, of its events."""
 VISIT = 1.5
 """Nanoseconds of a walk at an event."""
 RECORD = 1.5
@@ -53,6 +56,8 @@ class Aggregation:
                 return f"{folded}: {enumerated} per window, counting would take {cost}"
             case Counting():
                 how = "counted from the events, no match is found"
+            case NeighborPair():
+                how = "counted from the events, with a tree of the values that are compared"
             case ChainWalk() as walk:
                 how = f"counted in pairs, from each {walk.steps[0]} on"
         return f"{how}: {cost} per window, enumerating {enumerated}; iterators enumerate"
@@ -84,6 +89,11 @@ def _cost(way: Way, query: BoundQuery, figures: Figures) -> float:
             events = {step: _events(step, query, figures) for step in automaton.steps}
             edges = sum(events[automaton.steps[edge.step]] for edge in automaton.shape.edges)
             return READ * sum(events.values()) + EDGE * edges
+        case NeighborPair(walk):
+            events = {step: _events(step, query, figures) for step in walk.steps}
+            deep = math.log2(2 + sum(events.values()))
+            compared = events[walk.steps[way.step]] + events[walk.steps[way.step + 1]]
+            return READ * sum(events.values()) + LEVEL * deep * compared
         case ChainWalk():
             return _walk_cost(way, query, figures)
 

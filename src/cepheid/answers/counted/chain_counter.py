@@ -50,7 +50,7 @@ class ChainCounter:
             order = np.argsort(ticks.time[rows[end]], kind="stable")
             rows = {variable: places[order] for variable, places in rows.items()}
             counts = MatchCounts(counts.exact[order], counts.about[order])
-            yield CountedMatches(self._rows(table, rows, end), counts)
+            yield CountedMatches(self.values(table, rows), counts)
 
     def _codes(self, table: pa.Table) -> dict[int, Ints]:
         """For each step whose events are live, numbers for what is read of them."""
@@ -72,7 +72,9 @@ class ChainCounter:
             else:
                 yield evaluate(expr, read, table.num_rows)
 
-    def _rows(self, table: pa.Table, rows: dict[str, Ints], end: str) -> pa.RecordBatch:
+    def values(self, table: pa.Table, rows: dict[str, Ints]) -> pa.RecordBatch:
+        """What answers read of matches that have these events."""
+        end = self._walk.end
         taken: dict[tuple[str, str], pa.Array] = {}
 
         def read(attribute: Attribute) -> pa.Array:

@@ -26,6 +26,7 @@ from cepheid.answers.counted.counting_automaton import (
     NotCounted,
     counting_automaton,
 )
+from cepheid.answers.counted.neighbor_pair import NeighborPair, neighbor_pair
 from cepheid.language.group_clause import WindowKind
 
 END = "end of the match"
@@ -54,7 +55,7 @@ class Counting:
     carried: dict[str, CarriedValue]
 
 
-Way: TypeAlias = Counting | ChainWalk
+Way: TypeAlias = Counting | NeighborPair | ChainWalk
 """How matches can be counted."""
 
 
@@ -110,7 +111,8 @@ def _chain_walks(query: BoundQuery) -> tuple[Way, ...]:
     values = tuple(of_last(output.expression, query) for output in query.outputs)
     walks = chain_walks(chain_of(query, values))
     check_conditions(walks[0])
-    return walks
+    pairs = filter(None, map(neighbor_pair, walks))
+    return (*pairs, *walks)
 
 
 def _reasons(query: BoundQuery) -> Iterator[str]:

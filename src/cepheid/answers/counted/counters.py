@@ -9,6 +9,8 @@ from cepheid.answers.counted.chain_counter import ChainCounter
 from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.countable import Counting, Way
 from cepheid.answers.counted.counted_matches import Counter
+from cepheid.answers.counted.neighbor_counter import NeighborCounter
+from cepheid.answers.counted.neighbor_pair import NeighborPair
 from cepheid.answers.counted.sequence_counter import SequenceCounter
 from cepheid.engine.run import Engine
 
@@ -19,5 +21,7 @@ def counter_of(way: Way, query: BoundQuery, engine: Engine, jit: bool) -> Counte
             return SequenceCounter(query, engine, jit, way)
         case ChainWalk():
             return ChainCounter(query, engine, jit, way)
+        case NeighborPair():
+            return NeighborCounter(query, engine, jit, way)
         case _:
             assert_never(way)
