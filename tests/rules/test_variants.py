@@ -29,6 +29,7 @@ SOME: Mapping[str, tuple[Any, ...]] = {
     "s": ("u", "v", "w"),
     "l": ([1, 2], [2, 3, 3], [0], [7]),
     "t": (["u"], ["v", "w", "u"], ["w"]),
+    "k": ("u%", "_", "%v%", None),
 }
 """What rules have as parameters whose names begin so."""
 
@@ -58,6 +59,9 @@ TEMPLATES = (
     "A a ; B b WHERE (a.x IN :l OR b.s IN :t) AND b.x > :q WITHIN 5",
     "A a ; !C c ; B b WHERE c.x IN :l AND b.x > :q WITHIN 7",
     "A a -> B+ b RUNS WHERE b.x IN :l WITHIN 9",
+    "A a ; B b WHERE a.s LIKE :k AND b.x > :q WITHIN 7",
+    "A a ; B b WHERE a.s NOT LIKE :k WITHIN 7",
+    "A a ; B b WHERE (:k IS NULL OR a.s LIKE :k) AND b.x > :q WITHIN 7",
     "A+ a RUNS WHERE ALL(a.x) > :p AND a.s = :s WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT",
 )
 

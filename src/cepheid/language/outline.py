@@ -220,9 +220,8 @@ def _plain(text: str) -> PlainCondition | None:
         return PlainCondition(
             f"{variable}.{attribute} BETWEEN {kinds[0]} AND {kinds[1]}", tuple(constants)
         )
-    return PlainCondition(
-        f"{variable}.{attribute} {_OPERATORS[operator]} {kinds[0]}", tuple(constants)
-    )
+    named = _OPERATORS.get(operator, "LIKE")
+    return PlainCondition(f"{variable}.{attribute} {named} {kinds[0]}", tuple(constants))
 
 
 def _attribute(words: list[str]) -> tuple[str, str, list[str]]:
@@ -243,6 +242,8 @@ def _constants(operator: str, words: list[str]) -> list[Value] | None:
         at = next((at for at, word in enumerate(words) if word.upper() == "AND"), 0)
         ends = [_number(words[:at]), _number(words[at + 1 :])]
         return [end for end in ends if end is not None] if None not in ends else None
+    if operator == "LIKE":
+        return [_text(words[0])] if len(words) == 1 and words[0][0] in "'\"" else None
     if operator not in _OPERATORS:
         return None
     if len(words) == 1 and words[0][0] in "'\"":

@@ -343,6 +343,8 @@ def _string(operator: str, args: list[Any]) -> Any:
             return pc.binary_join_element_wise(*args, "")
         case "like" if constant:
             return pc.match_like(x, args[1].as_py())
+        case "like" if not isinstance(args[1], pa.Scalar) and not isinstance(x, pa.Scalar):
+            return _like_each(x, args[1])
         case "rlike" if constant:
             return matched(x, args[1].as_py())
         case "contains" if constant:
@@ -356,6 +358,23 @@ def _string(operator: str, args: list[Any]) -> Any:
         case _:
             function, type_ = ROWWISE[operator]
             return rowwise(function, args, type_)
+
+
+def _like_each(texts: pa.Array, patterns: pa.Array) -> pa.Array:
+    """Each text with its own pattern: equal patterns at once."""
+    encoded = patterns.dictionary_encode()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")
+    begins = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
+    found = np.zeros(len(codes), np.bool_)
+    known = pc.and_(texts.is_valid(), patterns.is_valid())
+    for pattern, begin, end in zip(
+        encoded.dictionary.to_pylist(), begins[:-1], begins[1:], strict=True
+    ):
+        at = order[begin:end]
+        some = pc.match_like(texts.take(pa.array(at)), pattern)
+        found[at] = pc.fill_null(some, False).to_numpy(zero_copy_only=False)
+    return pc.if_else(known, pa.array(found), _null(pa.bool_()))
 
 
 def like(text: str, pattern: str) -> bool:

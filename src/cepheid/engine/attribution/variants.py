@@ -281,7 +281,8 @@ def _copied(stretch: _Stretch, pairs: list[_Pairs]) -> pa.Table:
     """A row for each event and variant with a pair, in the order of the events."""
     size = stretch.variants.rows.length
     codes = [p.rows * size + p.variants for p in pairs]
-    every = np.unique(np.concatenate(codes))
+    every = np.sort(np.concatenate(codes))
+    every = every[np.append(True, every[1:] != every[:-1])] if len(every) else every
     at, variant = np.divmod(every, size)
     events = stretch.batch.take(pa.array(at))
     columns = dict(zip(events.schema.names, events.columns, strict=True))

@@ -38,7 +38,14 @@ from cepheid.rewrites.constants import spread
 from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
-from cepheid.rules.compile.template_rows import alike, lists, shaping, values_of, varying
+from cepheid.rules.compile.template_rows import (
+    alike,
+    lists,
+    patterns,
+    shaping,
+    values_of,
+    varying,
+)
 from cepheid.rules.compile.variant_query import (
     NoVariants,
     decisive,
@@ -265,8 +272,8 @@ def _candidates(
     long. An automaton would have a state for each value of each list."""
     template = unit.template
     every = np.arange(len(template))
-    if deals and len(template) >= FEWEST_VARIANTS and lists(template, every):
-        candidate = _Candidate(unit, every, None, "its lists differ")
+    if deals and len(template) >= FEWEST_VARIANTS and _looked_up(template):
+        candidate = _Candidate(unit, every, None, "its lists or patterns of texts differ")
         try:
             yield replace(candidate, dealt=_dealt_lists(candidate, columns, options))
             return
@@ -282,6 +289,12 @@ def _candidates(
             yield _Candidate(unit, rows, None, text)
         else:
             yield _Candidate(unit, rows, branch, "")
+
+
+def _looked_up(template: Template) -> bool:
+    if ":" not in template.query.text:
+        return False
+    return bool(lists(template, np.arange(len(template))) or patterns(template))
 
 
 def _branch(

@@ -85,6 +85,12 @@ def lists(template: Template, rows: Ints) -> list[str]:
     return [name for name, column in columns.items() if _may_vary(column.take(pa.array(rows)))]
 
 
+def patterns(template: Template) -> list[str]:
+    """The parameters that are patterns of texts, as in `a.path LIKE :p`."""
+    likes = (part for part in walk(template.query.syntax) if isinstance(part, ast.Like))
+    return [like.pattern.name for like in likes if isinstance(like.pattern, ast.Parameter)]
+
+
 def _may_vary(column: pa.ChunkedArray) -> bool:
     if not _is_list(column.type) or not _is_plain(column.type.value_type):
         return False

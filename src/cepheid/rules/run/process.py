@@ -36,6 +36,7 @@ from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
 from cepheid.rules.run.rule_session import alerts_of_endless
 from cepheid.rules.run.runtimes import Templates
+from cepheid.rules.template import Template
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,11 @@ def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
     if options.type is not None and table.num_rows:
         # Some rules may well be about types that are missing for once.
         present = types_in(table[options.type])
-        for template in templates:
+        patterns: dict[object, Template] = {}
+        for template in templates:  # of queries that differ in constants, one is parsed
+            outline = template.outline
+            patterns.setdefault(template if outline is None else outline.frame[0], template)
+        for template in patterns.values():
             named = types_of(template.query.syntax.pattern)
             for message in misspelled(named, present, options.type):
                 warnings.warn(f"{template.name}: {message}", stacklevel=4)
