@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -666,3 +667,17 @@ def test_compressed_files_are_unpacked(tmp_path: Path) -> None:
     cut(files[1])
     source.bad = {"a.json.gz", "b.json.bz2"}
     assert source.look(source.take(*files, read=3000)).keys() == source.bad
+
+
+def test_a_file_of_another_format_is_listed(tmp_path: Path) -> None:
+    """Its first line may have been taken for a header: no row of it is missing."""
+    source = Source(tmp_path, Format.CSV)
+    files = [source.folder / name for name in ("a.csv", "b.csv.gz", "c.json", "notes.txt", "none")]
+    for file in files:
+        file.write_bytes(gzip.compress(b"{}") if file.suffix == ".gz" else b"{}")
+    assert source.look(source.take(*files, read=0)) == {}  # --input-format said what they are
+    source.stream = replace(source.stream, named=True)
+    found = source.look(source.take(*files, read=0))
+    assert found.keys() == {"c.json", "notes.txt", "none"}
+    assert found["c.json"].startswith("it was read as csv, which its name doesn't say: move it")
+    assert source.listed() == [*found]

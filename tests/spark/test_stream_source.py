@@ -232,7 +232,7 @@ def test_the_columns_are_those_of_the_first_start(spark: SparkSession, tmp_path:
     assert first.form.columns == SCHEMA  # though "soon" is no time, and "three" no number
     assert json.loads(kept.read_text())[""]["path"] == str(folder)
     (folder / "1.jsonl").unlink()
-    assert first_start(spark, folder) == first
+    assert first_start(spark, folder) == first and first.named
     given = first_start(spark, folder, declared="x string")
     assert given.form.columns == SCHEMA.set(2, pa.field("x", pa.string()))
     assert first_start(spark, folder) == given

@@ -46,13 +46,14 @@ if TYPE_CHECKING:
 class Folder:
     """A folder whose files are a stream; `name` is empty if there is only this one. `form` says how
     their rows become events, `header` is that of most CSV files, and `stored` are the columns that
-    Parquet files have."""
+    Parquet files have. `named`: the format is the one that the files' names said."""
 
     name: str
     path: str
     form: RowFormat
     header: tuple[str, ...] = ()
     stored: t.StructType | None = None
+    named: bool = False
 
     @property
     def format(self) -> Format:
@@ -118,7 +119,8 @@ def open_folders(
         format, columns, evidence = inputs[name]
         stored = None if evidence.stored is None else _stored(evidence.stored, given)
         form = row_format(format, columns, _wanted(columns, given, read), given)
-        folder = Folder(name, source.path, form, columns.header, stored)
+        named = source.chosen is None and known.get(name, {"named": True}).get("named", False)
+        folder = Folder(name, source.path, form, columns.header, stored, named)
         for line in column_notes(folder, evidence, given):
             print(line, file=sys.stderr, flush=True)
         folders.append(folder)
@@ -171,6 +173,7 @@ def _kept(folder: Folder, columns: InputColumns) -> dict[str, Any]:
     notes: dict[str, Any] = {
         "path": _whole_path(folder.path),
         "format": folder.format.value,
+        "named": folder.named,
         "schema": spark_schema(columns.schema).jsonValue(),
     }
     if folder.stored is not None:

@@ -4,7 +4,8 @@ Such a file must not stop a stream, so Spark is set to skip what it can't read, 
 where that was. So after each batch the files that it took (the stream's checkpoint lists them) are
 looked at. Cheap checks find those that are in doubt: Parquet files if fewer rows have come than
 their ends promise, and compressed files that don't unpack. Spark then reads those again, and this
-time it fails.
+time it fails. A file of text whose name says another format than those of the others was read as
+one of them; it is listed, too, as its first line may have been taken for a header.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ Ask = Callable[[Folder, str], str | None]
 
 GONE = "it no longer existed when its batch was checked: its events may be missing"
 _UNPACKED = 1 << 20  # bytes
+_ANOTHER = (
+    "it was read as {0}, which its name doesn't say: move it, or name the format of all files, "
+    "--input-format {0}"
+)
 
 
 class Unreadable:
@@ -123,7 +128,12 @@ class Unreadable:
                 file: f"{short} of it or of other files of its batch are missing"
                 for file in parquet
             }
-        return gone | reasons
+        others = {
+            file: _ANOTHER.format(folder.format)
+            for file, folder in there.items()
+            if says_another_format(folder, file)
+        }
+        return gone | others | reasons
 
 
 def _offset(offset: Any) -> int:
@@ -175,6 +185,13 @@ def doubtful_text(folder: Folder, file: str) -> bool:
     except OSError:
         return True
     return False
+
+
+def says_another_format(folder: Folder, file: str) -> bool:
+    """Of a Parquet file Spark sees itself whether it is one."""
+    if folder.format is Format.PARQUET or not folder.named:
+        return False
+    return named_format(local_path(file)) is not folder.format
 
 
 def local_path(uri: str) -> str:
