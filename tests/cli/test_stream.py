@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -441,9 +441,13 @@ def test_the_watch_ends_with_its_queries_and_has_counted_their_batches(tmp_path:
     totals, shown = Totals(), list[str]()
     with StreamQueries(starts) as running:
         waiting = WaitingFiles([], tmp_path)
-        _watch(
-            running, unreadable, waiting, threading.Event(), totals, lambda t, n: shown.append(t)
-        )
+        stopped, written = threading.Event(), list[Mapping[str, Any]]()
+
+        def show(text: str, _: int) -> None:
+            shown.append(text)
+
+        _watch(running, unreadable, waiting, stopped, totals, show, written.append)
+    assert [(b["batch"], b["events"], b["rejected"]) for b in written] == [(0, 7, 1)]
     assert (totals.batches, totals.events, totals.rejected) == (1, 7, 1) and totals.complete
     assert shown[-1].startswith("batch 1 · 7 events, 0 matches, 0 late, 1 rejected")
 

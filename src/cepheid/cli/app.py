@@ -14,6 +14,7 @@ from cepheid.cli.commands.analyze import analyze
 from cepheid.cli.commands.check import check
 from cepheid.cli.commands.explain import explain
 from cepheid.cli.commands.help import show_help
+from cepheid.cli.commands.lab import lab
 from cepheid.cli.commands.run import run
 from cepheid.cli.commands.sql import sql
 from cepheid.cli.commands.warm import warm
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, check, explain, why, funnel, analyze, warm, sql):
+for command in (run, check, explain, why, funnel, lab, analyze, warm, sql):
     app.command(help=help_of(command))(command)
 app.command("help", help=help_of(show_help))(show_help)
 app.add_typer(generate.app, name="generate")

@@ -131,6 +131,15 @@ class StreamOptions:
         ),
     ] = None
 
+    page: Annotated[
+        bool | None,
+        typer.Option(
+            "--page",
+            help="Serve a page on this machine with events/s, lag, state and matches.",
+            rich_help_panel="Streams",
+        ),
+    ] = None
+
     @property
     def given(self) -> list[str]:
         """The options that were given, as they are written."""

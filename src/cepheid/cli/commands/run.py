@@ -134,6 +134,8 @@ def run(
         raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
     if on_spark:
         require("spark")
+    if endless.page:
+        require("lab")
     if timeline is not None:
         _check_timeline(timeline, on_spark, arguments.reads_standard_input(events.input))
     # Imported when needed, so that --help comes at once.
@@ -253,6 +255,7 @@ def _run_stream(
         endless.heartbeat,
         endless.max_files,
         files,
+        endless.page is True,
     )
     only = files[0] if files else None
     running = read_stream(only, query, options.params, target.versions, not endless.no_watch)

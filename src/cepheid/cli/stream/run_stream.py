@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time as clock
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +31,7 @@ from cepheid.cli.spark_session import EXACT_NAMES, errors_to
 from cepheid.cli.stream.checkpoint_lock import locked
 from cepheid.cli.stream.dead_letters import divert
 from cepheid.cli.stream.stream_columns import Folder, open_folders
+from cepheid.cli.stream.stream_page import batch_figures, journal_of, page_beside
 from cepheid.cli.stream.stream_queries import StreamQueries
 from cepheid.cli.stream.stream_rules import running_rules
 from cepheid.cli.stream.stream_source import read_error, read_folder, read_rejected
@@ -78,6 +79,7 @@ class StreamTarget:
     heartbeat: str | None
     max_files: int | None
     queries: Sequence[Path] = ()
+    page: bool = False
 
     def __post_init__(self) -> None:
         for name, text, word in (
@@ -124,7 +126,7 @@ def run_stream(
     _refuse_other(query, target)
     for folder in target.places().values():
         mark_stream(folder)
-    with locked(target.checkpoint):
+    with locked(target.checkpoint), page_beside(target.checkpoint, target.page):
         return _run_alone(query, sources, options, target, master)
 
 
@@ -246,7 +248,8 @@ def _run(
         }
         with StreamQueries(starts) as running, screen() as show:
             waiting = WaitingFiles(folders, target.place("matches") / "sources")
-            _watch(running, unreadable, waiting, stopped, totals, show)
+            with journal_of(target, query) as journal:
+                _watch(running, unreadable, waiting, stopped, totals, show, journal.add)
 
 
 def _future(given: str | None, kinds: Sequence[pa.DataType]) -> str | None:
@@ -317,6 +320,7 @@ def _watch(
     stopped: threading.Event,
     totals: Totals,
     show: Show,
+    write: Callable[[Mapping[str, Any]], None],
 ) -> None:
     """Show progress until all queries are done, one fails, or the run is stopped."""
     matches, timeouts = NewReports(), NewReports()
@@ -326,6 +330,7 @@ def _watch(
         for report in matches.of(running["matches"]):
             totals.add(status(report))
             totals.waiting = waiting.count()
+            write(batch_figures(report, totals))
             _tell_unreadable(unreadable.look(report), totals)
         if "timeouts" in running:
             new = timeouts.of(running["timeouts"])

@@ -1,0 +1,62 @@
+"""What `cepheid run --stream` writes down of each batch, in its checkpoint, for the page beside it.
+
+Lines of JSON: one when a run begins, one for each batch, one when the run ends. Only the newest are
+kept, so the file stays small however long the stream runs.
+"""
+
+from __future__ import annotations
+
+import json
+import time as clock
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FILE = "batches.jsonl"
+
+KEPT = 2000
+"""Lines that stay when there are twice as many."""
+
+
+class Journal:
+    """Writes the lines of a run."""
+
+    def __init__(self, checkpoint: Path, run: Mapping[str, Any]) -> None:
+        self._path = checkpoint / FILE
+        self._count = len(lines(checkpoint))
+        self._write("run", run)
+
+    def add(self, batch: Mapping[str, Any]) -> None:
+        self._write("batch", batch)
+
+    def end(self) -> None:
+        self._write("end", {})
+
+    def _write(self, kind: str, figures: Mapping[str, Any]) -> None:
+        line = json.dumps({"kind": kind, "at": round(clock.time() * 1000), **figures})
+        if self._count >= 2 * KEPT:
+            kept = self._path.read_text(encoding="utf-8").splitlines()[-KEPT:]
+            whole = self._path.with_suffix(".new")
+            whole.write_text("\n".join(kept) + "\n", encoding="utf-8")
+            whole.replace(self._path)
+            self._count = len(kept)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        self._count += 1
+
+
+def lines(checkpoint: Path) -> list[dict[str, Any]]:
+    """What was written, without a last line that isn't complete yet."""
+    try:
+        text = (checkpoint / FILE).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in text.splitlines():
+        try:
+            known = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(known, dict) and "kind" in known and "at" in known:
+            found.append(known)
+    return found
