@@ -1,7 +1,7 @@
 """`cepheid lab`: a local page to try patterns in, and one beside a running stream.
 
 situation, cells, notation          a query and events, as the page and its links hold them
-found, questions, code, test_case   what is answered about them
+found, questions, code, kept_case   what is answered about them
 words, cookbook_snippets            what the page completes
 answers_process, desk               the process that answers, and who may ask it
 gate, pages, server                 HTTP: who gets in, what is there, where it listens

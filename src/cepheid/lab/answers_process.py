@@ -20,10 +20,10 @@ from cepheid.errors import CepheidError, DataError
 from cepheid.lab.cells import to_cells
 from cepheid.lab.code import code
 from cepheid.lab.found import found
+from cepheid.lab.kept_case import case_of
 from cepheid.lab.notation import read_events, write_events
 from cepheid.lab.questions import funnel, plan, why, why_not
 from cepheid.lab.situation import TIME, TYPE, situation_of
-from cepheid.lab.test_case import case_of
 from cepheid.lab.words import example
 
 TASKS = ("match", "why", "funnel", "plan", "why-not", "code", "case", "read", "write")

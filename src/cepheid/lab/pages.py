@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from cepheid.lab.answers_process import TASKS
-from cepheid.lab.desk import Desk, Superseded, GivenUp
+from cepheid.lab.desk import Desk, GivenUp, Superseded
 from cepheid.lab.gate import Gate
 from cepheid.lab.live import Live
 from cepheid.lab.situation import Situation
