@@ -22,6 +22,15 @@ MISTAKES = {
         "WITHIN, SUBSET, DEFINE",
     ),
     "MEASURES x PATTERN (A)": ("CEP605: a measure needs a name", "write `x AS name`"),
+    "MEASURES A.x - 1 y PATTERN (A)": ("CEP605: a measure needs a name", "write `A.x - 1 AS y`"),
+    "MEASURES A.x PATTERN (A)": ("CEP605: a measure needs a name", "write `A.x AS name`"),
+    "MEASURES A.x AS y, PATTERN (A)": ("CEP603: expected a measure, not `PATTERN`", ""),
+    "PARTITION BY k, ORDER BY t PATTERN (A)": ("CEP603: expected a column, not `ORDER`", ""),
+    "AFTER MATCH SKIP PAST LAST PATTERN (A)": ("CEP603: expected `ROW`, not `PATTERN`", ""),
+    "PATTERN (A, B)": (
+        "CEP603: expected `)`, not `,`",
+        "labels stand side by side, as in `A B+`",
+    ),
     "SEEK PATTERN (A)": (
         "CEP604: SEEK is for patterns of a WINDOW, not for MATCH_RECOGNIZE",
         "leave it out",
@@ -70,6 +79,18 @@ MISTAKES = {
     "PATTERN (A) SUBSET A = (A)": (
         "CEP612: `A` is a label of the pattern",
         "give the subset another name",
+    ),
+    "PATTERN (A B) SUBSET U = (A, B) DEFINE U AS x > 1": (
+        "CEP612: `U` is a SUBSET, which has no condition of its own",
+        "define its labels",
+    ),
+    "MEASURES classifier AS c PATTERN (A)": (
+        "CEP204: there is no column `classifier`",
+        "write `CLASSIFIER()`",
+    ),
+    "PARTITION BY CLASSIFIER() PATTERN (A)": (
+        "CEP617: PARTITION BY takes columns, not expressions",
+        "rows have labels and numbers in MEASURES and DEFINE alone",
     ),
     "PATTERN (A) DEFINE A AS x > 1, A AS x > 2": (
         "CEP612: DEFINE has a condition for `A` already",
@@ -175,6 +196,10 @@ MISTAKES = {
     "PATTERN (A) WITHIN INTERVAL '1' HOUR": (
         "CEP616: WITHIN needs ORDER BY with an ascending time",
         "order by the time of the rows first",
+    ),
+    "ORDER BY s PATTERN (A) WITHIN INTERVAL '1' HOUR": (
+        "CEP616: WITHIN measures `s`, which is not a timestamp",
+        "order by one of a subquery: `(SELECT *, CAST(s AS TIMESTAMP) AS ts FROM …)`",
     ),
 }
 

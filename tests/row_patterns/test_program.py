@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
+from cepheid.kernels.compile import load as load_kernel
+from cepheid.row_patterns import row_machine
 from cepheid.row_patterns.clause import parse_pattern
 from cepheid.row_patterns.row_machine import RowMachine
 from cepheid.row_patterns.row_program import MOST_INSTRUCTIONS, TooLong, compile_pattern
@@ -84,6 +88,26 @@ def test_patterns_match_as_regular_expressions_do() -> None:
         pattern = _draw(random, 3)
         text = "".join(random.choice("ABC") for _ in range(random.randint(1, 9)))
         assert _spans(pattern, text) == _expected(pattern, text), (pattern, text)
+
+
+def test_a_kernel_that_is_often_run_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run is too small to compile for, but there are many."""
+    asked: list[bool] = []
+
+    def load(source: str, jit: bool) -> Any:
+        asked.append(jit)
+        return load_kernel(source, False)
+
+    monkeypatch.setattr(row_machine, "load", load)
+    monkeypatch.setattr(row_machine, "is_cold", lambda source: True)
+    monkeypatch.setattr(row_machine, "_plain_steps", Counter())
+    monkeypatch.setattr(row_machine, "_COMPILED_STEPS", 250)
+    machine = RowMachine(compile_pattern(parse_pattern("A A")))
+    for _ in range(4):  # of 100 rows, and two steps and a half for each
+        found = machine.run(np.ones(100, np.int64), np.array([0, 100]))
+        assert len(found.starts) == 50
+    assert asked[0] is False and asked[-1] is True
+    assert asked == sorted(asked)
 
 
 def test_ambiguous_patterns_take_linear_time() -> None:

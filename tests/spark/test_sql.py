@@ -7,7 +7,6 @@ import re
 import warnings
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 
 import cepheid as cep
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
-from cepheid.row_patterns.whole_partitions import whole_partitions
 from cepheid.spark.streaming.status.reports import Status
 from tests.examples import in_turn
 from tests.row_patterns.test_corpus import CASES, Case
@@ -222,12 +220,3 @@ def test_what_streams_refuse(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(cep.QueryError, match="CEP620: a stream needs ORDER BY"):
         cep.sql("SELECT * FROM r MATCH_RECOGNIZE (PATTERN (A))", {"r": stream})
-
-
-def test_batches_are_cut_where_partitions_end() -> None:
-    table = pa.table({"k": [None, 1, 1, 1, 2, 2, 3], "x": range(7)})
-    for size in range(1, 8):
-        cut = list(whole_partitions(iter(table.to_batches(max_chunksize=size)), ["k"]))
-        assert pa.concat_tables(cut).equals(table)
-        for one, other in pairwise(cut):
-            assert not set(one["k"].to_pylist()) & set(other["k"].to_pylist())

@@ -215,7 +215,10 @@ class _ClauseBinder:
     def _conditions(self) -> dict[str, RowExpression]:
         conditions: dict[str, RowExpression] = {}
         for definition in self.recognition.definitions:
-            if definition.label not in self.labels:
+            if definition.label in self.sets and definition.label not in self.labels:
+                message = f"`{definition.label}` is a SUBSET, which has no condition of its own"
+                self.findings.add("CEP612", message, definition.span, "define its labels")
+            elif definition.label not in self.labels:
                 self._no_label(definition.label, definition.span)
             elif definition.label in conditions:
                 message = f"DEFINE has a condition for `{definition.label}` already"
@@ -257,8 +260,11 @@ class _ClauseBinder:
             self.findings.add("CEP616", message, within.span, "order by the time of the rows first")
             return None
         if self.schema.columns.get(self.schema.time) not in (Type.TIMESTAMP, Type.INTEGER):
-            message = f"WITHIN measures `{keys[0].column}`, which is not a timestamp"
-            self.findings.add("CEP616", message, within.span)
+            column = keys[0].column
+            message = f"WITHIN measures `{column}`, which is not a timestamp"
+            cast_ = f"CAST({column} AS TIMESTAMP) AS ts"
+            hint = f"order by one of a subquery: `(SELECT *, {cast_} FROM …)`"
+            self.findings.add("CEP616", message, within.span, hint)
             return None
         lowering = RowBinder(
             Scope(self.schema, {}, frozenset()), _NO_STRUCTURE, {}, self.findings, Clause.WHERE
@@ -345,8 +351,11 @@ class RowBinder(ExpressionBinder):
             if labels is None and name.upper() in self.sets:
                 hint = f"name a column: `{name}.x`"
                 return self.wrong("CEP205", f"`{name}` is a label, not a value", span, hint)
-            known = f"columns are {listed(self.schema.columns)}"
-            hint = did_you_mean(name, self.schema.columns, known)
+            hint = did_you_mean(
+                name, self.schema.columns, f"columns are {listed(self.schema.columns)}"
+            )
+            if name.lower() in ("classifier", "match_number"):
+                hint = f"write `{name.upper()}()`"
             return self.wrong("CEP204", f"there is no column `{name}`", span, hint)
         return self._value(Attribute("", column, self.schema.columns[column]), labels)
 

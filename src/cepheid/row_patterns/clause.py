@@ -219,6 +219,8 @@ class _ClauseReader:
     def column(self, clause: str) -> tuple[str, Span]:
         """A column; of `t.x`, x."""
         begin = self.at
+        if self.at_clause(begin):
+            raise self.unexpected("a column")
         if not self.at_name():
             raise self.not_a_column(clause, begin)
         name, span = self.name("a column")
@@ -242,7 +244,9 @@ class _ClauseReader:
         span = self.words[begin].span.to(self.words[max(self.at - 1, begin)].span)
         text = self.text(span)
         hint = f"compute it in a subquery: `(SELECT *, {text} AS x FROM …)`, and use x"
-        if re.fullmatch('"[^"]*"', text):
+        if self.words[begin].keyword in ("CLASSIFIER", "MATCH_NUMBER"):
+            hint = "rows have labels and numbers in MEASURES and DEFINE alone"
+        elif re.fullmatch('"[^"]*"', text):
             hint = f"names stand in backticks: `{text[1:-1]}`"
         return self.wrong("CEP617", f"{clause} takes columns, not expressions", span, hint)
 
@@ -263,10 +267,16 @@ class _ClauseReader:
 
     def measure(self) -> Measure:
         begin = self.here()
-        expression = self.expression(lambda: self.follows("AS"), named=True)
-        if not self.take("AS"):
-            hint = f"write `{self.text(expression.span)} AS name`"
-            raise self.wrong("CEP605", "a measure needs a name", expression.span, hint)
+        words = self.expression_words(lambda: self.follows("AS"), "a measure")
+        if not self.follows("AS"):
+            span = words[0].span.to(words[-1].span)
+            hint = f"write `{self.text(span)} AS name`"
+            if len(words) > 1 and words[-1].kind == "word" and words[-2].text != ".":
+                value = self.text(words[0].span.to(words[-2].span))
+                hint = f"write `{value} AS {words[-1].text}`"
+            raise self.wrong("CEP605", "a measure needs a name", span, hint)
+        expression = parse_within(self.source, words[0].span.to(words[-1].span))
+        self.need("AS")
         name, span = self.name("a name for the measure")
         return Measure(expression, name, begin.to(span))
 
@@ -283,7 +293,8 @@ class _ClauseReader:
     def after(self) -> AfterRow:
         begin = self.here()
         self.need("SKIP")
-        if self.take("PAST", "LAST", "ROW"):
+        if self.take("PAST"):
+            self.need("LAST", "ROW")
             return AfterRow(SkipTo.PAST_LAST_ROW, None, begin)
         self.need("TO")
         if self.take("NEXT", "ROW"):
@@ -296,7 +307,7 @@ class _ClauseReader:
 
     def interval(self) -> Duration:
         begin = self.at
-        expression = self.expression(lambda: False)
+        expression = self.expression()
         if not isinstance(expression, Duration):
             span = self.words[begin].span if begin < len(self.words) else self.here()
             hint = "write `WITHIN INTERVAL '10' MINUTES`"
@@ -314,7 +325,7 @@ class _ClauseReader:
     def definition(self) -> Definition:
         label, span = self.label()
         self.need("AS")
-        return Definition(label, self.expression(lambda: False), span)
+        return Definition(label, self.expression(), span)
 
     # ── expressions ──
 
@@ -324,9 +335,15 @@ class _ClauseReader:
         self.at = kept
         return begins
 
-    def expression(self, stop: Callable[[], bool], named: bool = False) -> Expression:
+    def expression(self) -> Expression:
+        words = self.expression_words(lambda: False, "an expression")
+        return parse_within(self.source, words[0].span.to(words[-1].span))
+
+    def expression_words(self, stop: Callable[[], bool], what: str) -> list[Word]:
         """What stands before the next comma, clause or `stop`, outside of parentheses."""
         begin, depth = self.at, 0
+        if self.follows("PATTERN", "("):
+            raise self.unexpected(what)
         while (word := self.word) is not None:
             if depth == 0 and (word.text == "," or stop()):
                 break
@@ -338,9 +355,8 @@ class _ClauseReader:
             depth += (word.text in _OPENING) - (word.text in _CLOSING)
             self.at += 1
         if self.at == begin:
-            raise self.unexpected("an expression" if not named else "a measure")
-        first, last = self.words[begin].span, self.words[self.at - 1].span
-        return parse_within(self.source, first.to(last))
+            raise self.unexpected(what)
+        return self.words[begin : self.at]
 
     def text(self, span: Span) -> str:
         return " ".join(self.source.text[span.start : span.end].split())
@@ -350,6 +366,8 @@ class _ClauseReader:
     def pattern(self) -> RowPattern:
         self.need("(")
         pattern = self.alternation(0)
+        if self.follows(","):
+            raise self.unexpected("`)`", "labels stand side by side, as in `A B+`")
         self.need(")")
         return pattern
 

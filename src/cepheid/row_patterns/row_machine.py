@@ -13,6 +13,7 @@ the source is always the same, and is compiled once per machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -38,7 +39,10 @@ class Budget:
 
 _COMPILED_ROWS, _COMPILED_STEPS = 20_000, 500_000
 """Below so many rows an uncached kernel begins as plain Python, since compiling takes longer; after
-so many steps it is compiled and goes on."""
+so many steps, in all runs of the process, it is compiled and goes on."""
+
+_plain_steps: Counter[str] = Counter()
+"""The steps that kernels took as plain Python, by their source."""
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -291,11 +295,13 @@ class RowMachine:
     ) -> MatchedRows:
         """The matches of all partitions; `Stuck`, if one can't be found out."""
         source = self.checks.source
-        quick = jit is None and len(mask) < _COMPILED_ROWS and is_cold(source)
+        patience = _COMPILED_STEPS - _plain_steps[source]
+        small = len(mask) < _COMPILED_ROWS and patience > 0
+        quick = jit is None and small and is_cold(source)
         kernel = load(source, not quick if jit is None else jit)
         code, slots = self._code()
         longest = int(np.diff(begins).max()) if len(begins) > 1 else 0
-        settings = self._settings(_COMPILED_STEPS if quick else _FOREVER, ongoing)
+        settings = self._settings(patience if quick else _FOREVER, ongoing)
         progress = np.array([0, -1, 0, 0, 0, 0, 0, 0, 0], np.int64)
         carried = ongoing.carried if ongoing else np.zeros((len(begins) - 1, 3), np.int64)
         room = 1024 + len(mask) // 2  # pages that nothing is written to cost nothing
@@ -330,6 +336,8 @@ class RowMachine:
                     partition = int(progress[0])
                     raise Stuck(stuck, partition, int(progress[1] - begins[partition]))
             progress[5] = 0
+        if quick:
+            _plain_steps[source] += int(progress[7])
         count = int(progress[2])
         return MatchedRows(
             starts[:count],
