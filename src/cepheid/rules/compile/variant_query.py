@@ -27,6 +27,7 @@ from cepheid.algebra.expressions import (
     Some,
     TimeSpan,
     Varying,
+    VaryingList,
     bare_variables,
     transform,
     variables,
@@ -105,6 +106,8 @@ def with_variants(
             where.append(conjunct)
         elif conjunct.role is Role.CLASS and parameters_of(conjunct.expression) <= names:
             classes[conjunct.variables[0]].append(conjunct.expression)
+        elif _reads_lists(conjunct.expression):
+            where.append(conjunct)  # no column of an event: checked on matches, if that will do
         else:
             where.append(columns.conjunct(conjunct))
     for variable, conditions in classes.items():
@@ -112,7 +115,10 @@ def with_variants(
             flag = Attribute(variable, taken_column(variable), Type.BOOLEAN)
             where.append(Conjunct(flag, Role.CLASS, (variable,)))
     pattern = columns.pattern(query.pattern)
-    having = tuple(columns.everywhere(condition) for condition in query.having)
+    having = tuple(
+        condition if _reads_lists(condition) else columns.everywhere(condition)
+        for condition in query.having
+    )
     outputs = tuple(replace(o, expression=columns.inside(o.expression)) for o in query.outputs)
     key = (*query.key, KeyPart(dict.fromkeys(query.variables, VARIANT)))
     schema = _schema(query.schema, columns.types, [v for v in classes if classes[v]])
@@ -137,6 +143,10 @@ def with_variants(
         tuple(name for name in read if name in query.required),
         tuple(sorted(columns.types)),
     )
+
+
+def _reads_lists(expr: Expr) -> bool:
+    return any(isinstance(node, VaryingList) for node in walk(expr))
 
 
 def variant_of(query: BoundQuery) -> Output:
@@ -293,6 +303,10 @@ class _Columns:
         def change(node: Expr) -> Expr | None:
             if not isinstance(node, Varying) or node.name not in self.names:
                 return None
+            if isinstance(node, VaryingList):
+                raise NoVariants(
+                    f"`:{node.name}` is a list that more than one event is looked up in"
+                )
             self.types[node.name] = node.type
             if isinstance(value, str):
                 return Attribute(value, parameter_column(node.name), node.type)
