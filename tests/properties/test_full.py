@@ -13,6 +13,11 @@ from tests.corpus.reader import Case, bound
 from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, run
 from tests.examples import examples
 from tests.oracle.match import matches, outputs
+from tests.properties.construct_strategies import (
+    BranchingQueries,
+    ChoosingQueries,
+    FoldingQueries,
+)
 from tests.properties.full_strategies import (
     PartedQueries,
     PartlyKeyedQueries,
@@ -90,13 +95,31 @@ def test_closures_side_by_side(case: Case, setup: Setup) -> None:
 
 
 @settings(full, max_examples=examples("language", part=4))
+@given(full_cases(kind=FoldingQueries), setups())
+def test_folds_of_groups(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@settings(full, max_examples=examples("language", part=4))
+@given(full_cases(kind=ChoosingQueries), setups())
+def test_choices_among_matches(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@settings(full, max_examples=examples("language", part=4))
+@given(full_cases(kind=BranchingQueries), setups())
+def test_disjunctions_of_three(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@settings(full, max_examples=examples("language", part=4))
 @given(full_cases(lasting=True), setups())
 def test_events_with_a_duration(case: Case, setup: Setup) -> None:
     check(case, setup)
 
 
 @settings(full, max_examples=examples("language", part=4))
-@given(full_cases(returning=True), setups())
+@given(full_cases(returning=True) | full_cases(kind=FoldingQueries, returning=True), setups())
 def test_every_plan_returns_what_the_oracle_returns(case: Case, setup: Setup) -> None:
     query = bound(case)
     try:

@@ -44,7 +44,7 @@ def take(w: SourceWriter, group: EventGroup, limits: Limits, touch: str | None) 
 
         seen = None
         if aggregate.distinct:
-            seen = Seen(w.table_scratch(), w.scratch("p"), values("v"))
+            seen = Seen(w.table_scratch(), w.scratch("places"), values("values"))
         fold = Fold(values("f"), w.scratch("n"), seen)
         w.folds[rows, aggregate] = fold
         w.code.line(f"{fold.totals}[0] = 0")

@@ -183,7 +183,7 @@ def _keep(w: SourceWriter, chained: Chained, candidate: FirstRound, bound: Env) 
     for v in chained.names:
         _put_rows(w, bound.scope.get(v), rows, members)
     compared = f"compare({history}, {n}, {candidate.best}, {size}) if {size} else -1"
-    order = code.let("c", compared)
+    order = code.let("order", compared)
     code.line(f"if {order} == 0: {order} = order({rows}, {candidate.best_rows}, {members})")
     with code.block(f"if {order} < 0:"):
         e = code.name("e")
