@@ -14,6 +14,7 @@ import pyarrow as pa
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.schemas import Input
 from cepheid.language import ast
+from cepheid.language.diagnostics import Source
 from cepheid.options import Options
 from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared
@@ -28,6 +29,9 @@ class Bindable(Protocol):
 
     @property
     def syntax(self) -> ast.Query: ...
+
+    @property
+    def source(self) -> Source | None: ...
 
     def bind(self, schema: Columns, options: Options) -> BoundQuery: ...
 

@@ -27,6 +27,7 @@ from cepheid.inprocess.frames import (
     to_arrow,
 )
 from cepheid.inprocess.merged_streams import merge, merge_inputs, streams_of
+from cepheid.inprocess.prepared_queries import prepared_for
 from cepheid.inprocess.text_comparisons import as_texts, compared_by_order, looks_numeric
 from cepheid.inprocess.threads import division_text
 from cepheid.language import ast
@@ -140,10 +141,10 @@ def _prepared(query: Bindable, data: Any, options: Options) -> tuple[Prepared, S
     """Bind the query to the data and plan it; also returns the data as Arrow."""
     if not isinstance(data, Mapping):
         source = to_arrow(data)
-        bound = query.bind(source.schema, options)
+        bound, prepared = prepared_for(query, source.schema, options)
         if may_be_endless(source):
             query.require_bounds(bound, options)
-        return prepare(bound, options), source
+        return prepared, source
     streams = streams_of(data)
     schemas = {name: part.schema for name, part in streams.items()}
     merged, every = bind_streams(schemas, options)

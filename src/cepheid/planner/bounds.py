@@ -31,11 +31,7 @@ from cepheid.options import Limit
 
 
 def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source: Source) -> None:
-    """Refuse a query that could need unbounded memory on data that may never end. Only patterns
-    with a sequence wait for later events; a match of one event doesn't, and `!P FOR d` after it
-    waits for time alone. Whether other patterns without a window stay small (`=>` on its own mostly
-    ends soon) depends on the data, so they need a window or a limit. `written` is the place of the
-    pattern in the text.
+    """Refuse a query that could need unbounded memory on data that may never end.
 
     Only what stands in a sequence waits for events to come; a match of one event doesn't, and
     `!P FOR d` after it waits for time alone. What else needs no window (`=>` on its own is mostly

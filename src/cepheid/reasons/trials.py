@@ -39,6 +39,10 @@ class Variation:
 
     syntax: ast.Query
 
+    @property
+    def source(self) -> None:
+        """There is no text."""
+
     def bind(self, schema: Any, options: Options) -> BoundQuery:
         return bind(self.syntax, columns_schema(schema, options), options.params)
 
