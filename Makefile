@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-all test-plain test-engine test-spark lint bench bench-stream bench-rules experiments clean
+.PHONY: help demo test test-all test-plain test-engine test-spark lint bench bench-stream bench-rules experiments docs clean
 
 help:
 	@echo "make demo    detect card fraud in 1 million events with Spark"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench-stream  measure queries over streams"
 	@echo "make bench-rules   measure sets of rules, and their placement"
 	@echo "make experiments   repeat the papers' experiments, with plots"
+	@echo "make docs    build the documentation as a site, in site/"
 	@echo "make clean   remove what these commands made"
 
 demo: $(INSTALLED)
@@ -67,8 +68,11 @@ experiments: $(INSTALLED)
 	$(BIN)/python -m benchmarks.experiments all
 	$(BIN)/python -m benchmarks.correlation
 
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file website/mkdocs.yml
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The stamp is written last, so an installation that was cut off starts again.
 $(INSTALLED): pyproject.toml

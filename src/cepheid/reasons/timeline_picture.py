@@ -163,7 +163,9 @@ def _axis(ticks: bool, first: int, last: int, height: float) -> Iterator[str]:
         at = _LEFT + room * (time - first) / max(last - first, 1)
         yield element("path", d=f"M{at:g} {_TOP:g}V{bottom:g}", class_="rule")
         label = f"{time:,}" if ticks else _moment(time, step)
-        yield _text(label, at, bottom + 16, "middle", soft=True)
+        # The last one stays inside.
+        place, anchor = (WIDTH, "end") if at > WIDTH - 45 else (at, "middle")
+        yield _text(label, place, bottom + 16, anchor, soft=True)
 
 
 def _moment(time: int, step: int) -> str:
