@@ -7,8 +7,9 @@ program. What its kernel does is tested elsewhere, by matches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -16,7 +17,7 @@ from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Schema, Type
 from cepheid.engine.automaton.compiler import compile_pattern
-from cepheid.engine.automaton.instructions import Emit, Hold, Search, Start
+from cepheid.engine.automaton.instructions import Emit, Hold, Instruction, Search, Start
 from cepheid.engine.automaton.points import End
 from cepheid.engine.automaton.program import Program
 from cepheid.engine.automaton.source.kernel import write_kernel
@@ -66,6 +67,28 @@ def test_programs(path: Path, request: pytest.FixtureRequest) -> None:
         path.write_text(BETWEEN.join(texts) + "\n", encoding="utf-8")
     else:
         assert found == cases
+
+
+def test_there_is_a_program_with_every_instruction() -> None:
+    programs = [program_of(c.query) for path in FOLDER.glob("*.txt") for c in read(path)]
+    used = {type(value) for program in programs for value in values(program)}
+    assert kinds(Instruction) - used == set()
+
+
+def values(value: object) -> Iterator[object]:
+    """All frozen nodes in a program."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from values(item)
+    elif is_dataclass(value):
+        yield value
+        for field in fields(value):
+            yield from values(getattr(value, field.name))
+
+
+def kinds(union: object) -> set[object]:
+    parts = get_args(union)
+    return set().union(*map(kinds, parts)) if parts else {union}
 
 
 def test_the_internals_show_a_program() -> None:
