@@ -1,6 +1,6 @@
 """What every runtime does: in process, for Spark DataFrames, and for streams of those.
 
-`query.runtimes` chooses one, by the data. Nothing else asks what kind of data it has.
+`query.runtimes` chooses one, by the data. Nothing else checks what kind of data it has.
 """
 
 from __future__ import annotations

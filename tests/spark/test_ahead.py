@@ -19,6 +19,7 @@ from cepheid.spark.streaming.clock.time import delay_of
 SOON, LATER, FAR = "interval 10 minutes", "interval 5 hours", "interval 3 days"
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("kind", "future", "ahead"),
     [

@@ -48,7 +48,7 @@ def test_groups_of_many_keys(spark: SparkSession, tmp_path: Path) -> None:
     """With a restart after the first file, and a row that comes too late."""
     first, second, last = parts(EVENTS)
     late = EVENTS.slice(1, 1)
-    options = {**OPTIONS, "dead_letters": True}
+    options = {**OPTIONS, "dead_letters": True, "buckets": 2}
     files = [first, pa.concat_tables([late, second]), last]
     rows = run_twice(spark, tmp_path, [Course("", CROSSING, files, options)]).matches[""]
     letters = [letter for row in rows if (letter := row.pop("dead_letter")) is not None]

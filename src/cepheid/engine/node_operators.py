@@ -124,7 +124,8 @@ def _connect(
     roots: Sequence[Operator],
     inside: Mapping[PassedDown, list[Operator]],
 ) -> None:
-    """Let every SEQ that pulls ask its left input, and what that takes its records from.
+    """Give the demand of every SEQ that pulls to its left input, and to what that takes its records
+    from.
 
     An operator with several consumers isn't restricted by any of them; nor are CONJ, RUN, stacks
     and automata, which have no single input to wait for. What is below such an operator is
@@ -133,12 +134,12 @@ def _connect(
     readers = Counter(source for operator in operators for source in operator.inputs)
     readers.update(roots)
 
-    def ask(operator: Operator, demand: Demand) -> None:
+    def restrict(operator: Operator, demand: Demand) -> None:
         if readers[operator] > 1 or operator.in_full:
             return
         operator.demand = demand
         assert isinstance(operator, Searching)
-        ask(operator.outer, demand)
+        restrict(operator.outer, demand)
 
     for operator in operators:
         if isinstance(operator, SeqOperator) and (operator.node.pull or operator.node.passed):
@@ -148,4 +149,4 @@ def _connect(
                 member.renewal = demand
                 if isinstance(member, AcceptedLeaf) and member.demand is None:
                     member.demand = demand
-            ask(operator.inner, demand)
+            restrict(operator.inner, demand)

@@ -1,7 +1,7 @@
 """Where the time of a run went, as a bar: in the operators, and outside of them.
 
 As in the boxes, shares are of the time without that in which kernels are made ready, which happens
-once and would hide all else in a short run; the line above the bar tells it.
+once and would hide all else in a short run; the line above the bar says it.
 """
 
 from __future__ import annotations

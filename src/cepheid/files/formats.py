@@ -1,4 +1,4 @@
-"""The format of files, by their names: the one place that batches, Spark and streams ask.
+"""The format of files, by their names: the one place, for batches, Spark and streams.
 
 A path is a file, a folder of files, a pattern of names such as `logs/*.csv.gz`, or an address
 such as `s3a://bank/cards/`, into which only Spark can look. Files whose names begin with `.` or `_`

@@ -1,7 +1,7 @@
 """What the columns of text files are, decided from samples of their cells.
 
 As a person would: a column that is numbers but for a few cells is numbers, and those few don't fit.
-Local runs, Spark and streams ask here, so a file has the same columns everywhere.
+Local runs, Spark and streams all use it, so a file has the same columns everywhere.
 """
 
 from __future__ import annotations

@@ -332,7 +332,7 @@ def _plain(functions: str) -> dict[str, Any]:
 
 
 def load_ask(jit: bool) -> Callable[..., int]:
-    """What records ask for: see `ASK`."""
+    """What records demand: see `ASK`."""
     kernel: Callable[..., Any] = load(ASK, jit)
     return kernel
 

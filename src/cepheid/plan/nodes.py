@@ -58,7 +58,7 @@ class LeafNode:
 class Seq:
     """left before right (ZStream 4.4.1).
 
-    `pull`: the left input is evaluated only as far as records of the right input ask for it
+    `pull`: the left input is evaluated only as far as records of the right input demand it
     (thesis 4.1). `passed` are predicates between one event of the left input and the right
     input's records that are passed down (thesis 4.4): the events that no new record of the right
     accepts are left out below, and the left input is evaluated anew for every round. They stand

@@ -10,7 +10,7 @@ from cepheid.planner.trees.shapes import Shape
 Propagation = Literal["push", "lazy", "pull", "pass-down"]
 """How an alternative's results move (thesis 4): `push` runs every operator in every round, `lazy`
 only in rounds in which a match can end (ZStream 4.3), `pull` evaluates left inputs only as far as
-right ones ask for it, `pass-down` also filters by the triggering event what is below."""
+right ones demand it, `pass-down` also filters by the triggering event what is below."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Claim:
 
 @lru_cache(maxsize=1024)
 def claim_of(expr: Expr) -> Claim | None:
-    """The claim that the expression makes, if it is of a known form. Rules ask it of every two
+    """The claim that the expression makes, if it is of a known form. Rules compute it for every two
     conditions, again after each step."""
     match expr:
         case Call(operator, (left, right)) if operator in COMPARISONS:

@@ -11,7 +11,7 @@ from cepheid.statistics import Statistics
 
 @dataclass(frozen=True)
 class Facts:
-    """What a rule may ask beside the query: figures of the data, and the estimated cost of a
+    """What a rule may use beside the query: figures of the data, and the estimated cost of a
     query, if somebody can tell."""
 
     statistics: Statistics = field(default_factory=Statistics)

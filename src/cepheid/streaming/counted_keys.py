@@ -115,7 +115,7 @@ class HeldKeys:
         self.last: pa.RecordBatch | None = None
         """Time and tie-break of the last row of all keys."""
 
-    # ── what a bucket asks ──
+    # ── what a bucket calls ──
 
     @property
     def advisor(self) -> Advisor | None:

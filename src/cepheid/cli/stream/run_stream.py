@@ -1,6 +1,6 @@
 """`cepheid run --stream`: a query or rules over the files of a folder, and over those that come.
 
-Three streaming queries, each with its own checkpoint: the matches, what was rejected, and if asked
+Three streaming queries, each with its own checkpoint: the matches, what was rejected, and if wanted
 for the partial matches that expired. They are started and stopped together, and a run with the same
 checkpoint resumes where they were.
 """

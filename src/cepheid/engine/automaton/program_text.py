@@ -1,6 +1,6 @@
 """A program as text: one instruction in a line, without ids, so that it can be compared.
 
-Each line stands inside those above it; a line that is indented tells more of the one before it,
+Each line stands inside those above it; an indented line adds to the one before it,
 or belongs to its own search. What holds of itself (a check of nothing) is left out.
 """
 

@@ -92,7 +92,7 @@ class Operator(ABC):
     """Base of the operators: the output buffer, its slots, the kernel for the NULLs seen so far."""
 
     node: Node
-    in_full = True  # it has no single input to wait for, so nobody asks it for less than all
+    in_full = True  # it has no single input to wait for, so all of its records are always demanded
 
     def __init__(
         self, context: Context, slots: dict[str, int], width: int, *inputs: Operator
@@ -111,8 +111,8 @@ class Operator(ABC):
         self.out = Buffer(width)
         self.state: NDArray[np.int64] = np.zeros(KernelState.SIZE, np.int64)
         self.cursors: tuple[Cursor, ...] = ()
-        self.demand: Demand | None = None  # what its consumer asks for; all, if there is none
-        self.renewal: Demand | None = None  # whenever this asks for something, it starts anew
+        self.demand: Demand | None = None  # what its consumer demands; all, if there is none
+        self.renewal: Demand | None = None  # whenever this demands something, it starts anew
         self.demanded: Demanded = NOTHING
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()

@@ -2,7 +2,7 @@
 
 In every round, the SEQ's right input is evaluated first. Its new records say of which left records
 a result can come: of those that end before such a record begins, and start inside its window.
-Older records ask for nothing: they have met all left records that lie before them.
+Older records demand nothing: they have met all left records that lie before them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVERYTHING = Demanded(np.full(1, 1 << 62), np.full(1, -(1 << 62)))
 
 
 class Demand:
-    """What the new records of a SEQ's right input ask for.
+    """What the new records of a SEQ's right input demand.
 
     Floors never fall, neither along the records of a round nor from one round to the next: a
     record's floor is where its window begins, and records come in the order of their ends. If only

@@ -94,7 +94,7 @@ class Searching(Operator):
 
     def deferred(self) -> Iterable[Operator]:
         """The outer input, if its records may have to wait for a demand. One that is
-        itself asked makes no others."""
+        itself restricted makes no others."""
         if self.demand is not None and self.outer.demand is None:
             yield self.outer
 

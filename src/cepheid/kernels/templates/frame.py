@@ -54,7 +54,7 @@ if o_{edge}[u(o)] <= expired:
 # The demand comes last among the columns: positions that rise, with floors that don't fall.
 # A record that ends at or after all of them waits, and all behind it do. One that starts at or
 # before its floor is passed over for good: later floors are no lower.
-_ASKED = """
+_DEMANDED = """
 until = cols[-2]
 floors = cols[-1]
 d = 0
@@ -65,8 +65,8 @@ while d < d_end and until[u(d)] <= o_last[u(o)]:
     d += 1
 if d == d_end:
     break
-asked = floors[u(d)]
-if o_start[u(o)] <= asked:
+demand_floor = floors[u(d)]
+if o_start[u(o)] <= demand_floor:
     o += 1
     continue
 """
@@ -139,7 +139,7 @@ def unpack(code: Code, pieces: Pieces) -> None:
     """Name what the kernel is called with."""
     code.add(pieces.unpack)
     if pieces.demand:
-        code.text(_ASKED)
+        code.text(_DEMANDED)
 
 
 def skip(code: Code, pieces: Pieces, edge: Literal["start", "finish"] = "start") -> None:

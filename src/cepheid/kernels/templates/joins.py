@@ -46,7 +46,7 @@ def seq(
         code.line("finish = o_finish[u(o)]")
         code.line("eat = max(finish - window, expired)")
         if pieces.demand:
-            code.line("eat = max(eat, asked)")
+            code.line("eat = max(eat, demand_floor)")
         code.add(pieces.outer)
         if pieces.hash is None:
             _search_left(code, floor)

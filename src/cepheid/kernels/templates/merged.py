@@ -194,7 +194,7 @@ def linked(pool, i, row, cells, known, base, depth, begin, end, links):
 
 
 @inner
-def asked(node, row, cells, known, begin, end, columns):
+def probe_hash(node, row, cells, known, begin, end, columns):
     # The hash of what is looked for in an index of instances; -1 if NULL is.
     h = mixed(node, node)
     for k in range(begin, end):
@@ -229,8 +229,8 @@ def asked(node, row, cells, known, begin, end, columns):
                 i = slot = -1
                 if before:
                     probe = node_probe[u(node)]
-                    h = asked(before, row, cells, known, probes[u(probe)], probes[u(probe + 1)],
-                              probe_columns)
+                    h = probe_hash(before, row, cells, known, probes[u(probe)],
+                                   probes[u(probe + 1)], probe_columns)
                     if h < 0:
                         continue
                     slot = h & mask
@@ -316,8 +316,8 @@ def asked(node, row, cells, known, begin, end, columns):
                 entry = ender_heads[u(ender)]
                 while entry >= 0:
                     node = entry_nodes[u(entry)]
-                    h = asked(node, row, cells, known, probes[u(probe)], probes[u(probe + 1)],
-                              probe_columns)
+                    h = probe_hash(node, row, cells, known, probes[u(probe)],
+                                   probes[u(probe + 1)], probe_columns)
                     slot = h & mask
                     i = heads[u(slot)] if h >= 0 else -1
                     previous = -1

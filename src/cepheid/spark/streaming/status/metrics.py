@@ -108,7 +108,7 @@ class Metrics(StreamingQueryListener):
             self._server.shutdown()
             self._server.server_close()
 
-    # ── what Spark tells ──
+    # ── what Spark reports ──
 
     def onQueryStarted(self, event: Any) -> None:
         self._names[str(event.runId)] = event.name or str(event.id)

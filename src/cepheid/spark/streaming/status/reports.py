@@ -123,7 +123,7 @@ def status(progress: Any) -> Status:
 
     Of a query, the figures are those of its last batch, `rows` and `size` those of all buckets, and
     `totals` the sums since it was started. Spark keeps the reports of 100 batches
-    (`spark.sql.streaming.numRecentProgressUpdates`): of a query with more, ask now and then.
+    (`spark.sql.streaming.numRecentProgressUpdates`): of a query with more, call it now and then.
     """
     if hasattr(progress, "recentProgress"):
         return _followed(str(progress.runId)).status(progress)
