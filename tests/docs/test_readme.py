@@ -122,7 +122,7 @@ def test_anchors_are_headings(page: str) -> None:
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", *DOCS])
 def test_files_that_are_named_exist(page: str) -> None:
     package = ROOT / "src" / "cepheid"
-    inner = "algebra engine engine/automaton planner reasons rules spark spark/streaming"
+    inner = "algebra answers engine engine/automaton planner reasons rules spark spark/streaming"
     rooms = ("", *inner.split())
     folders = [ROOT, *(package / room for room in rooms)]
     for name in re.findall(r"`([\w/]+/[\w.]+)`", (ROOT / page).read_text()):
