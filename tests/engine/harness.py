@@ -65,7 +65,8 @@ def indexed(query: BoundQuery) -> BoundQuery:
     """The query, returning the places of the events that each variable binds."""
     schema = replace(query.schema, columns={**query.schema.columns, INDEX: Type.INTEGER})
     outputs = tuple(Output(v, Whole(v, (INDEX,))) for v in positive(query.pattern))
-    return replace(query, outputs=outputs, schema=schema, required=(*query.required, INDEX))
+    required = (*query.required, INDEX)
+    return replace(query, outputs=outputs, schema=schema, required=required, answers=None)
 
 
 def plan_of(query: BoundQuery, setup: Setup) -> Plan:

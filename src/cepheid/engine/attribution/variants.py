@@ -87,7 +87,7 @@ class Variants:
         table = table if dead is None else table.filter(pc.invert(dead))
         if table.num_rows:
             batch = _one_batch(table)
-            yield from _dealt(_Stretch(self, batch), 0, self.rows.length)
+            yield from _dealt(_ClassifiedBatch(self, batch), 0, self.rows.length)
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
@@ -105,7 +105,7 @@ class _ClassRows:
     batch: pa.RecordBatch
 
 
-class _Stretch:
+class _ClassifiedBatch:
     """The events, classified once for all variants."""
 
     def __init__(self, variants: Variants, batch: pa.RecordBatch) -> None:
@@ -155,7 +155,7 @@ class _Pairs:
     holds: NDArray[np.bool_]
 
 
-def _dealt(stretch: _Stretch, begin: int, end: int) -> Iterator[pa.Table]:
+def _dealt(stretch: _ClassifiedBatch, begin: int, end: int) -> Iterator[pa.Table]:
     """The copies for the variants from `begin` to before `end`."""
     pairs = _pairs(stretch, begin, end)
     if pairs is not None:
@@ -168,7 +168,7 @@ def _dealt(stretch: _Stretch, begin: int, end: int) -> Iterator[pa.Table]:
     yield from _dealt(stretch, middle, end)
 
 
-def _pairs(stretch: _Stretch, begin: int, end: int) -> list[_Pairs] | None:
+def _pairs(stretch: _ClassifiedBatch, begin: int, end: int) -> list[_Pairs] | None:
     """The pairs of each class; None if there would be too many."""
     room = MOST_ROWS if end - begin > 1 else None
     rows = stretch.variants.rows.of(np.arange(begin, end))
@@ -194,7 +194,7 @@ def _pairs(stretch: _Stretch, begin: int, end: int) -> list[_Pairs] | None:
     return [found.get(n, chosen) for n in range(len(stretch.members))]
 
 
-def _each(stretch: _Stretch, near: list[Near]) -> Iterator[tuple[_ClassRows, Near]]:
+def _each(stretch: _ClassifiedBatch, near: list[Near]) -> Iterator[tuple[_ClassRows, Near]]:
     return zip(stretch.members, near, strict=True)
 
 
@@ -234,7 +234,7 @@ class _Around:
     """Stretches of the rows of a key, around the anchors of a variant: disjoint, so that no row is
     found twice."""
 
-    def __init__(self, stretch: _Stretch, anchor: _ClassRows, pairs: _Pairs) -> None:
+    def __init__(self, stretch: _ClassifiedBatch, anchor: _ClassRows, pairs: _Pairs) -> None:
         self.size = len(stretch.times)
         keys = np.zeros(self.size, np.int64)
         keys[anchor.rows] = anchor.keys
@@ -277,7 +277,7 @@ class _Around:
 # ── copies ───────────────────────────────────────────────────────────────────
 
 
-def _copied(stretch: _Stretch, pairs: list[_Pairs]) -> pa.Table:
+def _copied(stretch: _ClassifiedBatch, pairs: list[_Pairs]) -> pa.Table:
     """A row for each event and variant with a pair, in the order of the events."""
     size = stretch.variants.rows.length
     codes = [p.rows * size + p.variants for p in pairs]
