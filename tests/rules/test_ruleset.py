@@ -175,3 +175,38 @@ def test_a_set_loaded_from_files_is_the_set_written_in_python(tmp_path: Path) ->
         "big", f"INTO big {BIG}", {"rule": ["de", "fr"], "low": [1, 2]}
     )
     assert cep.RuleSet.load(tmp_path) == written
+
+
+def test_a_rule_needs_a_name() -> None:
+    with pytest.raises(cep.RuleSetError, match="the set: a rule has no name"):
+        cep.RuleSet.of({"": PAIR})
+
+
+def test_a_table_without_rows_has_no_rules() -> None:
+    events = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [1, 9]})
+    rows = pa.table({"low": pa.array([], pa.int64())})
+    empty = cep.RuleSet.from_template("big", BIG, rows)
+    assert len(empty) == 0
+    assert empty.match(events, time="ts", type="type").num_rows == 0
+    both = empty | cep.RuleSet.of({"pair": PAIR})
+    assert both.match(events, time="ts", type="type")["rule"].to_pylist() == ["pair"]
+
+
+def test_many_sets_are_joined_in_linear_time() -> None:
+    """Each has been checked by itself: a join checks nothing twice."""
+    sets = [cep.RuleSet.of({f"rule {n}": f"PATTERN A a WHERE a.x > {n}"}) for n in range(300)]
+    joined = cep.RuleSet()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cepheid.rules.load.files.gathered", None)
+        for one in sets:
+            joined = joined | one
+    assert list(joined) == [f"rule {n}" for n in range(300)]
+    assert joined["rule 7"].query.text == "PATTERN A a WHERE a.x > 7"
+    assert joined == cep.RuleSet(tuple(t for one in sets for t in one.templates))
+
+
+def test_joined_sets_still_must_agree() -> None:
+    number = cep.RuleSet.of({"a": PAIR}, carried={"a": {"severity": 1}})
+    text = cep.RuleSet.of({"b": PAIR}, carried={"b": {"severity": "high"}})
+    with pytest.raises(cep.RuleSetError, match="the column `severity` is string, but int64"):
+        number | cep.RuleSet.of({"c": PAIR}) | text

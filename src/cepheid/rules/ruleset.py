@@ -174,6 +174,12 @@ class RuleSet(Mapping[str, Rule]):
         return hashlib.blake2b("".join(parts).encode(), digest_size=16).hexdigest()
 
     @cached_property
+    def _connected(self) -> bool:
+        """Whether rules may have something to do with others: labels that they could read, or
+        columns that must agree."""
+        return any(template.label is not None or template.carried for template in self.templates)
+
+    @cached_property
     def _index(self) -> dict[str, int]:
         return {name: at for at, name in enumerate(all_names(self.templates).to_pylist())}
 
@@ -187,8 +193,10 @@ class RuleSet(Mapping[str, Rule]):
         >>> [rule.query.text for rule in new.values()]
         ['PATTERN A ; B WITHIN 5', 'PATTERN B ; D WITHIN 5']
         """
-        kept = self._filtered(all_names(other.templates), keep=False)
-        return RuleSet((*kept.templates, *other.templates))
+        kept = self
+        if any(name in self for name in other):
+            kept = self._filtered(all_names(other.templates), keep=False)
+        return _joined(kept, other)
 
     def without(self, names: str | Iterable[str]) -> RuleSet:
         """All rules except these; KeyError if one doesn't exist."""
@@ -220,11 +228,19 @@ class RuleSet(Mapping[str, Rule]):
 
     @takes_options
     def match(
-        self, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+        self,
+        data: Any,
+        options: Options | None = None,
+        *,
+        throttle: str | int | None = None,
+        **named: Unpack[GivenOptions],
     ) -> Any:
         """The matches of all rules in the data, as one frame of the same kind: `rule`,
         `match_start`, `match_end`, RETURN's values as JSON in `match`, and what the rules carry.
         The options are those of `cepheid.match`.
+
+        With `throttle="1 hour"`, a rule has one match for a key in that time, and `suppressed`
+        counts those that are left out after it. Rules with AFTER MATCH SKIP or LIMIT keep to that.
 
         >>> events = pa.table({"ts": [1, 2, 3], "type": ["A", "B", "B"], "x": [5, 7, 1]})
         >>> rules = RuleSet.from_template(
@@ -237,7 +253,7 @@ class RuleSet(Mapping[str, Rule]):
          'template': 'rise', 'severity': 'low'}
         """
         chosen = options_of(options, named)
-        return set_runtime_of(data).match(self.templates, data, chosen)
+        return set_runtime_of(data).match(self.templates, data, chosen, throttle)
 
     @takes_options
     def open(
@@ -354,3 +370,18 @@ def _named(query: str | Query, name: str) -> Query:
     if isinstance(query, str):
         return Query(query, name)
     return replace(query, name=name) if query.name == Query.name else query
+
+
+def _joined(left: RuleSet, right: RuleSet) -> RuleSet:
+    """The rules of two sets without a name in common. Each has been checked by itself, and there is
+    nothing between rules that carry no columns and have no labels."""
+    templates = (*left.templates, *right.templates)
+    if left._connected and right._connected:
+        return RuleSet(templates)
+    joined = object.__new__(RuleSet)
+    object.__setattr__(joined, "templates", templates)
+    begin = len(left._index)
+    names = {name: begin + at for name, at in right._index.items()}
+    vars(joined)["_index"] = {**left._index, **names}
+    vars(joined)["_connected"] = left._connected or right._connected
+    return joined

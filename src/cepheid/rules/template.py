@@ -274,6 +274,8 @@ def problems(template: Template) -> Iterator[Finding]:
             yield _of_table(template, message, "call it something else")
     if columns.count(RULE) == 1:
         yield from _bad_names(template)
+    elif not template.name.strip():
+        yield Finding("the set", "a rule has no name", "call it something")
 
 
 def clashes(templates: Iterable[Template]) -> Iterator[Finding]:

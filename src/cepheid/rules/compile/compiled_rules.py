@@ -211,6 +211,7 @@ def compile_rules(
 
 def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
     """The templates, with rules that differ only in plain conditions merged into one template."""
+    templates = tuple(template for template in templates if len(template))
     begins = np.cumsum([0, *map(len, templates)])
     each = [
         _Unit(template, begin + np.arange(len(template)))

@@ -14,7 +14,7 @@ from cepheid.rules.load.validation import columns_of
 from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import PlacedPass, passes_of
 from cepheid.rules.run.alert_columns import require_alert_columns
-from cepheid.rules.run.runtimes import Templates
+from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
 from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import match_prepared
 from cepheid.spark.rule_sets import Frame
@@ -24,7 +24,10 @@ from cepheid.spark.rule_sets import Frame
 class SetOnSpark:
     """Matches a set of rules over a DataFrame; each pass is one shuffle."""
 
-    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+    def match(
+        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+    ) -> Any:
+        refuse_throttle(throttle, "DataFrames")
         refuse_dead_letters(options)
         frame = on_spark.read(data, options)
         compiled = compile_rules(templates, columns_of(data), options, by_key=True)

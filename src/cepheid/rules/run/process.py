@@ -35,7 +35,8 @@ from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compi
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
 from cepheid.rules.run.rule_session import alerts_of_endless
-from cepheid.rules.run.runtimes import Templates
+from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
+from cepheid.rules.run.throttle import throttle_ticks, throttled
 from cepheid.rules.template import Template
 
 
@@ -43,9 +44,12 @@ from cepheid.rules.template import Template
 class SetInProcess:
     """The events as one table, through which every pass goes once."""
 
-    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+    def match(
+        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+    ) -> Any:
         refuse_dead_letters(options)
         if is_endless(data):
+            refuse_throttle(throttle, "iterators of record batches")
             return alerts_of_endless(templates, data, options)
         runtime = InProcess()
         events = runtime.repeatable(data, "rules read the same events several times")
@@ -56,7 +60,11 @@ class SetInProcess:
         _warn_of_ties(compiled, table, options)
         result = pa.Table.from_batches(run(compiled, table, schema, options), schema)
         order = np.argsort(times(result[MATCH_END].combine_chunks()), kind="stable")
-        return like(data, schema, iter(result.take(pa.array(order)).to_batches()))
+        result = result.take(pa.array(order))
+        if throttle is not None:
+            pause = throttle_ticks(throttle, result.schema.field(MATCH_END).type, options)
+            result = throttled(result, pause, _choosing(compiled))
+        return like(data, result.schema, iter(result.to_batches()))
 
     def explain(
         self, templates: Templates, data: Any, options: Options
@@ -127,6 +135,13 @@ def _queries(compiled: CompiledRules) -> Iterator[tuple[BoundQuery, str]]:
             yield branch.path.query, names[int(numbers[0])].as_py()
     for query in compiled.alone:
         yield query.bound, names[int(query.rules[0])].as_py()
+
+
+def _choosing(compiled: CompiledRules) -> pa.Array:
+    """The names of the rules that choose among their matches: AFTER MATCH SKIP, LIMIT."""
+    numbers = [query.rules for query in compiled.alone if query.bound.selection is not None]
+    chosen = np.concatenate([np.zeros(0, np.int64), *numbers])
+    return compiled.rules[RULE].combine_chunks().take(pa.array(chosen))
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias, assert_never
 
 import pyarrow as pa
 
+from cepheid.errors import UnsupportedError
 from cepheid.options import Options
 from cepheid.query.runtimes import runtime_of
 from cepheid.rules.compile.compiled_rules import CompiledRules
@@ -13,12 +14,16 @@ from cepheid.rules.placement.split import PlacedPass
 from cepheid.rules.template import Template
 
 Templates: TypeAlias = tuple[Template, ...]
+Throttle: TypeAlias = str | int | None
+"""The time in which a rule has one alert for a key: a duration, or ticks."""
 
 
 class SetRuntime(Protocol):
     """Runs a set of rules over one kind of data: what `Runtime` is for a query."""
 
-    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+    def match(
+        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+    ) -> Any:
         """The matches of all rules, as one frame of the data's kind."""
         ...
 
@@ -36,6 +41,14 @@ class SetRuntime(Protocol):
         """The matches of one rule out of the result of `match`, in the columns that the rule
         returns."""
         ...
+
+
+def refuse_throttle(throttle: Throttle, kind: str) -> None:
+    if throttle is not None:
+        raise UnsupportedError(
+            f"throttle= is for tables in this process, not for {kind}: write AFTER MATCH SKIP FOR "
+            "1 hour in the rules"
+        )
 
 
 def set_runtime_of(data: Any) -> SetRuntime:

@@ -16,7 +16,7 @@ from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.dataframe import SetOnSpark
 from cepheid.rules.run.passes import needs, pass_of, passes
-from cepheid.rules.run.runtimes import Templates
+from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
 from cepheid.rules.run.stream_compiler import (
     StreamCompiler,
     rules_schema,
@@ -43,7 +43,10 @@ class SetOnStream(SetOnSpark):
     """Matches a set of rules over a streaming DataFrame. State is in buckets, so passes aren't
     placed."""
 
-    def match(self, templates: Templates, data: Any, options: Options) -> Any:
+    def match(
+        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+    ) -> Any:
+        refuse_throttle(throttle, "streams")
         return match_stream(templates, data, options)
 
     def counts(self, matches: Any) -> dict[str, int]:

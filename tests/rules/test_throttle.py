@@ -1,0 +1,109 @@
+"""One alert for a rule and key in a time, as AFTER MATCH SKIP FOR has it in a rule of its own."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cepheid as cep
+
+EVENTS = pa.table(
+    {
+        "ts": [1, 2, 4, 6, 7, 11, 11, 12],
+        "type": ["A"] * 8,
+        "id": [1, 1, 2, 1, 1, 2, 1, None],
+        "x": [1, 2, 3, 4, 5, 6, 7, 8],
+    }
+)
+
+
+def test_what_comes_too_soon_is_counted_and_left_out() -> None:
+    rules = cep.RuleSet.of({"any": "PATTERN A a WHERE [id]", "high": "PATTERN A a WHERE a.x > 4"})
+    found = rules.match(EVENTS, time="ts", type="type", throttle=5)
+    rows = found.select(["rule", "key", "match_end", "suppressed"]).to_pylist()
+    assert sorted(tuple(map(str, row.values())) for row in rows) == [
+        ("any", "1", "1", "1"),  # 2
+        ("any", "1", "11", "0"),
+        ("any", "1", "6", "1"),  # 7
+        ("any", "2", "11", "0"),
+        ("any", "2", "4", "0"),
+        ("high", "None", "12", "0"),
+        ("high", "None", "7", "2"),  # 11, 11
+    ]
+
+
+def test_a_rule_with_a_skip_of_its_own_keeps_to_it() -> None:
+    rules = cep.RuleSet.of(
+        {
+            "own": "PATTERN A a WHERE [id] AFTER MATCH SKIP FOR 2 units",
+            "all": "PATTERN A a WHERE [id] AFTER MATCH NO SKIP",
+        }
+    )
+    found = rules.match(EVENTS, time="ts", type="type", throttle=100)
+    ends = [row["match_end"] for row in found.to_pylist() if row["rule"] == "own"]
+    assert sorted(ends) == [1, 4, 6, 11, 11]
+    assert len([row for row in found.to_pylist() if row["rule"] == "all"]) == 2
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from((1, 2))), max_size=14),
+    st.integers(1, 6),
+)
+def test_keeps_what_skip_for_keeps(steps: list[tuple[int, int]], pause: int) -> None:
+    """Of single events no two of a key end together in this stream, so nothing is up to order."""
+    times, time = [], 0
+    for step, _ in steps:
+        time += step + 1
+        times.append(time)
+    events = pa.table(
+        {
+            "ts": pa.array(times, pa.int64()),
+            "type": pa.array(["A"] * len(steps), pa.string()),
+            "id": pa.array([id_ for _, id_ in steps], pa.int64()),
+        }
+    )
+    text = "PATTERN A a WHERE [id]"
+    skipping = cep.match(
+        events, f"{text} AFTER MATCH SKIP FOR {pause} units", time="ts", type="type"
+    )
+    found = cep.RuleSet.of({"rule": text}).match(events, time="ts", type="type", throttle=pause)
+    assert found["match_end"].to_pylist() == skipping["match_end"].to_pylist()
+    assert sum(found["suppressed"].to_pylist()) + found.num_rows == len(steps)
+
+
+def test_durations_on_timestamps_and_frames() -> None:
+    events = pd.DataFrame({"ts": pd.to_datetime([0, 30, 90], unit="m"), "type": ["A"] * 3})
+    found = cep.RuleSet.of({"r": "PATTERN A a"}).match(
+        events, time="ts", type="type", throttle="1 hour"
+    )
+    assert found["suppressed"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("throttle", "message"),
+    [
+        ("1 hour", "say what a tick of it is, as in unit='ms'"),
+        ("soon", "a duration is like '10 seconds'"),
+        (0, "must be longer than 0"),
+    ],
+)
+def test_wrong_times(throttle: str | int, message: str) -> None:
+    rules = cep.RuleSet.of({"r": "PATTERN A a"})
+    with pytest.raises(cep.OptionError, match=message):
+        rules.match(EVENTS, time="ts", type="type", throttle=throttle)
+
+
+def test_timestamps_need_a_unit() -> None:
+    events = pa.table({"ts": pa.array([1], pa.timestamp("us")), "type": ["A"]})
+    with pytest.raises(cep.OptionError, match="give a duration, as in throttle='1 hour'"):
+        cep.RuleSet.of({"r": "PATTERN A a"}).match(events, time="ts", type="type", throttle=5)
+
+
+def test_a_carried_column_of_that_name() -> None:
+    rules = cep.RuleSet.of({"r": "PATTERN A a"}, carried={"r": {"suppressed": 1}})
+    with pytest.raises(cep.DataError, match="rename it"):
+        rules.match(EVENTS, time="ts", type="type", throttle=5)
