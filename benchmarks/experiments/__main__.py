@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.experiments import cayuga, sase, strict, thesis, zstream
+from benchmarks.experiments import cayuga, relational, sase, strict, thesis, zstream
 from benchmarks.experiments.drawing import draw
 from benchmarks.experiments.running import FULL, QUICK, Laboratory
 from benchmarks.experiments.writing import (
@@ -32,6 +32,7 @@ EXPERIMENTS = {
         *sase.EXPERIMENTS,
         *cayuga.EXPERIMENTS,
         *strict.EXPERIMENTS,
+        *relational.EXPERIMENTS,
     )
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.experiments import cayuga, sase, strict, thesis, zstream
+from benchmarks.experiments import cayuga, relational, sase, strict, thesis, zstream
 from benchmarks.experiments.drawing import draw
 from benchmarks.experiments.experiment import (
     Claim,
@@ -51,6 +51,7 @@ ALL = (
     *sase.EXPERIMENTS,
     *cayuga.EXPERIMENTS,
     *strict.EXPERIMENTS,
+    *relational.EXPERIMENTS,
 )
 BY_NAME = {experiment.name: experiment for experiment in ALL}
 ROWS = 81

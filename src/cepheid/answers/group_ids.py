@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,13 +33,10 @@ class GroupIds:
         if not columns:
             return np.zeros(rows, np.int64)
         plain = [normalized(column) for column in columns]
-        codes = np.zeros(rows, np.int64)
-        for column in plain:
-            encoded = pc.dictionary_encode(column, null_encoding="encode")
-            own = encoded.indices.to_numpy(zero_copy_only=False)
-            _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
-        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        return self._numbered([column.take(pa.array(first)) for column in plain])[inverse]
+        codes, many = numbered(plain)
+        first = np.empty(many, np.int64)
+        first[codes[::-1]] = np.arange(rows)[::-1]
+        return self._numbered([column.take(pa.array(first)) for column in plain])[codes]
 
     def _numbered(self, columns: list[pa.Array]) -> Ints:
         """The groups of different values; new ones are entered."""
@@ -67,6 +65,30 @@ class GroupIds:
         self._ids, self._columns = {}, [pa.array([], type_) for type_ in self._types]
         self._numbered(columns)
         return np.searchsorted(live, ids)
+
+
+def numbered(columns: Sequence[pa.Array]) -> tuple[Ints, int]:
+    """A number for each row, and how many there are: rows that agree on all columns have the
+    same."""
+    found, many = np.zeros(len(columns[0]), np.int64), 1
+    for n, column in enumerate(columns):
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        found, many = found * len(encoded.dictionary) + own, many * len(encoded.dictionary)
+        if n:
+            found, many = _compact(found, many)
+    return found, many
+
+
+def _compact(codes: Ints, below: int) -> tuple[Ints, int]:
+    """The same with all numbers in use."""
+    if below > 4 * len(codes) + _MANY:
+        values, found = np.unique(codes, return_inverse=True)
+        return found.astype(np.int64), len(values)
+    used = np.zeros(below, np.bool_)
+    used[codes] = True
+    places = np.cumsum(used) - 1
+    return places[codes], int(used.sum())
 
 
 def normalized(column: pa.Array) -> pa.Array:

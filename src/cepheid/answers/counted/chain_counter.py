@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Expr, variables, walk
@@ -18,6 +17,7 @@ from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.countable import of_last
 from cepheid.answers.counted.counted_matches import CountedMatches, value_of
 from cepheid.answers.counted.step_rows import StepRows
+from cepheid.answers.group_ids import numbered
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.run import Engine
 
@@ -36,7 +36,7 @@ class ChainCounter:
         key = [part.uniform for part in query.key if part.uniform is not None]
         columns = [*dict.fromkeys((query.schema.time, *key, *names, *self._kernel.names))]
         negated = [variable for variable, _ in walk_.negations]
-        self.rows = StepRows(query, engine, (*walk_.steps, *negated), columns)
+        self.rows = StepRows(query, engine, (*walk_.steps, *negated), columns, jit)
 
     def matches(self) -> Iterator[CountedMatches]:
         if not len(self.rows):
@@ -55,9 +55,7 @@ class ChainCounter:
     def _codes(self, table: pa.Table) -> dict[int, Ints]:
         """For each step whose events are live, numbers for what is read of them."""
         live = {step for step in self._walk.live if step is not None}
-        return {
-            step: _numbered(list(self._read_of(self._walk.steps[step], table))) for step in live
-        }
+        return {step: numbered([*self._read_of(self._walk.steps[step], table)])[0] for step in live}
 
     def _read_of(self, variable: str, table: pa.Table) -> Iterator[pa.Array]:
         def read(attribute: Attribute) -> pa.Array:
@@ -96,16 +94,3 @@ class ChainCounter:
 
 def attributes(expr: Expr) -> Iterator[Attribute]:
     return (node for node in walk(expr) if isinstance(node, Attribute))
-
-
-def _numbered(columns: Sequence[pa.Array]) -> Ints:
-    """A number for each row: rows that agree on all columns have the same."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for n, column in enumerate(columns):
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        if n == 0:
-            codes = own
-        else:
-            _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
-    return codes

@@ -39,7 +39,9 @@ class SequenceCounter:
             for output in query.outputs
             if output.name not in self._counting.carried
         }
-        self.rows = StepRows(query, engine, self._counting.automaton.steps, self._read_columns())
+        self.rows = StepRows(
+            query, engine, self._counting.automaton.steps, self._read_columns(), jit
+        )
 
     def _last_columns(self) -> list[str]:
         """What is read of the last events, but for their time."""

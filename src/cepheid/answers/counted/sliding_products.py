@@ -24,6 +24,12 @@ EXACT = 2.0**53
 """Doubles are exact up to here."""
 
 
+SHARE = 20
+"""One of so many events is of a kind with a matrix of its own."""
+COMPILE_AT = 100_000
+"""Rows from which on that is worth a kernel of its own."""
+
+
 def whole_numbers(numbers: Numbers) -> Ints:
     """Those that are exact, as integers; others are any."""
     return np.clip(numbers, -EXACT, EXACT).astype(np.int64)
@@ -95,7 +101,7 @@ class SlidingProducts:
         for row, column in enumerate(values):
             weights[row] = self._in_order(column)
         out = np.full((outputs, n), zero, number)
-        kernel: Any = load(counting_source(shape, ring), self.jit)
+        kernel: Any = load(counting_source(shape, ring, self._kinds(shape)), self.jit)
         tables = (
             np.array([(e.step, e.source, e.target, e.value) for e in shape.edges], np.int64),
             np.array(shape.clears, np.int64).reshape(-1, 2),
@@ -111,6 +117,18 @@ class SlidingProducts:
             found[:, self.keys.order] = out
             return found
         return out
+
+    def _kinds(self, shape: CountingShape) -> tuple[tuple[int, ...], ...]:
+        """The steps that many events may be at once: their matrices are worth compiling."""
+        if self.jit and len(self.bits) < COMPILE_AT:
+            return ()
+        values, rows = np.unique(self.bits, return_counts=True)
+        steps = range(len(shape.blocks))
+        found = (
+            tuple(s for s in steps if bits >> s & 1)
+            for bits in values[rows * SHARE >= rows.sum()].tolist()
+        )
+        return tuple(kind for kind in found if len(kind) > 1 and shape.is_sum(kind))
 
     def _in_order(self, column: Numbers) -> Numbers:
         return column if self.keys.order is None else column[self.keys.order]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.query import BoundQuery, Role
-from cepheid.answers.group_ids import GroupIds
+from cepheid.answers.group_ids import normalized, numbered
 from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.rows.classes import classify
 from cepheid.engine.rows.clock import Ticker, Ticks, joined_ticks
 from cepheid.engine.run import Engine
+from cepheid.kernels.compile import load
+from cepheid.kernels.templates.automaton import SORT
 from cepheid.plan.nodes import LeafNode
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -34,10 +36,15 @@ class StepRows:
     """Reads all events in order. The engine of the query counts what is read; it doesn't run."""
 
     def __init__(
-        self, query: BoundQuery, engine: Engine, steps: Sequence[str], columns: Sequence[str]
+        self,
+        query: BoundQuery,
+        engine: Engine,
+        steps: Sequence[str],
+        columns: Sequence[str],
+        jit: bool,
     ) -> None:
         self.engine = engine
-        self._query, self._columns = query, columns
+        self._query, self._columns, self._jit = query, columns, jit
         self._leaves = [self._leaf(variable) for variable in steps]
         self._ticker = Ticker(query.schema, query.window, engine.plan.key)
         self._rows: list[pa.RecordBatch] = []
@@ -89,8 +96,13 @@ class StepRows:
         names = [part.uniform for part in self._query.key if part.uniform is not None]
         if not names:
             return KeyOrder(None, np.array([0, rows]))
-        columns = [table[name].combine_chunks() for name in names]
-        codes = GroupIds([column.type for column in columns]).of(columns, rows)
-        order = np.argsort(codes, kind="stable")
-        new = np.flatnonzero(np.diff(codes[order])) + 1
-        return KeyOrder(order, np.concatenate(([0], new, [rows])))
+        codes, keys = numbered([normalized(table[name].combine_chunks()) for name in names])
+        all_rows, listed, places = (
+            np.arange(rows),
+            np.empty(rows, np.int64),
+            np.empty(rows, np.int64),
+        )
+        begins, ends = np.empty(keys, np.int64), np.zeros(keys, np.int64)
+        sort: Any = load(SORT, self._jit)
+        sort(codes, all_rows, all_rows, begins, ends, listed, places)
+        return KeyOrder(listed, np.append(begins, rows))

@@ -11,8 +11,9 @@ The product slides by two stacks. The *back* is one matrix, the product since th
 flip. When the front has run empty, the back is gone through from its newest event, and becomes the
 front. An event is moved once, so the cost depends on neither the window nor the matches.
 
-The matrices of single events are written out, over local variables. Simultaneous events and those
-of several steps are rare: loops over the edges make their matrix.
+The matrices of single events are written out, over local variables: those of every step, and of the
+`kinds` of events that may be several. Simultaneous events and other kinds are rare: loops over the
+edges make their matrix.
 """
 
 from __future__ import annotations
@@ -86,6 +87,14 @@ class CountingShape:
     outs: tuple[Out, ...]
     clears: tuple[tuple[int, int], ...]
     blocks: tuple[int, ...]
+
+    def is_sum(self, steps: tuple[int, ...]) -> bool:
+        """Whether the matrix of an event that may be these steps is the sum of theirs: whether no
+        two blocks of them change how many wait in the same state."""
+        changed = {(state, self.blocks[by]) for by, state in self.clears if by in steps}
+        loops = (e for e in self.edges if e.source == e.target and e.step in steps)
+        changed |= {(e.source, self.blocks[e.step]) for e in loops}
+        return len({state for state, _ in changed}) == len(changed)
 
     @cached_property
     def live(self) -> frozenset[tuple[int, int]]:
@@ -239,7 +248,7 @@ def kernel(bits, places, clock, bounds, window, edges, clears, outs, blocks, val
                     while first > begin and places[u(first - 1)] == places[u(e - 1)]:
                         first -= 1
                     before = bits[u(first)]
-                    if e - first == 1 and before & (before - 1) == 0:
+                    if e - first == 1 and IS_WRITTEN(before):
                         FULL_STEPS
                     else:
                         FULL_TOGETHER
@@ -247,7 +256,7 @@ def kernel(bits, places, clock, bounds, window, edges, clears, outs, blocks, val
                     e = first
                 flip = p
                 RESET
-            if q - p == 1 and own & (own - 1) == 0:
+            if q - p == 1 and IS_WRITTEN(own):
                 STEPS
             else:
                 TOGETHER
@@ -256,17 +265,25 @@ def kernel(bits, places, clock, bounds, window, edges, clears, outs, blocks, val
 """
 
 
-def counting_source(shape: CountingShape, ring: Semiring) -> str:
+Steps = tuple[int, ...]
+
+
+def counting_source(shape: CountingShape, ring: Semiring, kinds: tuple[Steps, ...] = ()) -> str:
     """The source of a kernel. `bits` says which steps an event may be. Rows are in the order of
     their places, key by key: key n has those from `bounds[n]` to `bounds[n + 1]`. The window is
     measured on the clock. `out` gets the outputs, and begins as zeros."""
-    return _KernelSource(shape, ring).source
+    return _KernelSource(shape, ring, kinds).source
+
+
+def _bits(steps: Steps) -> int:
+    return sum(1 << step for step in steps)
 
 
 @dataclass(frozen=True)
 class _KernelSource:
     shape: CountingShape
     ring: Semiring
+    kinds: tuple[Steps, ...]
 
     @property
     def source(self) -> str:
@@ -290,7 +307,9 @@ class _KernelSource:
             else:
                 code.level = 0
                 code.line(line)
-        return self._operations() + _HELPERS + code.source
+        written = "".join(f" or x == {_bits(steps)}" for steps in self.kinds)
+        test = f"\n@jit\ndef IS_WRITTEN(x):\n    return x & (x - 1) == 0{written}\n\n"
+        return self._operations() + _HELPERS + test + code.source
 
     def _operations(self) -> str:
         ring = self.ring
@@ -347,12 +366,12 @@ class _KernelSource:
     def _weight(self, value: int, event: str) -> str:
         return self.ring.unit if value == NO_VALUE else f"values[{value}, u({event})]"
 
-    def _switch(self, bits: str, step_lines: Callable[[int], list[str]]) -> list[str]:
+    def _switch(self, bits: str, step_lines: Callable[[Steps], list[str]]) -> list[str]:
         code = Code()
         head = "if"
-        for step in range(len(self.shape.blocks)):
-            with code.block(f"{head} {bits} == {1 << step}:"):
-                code.add(step_lines(step))
+        for steps in (*((step,) for step in range(len(self.shape.blocks))), *self.kinds):
+            with code.block(f"{head} {bits} == {_bits(steps)}:"):
+                code.add(step_lines(steps))
             head = "elif"
         return code.lines
 
@@ -363,11 +382,11 @@ class _KernelSource:
             return []
         return [f"{', '.join(changed)} = {', '.join(changed.values())}"]
 
-    def _step(self, step: int) -> list[str]:
+    def _step(self, steps: Steps) -> list[str]:
         """Matches that end here, and then the back times the event's matrix."""
         shape = self.shape
         code = Code()
-        outs = [out for out in shape.outs if out.step == step]
+        outs = [out for out in shape.outs if out.step in steps]
         if outs:
             sources = sorted({out.source for out in outs})
             code.add(self._asked(sources))
@@ -378,8 +397,8 @@ class _KernelSource:
                     if out.output == output
                 )
                 code.line(f"out[{output}, u(p)] = {total}")
-        cleared = {state for by, state in shape.clears if by == step}
-        edges = [edge for edge in shape.edges if edge.step == step]
+        cleared = {state for by, state in shape.clears if by in steps}
+        edges = [edge for edge in shape.edges if edge.step in steps]
         new: dict[str, str] = {}
         for i, j in self._pairs:
             into = [edge for edge in edges if edge.target == j]
@@ -410,11 +429,11 @@ class _KernelSource:
                 code.line(f"w_{j} = {self._name('b', 0, j)}")
         return code.lines
 
-    def _full_step(self, step: int) -> list[str]:
+    def _full_step(self, steps: Steps) -> list[str]:
         """The event's matrix times that of the events after it."""
         shape = self.shape
-        cleared = {state for by, state in shape.clears if by == step}
-        edges = [edge for edge in shape.edges if edge.step == step]
+        cleared = {state for by, state in shape.clears if by in steps}
+        edges = [edge for edge in shape.edges if edge.step in steps]
         new: dict[str, str] = {}
         for i, j in self._pairs:
             out_of = [edge for edge in edges if edge.source == i]
