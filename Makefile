@@ -23,7 +23,7 @@ demo: $(INSTALLED)
 
 # Without arguments, three parts run side by side: two of them compute, and one waits for Spark half
 # of the time. Their dots would mix, so all but one print when they are done.
-ENGINES := tests/engine tests/properties tests/cli tests/benchmarks
+ENGINES := tests/engine tests/properties tests/cli tests/benchmarks tests/answers tests/sessions
 SPARKS := tests/spark
 whole = @output=$$($(BIN)/python -m pytest $(1) 2>&1); status=$$?; echo "$$output"; exit $$status
 

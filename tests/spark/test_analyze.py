@@ -36,6 +36,7 @@ def test_all_rows_give_what_they_give_in_process(spark: SparkSession) -> None:
     assert found.rates == pytest.approx(RATES, rel=0.1)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("interval", [None, 10_000])
 def test_a_part_of_the_rows(spark: SparkSession, interval: int | None) -> None:
     """Rates are those of the whole stream: per unit of time, or per second. The share of pairs in

@@ -95,6 +95,7 @@ def test_late_rows_are_kept_with_their_columns() -> None:
 
 
 @pytest.mark.classic
+@pytest.mark.slow
 def test_another_number_of_buckets_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """Also by events of a bucket that there was none of before."""
     schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "id": pa.int64()})
