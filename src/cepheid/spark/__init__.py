@@ -1,6 +1,7 @@
 """Cepheid on Spark: batches here, streams in `streaming`.
 
-runtime, batch, rule_sets, match_recognize   what runs: queries, sets of rules, MATCH_RECOGNIZE
+batch_runtime, batch, rule_sets              what runs: queries, sets of rules
+match_recognize, table_function              MATCH_RECOGNIZE; a query that Spark's SQL calls
 grouped_matches, analyze                     answers about matches; statistics of DataFrames
 views                                        names under which SQL reads DataFrames
 columns                                      types, names and conditions as Spark's columns

@@ -2,6 +2,6 @@
 
 schema                       Spark's types as Arrow's, and back
 column_names, entrance       safe names inside, the caller's names outside
-expressions, class_filters   conditions, and the rows that a query can use
+predicates, class_filters    conditions, and the rows that a query can use
 extraction                   paths into nested columns
 """

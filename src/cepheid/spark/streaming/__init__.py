@@ -1,6 +1,6 @@
 """Queries over streaming DataFrames.
 
-runtime                               the runtime for streaming DataFrames
+stream_runtime                        the runtime for streaming DataFrames
 pipeline, rule_passes, row_pipeline   from events to matches: queries, rules, MATCH_RECOGNIZE
 letters                               dead letters: rows that can take part in no match
 explain                               how a query is spread over buckets
