@@ -1,8 +1,9 @@
-"""One word has one meaning: a class name of src stands for one thing."""
+"""One word has one meaning, and names in docstrings are those of modules."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -42,3 +43,19 @@ def test_one_class_has_a_name() -> None:
     assert {n: homes for n, homes in shared.items() if n not in pairs} == {}
     for name in pairs:
         assert len(shared[name]) == 2 and "language/ast.py" in shared[name], name
+
+
+LISTED = re.compile(r"^((?:[a-z_]+, )*[a-z_]+) {2,}\S|^- ((?:`[a-z_]+`(?:, )?)+):", re.MULTILINE)
+"""A line of a package's docstring about some of its modules."""
+
+
+def test_packages_list_modules_that_exist() -> None:
+    count = 0
+    for path in SOURCE.rglob("__init__.py"):
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        for line in LISTED.finditer(text):
+            for name in re.findall(r"[a-z_]+", line[1] or line[2]):
+                module, folder = path.parent / f"{name}.py", path.parent / name
+                assert module.exists() or folder.is_dir(), f"{name} in {path}"
+                count += 1
+    assert count > 60

@@ -2,7 +2,7 @@
 
 situation, cells, notation          a query and events, as the page and its links hold them
 found, questions, code, kept_case   what is answered about them
-words, cookbook_snippets            what the page completes
+words                               what the page completes
 answers_process, desk               the process that answers, and who may ask it
 gate, pages, server                 HTTP: who gets in, what is there, where it listens
 journal, live                       what a stream writes down, and what its page shows of it
