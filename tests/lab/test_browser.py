@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 QUERY = "PATTERN A a ; B b\nWHERE b.x > a.x\nWITHIN 10"
 EVENTS = "A@1(x=5) B@3(x=7) A@20(x=5) B@22(x=4)"
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WAIT = 30_000
+STREAM_WAIT = 240_000
+"""Spark starts first."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -228,4 +236,64 @@ def test_five_thousand_events(browser: Browser, lab: str) -> None:
     print(json.dumps(took))
     assert "in 5,000 events" in text
     expect(page.locator("rect.many").first).to_be_visible()
+    context.close()
+
+
+# ── beside a stream ──────────────────────────────────────────────────────────
+
+
+def add_events(place: Path, name: str, *events: tuple[int, str, int]) -> None:
+    rows = [{"ts": NOON + timedelta(seconds=s), "type": t, "x": x} for s, t, x in events]
+    pq.write_table(pa.Table.from_pylist(rows), place / f".{name}")
+    (place / f".{name}").rename(place / name)
+
+
+@contextmanager
+def streaming(place: Path) -> Iterator[str]:
+    """A stream with its page; the address of that."""
+    command = [
+        sys.executable,
+        "-m",
+        "cepheid.cli",
+        "run",
+        "-q",
+        f"{QUERY} seconds RETURN b.x AS high",
+    ]
+    command += ["--stream", "--input", "in", "--time", "ts", "--type", "type", "--page"]
+    command += ["--output", "found", "--checkpoint", "state", "--trigger", "1 second"]
+    with subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stderr is not None
+            told = (line for line in running.stderr if line.startswith("page: "))
+            yield next(told).split()[-1]
+        finally:
+            running.send_signal(signal.SIGINT)
+            assert running.stderr is not None
+            running.stderr.read()
+
+
+def test_the_page_beside_a_running_stream(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    add_events(tmp_path / "in", "1.parquet", (0, "A", 1), (2, "B", 5))
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    with streaming(tmp_path) as place:
+        page.goto(place)
+        add_events(tmp_path / "in", "2.parquet", (60, "A", 1))  # time goes on
+        newest, tiles = page.locator("#newest"), page.locator("#tiles")
+        expect(newest).to_contain_text("high", timeout=STREAM_WAIT)
+        expect(newest.locator("tbody tr")).to_have_count(1)
+        expect(tiles).to_contain_text("events per second")
+        add_events(tmp_path / "in", "3.parquet", (62, "B", 9), (120, "A", 1), (-600, "A", 1))
+        expect(newest.locator("tbody tr")).to_have_count(2, timeout=STREAM_WAIT)
+        expect(page.locator("#status.good")).to_contain_text("batch")
+    expect(page.locator("#status")).to_contain_text("no answer", timeout=STREAM_WAIT)
+    with streaming(tmp_path) as again:
+        assert again == place
+        add_events(tmp_path / "in", "4.parquet", (122, "B", 7), (180, "A", 1))
+        expect(newest.locator("tbody tr")).to_have_count(3, timeout=STREAM_WAIT)
+        expect(page.locator("#status")).to_contain_text("run 2 of this checkpoint")
+        for width in (1200, 400):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
     context.close()

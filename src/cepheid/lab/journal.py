@@ -23,8 +23,11 @@ class Journal:
 
     def __init__(self, checkpoint: Path, run: Mapping[str, Any]) -> None:
         self._path = checkpoint / FILE
-        self._count = len(lines(checkpoint))
-        self._write("run", run)
+        known = lines(checkpoint)
+        number = 1 + max((line.get("number", 0) for line in known), default=0)
+        self._count = 0
+        self._rewrite(known)
+        self._write("run", {"number": number, **run})
 
     def add(self, batch: Mapping[str, Any]) -> None:
         self._write("batch", batch)
@@ -33,16 +36,21 @@ class Journal:
         self._write("end", {})
 
     def _write(self, kind: str, figures: Mapping[str, Any]) -> None:
-        line = json.dumps({"kind": kind, "at": round(clock.time() * 1000), **figures})
         if self._count >= 2 * KEPT:
-            kept = self._path.read_text(encoding="utf-8").splitlines()[-KEPT:]
-            whole = self._path.with_suffix(".new")
-            whole.write_text("\n".join(kept) + "\n", encoding="utf-8")
-            whole.replace(self._path)
-            self._count = len(kept)
+            self._rewrite(lines(self._path.parent))
+        line = {"kind": kind, "at": round(clock.time() * 1000), **figures}
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+            file.write(json.dumps(line) + "\n")
         self._count += 1
+
+    def _rewrite(self, known: list[dict[str, Any]]) -> None:
+        """Keep the newest lines, and that of the run; not one that a kill has cut."""
+        runs = [line for line in known[:-KEPT] if line["kind"] == "run"][-1:]
+        kept = [*runs, *known[-KEPT:]]
+        whole = self._path.with_suffix(".new")
+        whole.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        whole.replace(self._path)
+        self._count = len(kept)
 
 
 def lines(checkpoint: Path) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from cepheid.errors import DataError
+from cepheid.errors import OptionError
 from cepheid.lab.journal import FILE, lines
 
 BATCHES = 400
@@ -40,7 +40,7 @@ class Live:
 
     def __init__(self, checkpoint: Path) -> None:
         if not checkpoint.is_dir():
-            raise DataError(f"there is no checkpoint {checkpoint}")
+            raise OptionError(f"there is no checkpoint {checkpoint}")
         self._checkpoint = checkpoint
         self._newest: list[dict[str, Any]] = []
         self._seen: set[str] = set()
@@ -58,7 +58,7 @@ class Live:
         batches = [line for line in written if line["kind"] == "batch"][-BATCHES:]
         return {
             "run": run,
-            "runs": len(begins),
+            "runs": run.get("number", 1),
             "ended": written[-1]["kind"] == "end",
             "batches": [b for b in batches if b["at"] > after],
             "matches": self._newest,

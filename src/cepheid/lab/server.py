@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -50,6 +51,7 @@ def serving(app: Gate, at: socket.socket) -> Iterator[None]:
     # Signals belong to the main thread, which runs something else.
     thread = threading.Thread(target=server.run, kwargs={"sockets": [at]}, daemon=True)
     thread.start()
+    _wait(server, thread)
     try:
         yield
     finally:
@@ -71,8 +73,13 @@ def _server(app: Gate) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
+def _wait(server: uvicorn.Server, thread: threading.Thread) -> None:
+    """Until it answers."""
+    while not server.started and thread.is_alive():
+        time.sleep(0.02)
+
+
 def _tell(server: uvicorn.Server, started: Callable[[], None]) -> None:
-    while not server.started and not server.should_exit:
-        threading.Event().wait(0.02)
+    _wait(server, threading.main_thread())
     if server.started:
         started()

@@ -123,11 +123,11 @@ def _situation(
         plain = Situation(text, starting_events(text))
         typed = make_options(AssumedEventOptions(time=TIME, type=TYPE, param=events.param))
         return Situation(text, plain.events, typed)
+    if arguments.reads_standard_input(events.input):
+        raise OptionError("the lab reads files, not standard input: --input FILE")
     sources = input_sources(events, read)
     if len(sources) > 1:
         raise OptionError("the lab shows one stream of events: give one --input")
-    if arguments.reads_standard_input(events.input):
-        raise OptionError("the lab reads files, not standard input: --input FILE")
     table = open_inputs(sources, (), options).read().tables
     if sources[0].name:
         raise OptionError(f"leave out the name of the stream: --input {sources[0].path}")
