@@ -145,3 +145,15 @@ def test_rows_of_large_data_are_looked_at() -> None:
         many, "PATTERN A a => B b", events={"a": 800, "b": 803}, rows=50, time="ts", type="type"
     )
     assert verdict.problems == ("`=>` takes b 801 instead",)
+
+
+def test_a_group_that_is_too_small() -> None:
+    data = events((1, "A", 1, 1), (2, "A", 1, 2), (3, "B", 1, 3), (4, "C", 1, 9))
+    verdict = cep.why(
+        data,
+        "PATTERN A{3,} a ; B b WITHIN 10",
+        events={"a": [0, 1], "b": 2},
+        time="ts",
+        type="type",
+    )
+    assert verdict.problems == ("`A{3,} a` needs 3 events, not 2",)

@@ -6,6 +6,7 @@ import json
 import time as clock
 import warnings
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,8 @@ def _text(value: Any) -> str:
             text = json.dumps(value, default=str, ensure_ascii=False)
         case float():
             text = f"{value:.6g}"
+        case datetime():
+            text = str(value).removesuffix("+00:00")
         case _:
             text = str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

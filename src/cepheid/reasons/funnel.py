@@ -226,7 +226,7 @@ def _table(funnel: Funnel) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     head = ("step", "reached", "of first", "of before", "median", "90 %", "lost")
     rows = []
     for step in funnel.steps:
-        took = ["" if t is None else span_text(t, funnel.ticks) for t in (step.median, step.p90)]
+        took = ["" if t is None else _lasting(t, funnel.ticks) for t in (step.median, step.p90)]
         lost = ", ".join(f"{count(cause.count)} {lost_words(cause)}" for cause in step.lost)
         shares = (_share(step.of_first), _share(step.of_before))
         cells = (step.text, _number(step.reached), *shares, *took, lost)
@@ -240,3 +240,23 @@ def _lines(funnel: Funnel) -> Iterator[str]:
     yield from columns([head, *rows], right=[n + shift for n in range(1, 6)])
     yield ""
     yield _seen(funnel)
+
+
+_LARGER = (
+    ("days", 86_400_000_000),
+    ("hours", 3_600_000_000),
+    ("minutes", 60_000_000),
+    ("seconds", 1_000_000),
+    ("milliseconds", 1_000),
+)
+
+
+def _lasting(size: int, ticks: bool) -> str:
+    """Whole seconds exactly, others with three digits.
+
+    >>> _lasting(90_000_000, False), _lasting(2_105_560_606, False), _lasting(7, True)
+    ('90 seconds', '35.1 minutes', '7 units')
+    """
+    fitting = (s for s in _LARGER if size > s[1])
+    unit = None if ticks or size % 1_000_000 == 0 else next(fitting, None)
+    return span_text(size, ticks) if unit is None else f"{size / unit[1]:.3g} {unit[0]}"

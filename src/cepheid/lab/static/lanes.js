@@ -5,6 +5,7 @@ import { moment, stepOf, timeText } from "./times.js";
 
 const LANE = 40, AXIS = 26, BAND = 12, TOP = 6;
 const CROWDED = 300;  // events of a lane that are drawn one by one
+const LETTER = 8.6;   // pixels of a capital
 const LANES = 24;     // lanes that are drawn
 const BARS = 40;      // matches that are drawn
 
@@ -68,12 +69,14 @@ export class Lanes {
     if (!this.data || !this.root.clientWidth) return;
     const { rows, lane, time, moments, matches, stale } = this.data;
     const width = this.root.clientWidth;
-    const left = width < 500 ? 76 : 116, right = 14;
+    const right = 14;
     const [first, last] = this.#span();
-    const x = (at) => left + ((at - first) / (last - first)) * (width - left - right);
     const names = [...new Set(rows.map((row) => this.#name(row[lane])))].sort(
       (a, b) => a.localeCompare(b, "en", { numeric: true }));
     const shown = names.slice(0, LANES);
+    const longest = Math.max(7, ...shown.map((name) => name.length));
+    const left = Math.min(width < 500 ? 92 : 168, Math.max(72, longest * LETTER + 18));
+    const x = (at) => left + ((at - first) / (last - first)) * (width - left - right);
     const number = new Map(shown.map((name, n) => [name, n]));
     const y = (n) => TOP + LANE * n + LANE / 2;
     const bars = this.#bars(matches, first, last);
@@ -124,7 +127,7 @@ export class Lanes {
 
   #lane(name, n, found, bound) {
     const { x, y, left, right, width } = this.frame;
-    const letters = left < 100 ? 9 : 14;
+    const letters = Math.floor((left - 14) / LETTER);
     const label = name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
     const line = s("line", { x1: left, x2: width - right, y1: y(n), y2: y(n), class: "lane" });
     const text = s("text", { x: left - 10, y: y(n) + 4, class: "name" }, s("title", null, name), label);

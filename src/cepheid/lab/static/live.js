@@ -5,7 +5,8 @@ import { byId, h, s, table } from "./dom.js";
 const KEPT = 400;
 let batches = [];
 
-const number = (value) => Math.round(value).toLocaleString("en-US");
+const number = (value) => (value > 0 && value < 10 ? Math.round(value * 10) / 10 : Math.round(value))
+  .toLocaleString("en-US");
 
 function size(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];
@@ -24,6 +25,14 @@ const rate = (batch) => (batch.seconds ? batch.events / batch.seconds : 0);
 const moment = (time, integers) => (integers ? number(time)
   : new Date(time).toISOString().replace("T", " ").slice(0, 19));
 
+// A time is large, its day is small.
+function timeTile(name, time, integers) {
+  if (time === null) return tile(name, "–");
+  if (integers) return tile(name, number(time));
+  const [day, clock] = moment(time, false).split(" ");
+  return tile(`${name}, ${day}`, clock);
+}
+
 function tile(name, value, bad = false) {
   return h("div", { class: bad ? "tile bad" : "tile" }, h("b", null, value), h("span", null, name));
 }
@@ -39,14 +48,14 @@ function tiles(last) {
   return [
     tile("events per second", number(rate(busy))),
     lag !== null ? tile("behind the newest event", lag)
-      : tile("newest event", newest === null ? "–" : moment(newest, last.integers)),
-    tile("watermark", last.watermark === null ? "–" : moment(last.watermark, last.integers)),
-    tile("events", number(totals.events)), tile("matches", number(totals.matches)),
+      : timeTile("newest event", newest, last.integers),
+    timeTile("watermark", last.watermark, last.integers),
+    tile("events of this run", number(totals.events)), tile("matches of this run", number(totals.matches)),
     tile("held in state", `${number(last.held)} · ${size(last.size)}`),
     tile("late", number(totals.late), totals.late > 0),
     tile(totals.future ? "rejected, or ahead of the clock" : "rejected",
       number(totals.rejected + totals.future), left - totals.late > 0),
-    tile("batches", number(totals.batches)),
+    tile("batches of this run", number(totals.batches)),
     ...(totals.shed ? [tile("shed", number(totals.shed), true)] : []),
     ...(last.waiting ? [tile("files waiting", number(last.waiting))] : []),
   ];

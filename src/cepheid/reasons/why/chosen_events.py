@@ -13,7 +13,8 @@ from decimal import Decimal
 from cepheid.algebra import patterns
 from cepheid.algebra.query import Clock
 from cepheid.language import ast
-from cepheid.language.render import render, render_expression
+from cepheid.language.render import render, render_expression, render_pattern
+from cepheid.language.traversal import walk
 from cepheid.reasons.anatomy import Anatomy, WrittenCondition, WrittenNegation, all_of
 from cepheid.reasons.progress import after_match_text, first_row
 from cepheid.reasons.trials import Binding, Trials
@@ -108,11 +109,26 @@ class ChosenEvents:
         if self.trials.run(self._held([], None, wide=False)).matches:
             return
         wide = self.trials.run(self._held([], None, wide=True)).matches
-        if not wide:
+        small = list(self._small())
+        if not wide and small:
+            yield from small
+        elif not wide:
             yield "they aren't in the order of the pattern"
         elif self.parts.bound.window is not None:
             window = window_words(self.parts, self.parts.bound.window.size)
             yield f"they aren't in the window, {window}: {self._span_words(wide[0])}"
+
+    def _small(self) -> Iterator[str]:
+        """Groups that need more events than are given."""
+        leaves = {leaf: v for v, leaf in self.parts.leaves.items()}
+        for node in walk(self.parts.syntax.pattern):
+            match node:
+                case ast.Closure(item, ast.Between(least) | ast.Exactly(least)) if item in leaves:
+                    rows = self.rows.get(leaves[item], ())
+                    if 0 < len(rows) < least:
+                        yield f"`{render_pattern(node)}` needs {least} events, not {len(rows)}"
+                case _:
+                    pass
 
     def _span_words(self, match: Binding) -> str:
         window = self.parts.bound.window
