@@ -13,6 +13,7 @@ import pytest
 import cepheid as cep
 from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery
+from cepheid.answers.counted import neighbor_counter
 from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.countable import ways
 from cepheid.answers.counted.counting_automaton import NotCounted
@@ -133,8 +134,12 @@ def test_most_chains_are_counted() -> None:
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("step", range(3))
 @pytest.mark.parametrize("steps", (2, 3, 4))
-def test_neighbors_that_are_compared(steps: int, step: int, operator: str) -> None:
-    """With a tree, and by a walk: simultaneous events, events of several steps, NULL, keys."""
+def test_neighbors_that_are_compared(
+    steps: int, step: int, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With trees of few rows each, and by a walk: simultaneous events, events of several steps,
+    NULL, keys."""
+    monkeypatch.setattr(neighbor_counter, "ROWS", 3)
     if step + 1 >= steps:
         return
     counted = 0

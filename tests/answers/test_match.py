@@ -142,11 +142,6 @@ def test_until_leaves_open_windows_out() -> None:
     assert found["window_end"].to_pylist() == [10]
 
 
-def test_sessions_return_matches() -> None:
-    with pytest.raises(cep.UnsupportedError, match="a session returns matches"):
-        cep.open(f"{PAIRS} GROUP BY TUMBLE(5)", TABLE.schema, time="ts", type="name")
-
-
 def test_explain_says_how() -> None:
     query = cep.Query(f"{PAIRS} GROUP BY a.x, TUMBLE(10) HAVING count(*) > 1")
     text = str(query.explain(TABLE, time="ts", type="name"))

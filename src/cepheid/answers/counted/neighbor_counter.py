@@ -25,6 +25,9 @@ from cepheid.kernels.templates.neighbor_counts import NEIGHBOR_COUNTS
 
 Ints: TypeAlias = NDArray[np.int64]
 
+ROWS = 1 << 13
+"""Rows that are gone through at a time, at least."""
+
 # Of all, of those with a lesser value, and of those with a lesser or equal one. What is asked of
 # the first events by the second, and the other way round.
 _OF_FIRST = {
@@ -59,73 +62,86 @@ class NeighborCounter:
         if not len(self.rows):
             return
         table, ticks = self.rows.table, self.rows.ticks
-        if self._most(ticks) >= BEYOND:
+        held = self._held(ticks)
+        if float(held) ** (len(self._pair.walk.steps) - 1) >= BEYOND:  # there can't be more
             yield from self._chain.matches()
             return
-        counts = self._counts(table, ticks)
+        counts = self._counts(table, ticks, held)
         ending = np.flatnonzero(counts)
         ending = ending[np.argsort(ticks.time[ending], kind="stable")]
         exact = counts[ending]
         rows = self._chain.values(table, {self._pair.walk.end: ending})
         yield CountedMatches(rows, MatchCounts(exact, exact.astype(np.float64)))
 
-    def _most(self, ticks: Ticks) -> float:
-        """There can't be more matches with one end."""
+    def _held(self, ticks: Ticks) -> int:
+        """The most events in a window, of all keys."""
         clock = np.sort(ticks.clock)
         begins = np.searchsorted(clock, clock - self._window, "right")
-        held = float((np.arange(len(clock)) + 1 - begins).max())
-        return held ** (len(self._pair.walk.steps) - 1)
+        return int((np.arange(len(clock)) + 1 - begins).max())
 
-    def _counts(self, table: pa.Table, ticks: Ticks) -> Ints:
+    def _counts(self, table: pa.Table, ticks: Ticks, held: int) -> Ints:
         keys = self.rows.by_key(table)
-        bits, ranks = self._ranked(table)
-        operator, steps = self._pair.operator, len(self._pair.walk.steps)
+        bits, *values = self._compared(table)
+        rows = (bits, ticks.position, ticks.clock, *values)
+        if keys.order is not None:
+            found = np.empty(len(bits), np.int64)
+            found[keys.order] = self._run(tuple(c[keys.order] for c in rows), keys.bounds)
+            return found
+        # Trees of the values of some windows are small enough for a processor's cache.
+        size = max(ROWS, 4 * held)
+        parts = []
+        for start in range(0, len(bits), size):
+            part = slice(max(0, start - held), start + size)
+            own = tuple(column[part] for column in rows)
+            parts.append(self._run(own, np.array([0, len(own[0])]))[start - part.start :])
+        return np.concatenate(parts)
+
+    def _run(self, rows: tuple[NDArray[Any], ...], bounds: Ints) -> Ints:
+        """So many matches end at each of these rows."""
+        bits, position, clock, *values = rows
+        step, operator = self._pair.step, self._pair.operator
+        places = [np.flatnonzero((bits >> step + n) & 1) for n in range(2)]
+        of_both = [column[own] for column, own in zip(values, places, strict=True)]
+        found = _dense_ranks(np.concatenate(of_both))
+        ranks = (np.zeros(len(bits), np.int64), np.zeros(len(bits), np.int64))
+        parts = np.split(found, [len(places[0])])
+        for column, own, part in zip(ranks, places, parts, strict=True):
+            column[own] = part
         out = np.zeros(len(bits), np.int64)
         kernel: Any = load(NEIGHBOR_COUNTS, self._jit)
-        columns: tuple[Ints, ...] = (bits, ticks.position, ticks.clock, *ranks)
-        if keys.order is not None:
-            columns = tuple(column[keys.order] for column in columns)
+        steps = len(self._pair.walk.steps)
         with np.errstate(over="ignore"):
             kernel(
-                *columns,
-                *(keys.bounds, self._window),
-                np.array([steps, self._pair.step, int(max(map(np.max, ranks))) + 1], np.int64),
+                *(bits, position, clock, *ranks, bounds, self._window),
+                np.array([steps, step, int(found.max(initial=0)) + 1], np.int64),
                 self._pair.hashed,
                 np.array(_OF_FIRST[operator], np.int64),
                 np.array(_OF_SECOND[operator], np.int64),
                 out,
             )
-        if keys.order is None:
-            return out
-        found = np.empty_like(out)
-        found[keys.order] = out
-        return found
+        return out
 
-    def _ranked(self, table: pa.Table) -> tuple[Ints, tuple[Ints, Ints]]:
-        """The steps that events may be, and the ranks of what is compared, where it is known."""
+    def _compared(self, table: pa.Table) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
+        """The steps that events may be, and what is compared, where it is known."""
 
         def read(attribute: Attribute) -> pa.Array:
             return table[attribute.name].combine_chunks()
 
-        n, pair, bits = table.num_rows, self._pair, self.rows.bits
-        values, rows = [], []
+        pair, bits, values = self._pair, self.rows.bits, []
         for step, side in enumerate((pair.first, pair.second), pair.step):
-            column = normalized(evaluate(side, read, n))
+            column = normalized(evaluate(side, read, table.num_rows))
             if column.null_count:
                 known = pc.is_valid(column).to_numpy(zero_copy_only=False)
                 bits = np.where(known, bits, bits & ~np.int64(1 << step))
                 column = pc.fill_null(column, 0)
-            rows.append(np.flatnonzero((bits >> step) & 1))
-            values.append(column.to_numpy(zero_copy_only=False)[rows[-1]])
-        found = _dense_ranks(np.concatenate(values))
-        ranks = (np.zeros(n, np.int64), np.zeros(n, np.int64))
-        for column, own, part in zip(ranks, rows, np.split(found, [len(rows[0])]), strict=True):
-            column[own] = part
-        return bits, ranks
+            values.append(column.to_numpy(zero_copy_only=False))
+        return bits, values[0], values[1]
 
 
 def _dense_ranks(values: NDArray[Any]) -> Ints:
     """Equal values have the same rank. NaN is above all, and equals itself."""
+    if not len(values):
+        return np.zeros(0, np.int64)
     order = np.argsort(values)
     ordered = values[order]
     new = ordered[1:] != ordered[:-1]
