@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import urllib.request
 from pathlib import Path
@@ -159,9 +160,23 @@ def test_what_the_command_refuses(checkpoint: Path, capsys: pytest.CaptureFixtur
         "leave out the query": ["lab", "-q", "PATTERN A", "--stream", str(checkpoint)],
         "there is no checkpoint": ["lab", "--stream", str(checkpoint / "none")],
         "one --input": ["lab", "--input", "a=x.csv", "--input", "b=y.csv"],
+        "leave out --start": ["lab", "--input", "x.csv", "--time", "t", "--start", "s"],
         "not standard input": ["lab", "--input", "-"],
         "--page is for --stream": ["run", "-q", "PATTERN A", "-i", "x", "--time", "t", "--page"],
     }
     for sentence, command in wrong.items():
         assert run(*command) == 2
         assert sentence in unwrapped(capsys.readouterr().err), sentence
+
+
+def test_a_link_of_another_lab(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The address has this lab's port and token, and that one's situation."""
+    opened: list[str] = []
+    monkeypatch.setattr("cepheid.lab.server.serve", lambda app, at, started: started())
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert run("lab", "--link", "http://127.0.0.1:1/other/#q-_8") == 0
+    (place,) = opened
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/#q-_8", place)
+    assert capsys.readouterr().out == f"{place}\n"

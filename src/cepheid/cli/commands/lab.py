@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlparse
@@ -26,9 +27,22 @@ EVENTS = 5000
 """Events of a file that the page takes: with so many it answers within 200 ms."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownEventOptions(AssumedEventOptions):
+    """Events that the page shows."""
+
+    input: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", metavar="PATH", show_default=False,
+            help="Events to show: a file, a folder, or a pattern such as 'logs/*.csv.gz'.",
+        ),
+    ] = None  # fmt: skip
+
+
 @flat
 def lab(
-    events: AssumedEventOptions,
+    events: ShownEventOptions,
     read: FileOptions,
     file: arguments.QueryFile = None,
     query: arguments.QueryText = None,
@@ -71,18 +85,18 @@ def lab(
 
     token = new_token()
     app = _app(events, read, file, query, rows, stream, token)
-    at = listening(port)
-    place = address(at, token)
-    if link is not None:
-        place += f"#{urlparse(link).fragment}"
+    with listening(port) as at:
+        place = address(at, token)
+        if link is not None:
+            place += f"#{urlparse(link).fragment}"
 
-    def started() -> None:
-        print(place, flush=True)
-        if browser:
-            webbrowser.open(place)
+        def started() -> None:
+            print(place, flush=True)
+            if browser:
+                webbrowser.open(place)
 
-    print("the lab listens on this machine alone; Ctrl-C ends it", file=sys.stderr, flush=True)
-    serve(app, at, started)
+        print("the lab listens on this machine alone; Ctrl-C ends it", file=sys.stderr, flush=True)
+        serve(app, at, started)
 
 
 def _app(
@@ -125,6 +139,8 @@ def _situation(
         return Situation(text, plain.events, typed)
     if arguments.reads_standard_input(events.input):
         raise OptionError("the lab reads files, not standard input: --input FILE")
+    if events.start is not None:
+        raise OptionError("the lab has no events with a duration: leave out --start")
     sources = input_sources(events, read)
     if len(sources) > 1:
         raise OptionError("the lab shows one stream of events: give one --input")

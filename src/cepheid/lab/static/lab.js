@@ -20,8 +20,14 @@ const state = {
   lane: null,       // the column of the lanes
   tab: "matches",
   verdict: null,
+  wrong: false,     // whether the last query had a mistake
   words: null,
   version: 0,       // grows with every change
+};
+
+const soon = (work, delay) => {
+  let timer = 0;
+  return () => { clearTimeout(timer); timer = setTimeout(work, delay); };
 };
 
 // ── asking ──
@@ -54,6 +60,7 @@ const moments = () => isMoment(columns()[timeColumn()]?.type ?? "");
 function take(situation) {
   state.situation = situation;
   state.answer = state.lit = state.verdict = null;
+  state.wrong = false;
   state.chosen.clear();
   editor.text = situation.query;
   state.lane = null;
@@ -94,13 +101,16 @@ function changed() {
   state.situation.query = editor.text;
   draw(true);
   matchSoon();
+  waitSoon();
   linkSoon();
 }
 
-const soon = (work, delay) => {
-  let timer = 0;
-  return () => { clearTimeout(timer); timer = setTimeout(work, delay); };
-};
+// What takes long says so.
+const waitSoon = soon(() => {
+  if (Number(byId("status").dataset.version) === state.version) return;
+  byId("status").className = "";
+  byId("status").textContent = "matching …";
+}, 400);
 
 let matching = false;
 const matchSoon = soon(match, 15);
@@ -127,6 +137,7 @@ function found(answer, took) {
     f.hint ? h("span", { class: "soft" }, ` – ${f.hint}`) : null)),
   ...(answer.problem ? [h("li", null, answer.problem)] : []));
   const good = Boolean(answer.matches);
+  state.wrong = !good;
   const number = answer.matches?.length ?? 0;
   const status = byId("status");
   status.className = good ? (number ? "good" : "") : "bad";
@@ -316,7 +327,7 @@ async function drawPanel() {
   const show = (parts) => panel.replaceChildren(...parts.filter(Boolean));
   if (tab === "matches") {
     if (state.answer) show(matchesPanel(state.answer, { rows: rows(), time: timeColumn(), moments: moments() }, panelActions));
-    else show([h("p", { class: "empty" }, "No matches yet: the query has a mistake.")]);
+    else show([h("p", { class: "empty" }, state.wrong ? "No matches yet: the query has a mistake." : "Matching …")]);
     return;
   }
   if (tab === "why-not") {
