@@ -25,7 +25,7 @@ from benchmarks.report import provenance, write_json
 from benchmarks.row_patterns_spark import SparkFigures, measured
 from benchmarks.streaming.running import WARM_UP
 from benchmarks.streaming.speed import CONFIG, Setup, Way
-from benchmarks.tree import add_dry_run, may_record
+from benchmarks.tree import run_arguments
 from cepheid.options import GivenOptions
 
 if TYPE_CHECKING:
@@ -115,11 +115,8 @@ def main() -> int:
     from cepheid.spark.start.session import PANDAS_NOTICE, local_session
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.answers_spark", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the events")
-    add_dry_run(parser)
-    given = parser.parse_args()
-    recording = not given.quick and not given.dry_run
-    if recording and not may_record():
+    given = run_arguments(parser, quick="a tenth of the events")
+    if given is None:
         return 1
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     rows = ROWS // 10 if given.quick else ROWS
@@ -154,7 +151,7 @@ def main() -> int:
     }
     holds = ratios["by card and hour"] >= 1
     print(f"{'✓' if holds else '✗'} GROUP BY costs no more than grouping the matches: {ratios}")
-    if recording:
+    if given.recording:
         written = {**provenance(False), "holds": holds, "ratios": ratios}
         written["figures"] = [asdict(item) for item in figures]
         write_json(RESULTS.parent / "answers_spark.json", written)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import cepheid as cep
 from benchmarks.experiments.writing import RESULTS
 from benchmarks.report import provenance, write_json
-from benchmarks.tree import add_dry_run, may_record
+from benchmarks.tree import run_arguments
 
 ROWS, KEYS = 200_000, 2_000
 REPEATS = 3
@@ -157,11 +157,8 @@ def figures(pair: Pair, table: pa.Table) -> PairFigures:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.constructs", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the events")
-    add_dry_run(parser)
-    given = parser.parse_args()
-    recording = not given.quick and not given.dry_run
-    if recording and not may_record():
+    given = run_arguments(parser, quick="a tenth of the events")
+    if given is None:
         return 1
     table = events(ROWS // 10 if given.quick else ROWS)
     measured = [figures(pair, table) for pair in PAIRS]
@@ -171,7 +168,7 @@ def main() -> int:
         limit = f"at most {item.pair.most}" if limited else ""
         print(f"{mark} {item.pair.name:<46} {item.ratio:>7.2f} times {limit}")
     holds = all(item.ratio <= item.pair.most for item in measured)
-    if recording:
+    if given.recording:
         rows = [
             {
                 "construct": item.pair.name,

@@ -27,7 +27,7 @@ from benchmarks.measure import BATCH
 from benchmarks.report import provenance, write_json
 from benchmarks.rivals import duckdb_query
 from benchmarks.row_patterns import least
-from benchmarks.tree import add_dry_run, may_record
+from benchmarks.tree import run_arguments
 from cepheid.options import GivenOptions
 from cepheid.workloads import fraud, stocks
 
@@ -201,11 +201,8 @@ def cases(part: int) -> Iterator[CountingCase]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.counting", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the events")
-    add_dry_run(parser)
-    given = parser.parse_args()
-    recording = not given.quick and not given.dry_run
-    if recording and not may_record():
+    given = run_arguments(parser, quick="a tenth of the events")
+    if given is None:
         return 1
     pa.set_cpu_count(1)
     shown = Table(title="Answers in process", title_justify="left")
@@ -242,7 +239,7 @@ def main() -> int:
             }
         )
     Console(emoji=False, width=None if sys.stdout.isatty() else 160).print(shown)
-    if recording:
+    if given.recording:
         figures = {**provenance(False), "holds": met, "figures": records}
         write_json(RESULTS.parent / "counting.json", figures)
     return 0 if met else 1

@@ -20,7 +20,7 @@ from benchmarks.cases import CASES, Workload
 from benchmarks.experiments.writing import PAGE, RESULTS
 from benchmarks.measure import BATCH
 from benchmarks.report import origin, provenance, replace_section, write_json
-from benchmarks.tree import add_dry_run, may_record
+from benchmarks.tree import run_arguments
 from cepheid.plan.profile import Profile
 from cepheid.planner.adapt import SAMPLING
 
@@ -63,12 +63,10 @@ def _profile(workload: Workload, table: pa.Table) -> Profile:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the events")
-    add_dry_run(parser)
-    given = parser.parse_args()
-    quick, recording = given.quick, not given.quick and not given.dry_run
-    if recording and not may_record():
+    given = run_arguments(parser, quick="a tenth of the events")
+    if given is None:
         return 1
+    quick = given.quick
     found = list(shares(10 if quick else 1))
     worst = max(share.percent for share in found)
     holds = worst <= 100 * SAMPLING
@@ -82,7 +80,7 @@ def main() -> int:
     console.print(table)
     verdict = f"{'✓' if holds else '✗'} at most {worst:.2f} % (2 % is allowed)"
     console.print(verdict)
-    if recording:
+    if given.recording:
         rows = [
             {"workload": s.workload, "events": s.events, "percent": round(s.percent, 3)}
             for s in found

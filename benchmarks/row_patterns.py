@@ -28,7 +28,7 @@ import cepheid as cep
 from benchmarks.experiments.writing import RESULTS
 from benchmarks.loops import jit
 from benchmarks.report import provenance, write_json
-from benchmarks.tree import add_dry_run, may_record
+from benchmarks.tree import run_arguments
 
 ROWS, ACCOUNTS = 1_000_000, 20_000
 REPEATS = 3
@@ -246,13 +246,10 @@ def growth(sizes: tuple[int, ...]) -> list[RowFigures]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.row_patterns", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    add_dry_run(parser)
-    given = parser.parse_args()
-    part = 10 if given.quick else 1
-    recording = not given.quick and not given.dry_run
-    if recording and not may_record():
+    given = run_arguments(parser, quick="a tenth of the rows")
+    if given is None:
         return 1
+    part = 10 if given.quick else 1
     table = trades(ROWS // part, ACCOUNTS // part)
     cases = [figures(case, table) for case in CASES]
     grown = growth(tuple(size // part for size in GROWTH))
@@ -273,7 +270,7 @@ def main() -> int:
     console.print(
         f"{mark} at least 4 M rows per CPU-second; a long partition costs {slower:.2f} times"
     )
-    if recording:
+    if given.recording:
         rows = [
             {
                 "case": item.case,

@@ -30,7 +30,7 @@ from benchmarks.measure import Timing
 from benchmarks.pipeline import CORES, FOLDER, fastest, processor_seconds
 from benchmarks.report import provenance, write_json
 from benchmarks.row_patterns import CASES, statement, trades
-from benchmarks.tree import add_dry_run, may_record
+from benchmarks.tree import run_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -130,12 +130,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.row_patterns_spark", description=__doc__
     )
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--connect", action="store_true", help="table functions under Connect")
-    add_dry_run(parser)
-    given = parser.parse_args()
-    recording = not given.quick and not given.dry_run
-    if recording and not may_record():
+    given = run_arguments(parser, quick="a tenth of the rows")
+    if given is None:
         return 1
     warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
     part = 10 if given.quick else 1
@@ -160,7 +157,7 @@ def main() -> int:
     holds = max(ratios.values(), default=0) <= MOST
     if compared:
         print(f"{'✓' if holds else '✗'} at most {MOST} times: {ratios}")
-    if recording:
+    if given.recording:
         mode = "connect" if given.connect else "classic"
         figures = [asdict(item) for item in (*compared, *functions)]
         write_json(

@@ -48,6 +48,16 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the figures, record nothing")
 
 
+def run_arguments(parser: argparse.ArgumentParser, quick: str) -> argparse.Namespace | None:
+    """The arguments of a program that measures, with `recording`: whether it records figures. None
+    if it can't record them, which has been said then."""
+    parser.add_argument("--quick", action="store_true", help=quick)
+    add_dry_run(parser)
+    given = parser.parse_args()
+    given.recording = not given.quick and not given.dry_run
+    return None if given.recording and not may_record() else given
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(

@@ -14,11 +14,16 @@ from benchmarks.report import HERE, TO_MEASURE_AGAIN, origin, provenance
 
 PROGRAMS = {
     "benchmarks.__main__": [],
+    "benchmarks.answers_spark": [],
     "benchmarks.calibrate": [],
+    "benchmarks.constructs": [],
     "benchmarks.correlation": [],
+    "benchmarks.counting": [],
     "benchmarks.experiments.__main__": ["all"],
     "benchmarks.overhead": [],
     "benchmarks.placement.__main__": ["rewriting"],
+    "benchmarks.row_patterns": [],
+    "benchmarks.row_patterns_spark": [],
     "benchmarks.rules.__main__": [],
     "benchmarks.streaming.__main__": ["soak"],
 }
