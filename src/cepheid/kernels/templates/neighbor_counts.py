@@ -10,10 +10,17 @@ trees over the ranks of the compared values have the columns of all p in the win
 all q: an event that comes or expires asks them for the sum over those that it fits.
 """
 
-NEIGHBOR_COUNTS = """
+
+def neighbor_source(steps: int, p_step: int) -> str:
+    """The source of a kernel for a chain of so many steps; p is number `p_step` of them."""
+    after = steps - p_step - 2
+    constants = f"STEPS, P_STEP, LEFT = {steps}, {p_step}, {p_step + 1}"
+    return f"\n{constants}\nAFTER, RIGHT = {after}, {max(after, 1)}\n{_FUNCTIONS}"
+
+
+_FUNCTIONS = """
 @jit
-def put(tree, direct, rank, vector, sign):
-    width = vector.shape[0]
+def put(tree, direct, rank, vector, sign, width):
     if direct:
         for j in range(width):
             tree[u(rank), u(j)] += sign * vector[u(j)]
@@ -26,9 +33,8 @@ def put(tree, direct, rank, vector, sign):
 
 
 @jit
-def ask(tree, direct, total, rank, factors, found):
+def ask(tree, direct, total, rank, factors, found, width):
     # The total, what is below the rank, and what is below the next one, each times a factor.
-    width = found.shape[0]
     for j in range(width):
         found[u(j)] = factors[0] * total[u(j)]
     if direct:
@@ -77,24 +83,20 @@ def unit(matrix):
 
 @jit
 def kernel(
-    bits, places, clock, p_ranks, q_ranks, bounds, window, shape, direct, for_q, for_p, out
+    bits, places, clock, p_ranks, q_ranks, bounds, window, size, direct, for_q, for_p, out
 ):
-    steps, p_step = shape[0], shape[1]
-    q_step = p_step + 1
-    after = steps - q_step - 1
-    wide = max(after, 1)
-    size = shape[2] + 1
-    left, right = np.zeros((size, p_step + 1), np.int64), np.zeros((size, wide), np.int64)
-    all_left, all_right = np.zeros(p_step + 1, np.int64), np.zeros(wide, np.int64)
-    m = np.zeros((p_step + 1, p_step + 1), np.int64)
-    m_begin = np.zeros((p_step + 1, p_step + 1), np.int64)
-    n, n_inverse = np.zeros((wide, wide), np.int64), np.zeros((wide, wide), np.int64)
-    pairs = np.zeros((p_step + 1, wide), np.int64)
-    columns = np.zeros((bits.shape[0], p_step + 1), np.int64)
-    rows = np.zeros((bits.shape[0], wide), np.int64)
-    column, fresh = np.zeros(p_step + 1, np.int64), np.zeros(p_step + 1, np.int64)
-    row = np.zeros(wide, np.int64)
-    before_p, after_q = np.zeros(p_step, np.int64), np.zeros(wide - 1, np.int64)
+    q_step = LEFT
+    left, right = np.zeros((size + 1, LEFT), np.int64), np.zeros((size + 1, RIGHT), np.int64)
+    all_left, all_right = np.zeros(LEFT, np.int64), np.zeros(RIGHT, np.int64)
+    m = np.zeros((LEFT, LEFT), np.int64)
+    m_begin = np.zeros((LEFT, LEFT), np.int64)
+    n, n_inverse = np.zeros((RIGHT, RIGHT), np.int64), np.zeros((RIGHT, RIGHT), np.int64)
+    pairs = np.zeros((LEFT, RIGHT), np.int64)
+    columns = np.zeros((bits.shape[0], LEFT), np.int64)
+    rows = np.zeros((bits.shape[0], RIGHT), np.int64)
+    column, fresh = np.zeros(LEFT, np.int64), np.zeros(LEFT, np.int64)
+    row = np.zeros(RIGHT, np.int64)
+    before_p, after_q = np.zeros(P_STEP, np.int64), np.zeros(RIGHT - 1, np.int64)
     for key in range(bounds.shape[0] - 1):
         begin, end = bounds[u(key)], bounds[u(key + 1)]
         unit(m)
@@ -110,19 +112,19 @@ def kernel(
                 while last < p and places[u(last)] == places[u(begin)]:
                     last += 1
                 for e in range(begin, last):
-                    if (bits[u(e)] >> q_step) & 1 and after > 0:
-                        put(right, direct, q_ranks[u(e)], rows[u(e)], -1)
-                        for j in range(wide):
+                    if (bits[u(e)] >> q_step) & 1 and AFTER > 0:
+                        put(right, direct, q_ranks[u(e)], rows[u(e)], -1, RIGHT)
+                        for j in range(RIGHT):
                             all_right[u(j)] -= rows[u(e), u(j)]
                 for e in range(begin, last):
-                    if (bits[u(e)] >> p_step) & 1:
-                        if after > 0:
-                            ask(right, direct, all_right, p_ranks[u(e)], for_p, row)
-                            for i in range(p_step + 1):
-                                for j in range(wide):
+                    if (bits[u(e)] >> P_STEP) & 1:
+                        if AFTER > 0:
+                            ask(right, direct, all_right, p_ranks[u(e)], for_p, row, RIGHT)
+                            for i in range(LEFT):
+                                for j in range(RIGHT):
                                     pairs[u(i), u(j)] -= columns[u(e), u(i)] * row[u(j)]
-                        put(left, direct, p_ranks[u(e)], columns[u(e)], -1)
-                        for i in range(p_step + 1):
+                        put(left, direct, p_ranks[u(e)], columns[u(e)], -1, LEFT)
+                        for i in range(LEFT):
                             all_left[u(i)] -= columns[u(e), u(i)]
                 count_steps(bits, begin, last, 0, before_p)
                 unmove(m_begin, before_p)
@@ -135,42 +137,42 @@ def kernel(
             fresh[:] = 0
             for e in range(p, q):
                 if (bits[u(e)] >> q_step) & 1:
-                    ask(left, direct, all_left, q_ranks[u(e)], for_q, column)
-                    if after == 0:
+                    ask(left, direct, all_left, q_ranks[u(e)], for_q, column, LEFT)
+                    if AFTER == 0:
                         total = 0
-                        for i in range(p_step + 1):
+                        for i in range(LEFT):
                             total += m_begin[0, u(i)] * column[u(i)]
                         out[u(e)] = total
-                    for i in range(p_step + 1):
+                    for i in range(LEFT):
                         fresh[u(i)] += column[u(i)]
-                if after > 0 and (bits[u(e)] >> (steps - 1)) & 1:
+                if AFTER > 0 and (bits[u(e)] >> (STEPS - 1)) & 1:
                     total = 0
-                    for i in range(p_step + 1):
-                        for j in range(wide):
-                            total += m_begin[0, u(i)] * pairs[u(i), u(j)] * n[u(j), u(wide - 1)]
+                    for i in range(LEFT):
+                        for j in range(RIGHT):
+                            total += m_begin[0, u(i)] * pairs[u(i), u(j)] * n[u(j), u(RIGHT - 1)]
                     out[u(e)] = total
-                if (bits[u(e)] >> p_step) & 1:
-                    for i in range(p_step + 1):
-                        columns[u(e), u(i)] = m[u(i), u(p_step)]
+                if (bits[u(e)] >> P_STEP) & 1:
+                    for i in range(LEFT):
+                        columns[u(e), u(i)] = m[u(i), u(P_STEP)]
             count_steps(bits, p, q, 0, before_p)
             move(m, before_p)
-            if after > 0:
+            if AFTER > 0:
                 count_steps(bits, p, q, q_step + 1, after_q)
                 move(n, after_q)
                 unmove(n_inverse, after_q)
-                for i in range(p_step + 1):
-                    for j in range(wide):
+                for i in range(LEFT):
+                    for j in range(RIGHT):
                         pairs[u(i), u(j)] += fresh[u(i)] * n_inverse[0, u(j)]
             for e in range(p, q):
-                if after > 0 and (bits[u(e)] >> q_step) & 1:
-                    for j in range(wide):
+                if AFTER > 0 and (bits[u(e)] >> q_step) & 1:
+                    for j in range(RIGHT):
                         rows[u(e), u(j)] = n_inverse[0, u(j)]
                         all_right[u(j)] += rows[u(e), u(j)]
-                    put(right, direct, q_ranks[u(e)], rows[u(e)], 1)
-                if (bits[u(e)] >> p_step) & 1:
-                    for i in range(p_step + 1):
+                    put(right, direct, q_ranks[u(e)], rows[u(e)], 1, RIGHT)
+                if (bits[u(e)] >> P_STEP) & 1:
+                    for i in range(LEFT):
                         all_left[u(i)] += columns[u(e), u(i)]
-                    put(left, direct, p_ranks[u(e)], columns[u(e)], 1)
+                    put(left, direct, p_ranks[u(e)], columns[u(e)], 1, LEFT)
             p = q
     return 0
 """
