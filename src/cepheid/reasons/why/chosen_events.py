@@ -18,7 +18,7 @@ from cepheid.language.traversal import walk
 from cepheid.reasons.anatomy import Anatomy, WrittenCondition, WrittenNegation, all_of
 from cepheid.reasons.progress import after_match_text, first_row
 from cepheid.reasons.trials import Binding, Trials
-from cepheid.reasons.why.investigation import values_seen, window_words
+from cepheid.reasons.why.investigation import readable, values_seen, window_words
 from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
 
 Rows = Mapping[str, tuple[int, ...]]
@@ -282,7 +282,7 @@ class ChosenEvents:
         wide = self.trials.run(self._held([], None, wide=True)).matches
         window = parts.bound.window
         if wide and window is not None and window.clock is Clock.TIME:
-            size = wide[0].end - wide[0].start + 1
+            size = readable(parts, wide[0].end - wide[0].start + 1)
             if size > window.size:
                 now = window_words(parts, window.size)
                 yield f"{window_words(parts, size)} instead of {now}", parts.with_window(size)

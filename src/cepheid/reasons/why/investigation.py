@@ -151,6 +151,7 @@ def _shortest(
     assert window is not None
     if window.clock is Clock.TIME:
         least = max(low + 1, min(m.end - m.start for m in fresh) + 1)
+        least = readable(parts, least)
         tried = trials.run(parts.with_window(least))
         if any(m.identity not in known for m in tried.matches):
             size, outcome = least, tried
@@ -163,6 +164,15 @@ def _shortest(
             else:
                 low = middle
     return "window", window_words(parts, size), outcome
+
+
+def readable(parts: Anatomy, size: int) -> int:
+    """A window that is at least so long, as a person would write it: in whole seconds if it is
+    longer than ten, in milliseconds if it is longer than ten of those."""
+    if parts.ticks:
+        return size
+    unit = next((u for u in (1_000_000, 1_000) if size > 10 * u), 1)
+    return -(-size // unit) * unit
 
 
 def window_words(parts: Anatomy, size: int) -> str:
