@@ -10,11 +10,16 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cepheid as cep
-from cepheid.spark.start.session import local_session
+
+try:
+    session = import_module("cepheid.spark.start.session")
+except ModuleNotFoundError:  # of a version before 0.2
+    session = import_module("cepheid.spark.session")
 
 QUERIES = (
     "PATTERN A a ; !B b ; C c WHERE [id] AND a.x > 0.5 WITHIN 3 hours",
@@ -29,7 +34,7 @@ EVENT_TYPE = "ts timestamp, kind string, id long, x double, y double"
 
 
 def main(folder: str, count: int) -> None:
-    spark = local_session("local[2]", app="cepheid benchmarks")
+    spark = session.local_session("local[2]", app="cepheid benchmarks")
     reach("session")
     queries = []
     for number, text in enumerate(QUERIES[:count]):

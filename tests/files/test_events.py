@@ -306,6 +306,17 @@ def test_utf_16_is_told(tmp_path: Path) -> None:
         opened(write(tmp_path, "e.csv", "t,x\n1,2\n".encode("utf-16")))
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_zeros_that_a_crash_has_left(ending: str, tmp_path: Path) -> None:
+    """They are a bad row, as in a stream; in the first line they say that it is no text."""
+    lines = {"csv": "t,x\n1,2\n3,4\n", "jsonl": '{"t":1,"x":2}\n{"t":3,"x":4}\n'}[ending]
+    files = opened(write(tmp_path, f"e.{ending}", lines + "\0" * 999))
+    rows = files.read(pa.schema({"t": pa.int64(), "x": pa.int64()}))
+    assert rows.table.to_pydict() == {"t": [1, 3], "x": [2, 4]} and rows.rejected.num_rows == 1
+    with pytest.raises(DataError, match="no text at all"):
+        opened(write(tmp_path, f"f.{ending}", "\0" * 999 + lines))
+
+
 # ── nothing, and what isn't what it should be ────────────────────────────────
 
 

@@ -113,7 +113,7 @@ def sample_files(
     samples, wrong = [], []
     for file in chosen:
         pieces = _pieces(file, _HEAD // share, max(1, _PIECES // len(chosen)))
-        texts = (_decoded(piece, file, encoding) for piece in pieces)
+        texts = (_decoded(piece, file, encoding, n == 0) for n, piece in enumerate(pieces))
         try:
             samples.append(sample_texts(texts, format, str(file)))
         except (DataError, OSError) as error:
@@ -210,8 +210,11 @@ def _whole_lines(text: bytes, limit: int) -> bytes:
     return text[: text.rfind(b"\n") + 1] or text
 
 
-def _decoded(text: bytes, file: Path, encoding: str) -> str:
-    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text:
+def _decoded(text: bytes, file: Path, encoding: str, begins: bool) -> str:
+    """The piece as text; `begins`: it is the beginning of the file. A zero in its first line says
+    that it is no text; in others, as a crash of what wrote it leaves them, they make bad rows."""
+    zeros = begins and b"\0" in text.lstrip(b"\r\n").partition(b"\n")[0]
+    if zeros or text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(
             f"{file}: it is UTF-16, or no text at all; as UTF-8 it could be read: iconv -f UTF-16 "
             "-t UTF-8"
