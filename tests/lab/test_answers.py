@@ -132,6 +132,7 @@ def test_what_is_no_case(change: dict[str, Any], problem: str) -> None:
 ODD = "A@1(x=1, s='it''s <b>\"', f=2.5, ok=true) B@2(x=2, s='$HOME `ls`', f=nan)"
 
 
+@pytest.mark.some(1)  # each starts two processes
 @pytest.mark.parametrize(
     "query, events",
     [
