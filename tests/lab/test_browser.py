@@ -179,6 +179,22 @@ def test_a_link_opened_in_a_new_page(page: Page, browser: Browser) -> None:
     context.close()
 
 
+def test_editing_a_moment(page: Page) -> None:
+    page.select_option("#snippets", "0")  # ann fails three times, then she logs in at 10:04
+    status(page, "1 match in 6 events")
+    page.click("circle[data-row='4']")
+    page.fill(".fields [aria-label=ts]", "2026-03-02 10:02:30")
+    page.keyboard.press("Tab")
+    status(page, "0 matches in 6 events")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "type"
+    page.fill(".fields [aria-label=ts]", "soon")
+    page.keyboard.press("Tab")
+    expect(page.locator(".fields [aria-label=ts]")).to_have_attribute("aria-invalid", "true")
+    page.fill(".fields [aria-label=ts]", "2026-03-02T10:09:59.999")
+    page.keyboard.press("Tab")
+    status(page, "1 match in 6 events")
+
+
 @pytest.mark.parametrize("tab", ["why", "funnel", "plan", "python", "command", "case"])
 def test_the_panels(page: Page, tab: str) -> None:
     page.click(f"#tab-{tab}")

@@ -173,6 +173,7 @@ function drawChosen() {
   const place = byId("chosen");
   const chosen = [...state.chosen].sort((a, b) => a - b);
   if (!chosen.length) {
+    place.dataset.rows = "";
     place.replaceChildren(h("p", { class: "hint" },
       "Click events to choose them, drag to move them, double-click a lane to add one."));
     return;
@@ -181,6 +182,16 @@ function drawChosen() {
     const type = state.situation.type === null ? "" : rows()[row][column(state.situation.type)];
     return `${type ?? ""}@${timeText(rows()[row][timeColumn()], moments())}`;
   };
+  // Fields stay where they are: one may be about to be filled in.
+  if (place.dataset.rows === chosen.join()) {
+    place.querySelectorAll(".chip").forEach((chip, n) => { chip.textContent = label(chosen[n]); });
+    place.querySelectorAll(".fields input").forEach((field, n) => {
+      const wrong = field.getAttribute("aria-invalid") === "true";
+      if (field !== document.activeElement && !wrong) field.value = fieldText(chosen[0], n);
+    });
+    return;
+  }
+  place.dataset.rows = chosen.join();
   const chips = chosen.map((row) => h("button", {
     class: "chip", title: `row ${row}: click to leave it out`, onclick: () => choose(row),
   }, label(row)));
@@ -194,14 +205,25 @@ function drawChosen() {
 
 function fieldsOf(row) {
   return h("div", { class: "fields" }, columns().map((c, n) => {
-    const value = rows()[row][n];
     const field = h("input", {
-      value: value === null ? "" : String(value), placeholder: "no value", "aria-label": c.name,
-      autocomplete: "off",
+      value: fieldText(row, n), placeholder: "no value", "aria-label": c.name, autocomplete: "off",
       onchange: () => { setValue(row, n, field); },
     });
     return h("label", { title: c.type }, h("span", null, c.name), field);
   }));
+}
+
+// A moment as people write it, in UTC; other times are integers.
+function fieldText(row, n) {
+  const value = rows()[row][n];
+  if (value === null) return "";
+  return n === timeColumn() && moments() ? timeText(value, true) : String(value);
+}
+
+function readTime(text) {
+  if (!moments() || /^-?\d+$/.test(text)) return Number(text);
+  const zone = /(z|[+-]\d\d:?\d\d)$/i.test(text) ? "" : "Z";
+  return 1000 * Date.parse(text.replace(" ", "T") + zone);
 }
 
 function setValue(row, n, field) {
@@ -210,7 +232,8 @@ function setValue(row, n, field) {
   const isNumber = /^(byte|tinyint|short|smallint|int|integer|long|bigint|float|real|double)$/.test(type);
   let value = text;
   if (text === "" && !(type === "string" && rows()[row][n] === "")) value = null;
-  else if (isNumber || n === timeColumn()) value = Number(text);
+  else if (n === timeColumn()) value = readTime(text);
+  else if (isNumber && !/^-?\d{16,}$/.test(text)) value = Number(text);  // longer ones stay exact as texts
   else if (type === "boolean") value = text === "true";
   const wrong = (typeof value === "number" && Number.isNaN(value))
     || (type === "boolean" && !["true", "false", ""].includes(text));
