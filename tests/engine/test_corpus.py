@@ -14,6 +14,7 @@ from tests.engine.harness import Setup, in_order_of_ends, multiset, returned, ru
 from tests.examples import in_turn
 
 AUTOMATA = {
+    "contract.txt",
     "distinct_automata.txt",
     "durations_next.txt",
     "exception.txt",
