@@ -169,10 +169,13 @@ class Interner:
             array = pc.dictionary_encode(array)
         values = array.dictionary.to_pylist()
         given = self._codes
-        self._add([value for value in values if value is not None and value not in given])
-        known = np.fromiter(
-            (-1 if value is None else given[value] for value in values), np.int64, len(values)
-        )
+        new = [value for value in values if value is not None and value not in given]
+        self._add(new)
+        if len(new) == len(values):
+            known = np.arange(self._next - len(new), self._next)
+        else:
+            numbers = (-1 if value is None else given[value] for value in values)
+            known = np.fromiter(numbers, np.int64, len(values))
         indices = array.indices
         valid = _validity(indices)
         positions = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
@@ -193,9 +196,8 @@ class Interner:
     ) -> tuple[NDArray[np.object_], NDArray[np.bool_] | None]:
         """The strings of these codes, as Python objects."""
         if self._strings is None:
-            self._strings = {code: value for value, code in self._codes.items()}
-        strings = self._strings
-        texts = (strings.get(c) for c in codes.tolist())
+            self._strings = dict(zip(self._codes.values(), self._codes, strict=True))
+        texts = map(self._strings.get, codes.tolist())
         return np.fromiter(texts, np.object_, len(codes)), valid
 
     def strings(self, codes: Container[int]) -> dict[int, str | bytes]:

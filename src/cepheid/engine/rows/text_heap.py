@@ -55,7 +55,7 @@ class TextHeap:
         if not len(codes):
             return
         texts, _ = self._interner.decode(codes, None)
-        array = pa.array([_encoded(text) for text in texts], pa.large_binary())
+        array = _encoded(texts)
         offsets = np.frombuffer(array.buffers()[1], np.int64)[: len(array) + 1]
         lengths = np.diff(offsets)
         if len(lengths) and lengths.max() >> LENGTH_BITS:
@@ -69,6 +69,9 @@ class TextHeap:
         self._places = np.insert(self._places, at, places)
 
 
-def _encoded(text: object) -> bytes:
-    """Rows without a text have any code."""
-    return text.encode() if isinstance(text, str) else text if isinstance(text, bytes) else b""
+def _encoded(texts: NDArray[np.object_]) -> pa.Array:
+    """Their bytes. Rows without a text have any code."""
+    if set(map(type, texts)) == {str}:
+        return pa.array(texts, pa.large_string())  # several times as fast as one by one
+    encoded = (text.encode() if isinstance(text, str) else text for text in texts)
+    return pa.array([e if isinstance(e, bytes) else b"" for e in encoded], pa.large_binary())
