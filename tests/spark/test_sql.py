@@ -216,6 +216,40 @@ def _run_stream(spark: Any, folder: Path, schema: pa.Schema) -> Status:
     return cep.status(query)
 
 
+def test_dead_letters_of_a_stream(spark: Any, tmp_path: Path) -> None:
+    """A row that is late, one without a time, and one that is ahead of the clock."""
+    parts = [
+        _stream_rows(("a", 0, 5), ("a", 1, 3)),
+        _stream_rows(("a", 100, 4), ("b", 100, 1)),
+        _stream_rows(("a", 2, 9), ("a", 100_000_000, 7)),
+        _stream_rows(("b", 300, 1)),
+    ]
+    nothing = pa.table({"k": ["z"], "t": [None], "x": [6]}).cast(parts[0].schema)
+    write([*parts[:3], nothing, parts[3]], tmp_path / "in")
+    statement = """SELECT k, n, dead_letter FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
+        MEASURES count(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR)"""
+    events = read(spark, tmp_path / "in", parts[0].schema)
+    query = (
+        cep.sql(statement, {"events": events}, dead_letters=True)
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )
+    cep.wait(query)
+    returned = pq.read_table(tmp_path / "out").to_pylist()
+    assert [(r["k"], r["n"]) for r in returned if r["dead_letter"] is None] == [("a", 2)]
+    letters = [r["dead_letter"] for r in returned if r["dead_letter"] is not None]
+    kept = {(r["reason"], r["row"]["k"]) for r in letters}
+    assert kept == {("late", "a"), ("no time", "z"), ("future", "a")}
+    assert all(r["k"] is None and r["n"] is None for r in returned if r["dead_letter"])
+    counted = cep.status(query).totals
+    assert (counted.late, counted.rejected, counted.future) == (1, 1, 1)
+    with pytest.raises(cep.OptionError, match="dead_letters= is for streams"):
+        table = spark.createDataFrame(parts[0].to_pandas())
+        cep.sql(statement, {"events": table}, dead_letters=True)
+
+
 def test_what_streams_refuse(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(cep.QueryError, match="CEP620: a stream needs ORDER BY"):

@@ -218,6 +218,11 @@ def test_wrong_clauses(statement: str, message: str) -> None:
     assert str(failed.value).splitlines()[0] == message
 
 
+def test_dead_letters_are_those_of_streams() -> None:
+    with pytest.raises(cep.OptionError, match="dead_letters= is for streams"):
+        cep.sql(f"SELECT * FROM t {CLAUSE}", {"t": pa.table(ROWS)}, dead_letters=True)
+
+
 def test_text_is_needed() -> None:
     number: Any = 5
     with pytest.raises(cep.DataError, match="takes the text of a statement, not int"):

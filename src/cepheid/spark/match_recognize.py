@@ -46,13 +46,16 @@ class ReadFrame:
     schema: pa.Schema
 
 
-def recognize(recognition: Recognition, source: Source, frame: DataFrame) -> DataFrame:
-    """The rows that MATCH_RECOGNIZE returns. A wrong clause is an error here, before any job."""
+def recognize(
+    recognition: Recognition, source: Source, frame: DataFrame, dead_letters: bool = False
+) -> DataFrame:
+    """The rows that MATCH_RECOGNIZE returns. A wrong clause is an error here, before any job. On a
+    stream `dead_letters` adds a column for rows that can be in no match."""
     read = _read(recognition, source, frame)
     bound = read.bound
     result = recognize_table(bound, read.schema.empty_table()).schema
     if frame.isStreaming:
-        return _recognize_stream(recognition, source, read, result)
+        return _recognize_stream(recognition, source, read, result, dead_letters)
     if not bound.partition:
         warnings.warn(
             "MATCH_RECOGNIZE without PARTITION BY runs in one task: Spark can't divide the work",
@@ -70,14 +73,18 @@ def recognize(recognition: Recognition, source: Source, frame: DataFrame) -> Dat
 
 
 def _recognize_stream(
-    recognition: Recognition, source: Source, read: ReadFrame, result: pa.Schema
+    recognition: Recognition,
+    source: Source,
+    read: ReadFrame,
+    result: pa.Schema,
+    dead_letters: bool,
 ) -> DataFrame:
     from cepheid.spark.streaming.row_pipeline import recognize_stream
 
     text = " ".join(source.text[recognition.span.start : recognition.span.end].split())
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        return recognize_stream(read.bound, read.rows, read.schema, result, text)
+        return recognize_stream(read.bound, read.rows, read.schema, result, text, dead_letters)
 
 
 def explain(

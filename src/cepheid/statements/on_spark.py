@@ -8,6 +8,7 @@ from typing import Any
 from cepheid.errors import OptionError
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
+from cepheid.options import Options, refuse_dead_letters
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.syntax import Recognition
 from cepheid.spark.columns.column_names import in_quotes
@@ -21,8 +22,11 @@ class SparkTables:
     """Tables and views of a session, and DataFrames by name, which replace no view of the
     user's."""
 
-    def __init__(self, given: Mapping[str, Any], statement: Statement, spark: Any = None) -> None:
+    def __init__(
+        self, given: Mapping[str, Any], statement: Statement, spark: Any, dead_letters: bool
+    ) -> None:
         self.spark = session_of(given.values(), spark)
+        self.dead_letters = dead_letters
         self.statement = statement
         self.given = {
             name.lower(): f"{in_quotes(name)} AS (SELECT * FROM {view_of(table)})"
@@ -39,7 +43,9 @@ class SparkTables:
             raise self.statement.wrong("CEP609", str(error), span) from None
 
     def recognize(self, recognition: Recognition, source: Source, frame: Any) -> Any:
-        return recognize(recognition, source, frame)
+        if not frame.isStreaming:
+            refuse_dead_letters(Options(time="", dead_letters=self.dead_letters))
+        return recognize(recognition, source, frame, self.dead_letters)
 
     def explain(
         self, recognition: Recognition, source: Source, table: str, frame: Any, analyze: bool

@@ -10,6 +10,7 @@ from cepheid.explain import Explanation
 from cepheid.extras import require
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
+from cepheid.options import Options, refuse_dead_letters
 from cepheid.row_patterns.clause import parse_recognition
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.syntax import Recognition
@@ -43,13 +44,22 @@ class Tables(Protocol[Frame]):
         """The result of a statement that has no clause of ours left."""
 
 
-def sql(text: str, tables: Mapping[str, Any] | None = None, *, spark: Any = None) -> Any:
+def sql(
+    text: str,
+    tables: Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
+    dead_letters: bool = False,
+) -> Any:
     """The result of a SQL statement in which `MATCH_RECOGNIZE ( … )` may follow any table.
 
     With `spark`, or if the tables are Spark DataFrames, or if there are none, the statement runs on
     Spark, and the result is a DataFrame. Otherwise `tables` are frames in this process; what stands
     around the clauses runs in DuckDB (the extra `sql`). A plain `SELECT columns FROM t
     MATCH_RECOGNIZE ( … )` needs no DuckDB. The result is of the kind of the first table.
+
+    Over a stream, `dead_letters=True` gives what MATCH_RECOGNIZE returns a column `dead_letter`,
+    and a row for each row of the stream that is late or has no valid time.
 
     >>> import cepheid as cep, pyarrow as pa
     >>> ticker = pa.table({"day": [1, 2, 3, 4], "price": [9, 7, 5, 8]})
@@ -62,7 +72,7 @@ def sql(text: str, tables: Mapping[str, Any] | None = None, *, spark: Any = None
     ... ''', {"ticker": ticker}).to_pylist()
     [{'bottom': 3, 'price': 8}]
     """
-    statement, chosen = _prepared(text, tables, spark)
+    statement, chosen = _prepared(text, tables, spark, dead_letters)
     replaced: list[tuple[Clause, str]] = []
     for clause in statement.clauses:
         _, result = _result(statement, clause, chosen, replaced)
@@ -119,7 +129,9 @@ def explain_sql(
     return StatementExplanation(tuple(summaries))
 
 
-def _prepared(text: object, tables: object, spark: Any) -> tuple[Statement, Tables[Any]]:
+def _prepared(
+    text: object, tables: object, spark: Any, dead_letters: bool = False
+) -> tuple[Statement, Tables[Any]]:
     """The statement, and the tables of what runs it."""
     if not isinstance(text, str):
         raise OptionError(f"`sql` takes the text of a statement, not {type(text).__name__}")
@@ -132,11 +144,12 @@ def _prepared(text: object, tables: object, spark: Any) -> tuple[Statement, Tabl
     if not statement.tokens:
         raise OptionError("the statement is empty")
     if not on_spark:
+        refuse_dead_letters(Options(time="", dead_letters=dead_letters))
         return statement, InProcessTables(given, statement)
     require("spark")
     from cepheid.statements.on_spark import SparkTables
 
-    return statement, SparkTables(given, statement, spark)
+    return statement, SparkTables(given, statement, spark, dead_letters)
 
 
 def _is_spark_frame(table: object) -> bool:

@@ -53,12 +53,14 @@ class RowsJob:
 @dataclass
 class RowBucket:
     """`held` are rows in which matches are still to be found, partition after partition; `carried`
-    says where the search goes on in each (see `Ongoing`). `pending` rows wait for the watermark."""
+    says where the search goes on in each (see `Ongoing`). `pending` rows wait for the watermark;
+    `late_rows` are those of the last step."""
 
     job: RowsJob
     held: pa.Table
     pending: pa.Table
     carried: Numbers
+    late_rows: pa.Table | None = None
     _batch: Report = field(default_factory=lambda: Report(0, 0, 0, 0, 0, 0, 0))
     _size: int = 0
 
@@ -66,6 +68,7 @@ class RowBucket:
         """The matches that are known now: all rows at or before the watermark have come."""
         arrived = pa.Table.from_batches(batches, self.job.schema)
         late = self._times(arrived) <= watermark
+        self.late_rows = arrived.filter(pa.array(late))
         waiting = pa.concat_tables([self.pending, arrived.filter(pa.array(~late))])
         due = self._times(waiting) <= watermark
         self.pending = waiting.filter(pa.array(~due)).combine_chunks()

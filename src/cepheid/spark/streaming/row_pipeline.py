@@ -10,24 +10,27 @@ from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.options import Options
 from cepheid.row_patterns.bound import BoundRecognition
 from cepheid.spark.columns.column_names import named, types_of
 from cepheid.spark.columns.schema import spark_schema, spark_type
 from cepheid.spark.partitions.arrange import key_columns
 from cepheid.spark.streaming.clock.ahead import AHEAD
 from cepheid.spark.streaming.clock.time import Watermark, watermark_of
+from cepheid.spark.streaming.letters import Letters, asked_letters
 from cepheid.spark.streaming.pipeline import use_rocksdb
 from cepheid.spark.streaming.stateful.bucket_work import Wakes, arrived
-from cepheid.spark.streaming.stateful.buckets import DEFAULT, spread
+from cepheid.spark.streaming.stateful.buckets import DEFAULT, in_time_rows, spread
 from cepheid.spark.streaming.stateful.packed_rows import (
     BUCKET,
     BUCKET_COLUMN,
     DATA,
     FIRST,
+    REJECTED,
     packing,
     unpacking,
 )
@@ -50,10 +53,12 @@ ONE_BUCKET = (
 
 @dataclass(frozen=True)
 class RowBucketWork:
-    """What the stateful operator does with a bucket: open it, make a step, save it."""
+    """What the stateful operator does with a bucket: open it, make a step, save it. `letters` says
+    what is kept of late and rejected rows, if wanted."""
 
     job: RowsJob
     watermark: Watermark
+    letters: Letters | None
 
     def step(
         self, number: object, cells: Cells, frames: Iterator[pd.DataFrame], reached: int
@@ -65,13 +70,22 @@ class RowBucketWork:
         matches = bucket.step(rows, self.watermark.ticks(reached))
         for batch in matches.to_batches():
             yield pd.DataFrame({DATA: [arrow_bytes(batch)], **NO_REPORT})
+        if self.letters is not None and bucket.late_rows is not None:
+            rejected = chain.from_iterable(map(self.letters.rejected, packed[REJECTED]))
+            for letters in chain(self.letters.late(bucket.late_rows), rejected):
+                yield pd.DataFrame({DATA: [arrow_bytes(letters)], **NO_REPORT})
         bucket.save(cells)
         yield report_row(number, bucket.report())
         return reached + 1 if bucket.waits else None
 
 
 def recognize_stream(
-    bound: BoundRecognition, events: DataFrame, schema: pa.Schema, result: pa.Schema, text: str
+    bound: BoundRecognition,
+    events: DataFrame,
+    schema: pa.Schema,
+    result: pa.Schema,
+    text: str,
+    dead_letters: bool,
 ) -> DataFrame:
     """The matches as a streaming DataFrame. `events` have a watermark; `schema` is that of the
     columns that are read; `text` is that of the clause."""
@@ -81,7 +95,12 @@ def recognize_stream(
     ahead = [AHEAD] if AHEAD in events.columns else []
     rows = events.select(*(named(name) for name in (*bound.reads, *ahead)))
     rows = observe_read(rows, run, named(time).isNotNull())
-    rows = _bucketed(rows.drop(*ahead).filter(named(time).isNotNull()), bound)
+    options = Options(time=time, dead_letters=dead_letters)
+    letters = asked_letters(events, bound.reads, result, options)
+    if letters is not None:
+        result = result.append(letters.field)
+    rows, in_time = in_time_rows(rows, bound.schema, letters is not None)
+    rows = _bucketed(rows.drop(*ahead), in_time, bound)
     buckets = DEFAULT if bound.partition else 1
     columns = ", ".join(f"{field.name} {field.type}" for field in schema)
     job = RowsJob(bound, schema, f"{text} over {columns}", buckets)
@@ -90,7 +109,7 @@ def recognize_stream(
     )
     whole = rows.mapInArrow(packing(pa.int32(), time), packed)
     matches = whole.groupBy(BUCKET).transformWithStateInPandas(
-        Processor(RowBucketWork(job, watermark)),
+        Processor(RowBucketWork(job, watermark, letters)),
         outputStructType=RESULT,
         outputMode="Append",
         timeMode="EventTime",
@@ -99,9 +118,10 @@ def recognize_stream(
     return matches.mapInArrow(unpacking(result), spark_schema(result))
 
 
-def _bucketed(rows: DataFrame, bound: BoundRecognition) -> DataFrame:
+def _bucketed(rows: DataFrame, in_time: Column, bound: BoundRecognition) -> DataFrame:
+    """Each row with its bucket; rows without a valid time have none."""
     if not bound.partition:
         warnings.warn(ONE_BUCKET, stacklevel=7)
-        return rows.withColumn(BUCKET_COLUMN, F.lit(FIRST))
+        return rows.withColumn(BUCKET_COLUMN, F.when(in_time, F.lit(FIRST)))
     keys = key_columns(types_of(rows), bound.schema, bound.partition)
-    return rows.withColumn(BUCKET_COLUMN, spread(F.xxhash64(*keys), DEFAULT))
+    return rows.withColumn(BUCKET_COLUMN, F.when(in_time, spread(F.xxhash64(*keys), DEFAULT)))
