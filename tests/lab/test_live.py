@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from cepheid.cli.stream.stream_page import ADDRESS, batch_figures, page_beside
 from cepheid.cli.stream.stream_status import Totals
 from cepheid.errors import OptionError
+from cepheid.lab.gate import Gate
 from cepheid.lab.journal import FILE, KEPT, Journal, lines
 from cepheid.lab.live import Live, committed
 from cepheid.lab.pages import live_app
@@ -180,3 +181,29 @@ def test_a_link_of_another_lab(
     (place,) = opened
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/#q-_8", place)
     assert capsys.readouterr().out == f"{place}\n"
+
+
+def test_the_command_shows_a_file_with_a_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that is wrong: the page is there to mend it."""
+    apps: list[Gate] = []
+    monkeypatch.setattr("cepheid.lab.server.serve", lambda app, at, started: apps.append(app))
+    events = tmp_path / "events.csv"
+    events.write_text("at,kind,x\n" + "".join(f"{n},{'AB'[n % 2]},{n}\n" for n in range(50)))
+    (tmp_path / "q.cep").write_text("PATTERN A a ; B b WHERE b.y > 1 WITHIN 5")
+    options = ["--input", events, "--time", "at", "--type", "kind", "--rows", "20"]
+    assert run("lab", tmp_path / "q.cep", *options, "--no-browser") == 0
+    assert run("lab", *options, "--no-browser") == 0
+    monkeypatch.setattr("cepheid.lab.pages.Desk.open", lambda _: None)
+    starts = []
+    for app in apps:
+        place = f"/{app._token.decode()}/start"
+        with TestClient(app, base_url="http://localhost") as client:
+            starts.append(client.get(place).json())
+    wrong, none = (start["situation"] for start in starts)
+    assert wrong["query"].endswith("WITHIN 5") and wrong["time"] == "at"
+    assert wrong["sample"] == "the first 20 of 50 events"
+    assert [c["name"] for c in wrong["events"]["columns"]] == ["at", "kind", "x"]
+    assert none["query"] == "PATTERN A a ; B b\nWITHIN 10"
+    assert [w["name"] for w in starts[0]["words"]["types"]] == ["A", "B"]
