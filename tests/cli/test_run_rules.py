@@ -209,9 +209,10 @@ def test_every_finding_over_these_events(
 def test_rules_that_read_each_other(
     rules: Path, events: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (rules / "after.cep").write_text("PATTERN big b ; C c WITHIN 5")
+    (rules / "later.cep").write_text("INTO later PATTERN big b ; again a WITHIN 5")
+    (rules / "again.cep").write_text("INTO again PATTERN later a ; B b WITHIN 5")
     assert run(rules, "-i", events, *COMMON) == 2
-    assert "rules of a set read events only" in capsys.readouterr().err
+    assert "rules read each other in a circle: `again` reads `later`" in capsys.readouterr().err
 
 
 def test_rules_are_run_by_themselves(

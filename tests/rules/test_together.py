@@ -1,4 +1,4 @@
-"""What is wrong between templates: rules that read rules, and columns that don't fit."""
+"""What is wrong between templates: names that could be others', and columns that don't fit."""
 
 from __future__ import annotations
 
@@ -12,59 +12,10 @@ import pytest
 import cepheid as cep
 from cepheid.rules.load.files import read
 
-PAIR = "INTO Pair PATTERN A a ; B b WITHIN 5"
 COLUMNS = pa.schema({"ts": pa.int64(), "type": pa.string(), "x": pa.int64()})
 
 
-def refused(queries: dict[str, str]) -> list[str]:
-    with pytest.raises(cep.RuleSetError) as error:
-        cep.RuleSet.of(queries)
-    return [finding.render() for finding in error.value.findings]
-
-
-# ── rules that read rules ────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "PATTERN Pair p ; C c WITHIN 5",
-        "PATTERN C c ; !Pair p ; C d WITHIN 5",
-        "PATTERN C c ; (Pair p ; C d)+ ; C e WITHIN 5",
-        "PATTERN C c ; ANY(Pair, C) p WITHIN 5",
-        "PATTERN p ; c FROM Pair WITHIN 5",
-    ],
-)
-def test_a_query_that_reads_what_another_finds(query: str) -> None:
-    (finding,) = refused({"pair": PAIR, "other": query})
-    assert (
-        "rules of a set read events only, and `Pair` is the output of the query at pair:1"
-        in finding
-    )
-    assert "run the two as queries" in finding
-    assert "other:1:" in finding
-
-
-def test_the_place_is_that_of_the_name() -> None:
-    (finding,) = refused({"pair": PAIR, "other": "PATTERN C c ; Pair p WITHIN 5"})
-    assert finding.splitlines()[1] == "  other:1:15"
-
-
-def test_the_files_are_named(tmp_path: Path) -> None:
-    (tmp_path / "all.cep").write_text(f"{PAIR}\n\nINTO later\nPATTERN Pair p ; C c WITHIN 5\n")
-    (finding,) = read(tmp_path).findings
-    assert f"{tmp_path}/all.cep:1" in finding.message
-    assert finding.template == "later"
-    assert f"{tmp_path}/all.cep:4:9" in finding.render()
-    with pytest.raises(cep.RuleSetError, match="rules of a set read events only"):
-        cep.RuleSet.load(tmp_path)
-
-
-def test_sets_that_are_joined() -> None:
-    pair = cep.RuleSet.of({"pair": PAIR})
-    after = cep.RuleSet.of({"after": "PATTERN Pair p ; C c WITHIN 5"})
-    with pytest.raises(cep.RuleSetError, match="rules of a set read events only"):
-        pair | after
+# ── names ────────────────────────────────────────────────────────────────────
 
 
 def test_a_rule_may_be_called_as_what_it_reads_itself() -> None:
@@ -90,12 +41,6 @@ def test_an_alias_may_be_called_as_a_rule_is() -> None:
     events = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [0, 0]})
     found = rules.match(events, time="ts")["rule"].to_pylist()
     assert sorted(found) == ["large", "other"]
-
-
-def test_a_bare_name_is_a_type_if_events_have_one() -> None:
-    (finding,) = cep.RuleSet.of(BARE).check(COLUMNS, time="ts", type="type")
-    assert finding.template == "other"
-    assert finding.render().splitlines()[1] == "  other:1:17"
 
 
 def test_a_stream_of_events_may_be_called_as_a_rule_is() -> None:

@@ -98,7 +98,7 @@ def arranged(queries: Sequence[Query], base: Collection[str] | None) -> tuple[Qu
         _check_label(query, labels, base)
         if query.syntax.into is not None:
             labels[query.syntax.into] = query
-    steps = {name_of(query): _step(query, labels, base) for query in queries}
+    steps = {name_of(query): step_of(query, labels, base) for query in queries}
     ordered: dict[str, QueryStep] = {}
 
     def visit(step: QueryStep, path: tuple[QueryStep, ...]) -> None:
@@ -134,7 +134,7 @@ def _check_label(query: Query, labels: Mapping[str, Query], base: Collection[str
     findings.check()
 
 
-def _step(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> QueryStep:
+def step_of(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> QueryStep:
     """The streams that a query reads: those of FROM; without FROM, all input streams, and the
     labels that its pattern names."""
     named = query.syntax.streams

@@ -98,7 +98,7 @@ def run(
     with a table of its parameters beside it (big.csv for INTO big or big.cep).
     All rules have one table of matches: rule, match_start, match_end, the columns
     that the rule returns as JSON in match, and other columns of the parameter tables.
-    Rules read events, never each other's matches.
+    A rule may read the matches of another one, by its name.
 
         cepheid run rules/ --input cards.parquet --time ts --output found.parquet
 

@@ -109,12 +109,14 @@ class EngineRun:
 @dataclass(frozen=True)
 class CompiledRules:
     """The rules by number, with their names and carried columns, and how they run. `joints` lists
-    which of the ungrouped queries run as one."""
+    which of the ungrouped queries run as one. `following` are queries that run after these, since
+    they read their matches, and how many rules each has."""
 
     rules: pa.Table
     groups: tuple[RuleGroup, ...]
     alone: tuple[Alone, ...]
     joints: tuple[SharedPlan, ...] = ()
+    following: tuple[tuple[str, int], ...] = ()
 
     @property
     def required(self) -> frozenset[str]:

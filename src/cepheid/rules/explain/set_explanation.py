@@ -20,6 +20,7 @@ from cepheid.rules.compile.compiled_rules import Alone, CompiledRules, EngineRun
 from cepheid.rules.explain.shared_parts import commons, counts
 from cepheid.rules.placement.split import PlacedPass
 
+FOLLOWS = "it reads the matches of other rules"
 SHOWN = 5
 """How many steps of a pass are shown; those that most rules share come first."""
 
@@ -133,7 +134,10 @@ def explained(
     runs = compiled.runs
     return SetExplanation(
         tuple(map(_pass, compiled.groups)) if placed is None else tuple(map(_placed, placed)),
-        tuple(_apart(run.members[0]) for run in runs if len(run.members) == 1),
+        (
+            *(_apart(run.members[0]) for run in runs if len(run.members) == 1),
+            *(Apart(name, count, FOLLOWS) for name, count in compiled.following),
+        ),
         tuple(_joined(run) for run in runs if len(run.members) > 1),
     )
 

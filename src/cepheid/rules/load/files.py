@@ -18,7 +18,8 @@ from cepheid.language.query_list import spans_a_line_with_into, split_at_lines, 
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load.carried import constants, enabled, with_columns, with_headers, with_values
 from cepheid.rules.load.query_texts import QueryTexts
-from cepheid.rules.load.rule_names import duplicates, first_of_each_name, resubscriptions
+from cepheid.rules.load.readers import circles
+from cepheid.rules.load.rule_names import duplicates, first_of_each_name
 from cepheid.rules.load.tables import TABLES, read_rows
 from cepheid.rules.template import Template, clashes, problems
 
@@ -66,7 +67,7 @@ def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) ->
     """The templates, and the findings of each and between them."""
     loaded = tuple(templates)
     alone = [finding for template in loaded for finding in problems(template)]
-    together = (*duplicates(loaded), *resubscriptions(loaded), *clashes(loaded))
+    together = (*duplicates(loaded), *circles(loaded), *clashes(loaded))
     return LoadedFiles(loaded, (*findings, *alone, *together))
 
 

@@ -1,19 +1,16 @@
-"""Names of rules are unique in a set, whichever templates they are in, and never those of what
-another rule reads."""
+"""Names of rules are unique in a set, whichever templates they are in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.binding.findings import Findings, did_you_mean
-from cepheid.algebra.binding.scope import leaves, place_of
-from cepheid.algebra.types import Schema
-from cepheid.language import ast
-from cepheid.language.diagnostics import Diagnostic, Source
+from cepheid.algebra.binding.scope import place_of
+from cepheid.language.diagnostics import Diagnostic
 from cepheid.rules.findings import Finding, of_diagnostic
 from cepheid.rules.template import Template
 
@@ -22,8 +19,6 @@ Place = tuple[Template, int]
 
 _FEW = 1000
 """How many names a misspelled name is compared with letter by letter."""
-
-_INSTEAD = "run the two as queries (a file each, or a list in `cep.match`), or rename one"
 
 
 def all_names(templates: Sequence[Template]) -> pa.ChunkedArray:
@@ -102,64 +97,6 @@ def _taken(name: str, first: Place, others: Sequence[Place]) -> Iterator[Finding
             rows = tuple(template.number(row) for _, row in places)
             hint = "give every rule a different name"
             yield Finding(template.origin, message, hint, rows, template.name)
-
-
-# ── rules that read rules ────────────────────────────────────────────────────
-
-
-def resubscriptions(
-    templates: Sequence[Template], schema: Schema | None = None
-) -> Iterator[Finding]:
-    """Queries that name what another one finds, by its INTO. Run together as queries they would
-    read its matches (see `query.several`); in a set they would look for events of that type, and
-    find nothing without a word. If there are such events, streams of matches would have to be told
-    apart from them, too. Its own label is no such name: a rule reads in a set what it reads alone.
-
-    A bare name in a pattern is the type of an event if events have types, and else an alias: those
-    are reported if the schema is given, and all others if not.
-    """
-    labels = {t.label: t for t in templates if t.label is not None}
-    if schema is not None:
-        typed = schema.type is not None or schema.streams is not None
-        labels = {n: t for n, t in labels.items() if typed and n not in (schema.streams or ())}
-    for template in _readers(templates, labels.keys(), schema is not None) if labels else ():
-        source = template.query.source
-        for name, place in _read(template.query.syntax, source, bare=schema is not None):
-            if name in labels and name != template.label:
-                other = labels[name].query
-                message = (
-                    f"rules of a set read events only, and `{name}` is the output of the "
-                    f"query at {other.name}:{other.line}"
-                )
-                diagnostic = Diagnostic("CEP201", message, place, source, _INSTEAD)
-                yield of_diagnostic(diagnostic, template.name)
-
-
-def _readers(
-    templates: Sequence[Template], labels: Collection[str], bare: bool
-) -> Iterator[Template]:
-    """The queries that name one of the labels. Queries with the same frame name the same ones."""
-    known: dict[object, bool] = {}
-    for template in templates:
-        frame = id(template) if template.outline is None else template.outline.frame
-        if frame not in known:
-            query = template.query
-            names = (name for name, _ in _read(query.syntax, query.source, bare))
-            known[frame] = any(name in labels for name in names)
-        if known[frame]:
-            yield template
-
-
-def _read(query: ast.Query, source: Source, bare: bool) -> Iterator[tuple[str, ast.Span]]:
-    """The event types that a query's pattern names, bare or with an alias, and the streams."""
-    for leaf in leaves(query.pattern):
-        match leaf:
-            case ast.Atom(name=name, alias=alias) if (alias is None) is bare:
-                yield name, leaf.span
-            case ast.AnyOf(types=types) if not bare:
-                yield from ((name, leaf.span) for name in types)
-    for name in query.streams if not bare else ():
-        yield name, place_of(name, query, Findings(source))
 
 
 def _of_query(template: Template, message: str) -> Finding:

@@ -31,8 +31,8 @@ from cepheid.options import Options
 from cepheid.query.runtimes import runtime_of
 from cepheid.rules.findings import Finding
 from cepheid.rules.load.lifted import Lifted, lifted
+from cepheid.rules.load.readers import reading
 from cepheid.rules.load.row_classes import MOST, Classes, QueryPart, amounts, moments, parts, sizes
-from cepheid.rules.load.rule_names import resubscriptions
 from cepheid.rules.template import Template
 from cepheid.runtime import Columns
 
@@ -46,11 +46,12 @@ def check(
     assumed to exist, with the type of what it is compared with."""
     templates = tuple(templates)
     schema = None if columns is None else _schema(columns, options)
-    if schema is not None:
-        yield from resubscriptions(templates, schema)
+    # What others return is known when they are bound: of matches, every attribute is assumed.
+    readers = {id(templates[place]) for place in reading(templates, None, False)}
 
     def findings_of(template: Template) -> Iterator[Finding]:
-        fitting = schema or bind_schema(assumed_columns(template, options), options)
+        fitting = None if id(template) in readers else schema
+        fitting = fitting or bind_schema(assumed_columns(template, options), options)
         return _Check(template, fitting).findings()
 
     right = {

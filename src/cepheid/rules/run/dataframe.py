@@ -10,6 +10,7 @@ import pyarrow as pa
 from cepheid.engine.attribution.json_rows import RULE, alert_schema
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
+from cepheid.rules.load.readers import refuse_chains
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import PlacedPass, passes_of
@@ -28,6 +29,7 @@ class SetOnSpark:
         self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
     ) -> Any:
         refuse_throttle(throttle, "DataFrames")
+        refuse_chains(templates, "DataFrames")
         refuse_dead_letters(options)
         frame = on_spark.read(data, options)
         compiled = compile_rules(templates, columns_of(data), options, by_key=True)

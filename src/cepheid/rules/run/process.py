@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,14 @@ from cepheid.inprocess.merged_streams import merged, slices
 from cepheid.inprocess.notices import finer, is_finer, made_simultaneous, tied
 from cepheid.inprocess.runtime import InProcess
 from cepheid.options import Options, refuse_dead_letters
+from cepheid.query.several import EVENTS
 from cepheid.query.several_endless import is_endless
+from cepheid.rules.compile.alert_values import rule_columns
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules, naming
+from cepheid.rules.load.readers import reading
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
+from cepheid.rules.run.chains import chain_of, followed, said_once
 from cepheid.rules.run.rule_session import alerts_of_endless
 from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
 from cepheid.rules.run.throttle import throttle_ticks, throttled
@@ -53,12 +57,24 @@ class SetInProcess:
             return alerts_of_endless(templates, data, options)
         runtime = InProcess()
         events = runtime.repeatable(data, "rules read the same events several times")
-        compiled = compile_rules(templates, runtime.columns(events), options, deals=True)
+        tables = events if isinstance(data, Mapping) else {EVENTS: events}
+        chain = chain_of(templates, tables, options)
+        first = templates if chain is None else chain.first
+        compiled = compile_rules(first, runtime.columns(events), options, deals=True)
         table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
-        schema = alert_schema(compiled.rules, _plain(table.schema.field(options.time).type))
-        _warn(templates, table, options)
+        every = compiled.rules if chain is None else rule_columns(templates)
+        schema = alert_schema(every, _plain(table.schema.field(options.time).type))
+        _warn(first, table, options)
         _warn_of_ties(compiled, table, options)
-        result = pa.Table.from_batches(run(compiled, table, schema, options), schema)
+        own = (
+            schema if chain is None else alert_schema(compiled.rules, schema.field(MATCH_END).type)
+        )
+        result = pa.Table.from_batches(run(compiled, table, own, options), own)
+        if chain is not None:
+            more = followed(chain, result, schema, tables, options)
+            result = pa.concat_tables(
+                [_filled(result, schema), pa.Table.from_batches(more, schema)]
+            )
         order = np.argsort(times(result[MATCH_END].combine_chunks()), kind="stable")
         result = result.take(pa.array(order))
         if throttle is not None:
@@ -69,7 +85,11 @@ class SetInProcess:
     def explain(
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, None]:
-        return compile_rules(templates, columns_of(data), options, deals=True), None
+        readers = reading(templates, None, False)
+        first = tuple(t for n, t in enumerate(templates) if n not in readers)
+        compiled = compile_rules(first, columns_of(data), options, deals=True)
+        after = tuple((templates[n].name, len(templates[n])) for n in readers)
+        return replace(compiled, following=after), None
 
     def counts(self, matches: Any) -> dict[str, int]:
         found = pc.value_counts(as_table(to_arrow(matches))[RULE].combine_chunks())
@@ -137,6 +157,17 @@ def _queries(compiled: CompiledRules) -> Iterator[tuple[BoundQuery, str]]:
         yield query.bound, names[int(query.rules[0])].as_py()
 
 
+def _filled(alerts: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With all columns that rules carry."""
+    columns = [
+        alerts[f.name].cast(f.type)
+        if f.name in alerts.column_names
+        else pa.nulls(alerts.num_rows, f.type)
+        for f in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
 def _choosing(compiled: CompiledRules) -> pa.Array:
     """The names of the rules that choose among their matches: AFTER MATCH SKIP, LIMIT."""
     numbers = [query.rules for query in compiled.alone if query.bound.selection is not None]
@@ -152,10 +183,7 @@ def run(
     compiled: CompiledRules, table: pa.Table, schema: pa.Schema, options: Options
 ) -> Iterator[pa.RecordBatch]:
     """The matches of the rules in a table of events."""
-    with warnings.catch_warnings():
-        said = (".*have no time", ".*than a microsecond", "no event is of type", ".*on their order")
-        for message in said:
-            warnings.filterwarnings("ignore", message=message)  # said once, for all rules
+    with said_once():
         for group in compiled.groups:
             rows = sorted_by(with_extracted(table, group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)

@@ -21,6 +21,7 @@ from cepheid.options import Options, refuse_dead_letters
 from cepheid.planner import Prepared
 from cepheid.query.several_endless import SharedRun, endless_events
 from cepheid.rules.compile.compiled_rules import compile_rules
+from cepheid.rules.load.readers import refuse_chains
 from cepheid.rules.run.passes import needs, pass_of
 from cepheid.rules.run.runtimes import Templates
 from cepheid.rules.run.stream_compiler import (
@@ -49,6 +50,7 @@ class RuleRuns:
     ) -> None:
         if not templates:
             raise DataError("there are no rules: open a session with some")
+        refuse_chains(templates, "sessions and iterators")
         for template, need in zip(templates, needs(templates, given, options), strict=True):
             pass_of(template, (None,), need)  # raises what is wrong with a rule
         compiled = compile_rules(templates, given, options)

@@ -13,6 +13,7 @@ from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
+from cepheid.rules.load.readers import refuse_chains
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.dataframe import SetOnSpark
 from cepheid.rules.run.passes import needs, pass_of, passes
@@ -47,6 +48,7 @@ class SetOnStream(SetOnSpark):
         self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
     ) -> Any:
         refuse_throttle(throttle, "streams")
+        refuse_chains(templates, "streams")
         return match_stream(templates, data, options)
 
     def counts(self, matches: Any) -> dict[str, int]:

@@ -1,0 +1,176 @@
+"""Rules that read the matches of others, over tables in this process.
+
+The rules that read events run together, as ever. Then those that read matches run one by one, each
+after what it reads: to them, matches are events with a start and an end, beside the events of the
+data (`query.several`). The matches of a template are those of all its rules; `rule` says whose.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cepheid.algebra.schemas import bind_streams
+from cepheid.engine.attribution.json_rows import KEY_PARTS, RULE, alert_rows
+from cepheid.engine.attribution.typed_rows import typed
+from cepheid.engine.match_schema import output_schema
+from cepheid.engine.rows.event_types import types_in
+from cepheid.errors import QueryError
+from cepheid.inprocess.runtime import InProcess
+from cepheid.language.diagnostics import Diagnostic
+from cepheid.options import Options
+from cepheid.query.several import EVENTS, bound_step, step_of
+from cepheid.rules.compile.alert_values import rule_columns, with_key
+from cepheid.rules.compile.compiled_rules import naming
+from cepheid.rules.load.readers import Provider, Reads, in_order, place_read, reading
+from cepheid.rules.template import Template
+
+Tables = Mapping[str, pa.Table]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Rules some of which read others: who reads whom."""
+
+    templates: tuple[Template, ...]
+    reads: Mapping[int, Reads]
+
+    @property
+    def first(self) -> tuple[Template, ...]:
+        """The templates that read events alone."""
+        return tuple(t for n, t in enumerate(self.templates) if n not in self.reads)
+
+
+def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) -> Chain | None:
+    """None if every rule reads events alone. Raises `QueryError` for a label that events have as
+    their type, and for a circle."""
+    if not any(len(template) for template in templates):
+        return None
+    streams = set(tables) - {EVENTS}
+    types = streams | {
+        type_
+        for table in tables.values()
+        if options.type is not None and options.type in table.column_names
+        for type_ in types_in(table[options.type])
+    }
+    typed_events = options.type is not None or bool(streams)
+    reads = reading(templates, types if typed_events else None, typed_events)
+    if not reads:
+        return None
+    for place, names in reads.items():
+        for name in sorted(types & names.keys()):
+            raise QueryError([_clash(templates[place], name)])
+    in_order(templates, reads)
+    return Chain(templates, reads)
+
+
+def _clash(template: Template, name: str) -> Diagnostic:
+    return Diagnostic(
+        "CEP216",
+        f"`{name}` is both a rule of the set and a type of events",
+        place_read(template, name),
+        template.query.source,
+        "give the rule another name",
+    )
+
+
+def followed(
+    chain: Chain, alerts: pa.Table, schema: pa.Schema, tables: Tables, options: Options
+) -> Iterator[pa.RecordBatch]:
+    """The alerts of the rules that read others. `alerts` are those of the others, `schema` has the
+    columns of all."""
+    rules = rule_columns(chain.templates)
+    begins = np.cumsum([0, *map(len, chain.templates)])
+    found = _Found(chain, alerts, tables, options)
+    for place in in_order(chain.templates, chain.reads):
+        template = chain.templates[place]
+        parts = []
+        for row in range(len(template)):
+            with said_once(), naming(template.names[row]):
+                matches = _matches(chain, place, row, found, tables, options)
+            number = int(begins[place]) + row
+            for batch in matches.to_batches():
+                yield alert_rows(rules, np.full(batch.num_rows, number), batch, schema)
+            parts.append(_named(_returned(matches), str(template.names[row])))
+        found.add(place, pa.concat_tables(parts))
+
+
+def _matches(
+    chain: Chain, place: int, row: int, found: _Found, tables: Tables, options: Options
+) -> pa.Table:
+    """The matches of one rule that reads others."""
+    template, names = chain.templates[place], chain.reads[place]
+    providers = {name: chain.templates[p.place].query for name, p in names.items()}
+    step = step_of(template.query, providers, None if EVENTS in tables else tables.keys())
+    base = {name: tables[EVENTS if EVENTS in tables else name] for name in step.base}
+    streams = {**base, **{name: found.matches(names[name]) for name in step.labels}}
+    given = replace(options, params={**options.params, **template.values(row)})
+    runtime = InProcess()
+    columns = {name: table.schema for name, table in streams.items()}
+    inputs, merged, bound = bound_step(step, columns, given)
+    return runtime.match_inputs(with_key(bound), streams, inputs, merged, given)
+
+
+@contextmanager
+def said_once() -> Iterator[None]:
+    """What is said of the events is said once, for all rules."""
+    with warnings.catch_warnings():
+        said = (".*have no time", ".*than a microsecond", "no event is of type", ".*on their order")
+        for message in said:
+            warnings.filterwarnings("ignore", message=message)
+        yield
+
+
+class _Found:
+    """The matches of rules in their own columns, by the place of the template."""
+
+    def __init__(self, chain: Chain, alerts: pa.Table, tables: Tables, options: Options) -> None:
+        self._chain, self._alerts, self._options = chain, alerts, options
+        self._columns: Any = {name: table.schema for name, table in tables.items()}
+        if EVENTS in tables:
+            self._columns = tables[EVENTS].schema
+        self._found: dict[int, pa.Table] = {}
+
+    def add(self, place: int, matches: pa.Table) -> None:
+        self._found[place] = matches
+
+    def matches(self, provider: Provider) -> pa.Table:
+        if provider.place not in self._found:
+            self._found[provider.place] = self._of(self._chain.templates[provider.place])
+        found = self._found[provider.place]
+        if provider.row is None:
+            return found
+        name = self._chain.templates[provider.place].names[provider.row]
+        return found.filter(pc.equal(found[RULE], name))
+
+    def _of(self, template: Template) -> pa.Table:
+        params = {**self._options.params, **(template.values(0) if len(template) else {})}
+        options = replace(self._options, params=params)
+        bound = template.query.bind(self._columns, options)
+        merged = self._columns
+        if not isinstance(merged, pa.Schema):
+            merged = bind_streams(merged, options)[0]
+        schema = output_schema(bound, merged)
+        own = self._alerts.filter(pc.is_in(self._alerts[RULE], value_set=template.names))
+        batches = [typed(batch, schema) for batch in own.to_batches()]
+        table = pa.Table.from_batches(batches, schema)
+        if RULE in table.column_names:
+            return table
+        return table.append_column(RULE, own[RULE])
+
+
+def _returned(matches: pa.Table) -> pa.Table:
+    return matches.drop_columns([n for n in matches.column_names if n.startswith(KEY_PARTS)])
+
+
+def _named(matches: pa.Table, rule: str) -> pa.Table:
+    if RULE in matches.column_names:
+        return matches
+    return matches.append_column(RULE, pa.repeat(pa.scalar(rule, pa.string()), matches.num_rows))
