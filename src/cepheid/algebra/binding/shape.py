@@ -223,6 +223,8 @@ class Shape:
     def _nested_edge(self, closure: ast.Closure, begins_rounds: bool = False) -> None:
         message = "a closure can't stand at the edge of a nested pattern"
         hint = "give it a neighbor there, or take the parentheses away"
+        if begins_rounds:
+            hint = "begin each round with an event"
         if begins_rounds and _is_plain(closure) and isinstance(closure.item, ast.Atom):
             kind = closure.item.name if closure.item.alias is not None else ""
             rest = f"{kind}* rest" if kind else "rest*"
