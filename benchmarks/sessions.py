@@ -1,10 +1,10 @@
-"""`python -m benchmarks.sessions [--quick]`: what a push into a session costs.
+"""`python -m benchmarks.sessions [--quick] [--dry-run]`: what a push into a session costs.
 
 The card fraud query over 20,000 cards, whose window is full. Pushes of 1, 100 and 1,000 events, by
 processor time, so that other processes count little. The goals: one event in 0.5 ms (half of the
 pushes) and 2 ms (99 of 100), 100 events in 3 ms, and 100,000 events/s with 1,000 a push. A run that
-misses one ends with exit code 1. The line `calibration` says how fast the machine was meanwhile:
-the time that a turn of a plain loop in Python took.
+misses one ends with exit code 1. Figures go to `results/sessions.json`. The line `calibration`
+says how fast the machine was meanwhile: the time that a turn of a plain loop in Python took.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import cepheid as cep
+from benchmarks.experiments.writing import RESULTS
+from benchmarks.report import provenance, write_json
+from benchmarks.tree import add_dry_run, may_record
 from cepheid.workloads import fraud
 
 QUERY = Path(__file__).parents[1].joinpath("examples", "card_fraud.cep").read_text()
@@ -85,9 +89,14 @@ def goals(costs: Costs) -> list[tuple[str, bool]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sessions", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the pushes")
+    add_dry_run(parser)
     given = parser.parse_args()
+    recording = not (given.quick or given.dry_run)
+    if recording and not may_record():
+        return 1
     pa.set_cpu_count(1)
     missed = False
+    rows: list[dict[str, Any]] = []
     for events, pushes in ((1, 5_000), (100, 1_000), (1_000, 300)):
         costs = measured(events, pushes // 10 if given.quick else pushes)
         print(
@@ -97,7 +106,21 @@ def main() -> int:
         for goal, holds in goals(costs):
             print(f"      {'✓' if holds else '✗'} {goal}")
             missed |= not holds
-    print(f"calibration: {turn():.0f} ns a turn")
+        rows.append(
+            {
+                "events_a_push": events,
+                "median_ms": round(costs.median, 3),
+                "99_of_100_ms": round(costs.high, 3),
+                "mean_ms": round(costs.mean, 3),
+                "events_per_second": round(costs.rate),
+                "goals": dict(goals(costs)),
+            }
+        )
+    calibration = turn()
+    print(f"calibration: {calibration:.0f} ns a turn")
+    if recording:
+        figures = {"holds": not missed, "turn_ns": round(calibration), "figures": rows}
+        write_json(RESULTS.parent / "sessions.json", {**provenance(False), **figures})
     return 1 if missed else 0
 
 

@@ -18,10 +18,10 @@ from cepheid.language.diagnostics import Source
 from cepheid.options import Limit, Options
 from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import require_bounds
-from cepheid.sessions.query_run import SessionQuery
 from cepheid.sessions.query_runs import QueryRuns
 from cepheid.sessions.session import Session, resumed
 from cepheid.sessions.session_events import EventColumns
+from cepheid.streaming.chained_query import ChainedQuery
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import indexed, match_of, multiset, with_index
 from tests.examples import examples
@@ -70,7 +70,7 @@ class Driven:
         self.rows: list[dict[str, Any]] = []
 
     def opened(self) -> Session:
-        part = SessionQuery("q", self.prepared, self.columns.plain)
+        part = ChainedQuery("q", self.prepared, self.columns.plain)
         runs = QueryRuns([part], ["q"], self.options, alone=True)
         return Session(runs, self.columns, self.options)
 

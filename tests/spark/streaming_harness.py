@@ -53,11 +53,12 @@ EPOCH = 1_700_000_000
 
 @dataclass(frozen=True)
 class Course:
-    """A query over a stream that comes in parts, or over several streams, by name. `delay`: by how
-    many seconds events may be late."""
+    """A query over a stream that comes in parts, or over several streams, by name; or several
+    queries, of which the one with the course's name is collected. `delay`: by how many seconds
+    events may be late."""
 
     name: str
-    query: str
+    query: str | Sequence[str]
     parts: Sequence[pa.Table] | Mapping[str, Sequence[pa.Table]]
     options: Mapping[str, Any]
     delay: int | None = None
@@ -115,6 +116,8 @@ def joined(spark: SparkSession, folder: Path, courses: Sequence[Course]) -> Data
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="no key connects the variables")
             matches = cep.match(data, course.query, **options)
+        if isinstance(matches, dict):
+            matches = matches[course.name]
         if dict(matches.dtypes)["match_end"] == "timestamp":
             ends = {name: F.unix_micros(name) for name in ("match_start", "match_end")}
             matches = matches.withColumns(ends)

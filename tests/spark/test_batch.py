@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cepheid as cep
-from cepheid.errors import DataError, PlanError, QueryError, UnsupportedError
+from cepheid.errors import DataError, PlanError, QueryError
 from tests.corpus.reader import cases
 from tests.spark.harness import (
     again,
@@ -283,9 +283,3 @@ def test_endless_data(spark: SparkSession) -> None:
     with pytest.warns(UserWarning, match="no key connects"):
         found = cep.match(endless, "PATTERN a -> b", time="timestamp", limit=cep.Limit(total=9))
     assert found.isStreaming
-    both = ["INTO up PATTERN a -> b WITHIN 5 minutes", "PATTERN up x ; up y WITHIN 9 minutes"]
-    with (
-        pytest.warns(UserWarning, match="no key connects"),
-        pytest.raises(UnsupportedError, match="can't read each other's matches"),
-    ):
-        cep.match(endless, both, time="timestamp")

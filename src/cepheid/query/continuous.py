@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
-import pyarrow as pa
-
 from cepheid.options import GivenOptions, Options, refuse_dead_letters, takes_options
-from cepheid.planner import Prepared, prepare
+from cepheid.query.chains import chained_queries, one_prepared
 from cepheid.query.option_arguments import options_of
 from cepheid.query.parsed_query import Query, query_of
-from cepheid.query.several import EVENTS, arranged, bound_step, name_of, numbered
+from cepheid.query.several import name_of, numbered
 from cepheid.runtime import Columns
-from cepheid.sessions.query_run import SessionQuery
 from cepheid.sessions.query_runs import QueryRuns
 from cepheid.sessions.session import Session, resumed
 from cepheid.sessions.session_events import EventColumns
-from cepheid.streaming.read_results import result_schema, results_known_after
+from cepheid.streaming.chained_query import ChainedQuery
 
 if TYPE_CHECKING:
     from cepheid.rules import RuleSet
@@ -88,48 +85,12 @@ def _opened(given: Any, schema: Columns, options: Options) -> Session:
     columns = EventColumns.of(schema, options)
     if isinstance(given, Sequence) and not isinstance(given, str):
         several = [each if isinstance(each, str) else query_of(each) for each in given]
-        parts = session_queries(numbered(several), schema, columns, options)
+        parts = chained_queries(numbered(several), schema, columns, options)
+        for part in parts:
+            part.prepared.warn()
         names = [name_of(query) for query in numbered(several)]
         return Session(QueryRuns(parts, names, options, alone=False), columns, options)
     query = query_of(given)
-    part = SessionQuery(query.name, _prepared(query, schema, options), columns.plain)
+    part = ChainedQuery(query.name, one_prepared(query, schema, options), columns.plain)
+    part.prepared.warn()
     return Session(QueryRuns([part], [part.name], options, alone=True), columns, options)
-
-
-def _prepared(query: Query, schema: Columns, options: Options) -> Prepared:
-    bound = query.bind(schema, options)
-    query.require_bounds(bound, options)
-    prepared = prepare(bound, options)
-    prepared.warn()
-    return prepared
-
-
-def session_queries(
-    queries: Sequence[Query], schema: Columns, columns: EventColumns, options: Options
-) -> list[SessionQuery]:
-    """The queries in the order in which they depend on each other."""
-    named = isinstance(schema, Mapping)
-    plain = {n: stream.plain for n, stream in (columns.streams or {EVENTS: columns}).items()}
-    parts: dict[str, SessionQuery] = {}
-    schemas: dict[str, pa.Schema] = {}
-    for step in arranged(queries, schema.keys() if named else None):
-        query = step.query
-        if not step.labels:
-            prepared = _prepared(query, schema, options)
-            part = SessionQuery(step.name, prepared, columns.plain)
-        else:
-            base = {n: plain[n if named else EVENTS] for n in step.base}
-            read = {**base, **{label: schemas[label] for label in step.labels}}
-            inputs, merged, bound = bound_step(step, read, options)
-            query.require_bounds(bound, options)
-            prepared = prepare(bound, options)
-            prepared.warn()
-            lag = max(_known(parts[label]) for label in step.labels)
-            part = SessionQuery(step.name, prepared, merged, step.base, step.labels, inputs, lag)
-        schemas[step.name] = result_schema(part.prepared, part.columns)
-        parts[step.name] = part
-    return list(parts.values())
-
-
-def _known(part: SessionQuery) -> int:
-    return part.lag + results_known_after(part.name, part.prepared, part.columns)

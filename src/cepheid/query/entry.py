@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from cepheid.options import GivenOptions, Options, takes_options
+from cepheid.query.chains import match_streams
 from cepheid.query.option_arguments import options_of
 from cepheid.query.parsed_query import Query, query_of
 from cepheid.query.runtimes import runtime_of
@@ -80,6 +81,8 @@ def match(
     chosen = options_of(options, named)
     if is_endless(data):
         return cast(dict[str, Data], match_endless(data, several, chosen))
+    if runtime_of(data).place == "stream":
+        return match_streams(data, several, chosen)
     return match_all(data, several, chosen)
 
 

@@ -18,7 +18,7 @@ from cepheid.inprocess.frames import Batches, may_be_endless, to_arrow
 from cepheid.inprocess.merged_streams import merge, streams_of
 from cepheid.inprocess.notices import came_late, without_time
 from cepheid.options import Options, refuse_dead_letters
-from cepheid.query.continuous import session_queries
+from cepheid.query.chains import chained_queries
 from cepheid.query.parsed_query import Query
 from cepheid.query.several import name_of, numbered
 from cepheid.runtime import Columns
@@ -41,7 +41,9 @@ def match_endless(
     the matches of the others wait in memory."""
     schemas, source, columns = endless_events(data, options)
     parsed = numbered(queries)
-    planned = session_queries(parsed, schemas, columns, options)
+    planned = chained_queries(parsed, schemas, columns, options)
+    for query in planned:
+        query.prepared.warn()
     lags = {query.name: query.known_after for query in planned}
     names = [name_of(query) for query in parsed]
     shared = SharedRun(

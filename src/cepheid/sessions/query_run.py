@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.nested_columns import read_fields, roots, with_extracted
-from cepheid.algebra.schemas import Input
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.engine.arrays.columns import without_dictionary_nulls
 from cepheid.engine.end_of_data import last_moment
@@ -24,11 +22,10 @@ from cepheid.inprocess.execution import named_streams
 from cepheid.inprocess.merged_streams import merge_inputs
 from cepheid.options import Options
 from cepheid.plan.reads import final_leaves, kept_columns
-from cepheid.planner import Prepared
-from cepheid.planner.bounds import known_after
 from cepheid.sessions.held_cells import HeldCells, nested, within
 from cepheid.streaming.bucket import Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes, table_of
+from cepheid.streaming.chained_query import ChainedQuery
 from cepheid.streaming.folded_bucket import FoldedJob
 from cepheid.streaming.signature import answers_signature, signature
 
@@ -41,32 +38,10 @@ MOST_DEFERRED = 256
 """Rows that may wait for an event that could end a match."""
 
 
-@dataclass(frozen=True)
-class SessionQuery:
-    """A query of a session. `columns` are those of the rows that it reads. If it reads matches of
-    others, by their `labels`, `inputs` says what each stream is, and `lag` by how much of time
-    matches may be known after their end."""
-
-    name: str
-    prepared: Prepared
-    columns: pa.Schema
-    base: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    inputs: Mapping[str, Input] = field(default_factory=dict)
-    lag: int = 0
-
-    @property
-    def known_after(self) -> int | None:
-        """How far time has to pass the end of a match until it is known here; None if no time
-        bounds that."""
-        own = known_after(self.prepared.query)
-        return None if own is None else self.lag + own
-
-
 class QueryRun:
     """The state of a query in memory."""
 
-    def __init__(self, part: SessionQuery, options: Options) -> None:
+    def __init__(self, part: ChainedQuery, options: Options) -> None:
         self.part = part
         prepared, plan = part.prepared, part.prepared.plan
         if key_by_key(plan):
@@ -236,7 +211,7 @@ class QueryRun:
         self._bucket.counts.shed = figures["shed"]
 
 
-def columns_read(parts: Iterable[SessionQuery], columns: pa.Schema) -> list[str]:
+def columns_read(parts: Iterable[ChainedQuery], columns: pa.Schema) -> list[str]:
     """The columns of the events that some query reads."""
     names = [n for p in parts for n in roots(columns, p.prepared.plan.required)]
     return [name for name in dict.fromkeys(names) if name in columns.names]

@@ -15,7 +15,8 @@ import pyarrow as pa
 from cepheid.errors import StateError
 from cepheid.options import Options
 from cepheid.sessions.held_cells import nested, within
-from cepheid.sessions.query_run import QueryRun, SessionQuery
+from cepheid.sessions.query_run import QueryRun
+from cepheid.streaming.chained_query import ChainedQuery
 
 
 class QueryRuns:
@@ -23,7 +24,7 @@ class QueryRuns:
     those of the result, in the order of the caller. `alone`: the result is that of the only one."""
 
     def __init__(
-        self, parts: Sequence[SessionQuery], names: Sequence[str], options: Options, alone: bool
+        self, parts: Sequence[ChainedQuery], names: Sequence[str], options: Options, alone: bool
     ) -> None:
         self._runs = {part.name: QueryRun(part, options) for part in parts}
         self._names, self._alone = tuple(names), alone

@@ -87,7 +87,7 @@ def match_prepared(prepared: Prepared, data: Data, options: Options) -> DataFram
         events = merge_streams(chosen, schema)
     else:
         events, schema = data, event_schema(data)
-    return _matches(_read(prepared, events, schema, options), schema, options, worker.run)
+    return _matches(read_events(prepared, events, schema, options), schema, options, worker.run)
 
 
 def match_inputs(
@@ -98,7 +98,7 @@ def match_inputs(
     options: Options,
 ) -> DataFrame:
     """The matches of a query in streams of events and of matches."""
-    events = _merge_inputs(entered(frames), inputs, merged)
+    events = merge_inputs(entered(frames), inputs, merged)
     source = _planned(bound, events, merged, options)
     return _matches(source, merged, options, worker.run)
 
@@ -227,10 +227,10 @@ def source_of(query: Bindable, data: Data, options: Options) -> tuple[EventSourc
 def _planned(
     bound: BoundQuery, events: DataFrame, schema: pa.Schema, options: Options
 ) -> EventSource:
-    return _read(prepare(bound, options), events, schema, options)
+    return read_events(prepare(bound, options), events, schema, options)
 
 
-def _read(
+def read_events(
     prepared: Prepared, events: DataFrame, schema: pa.Schema, options: Options
 ) -> EventSource:
     if events.isStreaming:
@@ -298,7 +298,7 @@ def merge_streams(streams: Mapping[str, DataFrame], merged: pa.Schema) -> DataFr
     return union
 
 
-def _merge_inputs(
+def merge_inputs(
     frames: Mapping[str, DataFrame], inputs: Mapping[str, Input], merged: pa.Schema
 ) -> DataFrame:
     """Streams of events and of matches as one (see `algebra.schemas.bind_inputs`)."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.engine.counts import Counts
 from cepheid.engine.end_of_data import end
 from cepheid.engine.operators.base import FOREVER
@@ -51,7 +52,9 @@ class Job:
     are saved even if the engine doesn't hold them: RETURN may read them when a query resumes.
     `idle`: each bucket is one key, which is over when it has had no event for so many ticks;
     `settled`: nothing of it waits for that, so its end brings no matches. `tied_by`: columns in
-    which simultaneous events must agree to be counted as ties, if their order matters."""
+    which simultaneous events must agree to be counted as ties, if their order matters. Some rows
+    may be `results` of other queries, by the names of their streams; they come when the watermark
+    has passed their ends by up to `lag`, so all rows wait for that."""
 
     prepared: Runnable
     schema: pa.Schema
@@ -64,6 +67,8 @@ class Job:
     idle: int | None = None
     settled: bool = False
     tied_by: tuple[str, ...] | None = None
+    results: tuple[str, ...] = ()
+    lag: int = 0
 
     def new_bucket(self) -> Bucket:
         return Bucket(self)
@@ -163,12 +168,13 @@ class Bucket:
         self.token = None
         rows = self._arrived(batches, watermark)
         if self.job.delayed:
-            rows = self._due(rows, watermark)
+            rows = self._due(rows, watermark - self.job.lag)
         return self.job.prepared.in_order(rows)
 
     def match(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
         """Yield the matches that are decided by these rows and by the watermark."""
         self.token = None
+        watermark -= self.job.lag
         self._matches = 0
         self._shed = self._engine.counts.shed
         if self.job.tied_by is not None:
@@ -188,6 +194,9 @@ class Bucket:
             return schema.empty_table()
         at = self._times(table)
         late = at <= watermark
+        if self.job.results:
+            known = pc.is_in(table[STREAM_COLUMN], pa.array(self.job.results))
+            late &= ~known.combine_chunks().to_numpy(zero_copy_only=False)
         if not self.job.delayed:
             late |= (at < self._reached) | self._before_tie(table, at)
         rows = table.select(schema.names).cast(schema)

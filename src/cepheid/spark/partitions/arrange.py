@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute
-from cepheid.algebra.types import Schema, Type
+from cepheid.algebra.types import STREAM_COLUMN, Schema, Type
 from cepheid.engine.rows.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.rows.clock import CLOCK_COLUMN, check_times
 from cepheid.plan.nodes import LeafNode, Plan, lookback, waits
@@ -47,7 +47,8 @@ class EventSource:
     """The events and what is known of them. With `partitions` None, Spark shuffles into as many
     partitions as the session says, or fewer if they would be small. With `keeps`, rows go to
     Python with all columns that the query reads: they are saved, and RETURN may read more of
-    them later."""
+    them later. Some rows may be `results` of other queries, by the names of their streams, which
+    then go to Python, too."""
 
     events: DataFrame
     prepared: Prepared
@@ -56,6 +57,7 @@ class EventSource:
     partitions: int | None
     shuffled: int
     keeps: bool = False
+    results: tuple[str, ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -169,7 +171,9 @@ def shipped(source: EventSource) -> list[str]:
         names = {*plan.schema.order, *joined_columns(plan), *left_columns(source.classes)}
         names |= {*uniform_key(plan)} if in_events(plan) else set()
         names |= {*kept_columns(plan)} if source.keeps else set()
-    return [n for n in plan.required if n in names]
+    streams = (STREAM_COLUMN,) if source.results else ()
+    names.update(streams)
+    return [n for n in dict.fromkeys((*plan.required, *streams)) if n in names]
 
 
 def relevant_rows(source: EventSource, layout: Layout, numbered: bool = True) -> DataFrame:

@@ -120,10 +120,11 @@ def answer_stream(
     options: Options,
     watermark: Watermark,
     run: str,
+    after: int = 0,
 ) -> DataFrame:
     """The answers and dead letters, packed, as a streaming DataFrame."""
     signature = answers_signature(prepared, parts.matches)
-    lag = _lag(prepared)
+    lag = _lag(prepared) + after
     job = AnswersJob(parts.shape, parts.matches, signature, parts.count, lag, options.limit)
     answers = packed.groupBy(BUCKET).transformWithStateInPandas(
         Processor(AnswerWork(job, watermark)),

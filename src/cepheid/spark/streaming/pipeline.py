@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.engine.match_schema import output_schema
 from cepheid.engine.rows.order import in_order
 from cepheid.engine.rows.ties import tied_by
@@ -81,11 +82,38 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
+@dataclass(frozen=True)
+class Link:
+    """The place of a query among queries that read each other's results. Its rows wait for the
+    watermark, so that all operators agree on which rows are late. `labels` are the streams of
+    results that it reads, known up to `lag` after their ends; `last`: nothing reads its own.
+    Of several that read the events, one `counts` them."""
+
+    labels: tuple[str, ...]
+    lag: int
+    last: bool
+    counts: bool
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Figures that others tell."""
+        matches = () if self.last else ("matches",)
+        return matches if self.counts else (*matches, "events", "late", "ties")
+
+
 def match_stream(
-    source: EventSource, schema: pa.Schema, options: Options, watermark: Watermark
+    source: EventSource,
+    schema: pa.Schema,
+    options: Options,
+    watermark: Watermark,
+    link: Link | None = None,
 ) -> DataFrame:
     """The matches as a streaming DataFrame."""
     source.prepared.warn()
+    if link is not None:
+        _refuse_in_chains(options)
+        watermark = replace(watermark, delayed=True)
+        source = replace(source, results=link.labels)
     output = output_schema(source.plan, schema)
     shape = source.prepared.query.answers
     parts = None if shape is None else answer_parts(source.prepared, shape, output, options)
@@ -94,36 +122,58 @@ def match_stream(
     result = returned if letters is None else returned.append(letters.field)
     adopt_session(source.events.sparkSession)
     run = uuid4().hex[:12]
-    source = replace(source, events=_observed(source, letters, run))
+    source = replace(source, events=_observed(source, letters, run, link))
     layout = stream_layout(source, options)
     _refuse_durations(source, layout, options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
-        if _is_stateless(source, layout):
+        if _is_stateless(source, layout, link):
             return observe_each(_stateless(source, layout, options, letters, result), run)
-        packed = _stateful(source, layout, options, watermark, letters, run)
+        packed = _stateful(source, layout, options, watermark, letters, run, link)
         if parts is None:
             return packed.mapInArrow(unpacking(result), spark_schema(result))
         folded = packed.mapInArrow(folding(parts), PACKED)
-        packed = answer_stream(folded, parts, source.prepared, options, watermark, run)
+        lag = 0 if link is None else link.lag
+        packed = answer_stream(folded, parts, source.prepared, options, watermark, run, lag)
         return packed.mapInArrow(unpacking(result), spark_schema(result))
 
 
-def _is_stateless(source: EventSource, layout: Layout) -> bool:
-    """Whether matches need no events but their own. Where they are counted in windows, it matters
-    which of them are late, and only a bucket knows."""
+def _refuse_in_chains(options: Options) -> None:
+    """Refuse what a query that reads the results of others, or is read by them, can't have."""
+    if options.dead_letters is not False:
+        raise OptionError(
+            "dead_letters= isn't possible where queries read each other's matches: pass it to a "
+            "query by itself that reads the same events"
+        )
+    if options.heartbeat is not None:
+        raise OptionError(
+            "heartbeat= lets the time of each bucket go on, and queries that read each other's "
+            "matches wait for the watermark, which only events move: leave it out"
+        )
+
+
+def _is_stateless(source: EventSource, layout: Layout, link: Link | None) -> bool:
+    """Whether matches need no events but their own. Where they are counted in windows, or read by
+    others, it matters which of them are late, and only a bucket knows."""
     query = source.prepared.query
-    return query.nothing is not None or (isinstance(layout, Rows) and query.answers is None)
+    alone = query.answers is None and (link is None or link.last)
+    return query.nothing is not None or (isinstance(layout, Rows) and alone)
 
 
-def _observed(source: EventSource, letters: Letters | None, run: str) -> DataFrame:
+def _observed(
+    source: EventSource, letters: Letters | None, run: str, link: Link | None
+) -> DataFrame:
     """Select the needed columns. Spark pushes no filter below an observation, so every event is
     counted, and moves the watermark."""
     plan = source.plan
     names = plan.required if letters is None else letters.columns.names
     ahead = [AHEAD] if AHEAD in source.events.columns else []
-    rows = source.events.select(*(named(n) for n in (*names, *ahead)))
-    return observe_read(rows, run, placed(plan.schema.time, plan.schema.start))
+    streams = [STREAM_COLUMN] if source.results else []
+    names = dict.fromkeys((*names, *streams, *ahead))
+    rows = source.events.select(*(named(n) for n in names))
+    counted = link is None or link.counts
+    valid = placed(plan.schema.time, plan.schema.start)
+    return observe_read(rows, run, valid, source.results, counted)
 
 
 def _stateful(
@@ -133,6 +183,7 @@ def _stateful(
     watermark: Watermark,
     letters: Letters | None,
     run: str,
+    link: Link | None,
 ) -> DataFrame:
     use_rocksdb(source.events.sparkSession)
     if isinstance(layout, Single) and options.partitioning == "auto":
@@ -155,6 +206,7 @@ def _stateful(
         idle if single else None,
         source.prepared.settled,
         tied_by([source.prepared.query]),
+        *(() if link is None else (link.labels, link.lag)),
     )
     packed = t.StructType(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
@@ -172,7 +224,8 @@ def _stateful(
         outputMode="Append",
         timeMode="EventTime",
     )
-    return observe_results(results, run, not single).filter(F.col(DATA).isNotNull())
+    left_out = () if link is None else link.left_out
+    return observe_results(results, run, not single, left_out).filter(F.col(DATA).isNotNull())
 
 
 def _refuse_durations(source: EventSource, layout: Layout, options: Options) -> None:

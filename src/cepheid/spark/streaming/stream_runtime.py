@@ -6,25 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from cepheid.algebra.query import BoundQuery
-from cepheid.algebra.schemas import Input
-from cepheid.errors import DataError, UnsupportedError
+from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.runtime import Bindable, Explained, Place
-from cepheid.spark.batch import before_engine, frames_of, source_of
+from cepheid.spark.batch import (
+    before_engine,
+    frames_of,
+    merge_inputs,
+    merge_streams,
+    read_events,
+    source_of,
+)
 from cepheid.spark.batch_runtime import SparkBatch
 from cepheid.spark.columns.entrance import entered
-from cepheid.spark.streaming.clock.time import delay_of, watermark_of
+from cepheid.spark.streaming.clock.ahead import hold_back
+from cepheid.spark.streaming.clock.time import delay_of, watermark_of, with_watermark
 from cepheid.spark.streaming.explain import explain_stream
-from cepheid.spark.streaming.pipeline import match_stream
-
-CHAINED = (
-    "queries over a stream can't read each other's matches: write those to a table, and read that "
-    "as a stream"
-)
+from cepheid.spark.streaming.pipeline import Link, match_stream
+from cepheid.streaming.chained_query import ChainedQuery
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,38 @@ class SparkStream(SparkBatch):
             "stored"
         )
 
-    def match_inputs(
+    def match_chains(
         self,
-        bound: BoundQuery,
-        streams: Mapping[str, Any],
-        inputs: Mapping[str, Input],
-        merged: pa.Schema,
+        queries: Mapping[str, ChainedQuery],
+        data: Mapping[str, DataFrame],
+        named: bool,
         options: Options,
-    ) -> DataFrame:
-        raise UnsupportedError(CHAINED)
+    ) -> dict[str, DataFrame]:
+        """The matches of each query, of which some read the matches of others. Each result is a
+        stream of its own, with all operators that it needs."""
+        frames = entered(data)
+        given = tuple(frames.values())
+        watermark = watermark_of(given, options.time)
+        kept = {n: with_watermark(hold_back(f, options), options.time) for n, f in frames.items()}
+
+        def result(query: ChainedQuery, last: bool, counts: bool) -> DataFrame:
+            here = counts and (bool(query.base) or not query.labels)
+            link = Link(query.labels, query.lag, last, here)
+            if query.labels:
+                below = counts and not here
+                results = {
+                    label: result(queries[label], False, below and label == query.labels[0])
+                    for label in query.labels
+                }
+                read = {**{name: kept[name] for name in query.base}, **results}
+                events = merge_inputs(read, query.inputs, query.columns)
+            elif named:
+                chosen = query.prepared.schema.streams or ()
+                read = {name: frame for name, frame in kept.items() if name in chosen}
+                events = merge_streams(read, query.columns)
+            else:
+                (events,) = kept.values()
+            source = read_events(query.prepared, events, query.columns, options)
+            return match_stream(source, query.columns, options, watermark, link)
+
+        return {name: result(query, True, True) for name, query in queries.items()}

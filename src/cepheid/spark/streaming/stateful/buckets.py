@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from cepheid.algebra.types import Schema
+from cepheid.algebra.types import STREAM_COLUMN, Schema
 from cepheid.engine.rows.classes import CLASS_COLUMN
 from cepheid.engine.rows.order import key_by_key
 from cepheid.errors import PlanError
@@ -125,6 +125,9 @@ def bucketed(
     rows = _with_buckets(
         source, layout, count, rows, ShippedRows(_taken(source, kept), tuple(more))
     )
+    if source.results:  # of which none is late
+        is_event = ~named(STREAM_COLUMN).isin(*source.results)
+        rows = rows.filter(named(BUCKET_COLUMN).isNotNull() | is_event)
     more += [COPY_COLUMN] if COPY_COLUMN in rows.columns else []
     whole = named(BUCKET_COLUMN).isNotNull() | ~kept
     time = source.plan.schema.time

@@ -7,7 +7,7 @@ Every bucket hands out a report with each batch, beside its matches; Spark obser
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.spark.columns.column_names import named
 from cepheid.spark.streaming.clock.ahead import AHEAD
 from cepheid.spark.streaming.stateful.packed_rows import BUCKET, DATA
@@ -32,7 +33,7 @@ NO_REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}
 RESULT = f"{DATA} binary, {BUCKET} string, " + ", ".join(f"{name} long" for name in COUNTS)
 """The rows that leave the stateful operator."""
 
-_READ, _FOUND = "cepheid read ", "cepheid found "
+_READ, _FOUND, _PASSED = "cepheid read ", "cepheid found ", "cepheid passed "
 
 
 def report_row(number: object, report: Report) -> pd.DataFrame:
@@ -40,21 +41,30 @@ def report_row(number: object, report: Report) -> pd.DataFrame:
     return pd.DataFrame({DATA: [None], BUCKET: [str(number)], **values})
 
 
-def observe_read(rows: DataFrame, run: str, placed: Any) -> DataFrame:
-    """Count the events, and those that can't be placed in time."""
+def observe_read(
+    rows: DataFrame, run: str, placed: Any, results: Sequence[str] = (), counted: bool = True
+) -> DataFrame:
+    """Count the events, but not `results` of other queries, and those that can't be placed in time.
+    What isn't `counted` is observed all the same: Spark then pushes no filter below it."""
+    if results:
+        event = ~named(STREAM_COLUMN).isin(*results)
+    else:
+        event = F.lit(True)
     ahead = named(AHEAD).isNotNull() if AHEAD in rows.columns else F.lit(False)
     return rows.observe(
-        _READ + run,
-        F.count(F.lit(1)).alias("events"),
+        (_READ if counted else _PASSED) + run,
+        F.count_if(event).alias("events"),
         F.count_if(F.coalesce(~placed, F.lit(True)) & ~ahead).alias("rejected"),
         F.count_if(ahead).alias("future"),
     )
 
 
-def observe_results(rows: DataFrame, run: str, each: bool = True) -> DataFrame:
+def observe_results(
+    rows: DataFrame, run: str, each: bool = True, left_out: Sequence[str] = ()
+) -> DataFrame:
     """Sum the buckets' reports. `each`: also list each bucket's report, unless there are as many
-    buckets as keys."""
-    sums = [F.sum(name).alias(name) for name in COUNTS]
+    buckets as keys. Some figures may be `left_out`: another operator tells them."""
+    sums = [F.sum(name).alias(name) for name in COUNTS if name not in left_out]
     if each:
         bucket = F.when(F.col(BUCKET).isNotNull(), F.struct(BUCKET, *COUNTS))
         sums.append(F.collect_list(bucket).alias("buckets"))

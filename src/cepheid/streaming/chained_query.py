@@ -1,15 +1,41 @@
-"""What queries on endless data need to know of the results of others that they read."""
+"""Queries on endless data that read the results of others, and what they need to know of those."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from cepheid.algebra.nested_columns import read_fields
+from cepheid.algebra.schemas import Input
 from cepheid.answers.answer_rows import AnswerRows
 from cepheid.engine.match_schema import output_schema
 from cepheid.errors import UnsupportedError
 from cepheid.planner import Prepared
 from cepheid.planner.bounds import known_after
+
+
+@dataclass(frozen=True)
+class ChainedQuery:
+    """A query of a chain, or one by itself. `columns` are those of the rows that it reads. If it
+    reads matches of others, by their `labels`, `inputs` says what each stream is, and `lag` by how
+    much of time matches may be known after their end."""
+
+    name: str
+    prepared: Prepared
+    columns: pa.Schema
+    base: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    lag: int = 0
+
+    @property
+    def known_after(self) -> int | None:
+        """How far time has to pass the end of a match until it is known here; None if no time
+        bounds that."""
+        own = known_after(self.prepared.query)
+        return None if own is None else self.lag + own
 
 
 def result_schema(prepared: Prepared, events: pa.Schema) -> pa.Schema:
