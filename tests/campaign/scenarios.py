@@ -51,11 +51,18 @@ _GROUPS = """
       AND a.second < b.second AND b.second < c.second AND c.second - a.second < {window}
     GROUP BY a.row, c.row
 """
+_COUNTS = """
+    SELECT a.id, min(a.row), count(*), sum(b.x) FROM events a JOIN events b USING (id)
+    WHERE a.type = 'A' AND b.type = 'B' AND a.second < b.second
+      AND b.second - a.second < {window}
+    GROUP BY a.id, floor(b.second / 10)
+"""
 
 PAIRS = "PATTERN A a ; B b WHERE [id] AND b.x > a.x + {more} WITHIN {window} seconds"
 UNANSWERED = "PATTERN A a ; B b ; !C c WHERE [id] WITHIN {window} seconds"
 FIRST = "PATTERN A a -> B b WHERE [id] WITHIN {window} seconds"
 GROUPS = "PATTERN A a ; B+ b ; C c WHERE [id] WITHIN {window} seconds"
+COUNTS = "PATTERN A a ; B b WHERE [id] WITHIN {window} seconds GROUP BY a.id, TUMBLE(10 seconds)"
 ROWS = " RETURN a.row AS a, b.row AS b"
 
 
@@ -113,6 +120,17 @@ SCENARIOS = {
         Scenario("first", {"": question(FIRST, _FIRST)}),
         Scenario("unanswered", {"": _SEVERAL["unanswered"]}),
         Scenario("groups", {"": _SEVERAL["groups"]}),
+        Scenario(
+            "answers",
+            {
+                "": question(
+                    COUNTS,
+                    _COUNTS,
+                    ("id", "first", "n", "total"),
+                    " RETURN a.id, min(a.row) AS first, count(*) AS n, sum(b.x) AS total",
+                )
+            },
+        ),
         Scenario("streams", {"": _SEVERAL["unanswered"]}, streams=("A", "B", "C")),
         Scenario(
             "rules",

@@ -69,6 +69,8 @@ class SparkStream(SparkBatch):
         stream of its own, with all operators that it needs."""
         frames = entered(data)
         given = tuple(frames.values())
+        if not all(frame.isStreaming for frame in given):
+            raise DataError("several streams must all be streaming DataFrames, or none of them")
         watermark = watermark_of(given, options.time)
         kept = {n: with_watermark(hold_back(f, options), options.time) for n, f in frames.items()}
 
