@@ -83,7 +83,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainLink:
     """The place of a query among queries that read each other's results. Its rows wait for the
     watermark, so that all operators agree on which rows are late. `labels` are the streams of
     results that it reads, known up to `lag` after their ends; `last`: nothing reads its own.
@@ -106,7 +106,7 @@ def match_stream(
     schema: pa.Schema,
     options: Options,
     watermark: Watermark,
-    link: Link | None = None,
+    link: ChainLink | None = None,
 ) -> DataFrame:
     """The matches as a streaming DataFrame."""
     source.prepared.warn()
@@ -152,7 +152,7 @@ def _refuse_in_chains(options: Options) -> None:
         )
 
 
-def _is_stateless(source: EventSource, layout: Layout, link: Link | None) -> bool:
+def _is_stateless(source: EventSource, layout: Layout, link: ChainLink | None) -> bool:
     """Whether matches need no events but their own. Where they are counted in windows, or read by
     others, it matters which of them are late, and only a bucket knows."""
     query = source.prepared.query
@@ -161,7 +161,7 @@ def _is_stateless(source: EventSource, layout: Layout, link: Link | None) -> boo
 
 
 def _observed(
-    source: EventSource, letters: Letters | None, run: str, link: Link | None
+    source: EventSource, letters: Letters | None, run: str, link: ChainLink | None
 ) -> DataFrame:
     """Select the needed columns. Spark pushes no filter below an observation, so every event is
     counted, and moves the watermark."""
@@ -183,7 +183,7 @@ def _stateful(
     watermark: Watermark,
     letters: Letters | None,
     run: str,
-    link: Link | None,
+    link: ChainLink | None,
 ) -> DataFrame:
     use_rocksdb(source.events.sparkSession)
     if isinstance(layout, Single) and options.partitioning == "auto":

@@ -24,7 +24,7 @@ from cepheid.spark.columns.entrance import entered
 from cepheid.spark.streaming.clock.ahead import hold_back
 from cepheid.spark.streaming.clock.time import delay_of, watermark_of, with_watermark
 from cepheid.spark.streaming.explain import explain_stream
-from cepheid.spark.streaming.pipeline import Link, match_stream
+from cepheid.spark.streaming.pipeline import ChainLink, match_stream
 from cepheid.streaming.chained_query import ChainedQuery
 
 
@@ -76,7 +76,7 @@ class SparkStream(SparkBatch):
 
         def result(query: ChainedQuery, last: bool, counts: bool) -> DataFrame:
             here = counts and (bool(query.base) or not query.labels)
-            link = Link(query.labels, query.lag, last, here)
+            link = ChainLink(query.labels, query.lag, last, here)
             if query.labels:
                 below = counts and not here
                 results = {
