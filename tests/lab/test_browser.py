@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -238,19 +237,15 @@ def test_nothing_scrolls_sideways(browser: Browser, lab: str, width: int, scheme
 
 
 def test_five_thousand_events(browser: Browser, lab: str) -> None:
-    """From a letter that is typed to the matches."""
+    """They are drawn as bars, and matched at every change."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     context.set_default_timeout(WAIT)
     page = context.new_page()
     page.goto(lab)
     write_events(page, " ".join(f"{'AB'[n % 2]}@{n}(x={n % 7})" for n in range(5000)))
-    took = []
-    for low in range(5):
+    for low in range(3):
         write_query(page, f"PATTERN A a ; B b WHERE b.x > a.x + {low} WITHIN 4")
-        text = page.inner_text("#status")
-        took.append(int(re.findall(r"(\d+) ms", text)[0]))
-    print(json.dumps(took))
-    assert "in 5,000 events" in text
+        status(page, "in 5,000 events")
     expect(page.locator("rect.many").first).to_be_visible()
     context.close()
 
