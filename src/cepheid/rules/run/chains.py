@@ -36,7 +36,7 @@ Tables = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True)
-class Chain:
+class RuleChain:
     """Rules some of which read others: who reads whom."""
 
     templates: tuple[Template, ...]
@@ -48,7 +48,7 @@ class Chain:
         return tuple(t for n, t in enumerate(self.templates) if n not in self.reads)
 
 
-def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) -> Chain | None:
+def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) -> RuleChain | None:
     """None if every rule reads events alone. Raises `QueryError` for a label that events have as
     their type, and for a circle."""
     if not any(len(template) for template in templates):
@@ -68,7 +68,7 @@ def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) 
         for name in sorted(types & names.keys()):
             raise QueryError([_clash(templates[place], name)])
     in_order(templates, reads)
-    return Chain(templates, reads)
+    return RuleChain(templates, reads)
 
 
 def _clash(template: Template, name: str) -> Diagnostic:
@@ -82,7 +82,7 @@ def _clash(template: Template, name: str) -> Diagnostic:
 
 
 def followed(
-    chain: Chain, alerts: pa.Table, schema: pa.Schema, tables: Tables, options: Options
+    chain: RuleChain, alerts: pa.Table, schema: pa.Schema, tables: Tables, options: Options
 ) -> Iterator[pa.RecordBatch]:
     """The alerts of the rules that read others. `alerts` are those of the others, `schema` has the
     columns of all."""
@@ -103,7 +103,7 @@ def followed(
 
 
 def _matches(
-    chain: Chain, place: int, row: int, found: _Found, tables: Tables, options: Options
+    chain: RuleChain, place: int, row: int, found: _Found, tables: Tables, options: Options
 ) -> pa.Table:
     """The matches of one rule that reads others."""
     template, names = chain.templates[place], chain.reads[place]
@@ -131,7 +131,9 @@ def said_once() -> Iterator[None]:
 class _Found:
     """The matches of rules in their own columns, by the place of the template."""
 
-    def __init__(self, chain: Chain, alerts: pa.Table, tables: Tables, options: Options) -> None:
+    def __init__(
+        self, chain: RuleChain, alerts: pa.Table, tables: Tables, options: Options
+    ) -> None:
         self._chain, self._alerts, self._options = chain, alerts, options
         self._columns: Any = {name: table.schema for name, table in tables.items()}
         if EVENTS in tables:
