@@ -44,6 +44,7 @@ def test_a_run_compiles_nothing_after_warm(
     text: str, forced: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {**OPTIONS, **forced}
+    cep.warm(text, EVENTS.schema, **options)
     cep.warm(text, EVENTS, **options)
     monkeypatch.setattr(run, "COMPILE_AT", 0)
     with install_recorder("numba:compile") as compiled:

@@ -172,6 +172,8 @@ class Ticker:
 
     def read(self, batch: pa.RecordBatch, rows: Ints) -> Ticks:
         """The ticks of these rows of the batch. Only a clock of events looks at the others."""
+        if batch.num_rows == 0:
+            return Ticks(rows, rows, rows, rows, rows, rows, self._reached)
         try:
             everything = times(batch.column(self._time))
         except pa.ArrowInvalid as error:
