@@ -135,7 +135,10 @@ def test_other_chains(spark: SparkSession, tmp_path: Path) -> None:
 def stream(spark: SparkSession) -> DataFrame:
     rate = spark.readStream.format("rate").load()
     return rate.select(
-        F.col("timestamp").alias("ts"), F.lit("A").alias("type"), F.lit(1).alias("id")
+        F.col("timestamp").alias("ts"),
+        F.lit("A").alias("type"),
+        F.lit(1).alias("id"),
+        F.col("value").alias("n"),
     )
 
 
