@@ -18,13 +18,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
-from itertools import pairwise
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from cepheid.language.ast import Span, Unit
 from cepheid.language.build_expression import UNIT_WORDS
 from cepheid.language.diagnostics import nearest
+from cepheid.language.foreign_words import (
+    CLAUSES_OF_SQL,
+    FIRST,
+    IN_CONDITION,
+    IN_PATTERN,
+    UNITS_OF_OTHERS,
+    beside,
+    foreign,
+)
 from cepheid.language.lark_tree import Mistake
 from cepheid.language.names import CLAUSES, RESERVED
 from cepheid.language.words import UNCLOSED, Word, words_of
@@ -32,53 +40,7 @@ from cepheid.language.words import UNCLOSED, Word, words_of
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _FORGOTTEN_QUOTE = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
 _SURELY = 0.8  # how alike a word must be to be called a misspelling though it could be a name
-
-# Words of other languages, and operators from them, with what we write instead.
-_IN_PATTERN = {
-    "AND": "write `&` between patterns",
-    "OR": "write `|` between patterns",
-    "NOT": "write `!` before the pattern",
-    "THEN": "write `;` between the steps of a sequence",
-    ",": "write `;` between the steps of a sequence, or `SEQ(A a, B b)`",
-    **dict.fromkeys(
-        ("LIKE", "ILIKE", "RLIKE", "CONTAINS", "BETWEEN", "IN", "IS"),
-        "conditions stand in WHERE, as in `WHERE a.x LIKE 'b%'`",
-    ),
-    "||": "write `|` between patterns",
-    "&&": "write `&` between patterns",
-    "~": "write `!` before the pattern",
-    "<>": "write `!` before the pattern",
-}
-_IN_CONDITION = {
-    "=>": "did you mean `>=`?",
-    "=<": "did you mean `<=`?",
-    "&&": "did you mean `AND`?",
-    "&": "did you mean `AND`?",
-    "|": "did you mean `OR`?",
-    "!": "did you mean `NOT`?",
-    **dict.fromkeys(
-        ("REGEXP", "REGEXP_LIKE", "MATCHES", "SIMILAR", "GLOB"),
-        "RLIKE compares with a regular expression, as in `a.name RLIKE '^x'`",
-    ),
-}
 _DISTINCT = ("UNIQUE", "UNIQ", "DIFFERENT")
-_CLAUSES_OF_SQL = {
-    "SELECT": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
-    "MEASURES": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
-    "DEFINE": "WHERE says which events are taken, as in `WHERE b.x > a.x`",
-    "PARTITION": "write `[user]` in WHERE: events then match only events of the same `user`",
-    **dict.fromkeys(("TOP", "FETCH"), "LIMIT keeps the first matches, as in `LIMIT 3`"),
-    "ORDER": "events are in the order of their times, and matches in the order of their ends",
-    "GROUP": "write GROUP BY, as in `GROUP BY a.x`",
-    "JOIN": "streams are joined by the pattern: `A a & B b WHERE a.id = b.id WITHIN 1 minute`",
-}
-_UNITS_OF_OTHERS = {
-    "m": "minutes",
-    "d": "days",
-    **dict.fromkeys(("w", "wk", "wks"), "weeks"),
-    **dict.fromkeys(("month", "months", "mon"), "30 days"),
-    **dict.fromkeys(("year", "years", "y"), "365 days"),
-}
 
 
 def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) -> Mistake:
@@ -100,6 +62,7 @@ def explain(error: UnexpectedInput, accepted: set[str], text: str, what: str) ->
         or _brackets(words, before, here)
         or _window(before, here, accepted)
         or _no_pattern(words, here, accepted)
+        or _foreign(before, here, _in_pattern(before, what))
         or _misspelled(before, here, accepted)
         or _strange(here, isinstance(error, UnexpectedToken))
         or _unexpected(words, before, here, accepted, what)
@@ -168,14 +131,14 @@ def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistak
         skips = [word.keyword for word in before[-3:-2]] == ["SKIP"]
         hint = f"write a duration, as in `{'SKIP' if skips else '!B b'} FOR 10 minutes`"
         return Mistake("CEP110", "FOR takes a time, no number of events", here.span, hint)
-    foreign = here.keyword in _CLAUSES_OF_SQL or here.keyword == "SKIP"
-    if last.kind == "number" and here.kind == "word" and "UNIT" in accepted and not foreign:
+    no_unit = here.keyword in CLAUSES_OF_SQL or here.keyword in ("SKIP", "ONE", "ALL")
+    if last.kind == "number" and here.kind == "word" and "UNIT" in accepted and not no_unit:
         near = nearest(here.text, [*UNIT_WORDS, "events"])
         keyword = nearest(here.text, accepted & RESERVED)
         if keyword and _likeness(here.text, keyword) >= _likeness(here.text, near or ""):
             return None
         units = ", ".join(u.value for u in Unit if u is not Unit.UNITS)
-        near = _UNITS_OF_OTHERS.get(here.text.lower(), near)
+        near = UNITS_OF_OTHERS.get(here.text.lower(), near)
         hint = f"did you mean `{near}`?" if near else f"write one of {units}"
         return Mistake("CEP109", f"unknown unit `{here.text}`", here.span, hint)
     return None
@@ -191,13 +154,24 @@ def _no_pattern(words: list[Word], here: Word | None, accepted: set[str]) -> Mis
         hint = "write PATTERN …, and RETURN at the end for what to select"
     elif here.keyword == "LIMIT":
         hint = "LIMIT stands at the end, as in `PATTERN A a LIMIT 3`"
-    elif here.keyword in _CLAUSES_OF_SQL:
-        hint = _CLAUSES_OF_SQL[here.keyword]
+    elif here.keyword in CLAUSES_OF_SQL:
+        hint = CLAUSES_OF_SQL[here.keyword]
     elif near:
         hint = f"did you mean `{near}`?"
     else:
-        hint = "write PATTERN before it"
+        hint = FIRST.get(here.keyword or here.text, "write PATTERN before it")
     return Mistake("CEP102", "a query starts with PATTERN", here.span, hint)
+
+
+def _in_pattern(before: list[Word], what: str) -> bool:
+    return what != "expression" and not any(word.keyword in CLAUSES for word in before)
+
+
+def _foreign(before: list[Word], here: Word | None, in_pattern: bool) -> Mistake | None:
+    hint = None if here is None else foreign(before, here, in_pattern)
+    if here is None or hint is None:
+        return None
+    return Mistake("CEP103", f"unexpected `{here.text}`", here.span, hint)
 
 
 def _misspelled(before: list[Word], here: Word | None, accepted: set[str]) -> Mistake | None:
@@ -233,9 +207,10 @@ def _likeness(word: str, keyword: str) -> float:
 
 def _strange(here: Word | None, is_token: bool) -> Mistake | None:
     """A character that no part of the language uses."""
-    if here is None or is_token or here.text in _IN_PATTERN or here.text in _IN_CONDITION:
+    if here is None or is_token or here.text in IN_PATTERN or here.text in IN_CONDITION:
         return None
-    return Mistake("CEP108", f"unexpected character `{here.text}`", here.span)
+    hint = "a comment begins with `--`" if here.text == "#" else ""
+    return Mistake("CEP108", f"unexpected character `{here.text}`", here.span, hint)
 
 
 def _unexpected(
@@ -246,12 +221,12 @@ def _unexpected(
     if here is None:
         end = words[-1].span.end
         return Mistake("CEP104", f"the {what} ends too early", Span(end, end), hint)
-    in_pattern = not any(w.keyword in CLAUSES for w in before) and what != "expression"
-    foreign = (_IN_PATTERN if in_pattern else _IN_CONDITION).get(here.keyword or here.text)
-    if foreign or here.keyword in _CLAUSES_OF_SQL:
-        hint = foreign or _CLAUSES_OF_SQL[here.keyword]
-    elif (beside := _beside(before, here)) is not None:
-        hint = beside
+    in_pattern = _in_pattern(before, what)
+    other = (IN_PATTERN if in_pattern else IN_CONDITION).get(here.keyword or here.text)
+    if other or here.keyword in CLAUSES_OF_SQL:
+        hint = other or CLAUSES_OF_SQL[here.keyword]
+    elif (said := beside(before, here, in_pattern)) is not None:
+        hint = said
     elif here.kind in ("word", "quoted") and [w.text for w in before[-2:-1]] == ["["]:
         hint = f"write a comma between two names: `[{before[-1].text}, {here.text}]`"
     elif here.keyword == "FOR" and in_pattern:
@@ -266,27 +241,6 @@ def _unexpected(
         second = any(word.keyword == "PATTERN" for word in before)
         hint = "a query has one PATTERN" if second else "write PATTERN before FROM"
     return Mistake("CEP103", f"unexpected `{here.text}`", here.span, hint)
-
-
-def _beside(before: list[Word], here: Word) -> str | None:
-    """What the words before say of this one."""
-    last = before[-1] if before else None
-    match (last.keyword or last.text if last else "", here.keyword or here.text):
-        case ("RLIKE" | "LIKE" | "ILIKE" as operator, _) if here.kind == "word":
-            return f"what is compared stands first, as in `a.name {operator} 'x'`"
-        case "=", "~":
-            return "leave out the `=`: `a.name ~ '^x'`"
-        case "PARTITION", "BY":
-            return _CLAUSES_OF_SQL["PARTITION"]
-        case "SKIP", _ if here.kind == "number":
-            return "a time stands after FOR, as in `SKIP FOR 10 minutes`"
-        case _, "SKIP":
-            return "write AFTER MATCH before it"
-        case _:
-            pass
-    if ("RETURN", "DISTINCT") in pairwise(word.keyword for word in before):
-        return "DISTINCT stands in an aggregate, as in `count(DISTINCT b.x)`"
-    return None
 
 
 # Groups of terminals in a user's words: the phrase stands for the whole group.

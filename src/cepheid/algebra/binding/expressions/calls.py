@@ -51,6 +51,13 @@ Thunk = Callable[[], Expr]
 _COUNTS_DISTINCT = ("nunique", "uniq", "unique", "uniqexact", "count_unique", "dcount")
 """What other languages call `count(DISTINCT …)`."""
 
+_NO_CLOCK = "conditions compare times of events, as in `b.ts - a.ts < 10 minutes`"
+_OF_OTHERS = {
+    "lag": "PREV reads the element before: `PREV(b.x)`",
+    **dict.fromkeys(("now", "current_timestamp", "current_date", "getdate"), _NO_CLOCK),
+}
+"""What to write instead of functions of SQL that aren't here."""
+
 _CALENDAR = (Type.TIMESTAMP, Type.DATE)
 
 
@@ -64,7 +71,8 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
     if name in AGGREGATES:
         return aggregate(low, AGGREGATES[name], node)
     if node.distinct:
-        return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span)
+        hint = did_you_mean(node.name, AGGREGATES) or "leave DISTINCT out"
+        return low.wrong("CEP209", f"`{node.name}` doesn't take DISTINCT", node.span, hint)
     match name:
         case "prev":
             return previous(low, node)
@@ -82,7 +90,7 @@ def lower_call(low: ExpressionBinder, node: ast.Call) -> Expr:
             return apply(low, name, node.arguments, node.span)
         case _:
             message = f"there is no function `{node.name}`"
-            hint = did_you_mean(node.name, NAMES)
+            hint = _OF_OTHERS.get(name) or did_you_mean(node.name, NAMES)
             if "distinct" in name or name in _COUNTS_DISTINCT:
                 hint = "DISTINCT stands inside: `count(DISTINCT b.x)`"
             return low.wrong("CEP208", message, node.span, hint)
@@ -145,7 +153,9 @@ def _argument(
     fitted = _fit(expr, wanted)
     if fitted is None:
         message = f"`{function.name}` needs {wanted.words}, but `{low.text(node)}` is "
-        low.wrong("CEP210", message + described(expr), node.span)
+        joins = function.name == "concat"
+        hint = "write OR between conditions, or CAST(… AS string)" if joins else ""
+        low.wrong("CEP210", message + described(expr), node.span, hint)
     return fitted
 
 
