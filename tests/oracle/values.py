@@ -228,12 +228,15 @@ def began(unit: str, ticks: int) -> Value:
 
 def cast(value: Value, kind: Type, target: Type) -> Value:
     """Spark's try_cast, of what the language lets be cast."""
-    text = value.strip() if kind is Type.STRING else ""
+    blank = "".join(chr(code) for code in range(ord(" ") + 1))
+    text = value.strip(blank) if kind is Type.STRING else ""
     match kind, target:
         case Type.STRING, Type.INTEGER:
             return fitting(int(text)) if re.fullmatch("[+-]?[0-9]+", text) else None
         case Type.STRING, Type.FLOAT:
             digits = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?"
+            if re.fullmatch(rf"[+-]?{digits}[df]", text, re.IGNORECASE):
+                text = text[:-1]
             number = rf"[+-]?({digits}|inf|infinity)|nan"
             return float(text) if re.fullmatch(number, text, re.IGNORECASE) else None
         case Type.STRING, Type.BOOLEAN:

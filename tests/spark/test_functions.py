@@ -21,6 +21,9 @@ ROWS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "y": (pa.float64(), [0.5, 2.0, 0.0, None, NAN, 1.0, None, -3.75]),
     "s": (pa.string(), ["abc", "  Ab ", "", None, "Straße", "a.b.c", "A_b\nc", "été%"]),
     "u": (pa.string(), ["a", "b", "", None, "ß", ".", "\n", "%"]),
+    "n": (pa.string(), ["12.7", " 12 ", "1e3", "Infinity", "-inf", "NaN", "+5", "1d"]),
+    "m": (pa.string(), ["", "\u00a07", "9223372036854775808", "1e400", ".5", "5.", "1_0", "\t7\n"]),
+    "v": (pa.string(), ["t", "Yes", " no ", "0", "2", "F", "TRUE", None]),
     "b": (pa.bool_(), [True, False, None, None, True, False, True, False]),
     "d": (
         pa.date32(),
@@ -69,6 +72,11 @@ CALLS = """
     date_part('quarter', t) | nullif(i, 5) | if(b, i, j) | ifnull(j, 1) | nvl(s, u) | mod(j, 3)
     j % 2 | x + y | x * y | x / y | j / 2 | i / j | x % y | -x | CAST(x AS integer)
     CAST(j AS string) | CAST(s AS integer) | CAST(b AS integer) | CAST(j AS boolean)
+    CAST(n AS integer) | CAST(n AS double) | CAST(m AS integer) | CAST(m AS double)
+    CAST(v AS boolean) | CAST(x AS string) | CAST(y AS boolean)
+    split_part(s, 'b', -9) | split_part(s, '', 1) | split_part(s, u, 1) | split_part(s, u, -1)
+    i IN (5, NULL) | i NOT IN (5, NULL) | x <> y | x >= y | greatest(i, NULL) | least(x, NULL)
+    rlike(s, '^$') | rlike(s, 'b.c') | s LIKE 'A_b%' | s ILIKE '%E' | i + j | i - j | i * j | i % j
     CAST(j AS double) | CAST(d AS string) | CAST(t AS date) | CAST('2024-02-30' AS date)
     x = y | x < y | x <= y | x IN (2.5, 0) | x BETWEEN -1 AND 1 | s < u | b AND x > y
     b OR x > y | NOT b
@@ -77,6 +85,14 @@ CALLS = """
 OTHERWISE = {
     "CAST(x AS integer)": "try_cast(x AS bigint)",
     "CAST(s AS integer)": "try_cast(s AS bigint)",
+    "CAST(n AS integer)": "try_cast(n AS bigint)",
+    "CAST(n AS double)": "try_cast(n AS double)",
+    "CAST(m AS integer)": "try_cast(m AS bigint)",
+    "CAST(m AS double)": "try_cast(m AS double)",
+    "CAST(v AS boolean)": "try_cast(v AS boolean)",
+    "i + j": "try_add(i, j)",
+    "i - j": "try_subtract(i, j)",
+    "i * j": "try_multiply(i, j)",
     "CAST(b AS integer)": "CAST(b AS bigint)",
     "CAST('2024-02-30' AS date)": "try_cast('2024-02-30' AS date)",
     "iif(b, 1, 2)": "if(b, 1, 2)",

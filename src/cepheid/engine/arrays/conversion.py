@@ -67,7 +67,7 @@ def to_integer(value: Any, kind: Type) -> int | None:
         case Type.TIMESTAMP:
             return int(value) // SECOND
         case Type.STRING:
-            number = int(value) if _INTEGER.fullmatch(value := value.strip()) else None
+            number = int(value) if _INTEGER.fullmatch(value := value.strip(_BLANK)) else None
         case _:
             number = int(value) if abs(value) < float("inf") else None
     return number if number is not None and -_LARGEST <= number < _LARGEST else None
@@ -78,7 +78,8 @@ def to_double(value: Any, kind: Type) -> float | None:
         case Type.TIMESTAMP:
             return float(value / SECOND)
         case Type.STRING:
-            return float(value) if _NUMBER.fullmatch(value := value.strip()) else None
+            number = _NUMBER.fullmatch(value.strip(_BLANK))
+            return float(number["digits"] or number[0]) if number else None
         case _:
             return float(value)
 
@@ -86,7 +87,7 @@ def to_double(value: Any, kind: Type) -> float | None:
 def to_boolean(value: Any, kind: Type) -> bool | None:
     if kind is not Type.STRING:
         return bool(value != 0)
-    return _TRUTH.get(value.strip().lower())
+    return _TRUTH.get(value.strip(_BLANK).lower())
 
 
 def to_text(value: Any, kind: Type) -> str | None:
@@ -140,7 +141,7 @@ def to_day(value: Any, kind: Type) -> int | None:
 
 def _read(text: str, *, zone: bool = True) -> int | None:
     """A date with or without a time; a time without a zone is UTC."""
-    written = _WRITTEN.fullmatch(text.strip())
+    written = _WRITTEN.fullmatch(text.strip(_BLANK))
     if written is None:
         return None
     year, month, day, hour, minute, second = (int(written[p] or least) for p, least in _PARTS)
@@ -158,8 +159,12 @@ def _read(text: str, *, zone: bool = True) -> int | None:
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER = re.compile(
-    r"[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity)|nan", re.ASCII | re.IGNORECASE
+    r"(?P<digits>[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)[df]?|[+-]?inf(inity)?|nan",
+    re.ASCII | re.IGNORECASE,
 )
+"""Java's letters for double and float may follow the digits."""
+_BLANK = "".join(map(chr, range(0x21)))
+"""What Java trims: no other spaces of Unicode."""
 _WRITTEN = re.compile(
     r"(?P<year>\d{4})(-(?P<month>\d{1,2})(-(?P<day>\d{1,2})"
     r"([ T](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(:(?P<second>\d{1,2})(\.(?P<fraction>\d+))?)?"
