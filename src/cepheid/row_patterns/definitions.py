@@ -26,7 +26,7 @@ from cepheid.engine.lowering import FoldPart, Inputs, KernelLowering, NotLowered
 from cepheid.engine.lowering.folds import finalized
 from cepheid.engine.lowering.terms import DOUBLES, zero
 from cepheid.kernels.code import INDENT
-from cepheid.row_patterns.arranged import ArrangedRows
+from cepheid.row_patterns.arrangement import ArrangedRows
 from cepheid.row_patterns.leaves import (
     CLASSIFIER,
     Labels,

@@ -21,8 +21,7 @@ from cepheid.engine.arrays.integers import may_overflow
 from cepheid.engine.arrays.reduction import reduced
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.match_schema import computed_type
-from cepheid.row_patterns.arranged import ArrangedRows
-from cepheid.row_patterns.arrangement import ordered_integers
+from cepheid.row_patterns.arrangement import ArrangedRows, ordered_integers
 from cepheid.row_patterns.leaves import (
     CLASSIFIER,
     Labels,

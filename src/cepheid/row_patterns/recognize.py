@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.row_patterns.arranged import ArrangedRows
-from cepheid.row_patterns.arrangement import arrange
+from cepheid.row_patterns.arrangement import ArrangedRows, arrange
 from cepheid.row_patterns.bound import BoundRecognition
 from cepheid.row_patterns.measures import MatchTable, OutputRows, measured
 from cepheid.row_patterns.row_machine import Budget, MatchedRows

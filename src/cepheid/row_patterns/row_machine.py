@@ -39,7 +39,7 @@ class Budget:
 
 _COMPILED_ROWS, _COMPILED_STEPS = 20_000, 500_000
 """Below so many rows an uncached kernel begins as plain Python, since compiling takes longer; after
-so many steps, in all runs of the process, it is compiled and goes on."""
+so many steps, in all runs of the process, it is compiled, and continues."""
 
 _plain_steps: Counter[str] = Counter()
 """The steps that kernels took as plain Python, by their source."""
@@ -223,7 +223,7 @@ _SKIPS = {SkipTo.PAST_LAST_ROW: 0, SkipTo.NEXT_ROW: 1, SkipTo.FIRST: 2, SkipTo.L
 
 
 class Stuck(Exception):
-    """The search can't go on from a row of a partition; `status` says why."""
+    """The search can't continue from a row of a partition; `status` says why."""
 
     def __init__(self, status: SearchStatus, partition: int, row: int) -> None:
         super().__init__(status.name)
@@ -266,7 +266,7 @@ class MatchedRows:
 @dataclass(frozen=True)
 class Ongoing:
     """Partitions to which rows may still come, all of them at `reached` or later. `carried` has for
-    each partition the row (from its first) where the search goes on, its matches so far, and how
+    each partition the row (from its first) where the search continues, its matches so far, and how
     many rows stood before those that are left; a run leaves there where it stops, from the first
     row of all."""
 

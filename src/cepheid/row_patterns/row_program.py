@@ -56,7 +56,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Goes on only at this edge of the partition."""
+    """Holds only at this edge of the partition."""
 
     edge: PartitionEdge
 

@@ -1,4 +1,4 @@
-"""The search for matches among arranged rows, and what it says when it can't go on."""
+"""The search for matches among arranged rows, and the error when it can't continue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from cepheid.engine.arrays.columns import microseconds
 from cepheid.engine.lowering import NotLowered
 from cepheid.errors import DataError, UnsupportedError
-from cepheid.row_patterns.arranged import ArrangedRows
+from cepheid.row_patterns.arrangement import ArrangedRows
 from cepheid.row_patterns.bound import BoundRecognition
 from cepheid.row_patterns.definitions import path_checks, row_bits
 from cepheid.row_patterns.row_machine import (

@@ -150,7 +150,7 @@ class RowsPerMatch(Enum):
 
 
 class SkipTo(Enum):
-    """Where the search goes on after a match."""
+    """Where the search continues after a match."""
 
     PAST_LAST_ROW = "SKIP PAST LAST ROW"
     NEXT_ROW = "SKIP TO NEXT ROW"

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from cepheid.engine.rows.clock import times
 from cepheid.errors import StateError
-from cepheid.row_patterns.arranged import ArrangedRows
-from cepheid.row_patterns.arrangement import arrange
+from cepheid.row_patterns.arrangement import ArrangedRows, arrange
 from cepheid.row_patterns.bound import BoundRecognition
 from cepheid.row_patterns.endless import rows_before
 from cepheid.row_patterns.recognize import output
