@@ -45,8 +45,10 @@ def result_type(aggregate: MatchAggregate, values: pa.DataType | None) -> pa.Dat
             return pa.float64()
         case "collect":
             return pa.list_(values)
-        case _:
+        case "min" | "max" | "first" | "last":
             return values
+        case unknown:
+            raise _stateless(unknown)
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,10 @@ def first_state(
             return [known, mean, pa.array(np.zeros(len(ends)))]
         case "first" | "last":
             return [pa.array(ends), pa.array(starts), values]
-        case _:
+        case "min" | "max":
             return [values]
+        case unknown:
+            raise _stateless(unknown)
 
 
 @dataclass(frozen=True)
@@ -128,9 +132,11 @@ class CarriedTotals:
                 return [*_halves(self.whole), some.cast(pa.int64())]
             case "sum":
                 return [pc.if_else(some, pa.array(self.about), pa.scalar(None, pa.float64()))]
-            case _:
+            case "avg":
                 sums = pc.if_else(some, pa.array(self.about), pa.scalar(None, pa.float64()))
                 return [sums, pa.array(self.known.about)]
+            case unknown:
+                raise _stateless(unknown)
 
 
 def merged(aggregate: MatchAggregate, state: State, offsets: Ints) -> State:
@@ -152,8 +158,10 @@ def merged(aggregate: MatchAggregate, state: State, offsets: Ints) -> State:
             return _spread(state, offsets)
         case "first" | "last":
             return _placed(state, offsets, last=aggregate.function == "last")
-        case function:
-            return [reduced(AGGREGATES[function], offsets, state[0])]
+        case "min" | "max":
+            return [reduced(AGGREGATES[aggregate.function], offsets, state[0])]
+        case unknown:
+            raise _stateless(unknown)
 
 
 def results(aggregate: MatchAggregate, state: State) -> pa.Array:
@@ -177,8 +185,10 @@ def results(aggregate: MatchAggregate, state: State) -> pa.Array:
             return pa.array(spread, mask=count < 2)
         case "first" | "last":
             return state[2]
-        case _:
+        case "sum" | "min" | "max":
             return state[0]
+        case unknown:
+            raise _stateless(unknown)
 
 
 def empty_result(aggregate: MatchAggregate, type_: pa.DataType, n: int) -> pa.Array:
@@ -189,8 +199,14 @@ def empty_result(aggregate: MatchAggregate, type_: pa.DataType, n: int) -> pa.Ar
         case "collect":
             nothing = pa.array(np.zeros(n + 1, np.int32))
             return pa.ListArray.from_arrays(nothing, pa.array([], type_.value_type))
-        case _:
+        case "sum" | "avg" | "stddev" | "min" | "max" | "first" | "last":
             return pa.nulls(n, type_)
+        case unknown:
+            raise _stateless(unknown)
+
+
+def _stateless(function: str) -> AssertionError:
+    return AssertionError(f"no state is known of the aggregate `{function}`")
 
 
 def taken(state: State, rows: Ints) -> State:
