@@ -361,8 +361,8 @@ class TestWrongUse:
         with pytest.raises(cep.StateLimitError):
             session.push([event(1, "A"), event(2, "A")])
         message = (
-            r"^the session has failed \(StateLimitError\): go on from the last session.save\(\), "
-            r"with cepheid.resume$"
+            r"^the session has failed \(StateLimitError\): resume it from the last "
+            r"session.save\(\), with cepheid.resume$"
         )
         with pytest.raises(cep.SessionError, match=message):
             session.push(event(3, "A"))

@@ -230,12 +230,12 @@ class AnswerFold:
             self._add(cells.in_order(self._shape.aggregates))
 
     def save(self) -> tuple[pa.Table, FoldProgress]:
-        """All that another fold needs to go on."""
+        """All that another fold needs to continue this one."""
         progress = FoldProgress(self._windows.first_open, self._last_window, self._left)
         return self.parts(), progress
 
     def resume(self, parts: pa.Table, progress: FoldProgress) -> None:
-        """Go on where a fold was saved; this one is new."""
+        """Continue a saved fold; this one is new."""
         self._windows.first_open = progress.first_open
         self._last_window, self._left = progress.last_window, progress.left
         self.merge(parts)

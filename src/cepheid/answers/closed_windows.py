@@ -114,9 +114,9 @@ class HoppingWindows:
         begins = np.repeat(np.arange(len(cells)), count)
         numbers = np.arange(len(begins)) + np.repeat(first - np.cumsum(count) + count, count)
         ends = _ends(np.cumsum(new), low, begins, numbers)
-        found = replace(cells.ranges(aggregates, begins, ends - begins), place=numbers)
+        windows = replace(cells.ranges(aggregates, begins, ends - begins), place=numbers)
         start = numbers * self.slide
-        yield Closed(found, start, start + self.size)
+        yield Closed(windows, start, start + self.size)
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
         return cells.take(np.flatnonzero(self._numbers(cells.place)[1] >= self.first_open))
@@ -141,8 +141,8 @@ class SessionWindows:
         over = np.flatnonzero(cells.last <= time - self.gap)
         over = over[np.argsort(cells.last[over], kind="stable")]
         if len(over):
-            found = cells.take(over)
-            yield Closed(found, found.first, found.last + self.gap)
+            sessions = cells.take(over)
+            yield Closed(sessions, sessions.first, sessions.last + self.gap)
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
         return cells.take(np.flatnonzero(cells.last > time - self.gap))
@@ -154,8 +154,8 @@ class SessionWindows:
             return cells
         apart = cells.first[1:] - _latest(cells)[:-1] >= self.gap
         new = (np.diff(cells.group) != 0) | apart
-        found = cells.merged(aggregates, np.flatnonzero(np.append(True, new)))
-        return replace(found, place=found.first)
+        sessions = cells.merged(aggregates, np.flatnonzero(np.append(True, new)))
+        return replace(sessions, place=sessions.first)
 
 
 def _latest(cells: PartialGroups) -> Ints:
@@ -165,8 +165,8 @@ def _latest(cells: PartialGroups) -> Ints:
         return cells.last
     values, ranks = np.unique(cells.last, return_inverse=True)
     groups = np.append(0, np.cumsum(new))
-    found: Ints = values[np.maximum.accumulate(groups * len(values) + ranks) % len(values)]
-    return found
+    latest: Ints = values[np.maximum.accumulate(groups * len(values) + ranks) % len(values)]
+    return latest
 
 
 @dataclass
@@ -187,15 +187,15 @@ class RangeWindows:
     def close(
         self, cells: PartialGroups, aggregates: Sequence[MatchAggregate], time: int
     ) -> Iterator[Closed]:
-        asked = np.flatnonzero((cells.place >= self.first_open) & (cells.place < time))
+        due = np.flatnonzero((cells.place >= self.first_open) & (cells.place < time))
         self.first_open = max(self.first_open, time)
-        asked = asked[np.argsort(cells.place[asked], kind="stable")]
+        due = due[np.argsort(cells.place[due], kind="stable")]
         begins = _begins(cells, self.size)
-        for part in range(0, len(asked), MOST_AT_ONCE):
-            own = asked[part : part + MOST_AT_ONCE]
-            found = cells.ranges(aggregates, begins[own], own - begins[own] + 1)
-            ends = cells.place[own]
-            yield Closed(found, ends - self.size, ends, cells.matches[own])
+        for part in range(0, len(due), MOST_AT_ONCE):
+            batch = due[part : part + MOST_AT_ONCE]
+            answers = cells.ranges(aggregates, begins[batch], batch - begins[batch] + 1)
+            ends = cells.place[batch]
+            yield Closed(answers, ends - self.size, ends, cells.matches[batch])
 
     def drop(self, cells: PartialGroups, time: int) -> PartialGroups:
         return cells.take(np.flatnonzero(cells.place > time - self.size))
@@ -206,8 +206,8 @@ def _ends(groups: Ints, low: Ints, begins: Ints, numbers: Ints) -> Ints:
     Cells are in order, and `begins` has the window's first one."""
     values = np.unique(low)
     codes = groups * (len(values) + 1) + np.searchsorted(values, low, "right")
-    asked = groups[begins] * (len(values) + 1) + np.searchsorted(values, numbers, "right")
-    return np.searchsorted(codes, asked, "right")
+    wanted = groups[begins] * (len(values) + 1) + np.searchsorted(values, numbers, "right")
+    return np.searchsorted(codes, wanted, "right")
 
 
 def _begins(cells: PartialGroups, size: int) -> Ints:

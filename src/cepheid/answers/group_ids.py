@@ -70,21 +70,21 @@ class GroupIds:
 def numbered(columns: Sequence[pa.Array]) -> tuple[Ints, int]:
     """A number for each row, and how many there are: rows that agree on all columns have the
     same."""
-    found, many = np.zeros(len(columns[0]), np.int64), 1
+    codes, many = np.zeros(len(columns[0]), np.int64), 1
     for n, column in enumerate(columns):
         encoded = pc.dictionary_encode(column, null_encoding="encode")
-        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        found, many = found * len(encoded.dictionary) + own, many * len(encoded.dictionary)
+        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes, many = codes * len(encoded.dictionary) + indices, many * len(encoded.dictionary)
         if n:
-            found, many = _compact(found, many)
-    return found, many
+            codes, many = _compact(codes, many)
+    return codes, many
 
 
 def _compact(codes: Ints, below: int) -> tuple[Ints, int]:
     """The same with all numbers in use."""
     if below > 4 * len(codes) + _MANY:
-        values, found = np.unique(codes, return_inverse=True)
-        return found.astype(np.int64), len(values)
+        values, places = np.unique(codes, return_inverse=True)
+        return places.astype(np.int64), len(values)
     used = np.zeros(below, np.bool_)
     used[codes] = True
     places = np.cumsum(used) - 1

@@ -16,8 +16,8 @@ def last_answers(
     """Yield them, given the last matches. With `until`, time passes only to there: matches in
     windows that are open then are left out and counted."""
     reached = engine.context.frontier
-    for found in matches:
-        fold.push(found)
+    for batch in matches:
+        fold.push(batch)
     if until is None or not fold.windowed:
         yield from fold.finish()
     else:

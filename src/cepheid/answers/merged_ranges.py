@@ -76,16 +76,16 @@ def _numbers(
 def _doubled(
     values: Numbers, begins: Ints, counts: Ints, function: np.ufunc, nothing: Any
 ) -> Numbers:
-    found = np.full(len(begins), nothing, values.dtype)
+    out = np.full(len(begins), nothing, values.dtype)
     at = begins
     with np.errstate(invalid="ignore", over="ignore"):
         for bit in range(int(counts.max(initial=0)).bit_length()):
             step = 1 << bit
             rows = np.flatnonzero(counts & step)
-            found[rows] = function(found[rows], values[at[rows]])
+            out[rows] = function(out[rows], values[at[rows]])
             at = at + (counts & step)
             values = function(values[:-step], values[step:])
-    return found
+    return out
 
 
 def _gathered(

@@ -169,8 +169,8 @@ def _counted(
         notices.look(batch)
         reached = max(reached, counter.rows.read(batch))
         seen(batch.num_rows)
-    for found in counter.matches():
-        fold.push(found.rows, found.counts, found.states)
+    for counted in counter.matches():
+        fold.push(counted.rows, counted.counts, counted.states)
     if until is None or not fold.windowed:
         yield from fold.finish()
     else:

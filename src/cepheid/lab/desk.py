@@ -1,4 +1,4 @@
-"""Who asks the process that answers: one at a time, the newest first, and none for too long."""
+"""Questions for the process that answers: one at a time, the newest first, none for too long."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Desk:
         self._newer = asyncio.Condition()
 
     async def ask(self, task: str, body: bytes) -> bytes:
-        """The answer as JSON. Of the questions of a kind that wait, only the newest is asked."""
+        """The answer as JSON. Of the questions of a kind that wait, only the newest is sent."""
         async with self._newer:
             self._newest[task] += 1
             number = self._newest[task]
@@ -62,23 +62,23 @@ class Desk:
 
     async def _answer(self, task: str, number: int, body: bytes) -> bytes:
         process = await self._started()  # this takes as long as it takes
-        asked = asyncio.create_task(self._exchange(process, task, body))
+        answer = asyncio.create_task(self._exchange(process, task, body))
         newer = asyncio.create_task(self._outdated(task, number))
         try:
             await asyncio.wait(
-                {asked, newer}, timeout=self.deadline, return_when=asyncio.FIRST_COMPLETED
+                {answer, newer}, timeout=self.deadline, return_when=asyncio.FIRST_COMPLETED
             )
-            if asked.done():
-                return await asked
+            if answer.done():
+                return await answer
             await self.close()
             raise Superseded if newer.done() else GivenUp
         except asyncio.CancelledError:
             await self.close()
             raise
         finally:
-            for waiting in (asked, newer):
+            for waiting in (answer, newer):
                 waiting.cancel()
-            await asyncio.gather(asked, newer, return_exceptions=True)
+            await asyncio.gather(answer, newer, return_exceptions=True)
 
     async def _outdated(self, task: str, number: int) -> None:
         """Wait until there is a newer question, and the patience is over."""

@@ -1,4 +1,4 @@
-"""What the page asks for at every change: the matches of the query, or what is wrong with it."""
+"""What the page shows after every change: the matches of the query, or what is wrong with it."""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ def found(situation: Situation) -> dict[str, Any]:
     return {**answer, "milliseconds": round(1000 * (clock.perf_counter() - began), 1)}
 
 
-def _diagnostic(found: Diagnostic) -> dict[str, Any]:
-    length = len(found.source.text)
-    start = min(found.span.start, max(length - 1, 0))  # at the end, its last character is marked
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
+    length = len(diagnostic.source.text)
+    # At the end of the text its last character is marked.
+    start = min(diagnostic.span.start, max(length - 1, 0))
     return {
-        "code": found.code,
-        "message": shown(found.message),
-        "hint": shown(found.hint),
+        "code": diagnostic.code,
+        "message": shown(diagnostic.message),
+        "hint": shown(diagnostic.hint),
         "start": start,
-        "end": min(max(found.span.end, start + 1), length),
+        "end": min(max(diagnostic.span.end, start + 1), length),
     }
 
 

@@ -34,7 +34,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 """Nothing is loaded from elsewhere, no script stands in a page, and the address, which has the
-token, isn't told to anyone."""
+token, is sent to nobody."""
 
 
 class Gate:

@@ -59,12 +59,12 @@ def lines(checkpoint: Path) -> list[dict[str, Any]]:
         text = (checkpoint / FILE).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return []
-    found = []
+    written = []
     for line in text.splitlines():
         try:
             known = json.loads(line)
         except ValueError:
             continue
         if isinstance(known, dict) and "kind" in known and "at" in known:
-            found.append(known)
-    return found
+            written.append(known)
+    return written

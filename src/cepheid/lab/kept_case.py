@@ -55,7 +55,7 @@ def _indented(text: str) -> str:
 
 
 def _declared(situation: Situation, kept: Sequence[str]) -> Iterator[str]:
-    """Columns whose types can't be told from the values: moments, and those without a value."""
+    """Columns whose types don't follow from the values: moments, and those without a value."""
     for field in situation.events.schema:
         names = [TIME] if field.name == situation.options.time else []
         names += [field.name] if field.name in kept else []

@@ -1,6 +1,6 @@
 """What the page beside a stream shows: the figures of its batches, and its newest matches.
 
-Everything is read from the checkpoint and the output. So the page goes on when the stream is
+Everything is read from the checkpoint and the output. So the page continues when the stream is
 started again, and may be opened in another process.
 """
 

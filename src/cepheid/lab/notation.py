@@ -112,12 +112,12 @@ class _Tokens:
     def _cut(self, text: str) -> Iterator[_Token]:
         at = 0
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            token = _TOKEN.match(text, at)
+            if token is None:
                 raise DataError(f"{self._place(at)}: can't read {text[at : at + 12].split()[0]!r}")
-            if found.lastgroup is not None:
-                yield _Token(found.lastgroup, found[found.lastgroup], at)
-            at = found.end()
+            if token.lastgroup is not None:
+                yield _Token(token.lastgroup, token[token.lastgroup], at)
+            at = token.end()
 
     @property
     def more(self) -> bool:
@@ -126,9 +126,9 @@ class _Tokens:
     def mark(self, mark: str) -> bool:
         """Whether the next is this mark; if so, it is taken."""
         here = self._tokens[self._at] if self.more else None
-        found = here is not None and here.kind == "mark" and here.text == mark
-        self._at += found
-        return found
+        taken = here is not None and here.kind == "mark" and here.text == mark
+        self._at += taken
+        return taken
 
     def take(self, *kinds: str, wanted: str) -> _Token:
         here = self._tokens[self._at] if self.more else None

@@ -1,4 +1,4 @@
-"""The application: the page, its files, and the questions that it asks."""
+"""The application: the page, its files, and the requests that it sends."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from cepheid.lab.words import snippets, words
 STATIC = Path(str(files("cepheid.lab") / "static"))
 
 QUICK = ("match", "read", "write")
-"""What the page asks while one types. The other questions take longer, and have a process of their
-own."""
+"""Requests of the page while one types. The others take longer, and have a process of their own."""
 
 MATCH_SECONDS, REPORT_SECONDS = 5.0, 20.0
 

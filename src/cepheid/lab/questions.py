@@ -1,4 +1,4 @@
-"""What is asked of a situation beside its matches: why, why not, the funnel and the plan."""
+"""Answers about a situation besides its matches: why, why not, the funnel and the plan."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def why(situation: Situation) -> dict[str, Any]:
 
 
 def funnel(situation: Situation) -> dict[str, Any]:
-    found = situation.query.funnel(situation.events, situation.run_options, rows=None)
-    return {"html": found._repr_html_()}
+    figures = situation.query.funnel(situation.events, situation.run_options, rows=None)
+    return {"html": figures._repr_html_()}
 
 
 def plan(situation: Situation) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def variables_of(rows: Sequence[int], parts: Anatomy, trials: Trials) -> dict[st
     """A variable for each event, in the order of times and of the pattern; groups take several."""
     ordered = sorted(set(rows), key=lambda row: (int(trials.moments[row]), row))
     names = [n for n, v in parts.bound.variables.items() if v.negation is None]
-    best = max(_assigned(ordered, names, parts, trials), key=lambda found: found[0])
+    best = max(_assigned(ordered, names, parts, trials), key=lambda assigned: assigned[0])
     given: dict[str, list[int]] = {}
     for row, name in zip(ordered, best[1], strict=True):
         if name is None:

@@ -68,11 +68,13 @@ def aggregate(query: BoundQuery, planned: Planned) -> Aggregation:
     fold = FOLD + GROUP * bool(query.answers.groups)
     enumerated = planned.winner.cost + fold * _matches(planned)
     try:
-        found = ways(query)
+        choices = ways(query)
     except NotCounted as reason:
         return Aggregation(None, math.inf, enumerated, str(reason))
     figures = figures_of(query, planned.statistics)
-    cost, way = min(((_cost(way, query, figures), way) for way in found), key=lambda pair: pair[0])
+    cost, way = min(
+        ((_cost(way, query, figures), way) for way in choices), key=lambda pair: pair[0]
+    )
     if planned.forced or cost <= enumerated:
         return Aggregation(way, cost, enumerated)
     return Aggregation(None, cost, enumerated)

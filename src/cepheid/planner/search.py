@@ -152,7 +152,7 @@ def propagation_of(
     of the window's events that one of them accepts.
     """
     costing = costing or Costing(figures_of(plan, statistics), calibrated())
-    if waits(root) or not any(_rarely_asked(node, costing) for node in walk_plan(root)):
+    if waits(root) or not any(_rarely_pulled(node, costing) for node in walk_plan(root)):
         return "lazy"
 
     def chance(predicate: Expr) -> float:
@@ -173,7 +173,7 @@ def propagation_of(
     return "pull" if pull < least else "lazy"
 
 
-def _rarely_asked(node: Node, costing: Costing) -> bool:
+def _rarely_pulled(node: Node, costing: Costing) -> bool:
     """Whether pull can avoid some of a SEQ's left records."""
     if not isinstance(node, Seq) or isinstance(node.left, LeafNode):
         return False

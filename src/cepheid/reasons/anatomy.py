@@ -214,7 +214,7 @@ def all_of(conditions: Iterable[ast.Expression]) -> ast.Expression | None:
 def _condition(
     node: ast.Expression, syntax: ast.Query, whole: BoundQuery, trials: Trials
 ) -> WrittenCondition:
-    """Binding tells what the condition reads, if it stands alone."""
+    """What the condition reads is known from binding it alone."""
     alone = trials.bound(
         replace(syntax, where=node, having=None, after_match=None, limit=None, returns=())
     )

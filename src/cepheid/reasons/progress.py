@@ -1,8 +1,8 @@
 """How far partial matches get: who reaches each step of a pattern, and what stops the others.
 
 A partial match is counted by its event of the first step, once, whatever number of ways it could
-go on. In a sequence AFTER MATCH SKIP TO NEXT EVENT keeps the earliest-ending match of each of
-those; a conjunction may start with another event, so all of its matches are looked at.
+be completed. In a sequence AFTER MATCH SKIP TO NEXT EVENT keeps the earliest-ending match of each
+of those; a conjunction may start with another event, so all of its matches are looked at.
 """
 
 from __future__ import annotations

@@ -106,13 +106,13 @@ def timeline_of(query: ast.Query, trials: Trials, lanes: str | None) -> Timeline
     parts = anatomy(query, trials)
     outcome = trials.run(parts.syntax)
     drawn = outcome.matches[:SHOWN]
-    found, places = _by_variable(parts, trials) if lanes is None else ((), {})
+    drawn_lanes, places = _by_variable(parts, trials) if lanes is None else ((), {})
     if lanes is not None:
-        found, places = _by_value(parts, trials, lanes, drawn)
+        drawn_lanes, places = _by_value(parts, trials, lanes, drawn)
     matches = tuple(_drawn(parts, trials, m, places, lanes is None) for m in drawn)
     return Timeline(
         render(query),
-        found,
+        drawn_lanes,
         matches,
         len(outcome),
         outcome.complete,
@@ -195,12 +195,12 @@ def _free(
 ) -> list[tuple[int, int, int]]:
     """Where a negation between two steps, at the start or at the end allows no event."""
     lanes = {name: n for n, name in enumerate(parts.leaves)}
-    found: list[tuple[int, int, int]] = []
+    ranges: list[tuple[int, int, int]] = []
     last: int | None = None
 
     def add(negations: tuple[WrittenNegation, ...], begin: int | None, end: int | None) -> None:
         if begin is not None and end is not None:
-            found.extend((lanes[v], begin, end) for n in negations for v in sorted(n.variables))
+            ranges.extend((lanes[v], begin, end) for n in negations for v in sorted(n.variables))
 
     for step in parts.steps:
         times = [int(trials.moments[r]) for v in step.variables for r in match.rows.get(v, ())]
@@ -216,4 +216,4 @@ def _free(
     )
     add(timed, last, match.end)
     add(tuple(n for n in trailing if n not in timed), last, closes)
-    return found
+    return ranges

@@ -99,10 +99,10 @@ def _lane(lane: Lane, number: int, first: int, last: int) -> Iterator[str]:
         return
     counts = density(lane.times, first, last, _BINS)
     most, wide = max(counts), room / _BINS
-    for n, found in enumerate(counts):
-        if found:
-            high = max(1.0, 30 * found / most)
-            title = element("title", escape(f"{found:,} events"))
+    for n, events in enumerate(counts):
+        if events:
+            high = max(1.0, 30 * events / most)
+            title = element("title", escape(f"{events:,} events"))
             place = {"x": _LEFT + n * wide, "y": y - high / 2, "width": wide, "height": high}
             yield element("rect", title, class_="many", **place)
 

@@ -121,7 +121,7 @@ class Trials:
         try:
             bound = self.bound(plain)
             names = patterns.positive(bound.pattern)
-            table = self._matched(self._asked(plain, bound, names, most))
+            table = self._matched(self._returning(plain, bound, names, most))
         except CepheidError as error:
             return Outcome(refused=_first_line(error))
         return _outcome(table, names, most)
@@ -148,7 +148,7 @@ class Trials:
     def _tables(self) -> tuple[pa.Table, ...]:
         return tuple(self.data.values()) if isinstance(self.data, Mapping) else (self.data,)
 
-    def _asked(
+    def _returning(
         self, query: ast.Query, bound: BoundQuery, names: tuple[str, ...], most: int | None
     ) -> ast.Query:
         returns = tuple(

@@ -89,12 +89,12 @@ class RuleSet(Mapping[str, Rule]):
                 raise KeyError(unknown(name, pa.chunked_array([list(queries)], pa.string())))
         texts = ((name, _source(query, name)) for name, query in queries.items())
         templates, findings = rule_files.parsed(texts)
-        told = (
-            with_values(one, carried.get(template.name, {}))
+        carrying = (
+            with_values(headed, carried.get(template.name, {}))
             for template in templates
-            for one in with_headers([template], template.query.text, findings)
+            for headed in with_headers([template], template.query.text, findings)
         )
-        used = list(enabled(rule_files.with_params(told, params), findings))
+        used = list(enabled(rule_files.with_params(carrying, params), findings))
         loaded = rule_files.gathered(used, findings)
         if loaded.findings:
             raise RuleSetError(loaded.findings)
@@ -280,7 +280,7 @@ class RuleSet(Mapping[str, Rule]):
         **named: Unpack[GivenOptions],
     ) -> Session:
         """The session of which `saved` are the bytes, as `cepheid.resume` does. Rules that were
-        there go on, others begin, and those that are gone find nothing more."""
+        there continue, others begin, and those that are gone find nothing more."""
         return resumed(open_session(self.templates, schema, options_of(options, named)), saved)
 
     @takes_options

@@ -54,7 +54,7 @@ class Rejections:
 
 class Intake:
     """Puts rows in order. With a delay they wait until others can't come before them any more;
-    without, those of one push are put in order, and the next push has to go on from there.
+    without, those of one push are put in order, and the next push may have only later ones.
 
     `reached` is the time that has come: every row before it is known.
     """
@@ -157,7 +157,7 @@ class Intake:
         }
 
     def resume(self, saved: Mapping[str, bytes], aligned: Callable[[pa.Table], pa.Table]) -> None:
-        """Go on; `aligned` gives rows that were saved the columns of today."""
+        """Take up the saved state; `aligned` gives saved rows the columns of today."""
         meta = table_of(saved["intake"])
         (row,) = meta.select(["latest", "delay", "events", "late", "unplaced"]).to_pylist()
         if row["delay"] != self._delay:

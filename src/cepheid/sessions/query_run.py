@@ -100,8 +100,8 @@ class QueryRun:
         plan = self.part.prepared.plan
         for batch in events.combine_chunks().to_batches():
             batch = without_dictionary_nulls(batch)
-            found = classify(batch, self._finals, plan.variables, plan.schema.type, plan.key)
-            if len(found.rows):
+            classified = classify(batch, self._finals, plan.variables, plan.schema.type, plan.key)
+            if len(classified.rows):
                 return True
         return False
 
@@ -115,10 +115,10 @@ class QueryRun:
         """Hand deferred rows to the engine: none of them ends a match."""
         if self._deferred:
             nothing = self._job.schema.empty_table()
-            found = self._result(
+            matches = self._result(
                 self._bucket.match(self._with_deferred(nothing), self._reached - 1)
             )
-            assert not found.num_rows
+            assert not matches.num_rows
 
     def finish(self, rows: pa.Table, others: Mapping[str, pa.Table]) -> pa.Table:
         """The end of the data, with the last rows and matches of others."""

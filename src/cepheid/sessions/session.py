@@ -74,8 +74,8 @@ class SessionStatus:
 
 
 class Session:
-    """Runs queries or rules over events that are pushed. Open one with `cepheid.open`, or go on
-    with one that was saved with `cepheid.resume`.
+    """Runs queries or rules over events that are pushed. Open one with `cepheid.open`, or resume
+    one that was saved with `cepheid.resume`.
 
     >>> import cepheid as cep, pyarrow as pa
     >>> schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "cart": pa.int64()})
@@ -136,8 +136,8 @@ class Session:
             return step()
         except BaseException as error:
             self._ended = (
-                f"the session has failed ({type(error).__name__}): go on from the last "
-                "session.save(), with cepheid.resume"
+                f"the session has failed ({type(error).__name__}): resume it from the "
+                "last session.save(), with cepheid.resume"
             )
             raise
 
@@ -181,7 +181,7 @@ class Session:
     # ── saving ──
 
     def save(self) -> bytes:
-        """All that is needed to go on in another process, with `cepheid.resume`."""
+        """All that `cepheid.resume` needs to continue in another process."""
         with self._use():
             parts = {
                 "schema": arrow_bytes(self._columns.plain.empty_table()),
@@ -229,7 +229,7 @@ class Session:
         if self._ended is None and kind is None and not self._saved and self._runs.waits:
             warnings.warn(
                 "the session ends while matches may wait for time: call close() for those that the "
-                "end of the data brings, or save() to go on later",
+                "end of the data brings, or save() to resume it later",
                 stacklevel=2,
             )
         self._ended = self._ended or "the session is closed"

@@ -34,8 +34,8 @@ class ChainedQuery:
     def known_after(self) -> int | None:
         """How far time has to pass the end of a match until it is known here; None if no time
         bounds that."""
-        own = known_after(self.prepared.query)
-        return None if own is None else self.lag + own
+        after_events = known_after(self.prepared.query)
+        return None if after_events is None else self.lag + after_events
 
 
 def result_schema(prepared: Prepared, events: pa.Schema) -> pa.Schema:

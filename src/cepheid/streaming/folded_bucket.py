@@ -46,8 +46,8 @@ class FoldedBucket(Bucket):
         return self.fold.schema
 
     def match(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
-        for found in super().match(rows, watermark):
-            self.fold.push(found)
+        for matches in super().match(rows, watermark):
+            self.fold.push(matches)
         yield from self.fold.advance(settled_time(self._whole_engine))
 
     def finish(self, until: int | None) -> Iterator[pa.RecordBatch]:

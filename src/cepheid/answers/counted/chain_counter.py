@@ -43,10 +43,10 @@ class ChainCounter:
             return
         table, ticks = self.rows.table, self.rows.ticks
         end = self._walk.end
-        found = self._kernel.run(
+        counted = self._kernel.run(
             table, ticks, self.rows.bits, self.rows.by_key(table), self._codes(table)
         )
-        for rows, counts in found:
+        for rows, counts in counted:
             order = np.argsort(ticks.time[rows[end]], kind="stable")
             rows = {variable: places[order] for variable, places in rows.items()}
             counts = MatchCounts(counts.exact[order], counts.about[order])

@@ -101,12 +101,12 @@ class ChainKernel:
                 *_, exact = called("np.int64", whole, before)
                 if not walk.pairs:
                     exact = whole[ends]
-            found = {walk.end: order[ends]}
+            rows_of = {walk.end: order[ends]}
             if walk.pairs:
-                found[walk.steps[0]] = order[anchors]
+                rows_of[walk.steps[0]] = order[anchors]
                 if walk.kept is not None:
-                    found[walk.kept] = order[rows]
-            yield found, MatchCounts(exact, about)
+                    rows_of[walk.kept] = order[rows]
+            yield rows_of, MatchCounts(exact, about)
 
     def _arrays(self, inputs: Inputs, order: Ints) -> Iterator[NDArray[Any]]:
         """The columns of events in the order of the walk."""
@@ -164,19 +164,21 @@ class _Shaping:
         each: list[Expr] = []
         if step:
             conditions = walk.conditions_at(step)
-            before, each = self._parted(conditions, walk.live[step - 1])
-        own = (walk.steps[step], None if not step else walk.live[step - 1])
-        return WalkStep(step, self._test(before, *own), self._test(each, *own), walk.live[step])
+            before, each = self._divided(conditions, walk.live[step - 1])
+        events = (walk.steps[step], None if not step else walk.live[step - 1])
+        return WalkStep(
+            step, self._test(before, *events), self._test(each, *events), walk.live[step]
+        )
 
     def _kill(self, n: int) -> Kill:
         walk = self._walk
         negated, state = walk.negations[n]
-        before, each = self._parted(walk.conditions_on(negated), walk.live[state])
-        own = (negated, walk.live[state])
+        before, each = self._divided(walk.conditions_on(negated), walk.live[state])
+        events = (negated, walk.live[state])
         bit = len(walk.steps) + n
-        return Kill(bit, state, self._test(before, *own), self._test(each, *own))
+        return Kill(bit, state, self._test(before, *events), self._test(each, *events))
 
-    def _parted(
+    def _divided(
         self, conditions: Sequence[Expr], live: int | None
     ) -> tuple[list[Expr], list[Expr]]:
         """Those that don't read a record, and those that do."""

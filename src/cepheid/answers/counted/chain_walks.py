@@ -131,10 +131,10 @@ def _of_events(expr: Expr) -> bool:
 def chain_walks(chain_: EventChain) -> tuple[ChainWalk, ...]:
     """The walks that there are. Raises `NotCounted` if more than one variable would be live in
     both."""
-    found = tuple(filter(None, (_walk(chain_, True), _walk(chain_, False))))
-    if not found:
+    walks = tuple(filter(None, (_walk(chain_, True), _walk(chain_, False))))
+    if not walks:
         raise NotCounted("conditions and answers read too many events at once")
-    return found
+    return walks
 
 
 def _walk(chain_: EventChain, forwards: bool) -> ChainWalk | None:

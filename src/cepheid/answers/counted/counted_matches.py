@@ -28,8 +28,8 @@ class CountedMatches:
 def value_of(expr: Expr, read: Read, rows: int, type_: pa.DataType) -> pa.Array:
     """A column of the rows."""
     if isinstance(expr, Attribute):
-        found = read(expr)
-        return found if found.type == type_ else found.cast(type_)
+        column = read(expr)
+        return column if column.type == type_ else column.cast(type_)
     return typed(evaluate(expr, read, rows), type_)
 
 

@@ -27,10 +27,10 @@ Ints: TypeAlias = NDArray[np.int64]
 
 STRIDE = 64
 ROWS = 1 << 13
-"""Rows that are gone through at a time, at least."""
+"""The fewest rows that are walked at a time."""
 
-# Of all, of those with a lesser value, and of those with a lesser or equal one. What is asked of
-# the first events by the second, and the other way round.
+# Factors for the sums over all events, over those with a lesser value, and over those with a lesser
+# or equal one. `_OF_FIRST`: a second event sums first ones; `_OF_SECOND`: the other way around.
 _OF_FIRST = {
     "<": (0, 1, 0),
     "<=": (0, 0, 1),
@@ -85,16 +85,16 @@ class NeighborCounter:
         bits, *values = self._compared(table)
         rows = (bits, ticks.position, ticks.clock, *values)
         if keys.order is not None:
-            found = np.empty(len(bits), np.int64)
-            found[keys.order] = self._run(tuple(c[keys.order] for c in rows), keys.bounds)
-            return found
-        # Trees of the values of some windows are small enough for a processor's cache.
+            counts = np.empty(len(bits), np.int64)
+            counts[keys.order] = self._run(tuple(c[keys.order] for c in rows), keys.bounds)
+            return counts
+        # Trees of the values of near windows are small enough for a processor's cache.
         size = max(ROWS, 4 * held)
         parts = []
         for start in range(0, len(bits), size):
             part = slice(max(0, start - held), start + size)
-            own = tuple(column[part] for column in rows)
-            parts.append(self._run(own, np.array([0, len(own[0])]))[start - part.start :])
+            near = tuple(column[part] for column in rows)
+            parts.append(self._run(near, np.array([0, len(near[0])]))[start - part.start :])
         return np.concatenate(parts)
 
     def _run(self, rows: tuple[NDArray[Any], ...], bounds: Ints) -> Ints:
@@ -102,18 +102,18 @@ class NeighborCounter:
         bits, position, clock, *values = rows
         step, operator = self._pair.step, self._pair.operator
         places = [np.flatnonzero((bits >> step + n) & 1) for n in range(2)]
-        of_both = [column[own] for column, own in zip(values, places, strict=True)]
-        found = _dense_ranks(np.concatenate(of_both))
+        of_both = [column[at] for column, at in zip(values, places, strict=True)]
+        both_ranks = _dense_ranks(np.concatenate(of_both))
         ranks = (np.zeros(len(bits), np.int64), np.zeros(len(bits), np.int64))
-        parts = np.split(found, [len(places[0])])
-        for column, own, part in zip(ranks, places, parts, strict=True):
-            column[own] = part
+        parts = np.split(both_ranks, [len(places[0])])
+        for column, at, part in zip(ranks, places, parts, strict=True):
+            column[at] = part
         out = np.zeros(len(bits), np.int64)
         kernel: Any = load(neighbor_source(len(self._pair.walk.steps), step), self._jit)
         with np.errstate(over="ignore"):
             kernel(
                 *(bits, position, clock, *ranks, bounds, self._window),
-                *(int(found.max(initial=0)) + 1, self._pair.hashed),
+                *(int(both_ranks.max(initial=0)) + 1, self._pair.hashed),
                 np.array(_OF_FIRST[operator], np.int64),
                 np.array(_OF_SECOND[operator], np.int64),
                 out,

@@ -48,8 +48,8 @@ class SlidingProducts:
 
     def counts(self, ring: Semiring = Semiring.DOUBLES) -> Numbers:
         """How many matches end at each event."""
-        found: Numbers = self._run(self.automaton.shape, ring, 1, [])[0]
-        return found
+        counts: Numbers = self._run(self.automaton.shape, ring, 1, [])[0]
+        return counts
 
     def sums(
         self, variable: str, values: Numbers, known: Numbers | None, ending: Ints, all_: MatchCounts
@@ -61,13 +61,13 @@ class SlidingProducts:
         if known is not None:
             automaton, outputs = automaton.carrying(variable, 2, 1), 3
             rows.append(known)
-        found = self._run(automaton.shape, Semiring.DOUBLES, outputs, rows)
-        about = found[1][ending]
+        totals = self._run(automaton.shape, Semiring.DOUBLES, outputs, rows)
+        about = totals[1][ending]
         most = float(np.abs(values).max(initial=0)) * float(all_.about.max(initial=0))
         counted = all_
         whole = None if values.dtype != np.int64 else whole_numbers(about)
         if known is not None:
-            counted = MatchCounts(whole_numbers(found[2][ending]), found[2][ending])
+            counted = MatchCounts(whole_numbers(totals[2][ending]), totals[2][ending])
         if max(most, float(all_.about.max(initial=0))) >= EXACT:
             exact = self._run(automaton.shape, Semiring.INTEGERS, outputs, rows)
             whole = None if whole is None else exact[1][ending]
@@ -113,9 +113,9 @@ class SlidingProducts:
         with np.errstate(over="ignore", invalid="ignore"):
             kernel(*rows, self.keys.bounds, self.window, *tables, weights, out)
         if self.keys.order is not None:
-            found = np.empty_like(out)
-            found[:, self.keys.order] = out
-            return found
+            in_rows = np.empty_like(out)
+            in_rows[:, self.keys.order] = out
+            return in_rows
         return out
 
     def _kinds(self, shape: CountingShape) -> tuple[tuple[int, ...], ...]:
@@ -124,11 +124,11 @@ class SlidingProducts:
             return ()
         values, rows = np.unique(self.bits, return_counts=True)
         steps = range(len(shape.blocks))
-        found = (
+        kinds = (
             tuple(s for s in steps if bits >> s & 1)
             for bits in values[rows * SHARE >= rows.sum()].tolist()
         )
-        return tuple(kind for kind in found if len(kind) > 1 and shape.is_sum(kind))
+        return tuple(kind for kind in kinds if len(kind) > 1 and shape.is_sum(kind))
 
     def _in_order(self, column: Numbers) -> Numbers:
         return column if self.keys.order is None else column[self.keys.order]

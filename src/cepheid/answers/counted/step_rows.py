@@ -52,8 +52,10 @@ class StepRows:
         self._ticks: list[Ticks] = []
 
     def _leaf(self, variable: str) -> LeafNode:
-        own = (c for c in self._query.where if c.role is Role.CLASS and c.variables == (variable,))
-        return LeafNode(variable, tuple(conjunct.expression for conjunct in own))
+        conditions = (
+            c for c in self._query.where if c.role is Role.CLASS and c.variables == (variable,)
+        )
+        return LeafNode(variable, tuple(conjunct.expression for conjunct in conditions))
 
     def __len__(self) -> int:
         return sum(map(len, self._bits))
@@ -64,15 +66,15 @@ class StepRows:
         batch = engine.with_times(batch)
         if not batch.num_rows:
             return -FOREVER
-        found = classify(
+        classified = classify(
             batch, self._leaves, plan.variables, plan.schema.type, plan.key, engine.unseen
         )
-        engine.unseen -= found.types
-        bits = np.zeros(len(found.rows), np.uint16)
-        for step, mask in enumerate(found.masks):
+        engine.unseen -= classified.types
+        bits = np.zeros(len(classified.rows), np.uint16)
+        for step, mask in enumerate(classified.masks):
             bits |= mask.view(np.uint8).astype(np.uint16) << np.uint16(step)
-        ticks = self._ticker.read(batch, found.rows)
-        self._rows.append(found.batch.select(self._columns))
+        ticks = self._ticker.read(batch, classified.rows)
+        self._rows.append(classified.batch.select(self._columns))
         self._bits.append(bits.astype(np.int64))
         self._ticks.append(ticks)
         return ticks.reached

@@ -366,15 +366,15 @@ def _like_each(texts: pa.Array, patterns: pa.Array) -> pa.Array:
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")
     begins = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-    found = np.zeros(len(codes), np.bool_)
+    alike = np.zeros(len(codes), np.bool_)
     known = pc.and_(texts.is_valid(), patterns.is_valid())
     for pattern, begin, end in zip(
         encoded.dictionary.to_pylist(), begins[:-1], begins[1:], strict=True
     ):
         at = order[begin:end]
         some = pc.match_like(texts.take(pa.array(at)), pattern)
-        found[at] = pc.fill_null(some, False).to_numpy(zero_copy_only=False)
-    return pc.if_else(known, pa.array(found), _null(pa.bool_()))
+        alike[at] = pc.fill_null(some, False).to_numpy(zero_copy_only=False)
+    return pc.if_else(known, pa.array(alike), _null(pa.bool_()))
 
 
 def like(text: str, pattern: str) -> bool:

@@ -37,8 +37,8 @@ def holding(
 ) -> tuple[Ints, Ints]:
     """Those of the pairs that satisfy all conditions."""
     for condition in conditions:
-        asked, read = _with_lists(condition, rows, reading(rows, batch, at, rule), rule)
-        holds = evaluate(asked, read, len(at))
+        tested, read = _with_lists(condition, rows, reading(rows, batch, at, rule), rule)
+        holds = evaluate(tested, read, len(at))
         kept = np.flatnonzero(pc.fill_null(holds, False).to_numpy(zero_copy_only=False))
         at, rule = at[kept], rule[kept]
     return at, rule
@@ -67,7 +67,7 @@ def _with_lists(condition: Expr, rows: RuleParameters, read: Read, rule: Ints) -
             case _:
                 return None
 
-    asked = transform(condition, change)
+    tested = transform(condition, change)
     if not answers:
         return condition, read
     columns: dict[str, pa.Array] = {}
@@ -77,7 +77,7 @@ def _with_lists(condition: Expr, rows: RuleParameters, read: Read, rule: Ints) -
         assert isinstance(listed, Attribute)
         values = evaluate(value, read, len(rule))
         columns[answer.name] = _members(values, rows.parameters[listed.name], rule)
-    return asked, lambda a: columns[a.name] if a.variable == _LISTED else read(a)
+    return tested, lambda a: columns[a.name] if a.variable == _LISTED else read(a)
 
 
 _LISTED = "listed"
@@ -90,11 +90,11 @@ def _members(values: pa.Array, lists: pa.Array, rule: Ints) -> pa.Array:
     wanted = pc.index_in(values, value_set=distinct)
     known = pc.fill_null(wanted, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     places = rule * (len(distinct) + 1) + known
-    found = np.zeros(len(places), np.bool_)
+    listed = np.zeros(len(places), np.bool_)
     if len(codes):
         at = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
-        found = (codes[at] == places) & (known >= 0)
-    return pc.if_else(values.is_valid(), pa.array(found), pa.scalar(None, pa.bool_()))
+        listed = (codes[at] == places) & (known >= 0)
+    return pc.if_else(values.is_valid(), pa.array(listed), pa.scalar(None, pa.bool_()))
 
 
 def _list_codes(lists: pa.Array) -> tuple[pa.Array, Ints]:
@@ -102,8 +102,8 @@ def _list_codes(lists: pa.Array) -> tuple[pa.Array, Ints]:
     flat, parents = lists.flatten(), pc.list_parent_indices(lists)
     distinct = pc.unique(flat)
     value = pc.index_in(flat, value_set=distinct).to_numpy(zero_copy_only=False).astype(np.int64)
-    own = parents.to_numpy(zero_copy_only=False).astype(np.int64) * (len(distinct) + 1) + value
-    return distinct, np.unique(own)
+    code = parents.to_numpy(zero_copy_only=False).astype(np.int64) * (len(distinct) + 1) + value
+    return distinct, np.unique(code)
 
 
 @dataclass(frozen=True)

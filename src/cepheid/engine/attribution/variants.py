@@ -177,11 +177,11 @@ def _pairs(stretch: _ClassifiedBatch, begin: int, end: int) -> list[_Pairs] | No
     if not anchors:
         if room is not None and sum(_size(m, n, rows) for m, n in _each(stretch, near)) > room:
             return None
-        return [_own(member, n, rows, begin) for member, n in _each(stretch, near)]
+        return [_class_pairs(member, n, rows, begin) for member, n in _each(stretch, near)]
     anchor = min(anchors, key=lambda n: near[n].pairs)
     if room is not None and near[anchor].pairs > room:
         return None
-    chosen = _own(stretch.members[anchor], near[anchor], rows, begin, every=False)
+    chosen = _class_pairs(stretch.members[anchor], near[anchor], rows, begin, every=False)
     around = _Around(stretch, stretch.members[anchor], chosen)
     others = [
         (n, member)
@@ -190,8 +190,8 @@ def _pairs(stretch: _ClassifiedBatch, begin: int, end: int) -> list[_Pairs] | No
     ]
     if room is not None and sum(around.count(member) for _, member in others) > room:
         return None
-    found = {n: around.pairs(member, rows, begin) for n, member in others}
-    return [found.get(n, chosen) for n in range(len(stretch.members))]
+    of_others = {n: around.pairs(member, rows, begin) for n, member in others}
+    return [of_others.get(n, chosen) for n in range(len(stretch.members))]
 
 
 def _each(stretch: _ClassifiedBatch, near: list[Near]) -> Iterator[tuple[_ClassRows, Near]]:
@@ -202,14 +202,14 @@ def _size(member: _ClassRows, near: Near, rows: RuleParameters) -> int:
     return len(member.rows) * rows.length if member.class_.every else near.pairs
 
 
-def _own(
+def _class_pairs(
     member: _ClassRows, near: Near, rows: RuleParameters, begin: int, every: bool | None = None
 ) -> _Pairs:
     """The pairs of a class by its own conditions."""
     if member.class_.every if every is None else every:
         at = np.repeat(np.arange(len(member.rows)), rows.length)
         variant = np.tile(np.arange(rows.length), len(member.rows))
-        return _asked(member, rows, at, variant, begin)
+        return _needed(member, rows, at, variant, begin)
     parts = [
         holding(member.class_.conditions, rows, member.batch, at, variant)
         for at, variant in near.chunks()
@@ -220,7 +220,9 @@ def _own(
     return _Pairs(member.rows[at], variant + begin, np.ones(len(at), np.bool_))
 
 
-def _asked(member: _ClassRows, rows: RuleParameters, at: Ints, variant: Ints, begin: int) -> _Pairs:
+def _needed(
+    member: _ClassRows, rows: RuleParameters, at: Ints, variant: Ints, begin: int
+) -> _Pairs:
     """Of these pairs, given by places in the class, those that the variants need."""
     class_ = member.class_
     kept, of = holding(class_.conditions, rows, member.batch, at, variant)
@@ -271,7 +273,7 @@ class _Around:
         counts = ends - begins
         skipped = np.repeat(begins - (np.cumsum(counts) - counts), counts)
         at = np.arange(int(counts.sum())) + skipped
-        return _asked(member, rows, at, np.repeat(self.variant, counts) - begin, begin)
+        return _needed(member, rows, at, np.repeat(self.variant, counts) - begin, begin)
 
 
 # ── copies ───────────────────────────────────────────────────────────────────
@@ -290,9 +292,9 @@ def _copied(stretch: _ClassifiedBatch, pairs: list[_Pairs]) -> pa.Table:
     for name in stretch.variants.parameters:
         values = stretch.variants.rows.parameters[name]
         columns[parameter_column(name)] = values.take(pa.array(variant))
-    for member, code, own in zip(stretch.members, codes, pairs, strict=True):
+    for member, code, of_member in zip(stretch.members, codes, pairs, strict=True):
         if member.class_.conditions:
             taken = np.zeros(len(every), np.bool_)
-            taken[np.searchsorted(every, code[own.holds])] = True
+            taken[np.searchsorted(every, code[of_member.holds])] = True
             columns[taken_column(member.class_.leaf.variable)] = pa.array(taken)
     return pa.table(columns)

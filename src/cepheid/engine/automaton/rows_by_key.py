@@ -66,7 +66,7 @@ def lay_out(
         place = (columns, int(rows[0]), len(rows)) if _gapless(rows) else None
         listed = known.get(place) if place else None
         if listed is None:
-            listed = _parted(_with_key(rows, store, columns), codes[columns], keys, positions, sort)
+            listed = _by_key(_with_key(rows, store, columns), codes[columns], keys, positions, sort)
             if place:
                 known[place] = listed
         lists.append(listed)
@@ -118,7 +118,7 @@ def _encode(values: Ints) -> tuple[Ints, int]:
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def _parted(rows: Ints, codes: Ints, keys: int, positions: Ints, sort: Kernel) -> Listed:
+def _by_key(rows: Ints, codes: Ints, keys: int, positions: Ints, sort: Kernel) -> Listed:
     begins, ends = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
     listed, at = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     sort(codes, rows, positions, begins, ends, listed, at)

@@ -145,10 +145,10 @@ class _WalkWriter:
                     self._event(self.shape.steps[s].bit, partial(self._step, s))
         if self.shape.ends_at_anchor:
             if self.shape.steps[last].live is None:
-                self._found("p", "p", "-1", f"some_{last}")
+                self._counted("p", "p", "-1", f"some_{last}")
             else:
                 with code.block(f"for i in range(n_{last}):"):
-                    self._found("p", "p", f"row_{last}[u(i)]", f"weight_{last}[u(i)]")
+                    self._counted("p", "p", f"row_{last}[u(i)]", f"weight_{last}[u(i)]")
 
     def _event(self, bit: int, write: Callable[[], None]) -> None:
         """For each of the events of this position that may be the step."""
@@ -208,7 +208,7 @@ class _WalkWriter:
         """Partial matches come into a state; of those with a live event, this is its row."""
         code, step = self.code, self.shape.steps[s]
         if s == len(self.shape.steps) - 1 and not self.shape.ends_at_anchor:
-            self._found("p", "e", "r" if row == "r" else "-1", weight)
+            self._counted("p", "e", "r" if row == "r" else "-1", weight)
         elif step.live is None:
             code.line(f"some_{s} += {weight}")
         else:
@@ -223,7 +223,7 @@ class _WalkWriter:
                     code.line(f"weight_{s}[u(at)] = ZERO")
                 code.line(f"weight_{s}[u(at)] += {weight}")
 
-    def _found(self, anchor: str, end: str, row: str, weight: str) -> None:
+    def _counted(self, anchor: str, end: str, row: str, weight: str) -> None:
         code = self.code
         if not self.shape.pairs:
             code.line(f"out[u({end})] += {weight}")

@@ -389,7 +389,7 @@ class _KernelSource:
         outs = [out for out in shape.outs if out.step in steps]
         if outs:
             sources = sorted({out.source for out in outs})
-            code.add(self._asked(sources))
+            code.add(self._waiting_sums(sources))
             for output in sorted({out.output for out in outs}):
                 total = self._sum(
                     self._times(self._weight(out.value, "p"), f"w_{out.source}")
@@ -413,7 +413,7 @@ class _KernelSource:
         code.add(self._assigned(new))
         return code.lines
 
-    def _asked(self, states: list[int]) -> list[str]:
+    def _waiting_sums(self, states: list[int]) -> list[str]:
         """How much waits in these states, of matches that begin in the window."""
         code = Code()
         with code.block("if begin < flip:"):
@@ -475,7 +475,7 @@ class _KernelSource:
     def _together(self) -> list[str]:
         waiting = sorted({i for _, i in self.shape.live if (0, i) in self.shape.live})
         return [
-            *self._asked(waiting),
+            *self._waiting_sums(waiting),
             "waiting[:] = ZERO",
             *(f"waiting[{i}] = w_{i}" for i in waiting),
             "end_together(bits, p, q, edges, clears, outs, blocks, values, states, waiting, part, "

@@ -1,4 +1,4 @@
-"""The events that a caller asks about: rows by their numbers, or by a condition."""
+"""The events that a question is about: rows by their numbers, or by a condition."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _form(pattern: Pattern, query: BoundQuery) -> Form:
     names = leaves(pattern)
     numbers = {v: f"{n}" for n, v in enumerate(names)}
     variables = {n: replace(query.variables[v], name=n) for v, n in numbers.items()}
-    asked = [
+    conditions = [
         f"{c.role.value} {expression_text(_turned(renamed(c.expression, numbers)))}"
         for c in query.where
         if c.variables and numbers.keys() >= set(c.variables)
@@ -78,7 +78,7 @@ def _form(pattern: Pattern, query: BoundQuery) -> Form:
     return (
         pattern_text(pattern_in(pattern, numbers), variables),
         *(_kind(v, query) for v in names),
-        *sorted(asked),
+        *sorted(conditions),
     )
 
 

@@ -432,8 +432,10 @@ def _with_variants(
         for number, (members, _) in enumerate(variants):
             of_rule[members] = number
         parameters = values_of(template, rows)
-        own = {**parameters.parameters, VARIANT: pa.array(of_rule[rows])}
-        wide = widened(dealt, RuleParameters(len(rows), own), np.zeros(len(rows), np.int64))
+        with_variant = {**parameters.parameters, VARIANT: pa.array(of_rule[rows])}
+        wide = widened(
+            dealt, RuleParameters(len(rows), with_variant), np.zeros(len(rows), np.int64)
+        )
         whole = _returning(wide.query, variant_of(dealt))
         residual = replace(wide.residual, conditions=(is_variant(), *wide.residual.conditions))
         queries.append(

@@ -19,7 +19,7 @@ with a SKIP, where a match that goes makes room for another. A window is a filte
 closure or a negation at an edge of the pattern reaches as far as the window does, or it counts
 events.
 
-Rules share a query if they agree in all parameters that are read anywhere else. What a rule asks
+Rules share a query if they agree in all parameters that are read anywhere else. What a rule checks
 and returns is computed from values of the match, so a parameter inside an aggregate,
 `sum(b.x * :rate)`, or in a test of every element, is one in which they have to agree as well.
 """
@@ -203,8 +203,8 @@ def widened(query: BoundQuery, rows: RuleParameters, windows: Ints) -> Widened:
     killing = [h for h in query.having if parameters_of(h)]
     values = _Values()
     conditions = [*(c.expression for c in varying), *killing]
-    tested = tuple(values.asked(condition) for condition in conditions)
-    outputs = tuple(Output(o.name, values.asked(o.expression)) for o in query.outputs)
+    tested = tuple(values.as_output(condition) for condition in conditions)
+    outputs = tuple(Output(o.name, values.as_output(o.expression)) for o in query.outputs)
     where = tuple(c for old in query.where for c in _wide_where(old, query, rows))
     having = tuple(h for old in query.having for h in wide(old, rows))
     needed = values.outputs()
@@ -231,12 +231,12 @@ class _Values:
     def outputs(self) -> tuple[Output, ...]:
         return tuple(Output(name, expr) for expr, name in self._names.items())
 
-    def asked(self, expr: Expr) -> Expr:
+    def as_output(self, expr: Expr) -> Expr:
         """The expression in terms of match values and parameters."""
         if parameters_of(expr):
             match expr:
                 case Call():
-                    return replace(expr, arguments=tuple(map(self.asked, expr.arguments)))
+                    return replace(expr, arguments=tuple(map(self.as_output, expr.arguments)))
                 case _:
                     return as_read(expr)
         if not variables(expr) and not any(isinstance(e, MatchDuration) for e in walk(expr)):

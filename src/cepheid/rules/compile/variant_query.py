@@ -173,7 +173,7 @@ def _schema(schema: Schema, types: Mapping[str, Type], taken: list[str]) -> Sche
     return replace(schema, columns={**schema.columns, **more})
 
 
-def _classes(query: BoundQuery, asked: Mapping[str, list[Expr]]) -> Iterator[VariantClass]:
+def _classes(query: BoundQuery, varying: Mapping[str, list[Expr]]) -> Iterator[VariantClass]:
     required = _bound_always(query)
     until = {
         variable
@@ -181,7 +181,7 @@ def _classes(query: BoundQuery, asked: Mapping[str, list[Expr]]) -> Iterator[Var
         if isinstance(part, Closure) and part.until is not None
         for variable in leaves(part)
     }
-    for variable, conditions in asked.items():
+    for variable, conditions in varying.items():
         constant = (
             conjunct.expression
             for conjunct in query.where

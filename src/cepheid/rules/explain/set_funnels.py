@@ -38,7 +38,7 @@ class SetFunnels:
     @property
     def silent(self) -> tuple[str, ...]:
         """The rules that never fired."""
-        return tuple(name for name, found in self.matches.items() if not found)
+        return tuple(name for name, matches in self.matches.items() if not matches)
 
     def __str__(self) -> str:
         head, rows = self._cells()

@@ -90,9 +90,9 @@ def _roots(plan: Plan) -> list[list[Node]]:
 
 
 def _takes(node: Node, plan: Plan) -> str:
-    asked = [condition for below in walk(node) for condition in _asked(below, plan)]
+    checked = [condition for below in walk(node) for condition in _conditions(below, plan)]
     text = _pattern(node, plan)
-    return f"{text}, {' AND '.join(dict.fromkeys(asked))}" if asked else text
+    return f"{text}, {' AND '.join(dict.fromkeys(checked))}" if checked else text
 
 
 def _pattern(node: Node, plan: Plan) -> str:
@@ -125,7 +125,7 @@ def _pattern(node: Node, plan: Plan) -> str:
             assert_never(node)
 
 
-def _asked(node: Node, plan: Plan) -> Iterator[str]:
+def _conditions(node: Node, plan: Plan) -> Iterator[str]:
     """The conditions that the node itself checks, without the key's equalities."""
     match node:
         case LeafNode(_, filters):

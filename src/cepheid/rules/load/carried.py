@@ -27,17 +27,17 @@ def with_headers(
 ) -> Iterator[Template]:
     """The queries of a text with what their headers say. A header that can't be read, or that
     stands above no query, is a finding."""
-    found = list(templates)
+    queries = list(templates)
     lines = text.splitlines() if SIGN in text else []
-    firsts = [_first_line(template) for template in found]
-    for template, first in zip(found, firsts, strict=True):
+    firsts = [_first_line(template) for template in queries]
+    for template, first in zip(queries, firsts, strict=True):
         header = header_above(lines, first) if lines else NOTHING
         for number, message in header.wrong:
             findings.append(_at(template, number, message))
         yield with_values(template, header.values)
-    for number in stray_headers(lines, firsts) if lines and found else ():
+    for number in stray_headers(lines, firsts) if lines and queries else ():
         message = "this header stands above no query: write it before the query's first word"
-        findings.append(_at(found[-1], number, message))
+        findings.append(_at(queries[-1], number, message))
 
 
 def _first_line(template: Template) -> int:

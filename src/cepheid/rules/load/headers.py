@@ -1,7 +1,7 @@
 """What a query's header says of its rules: comments above it, `-- @severity: high`.
 
 The values go to the output with the matches of its rules, like the columns of a table. The sign
-tells them from other comments: `-- note: …` stays a comment.
+distinguishes them from other comments: `-- note: …` stays a comment.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def reading(
     """The templates, by place, that read others. `types` are those of the events: without them,
     labels alone are read. A bare name in a pattern is a type only if events are `typed`."""
     known = _Names(templates, types)
-    found: dict[int, Reads] = {}
+    readers: dict[int, Reads] = {}
     frames: dict[object, frozenset[str]] = {}
     for place, template in enumerate(templates):
         frame = id(template) if template.outline is None else template.outline.frame
@@ -50,8 +50,8 @@ def reading(
         reads = {name: known.provider(name) for name in frames[frame]}
         others = {n: p for n, p in reads.items() if p is not None and p.place != place}
         if others:
-            found[place] = others
-    return found
+            readers[place] = others
+    return readers
 
 
 class _Names:
@@ -61,12 +61,12 @@ class _Names:
         self._templates, self._types = templates, types
         self._labels = {t.label: n for n, t in enumerate(templates) if t.label is not None}
         self._queries = {t.name: n for n, t in enumerate(templates)}
-        self._found: dict[str, Provider | None] = {}
+        self._providers: dict[str, Provider | None] = {}
 
     def provider(self, name: str) -> Provider | None:
-        if name not in self._found:
-            self._found[name] = self._provider(name)
-        return self._found[name]
+        if name not in self._providers:
+            self._providers[name] = self._provider(name)
+        return self._providers[name]
 
     def _provider(self, name: str) -> Provider | None:
         if name in self._labels:

@@ -88,29 +88,34 @@ def followed(
     columns of all."""
     rules = rule_columns(chain.templates)
     begins = np.cumsum([0, *map(len, chain.templates)])
-    found = _Found(chain, alerts, tables, options)
+    rule_matches = _RuleMatches(chain, alerts, tables, options)
     for place in in_order(chain.templates, chain.reads):
         template = chain.templates[place]
         parts = []
         for row in range(len(template)):
             with said_once(), naming(template.names[row]):
-                matches = _matches(chain, place, row, found, tables, options)
+                matches = _matches(chain, place, row, rule_matches, tables, options)
             number = int(begins[place]) + row
             for batch in matches.to_batches():
                 yield alert_rows(rules, np.full(batch.num_rows, number), batch, schema)
             parts.append(_named(_returned(matches), str(template.names[row])))
-        found.add(place, pa.concat_tables(parts))
+        rule_matches.add(place, pa.concat_tables(parts))
 
 
 def _matches(
-    chain: RuleChain, place: int, row: int, found: _Found, tables: Tables, options: Options
+    chain: RuleChain,
+    place: int,
+    row: int,
+    rule_matches: _RuleMatches,
+    tables: Tables,
+    options: Options,
 ) -> pa.Table:
     """The matches of one rule that reads others."""
     template, names = chain.templates[place], chain.reads[place]
     providers = {name: chain.templates[p.place].query for name, p in names.items()}
     step = step_of(template.query, providers, None if EVENTS in tables else tables.keys())
     base = {name: tables[EVENTS if EVENTS in tables else name] for name in step.base}
-    streams = {**base, **{name: found.matches(names[name]) for name in step.labels}}
+    streams = {**base, **{name: rule_matches.matches(names[name]) for name in step.labels}}
     given = replace(options, params={**options.params, **template.values(row)})
     runtime = InProcess()
     columns = {name: table.schema for name, table in streams.items()}
@@ -128,7 +133,7 @@ def said_once() -> Iterator[None]:
         yield
 
 
-class _Found:
+class _RuleMatches:
     """The matches of rules in their own columns, by the place of the template."""
 
     def __init__(
@@ -138,19 +143,19 @@ class _Found:
         self._columns: Any = {name: table.schema for name, table in tables.items()}
         if EVENTS in tables:
             self._columns = tables[EVENTS].schema
-        self._found: dict[int, pa.Table] = {}
+        self._tables: dict[int, pa.Table] = {}
 
     def add(self, place: int, matches: pa.Table) -> None:
-        self._found[place] = matches
+        self._tables[place] = matches
 
     def matches(self, provider: Provider) -> pa.Table:
-        if provider.place not in self._found:
-            self._found[provider.place] = self._of(self._chain.templates[provider.place])
-        found = self._found[provider.place]
+        if provider.place not in self._tables:
+            self._tables[provider.place] = self._of(self._chain.templates[provider.place])
+        matches = self._tables[provider.place]
         if provider.row is None:
-            return found
+            return matches
         name = self._chain.templates[provider.place].names[provider.row]
-        return found.filter(pc.equal(found[RULE], name))
+        return matches.filter(pc.equal(matches[RULE], name))
 
     def _of(self, template: Template) -> pa.Table:
         params = {**self._options.params, **(template.values(0) if len(template) else {})}
@@ -160,12 +165,12 @@ class _Found:
         if not isinstance(merged, pa.Schema):
             merged = bind_streams(merged, options)[0]
         schema = output_schema(bound, merged)
-        own = self._alerts.filter(pc.is_in(self._alerts[RULE], value_set=template.names))
-        batches = [typed(batch, schema) for batch in own.to_batches()]
+        alerts = self._alerts.filter(pc.is_in(self._alerts[RULE], value_set=template.names))
+        batches = [typed(batch, schema) for batch in alerts.to_batches()]
         table = pa.Table.from_batches(batches, schema)
         if RULE in table.column_names:
             return table
-        return table.append_column(RULE, own[RULE])
+        return table.append_column(RULE, alerts[RULE])
 
 
 def _returned(matches: pa.Table) -> pa.Table:

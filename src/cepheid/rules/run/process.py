@@ -66,10 +66,10 @@ class SetInProcess:
         schema = alert_schema(every, _plain(table.schema.field(options.time).type))
         _warn(first, table, options)
         _warn_of_ties(compiled, table, options)
-        own = (
+        first_schema = (
             schema if chain is None else alert_schema(compiled.rules, schema.field(MATCH_END).type)
         )
-        result = pa.Table.from_batches(run(compiled, table, own, options), own)
+        result = pa.Table.from_batches(run(compiled, table, first_schema, options), first_schema)
         if chain is not None:
             more = followed(chain, result, schema, tables, options)
             result = pa.concat_tables(
@@ -92,8 +92,8 @@ class SetInProcess:
         return replace(compiled, following=after), None
 
     def counts(self, matches: Any) -> dict[str, int]:
-        found = pc.value_counts(as_table(to_arrow(matches))[RULE].combine_chunks())
-        return {str(n["values"]): n["counts"].as_py() for n in found}
+        counts = pc.value_counts(as_table(to_arrow(matches))[RULE].combine_chunks())
+        return {str(n["values"]): n["counts"].as_py() for n in counts}
 
     def typed(self, set_matches: Any, rule: str, schema: pa.Schema) -> Any:
         table = as_table(to_arrow(set_matches))

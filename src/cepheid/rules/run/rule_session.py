@@ -74,11 +74,11 @@ class RuleRuns:
 
     def step(self, rows: pa.Table, reached: int) -> pa.Table:
         """What is known with these rows, when time has come so far."""
-        found = self._result(self._bucket.match(self._read(rows), reached - 1))
+        alerts = self._result(self._bucket.match(self._read(rows), reached - 1))
         self._shed += self._bucket.report().shed
         if max(part.noted for part in self._bucket.parts) >= NOTED:
             self._bucket.write_rows(self._cells)
-        return found
+        return alerts
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """The end of the data, with the last rows."""
@@ -130,7 +130,7 @@ class RuleRuns:
         return {"figures": arrow_bytes(figures), **nested("cells", self._cells.parts())}
 
     def resume(self, saved: Mapping[str, bytes]) -> None:
-        """Rules that are the same go on, new ones see events from now on."""
+        """Rules that are the same continue, new ones see events from now on."""
         self._cells = HeldCells.of(within("cells", saved))
         if self._cells.header() is None:
             raise StateError(

@@ -58,12 +58,12 @@ def throttled(alerts: pa.Table, pause: int, exempt: pa.Array) -> pa.Table:
     dropped = np.zeros(alerts.num_rows, np.bool_)
     last, group = -1, (-1, -1)
     values = (order, rule[order], key[order], ends[order])
-    for at, *own, end in zip(*(column.tolist() for column in values), strict=True):
-        if tuple(own) == group and end - ends[last] < pause:
+    for at, *rule_and_key, end in zip(*(column.tolist() for column in values), strict=True):
+        if tuple(rule_and_key) == group and end - ends[last] < pause:
             dropped[at] = True
             left_out[last] += 1
         else:
-            last, group = at, (own[0], own[1])
+            last, group = at, (rule_and_key[0], rule_and_key[1])
     counted = alerts.append_column(SUPPRESSED, pa.array(left_out))
     return counted.filter(pa.array(~dropped))
 

@@ -17,7 +17,7 @@ from cepheid.rules.run.runtimes import set_runtime_of
 
 def typed_frame(rule: str, query: Query, matches: Any, data: Any, options: Options) -> Any:
     """A frame of the same kind as `matches`, with the columns that the query returns. JSON doesn't
-    tell a timestamp from a text, so the types come from the events."""
+    distinguish a timestamp from a text, so the types come from the events."""
     columns = columns_of(data)
     bound = query.bind(columns, options)
     schema = output_schema(bound, _merged(columns, options))

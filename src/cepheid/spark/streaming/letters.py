@@ -68,7 +68,7 @@ class Letters:
         return STREAM if column == STREAM_COLUMN and STREAM not in self.columns.names else column
 
 
-def asked_letters(
+def wanted_letters(
     events: DataFrame, read: Iterable[str], output: pa.Schema, options: Options
 ) -> Letters | None:
     """The columns kept of each dead letter, if dead letters are wanted: the `read` columns and

@@ -43,7 +43,7 @@ from cepheid.spark.streaming.answer_pipeline import (
 from cepheid.spark.streaming.clock.ahead import AHEAD
 from cepheid.spark.streaming.clock.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.clock.time import Watermark
-from cepheid.spark.streaming.letters import Letters, asked_letters
+from cepheid.spark.streaming.letters import Letters, wanted_letters
 from cepheid.spark.streaming.stateful.bucket_work import BucketWork
 from cepheid.spark.streaming.stateful.buckets import (
     ONE_BUCKET,
@@ -118,7 +118,7 @@ def match_stream(
     shape = source.prepared.query.answers
     parts = None if shape is None else answer_parts(source.prepared, shape, output, options)
     returned = output if parts is None else parts.answers
-    letters = asked_letters(source.events, source.plan.required, returned, options)
+    letters = wanted_letters(source.events, source.plan.required, returned, options)
     result = returned if letters is None else returned.append(letters.field)
     adopt_session(source.events.sparkSession)
     run = uuid4().hex[:12]

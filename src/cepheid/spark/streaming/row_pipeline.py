@@ -21,7 +21,7 @@ from cepheid.spark.columns.schema import spark_schema, spark_type
 from cepheid.spark.partitions.arrange import key_columns
 from cepheid.spark.streaming.clock.ahead import AHEAD
 from cepheid.spark.streaming.clock.time import Watermark, watermark_of
-from cepheid.spark.streaming.letters import Letters, asked_letters
+from cepheid.spark.streaming.letters import Letters, wanted_letters
 from cepheid.spark.streaming.pipeline import use_rocksdb
 from cepheid.spark.streaming.stateful.bucket_work import Wakes, arrived
 from cepheid.spark.streaming.stateful.buckets import DEFAULT, in_time_rows, spread
@@ -96,7 +96,7 @@ def recognize_stream(
     rows = events.select(*(named(name) for name in (*bound.reads, *ahead)))
     rows = observe_read(rows, run, named(time).isNotNull())
     options = Options(time=time, dead_letters=dead_letters)
-    letters = asked_letters(events, bound.reads, result, options)
+    letters = wanted_letters(events, bound.reads, result, options)
     if letters is not None:
         result = result.append(letters.field)
     rows, in_time = in_time_rows(rows, bound.schema, letters is not None)

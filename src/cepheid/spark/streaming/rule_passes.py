@@ -27,7 +27,7 @@ from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
 from cepheid.spark.streaming.clock.ahead import AHEAD
 from cepheid.spark.streaming.clock.heartbeat import heartbeat_of, with_clock
 from cepheid.spark.streaming.clock.time import Watermark
-from cepheid.spark.streaming.letters import Letters, asked_letters
+from cepheid.spark.streaming.letters import Letters, wanted_letters
 from cepheid.spark.streaming.pipeline import use_rocksdb
 from cepheid.spark.streaming.stateful.bucket_work import BucketWork
 from cepheid.spark.streaming.stateful.buckets import in_time_rows, spread
@@ -76,7 +76,7 @@ def match_passes(
     increasing name, and the rules."""
     if options.idle is not None:
         raise OptionError("idle= is for a single query: leave it out, or run the rule by itself")
-    letters = asked_letters(frame.events, passes[0].columns, alert_schema, options)
+    letters = wanted_letters(frame.events, passes[0].columns, alert_schema, options)
     result = alert_schema if letters is None else alert_schema.append(letters.field)
     adopt_session(frame.events.sparkSession)
     use_rocksdb(frame.events.sparkSession)
