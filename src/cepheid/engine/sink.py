@@ -28,7 +28,7 @@ from cepheid.engine.operators.base import FOREVER, Horizon, Operator
 from cepheid.engine.projection import Projection
 from cepheid.engine.quota import Quota
 from cepheid.engine.rows.classes import Classified
-from cepheid.engine.rows.order import key_by_key
+from cepheid.engine.rows.order import ascending, key_by_key
 from cepheid.language.ast import Skip
 from cepheid.plan.nodes import Plan
 
@@ -159,7 +159,7 @@ class Emitting(Sink):
         last = np.concatenate([positions for positions, _ in self._held])
         table = pa.Table.from_batches([batch for _, batch in self._held]).combine_chunks()
         if (last[1:] < last[:-1]).any():  # those of one key mostly come in order
-            order = np.argsort(last, kind="stable")
+            order = ascending(last)
             last, table = last[order], table.take(pa.array(order))
         ready = int(np.searchsorted(last, undecided, "left"))
         # Taken, not sliced: what waits keeps no memory of what is released.

@@ -24,6 +24,7 @@ from cepheid.engine.arrays.vector import logical
 from cepheid.engine.counts import Counts
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.clock import times
+from cepheid.engine.rows.order import ascending
 from cepheid.engine.run import Engine
 from cepheid.inprocess.merged_streams import BATCH, slices
 from cepheid.options import Options
@@ -216,7 +217,7 @@ class Engines:
 def by_end(schema: pa.Schema, matches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Matches that were found key by key, in the order of their ends."""
     table = pa.Table.from_batches(matches, schema)
-    order = np.argsort(times(table[MATCH_END].combine_chunks()), kind="stable")
+    order = ascending(times(table[MATCH_END].combine_chunks()))
     yield from table.take(pa.array(order)).combine_chunks().to_batches()
 
 

@@ -26,6 +26,7 @@ from cepheid.engine.automaton.source.kernel import KernelSource, write_kernel
 from cepheid.engine.lowering import Inputs
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, KernelCall, Operator
 from cepheid.engine.rows.buffers import Pool
+from cepheid.engine.rows.order import ascending
 from cepheid.errors import DataError
 from cepheid.kernels import AutomatonState, load
 from cepheid.kernels.templates.automaton import FLOOR, NEED
@@ -142,7 +143,7 @@ class AutomatonOperator(Operator):
         while not self.step():
             self.out.reserve(self.out.capacity)
         new = slice(begin, self.out.n)
-        order = np.argsort(self.out.records.last[new], kind="stable")
+        order = ascending(self.out.records.last[new])
         for name in ("start", "end", "first", "last"):
             values = getattr(self.out.records, name)[new]
             values[:] = values[order]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock
 from cepheid.algebra.types import Type
@@ -59,3 +60,18 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> bool:
         return False
     values = column.combine_chunks()
     return bool(pc.all(pc.less_equal(values.slice(0, len(values) - 1), values.slice(1))).as_py())
+
+
+def ascending(values: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The order in which these are ascending; equal ones stay as they are.
+
+    NumPy sorts 16 bits by counting, which takes a tenth of the time that 64 take. Positions and
+    times of a round mostly differ in 32 bits at most: those are sorted by their lower half, then by
+    the upper one.
+    """
+    if len(values) == 0 or (int(values.max()) - (least := int(values.min()))) >> 32:
+        return np.argsort(values, kind="stable")
+    offsets = values - least
+    order = np.argsort(offsets.astype(np.uint16), kind="stable")
+    upper = (offsets >> 16).astype(np.uint16)
+    return order[np.argsort(upper[order], kind="stable")] if upper.any() else order
