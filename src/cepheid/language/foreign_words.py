@@ -16,6 +16,13 @@ FIRST = {
 }
 """Where a query begins."""
 
+STRANGE = {
+    "#": FIRST["#"],
+    "$": "a number has no unit, and a parameter is written as `:name`",
+    "^": "write `power(a.x, 2)`",
+}
+"""Characters that no part of the language uses."""
+
 _NO_ROWS = "a match is one row; `RETURN collect(b.x)` also lists what a closure took"
 _EARLY = {
     "EMIT": "RETURN says what a match gives, as in `RETURN a.x, b.x`",
@@ -83,6 +90,12 @@ def foreign(before: list[Word], here: Word, in_pattern: bool) -> str | None:
             return "leave out `every`: every match is found"
         case _, "=" | "==" if in_pattern or (keywords[:1] == ["FROM"] and "WHERE" not in keywords):
             return "a type comes first and then its name, as in `PATTERN A a ; B b`"
+        case _ if in_pattern and (here.keyword == "AS" or last.keyword == "AS" or _named(here)):
+            return "a type comes first and then its name, as in `PATTERN A a ; B b`"
+        case _, "?" | "@" if not in_pattern:
+            return "write a parameter as `:name`"
+        case "*", "*" if not in_pattern:
+            return "write `power(a.x, 2)`"
         case "WITHIN" | "FOR" | "@", _ if here.keyword == "INTERVAL" or here.kind == "string":
             return "write a number and a unit, as in `10 minutes`"
         case _ if last.text.lower() in UNIT_WORDS and here.kind == "number":
@@ -91,7 +104,7 @@ def foreign(before: list[Word], here: Word, in_pattern: bool) -> str | None:
             return _NO_ROWS
         case "DISTINCT", _ if here.kind == "word":
             return _DISTINCT_INSIDE
-        case _, "DISTINCT":
+        case _, "DISTINCT" if not in_pattern:
             return "DISTINCT stands first in the parentheses: `count(DISTINCT b.x)`"
         case _ if ("(", "SELECT") in pairwise(w.keyword or w.text for w in before):
             return "a condition has no subquery: give the values, as in `a.x IN :list`"
@@ -123,7 +136,11 @@ def beside(before: list[Word], here: Word, in_pattern: bool) -> str | None:
             return "a time stands after FOR, as in `SKIP FOR 10 minutes`"
         case _, "SKIP":
             return "write AFTER MATCH before it"
-        case _, "[" if not in_pattern and last is not None and last.kind == "word":
+        case "IN", "[":
+            return "values stand in parentheses, as in `a.x IN (1, 2)`"
+        case _, "[" | "(" if in_pattern and _is_name(last):
+            return "conditions stand in WHERE, as in `WHERE a.x = 1`"
+        case _, "[" if not in_pattern and _is_name(last):
             return "`a.tags[0]` reads an array, and `FIRST(b.x)` and `LAST(b.x)` a closure"
         case _ if in_pattern and _is_name(last) and _is_name(here):
             return "write `;` between the steps of a sequence, as in `A a ; B b`"
@@ -132,6 +149,11 @@ def beside(before: list[Word], here: Word, in_pattern: bool) -> str | None:
     if ("RETURN", "DISTINCT") in pairwise(word.keyword for word in before):
         return _DISTINCT_INSIDE
     return None
+
+
+def _named(word: Word) -> bool:
+    """`:login`, which the words take for a parameter."""
+    return word.kind == "number" and word.text.startswith(":")
 
 
 def _is_name(word: Word | None) -> bool:

@@ -29,6 +29,7 @@ from cepheid.language.foreign_words import (
     FIRST,
     IN_CONDITION,
     IN_PATTERN,
+    STRANGE,
     UNITS_OF_OTHERS,
     beside,
     foreign,
@@ -209,8 +210,8 @@ def _strange(here: Word | None, is_token: bool) -> Mistake | None:
     """A character that no part of the language uses."""
     if here is None or is_token or here.text in IN_PATTERN or here.text in IN_CONDITION:
         return None
-    hint = "a comment begins with `--`" if here.text == "#" else ""
-    return Mistake("CEP108", f"unexpected character `{here.text}`", here.span, hint)
+    message = f"unexpected character `{here.text}`"
+    return Mistake("CEP108", message, here.span, STRANGE.get(here.text, ""))
 
 
 def _unexpected(

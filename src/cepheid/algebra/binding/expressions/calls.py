@@ -53,6 +53,7 @@ _COUNTS_DISTINCT = ("nunique", "uniq", "unique", "uniqexact", "count_unique", "d
 
 _NO_CLOCK = "conditions compare times of events, as in `b.ts - a.ts < 10 minutes`"
 _OF_OTHERS = {
+    "isnull": "write `a.x IS NULL`",
     "lag": "PREV reads the element before: `PREV(b.x)`",
     **dict.fromkeys(("now", "current_timestamp", "current_date", "getdate"), _NO_CLOCK),
 }
