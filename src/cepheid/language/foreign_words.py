@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from cepheid.language.build_expression import UNIT_WORDS
-from cepheid.language.names import RESERVED
+from cepheid.language.names import CLAUSES, RESERVED
 from cepheid.language.words import Word
 
 _DISTINCT_INSIDE = "DISTINCT stands in an aggregate, as in `count(DISTINCT b.x)`"
@@ -84,11 +84,12 @@ def foreign(before: list[Word], here: Word, in_pattern: bool) -> str | None:
     """What to write instead of a word that would otherwise be taken for a misspelling, or that
     stands after a word that was taken for a name."""
     keywords = [word.keyword for word in before]
+    kinds = [word.kind for word in before]
     last = before[-1] if before else here
     match (last.keyword or last.text, here.keyword or here.text):
         case _ if "EVERY" in keywords[-2:] and in_pattern:
             return "leave out `every`: every match is found"
-        case _, "=" | "==" if in_pattern or (keywords[:1] == ["FROM"] and "WHERE" not in keywords):
+        case _, "=" | "==" if in_pattern or [k for k in keywords if k in CLAUSES] == ["FROM"]:
             return "a type comes first and then its name, as in `PATTERN A a ; B b`"
         case _ if in_pattern and (here.keyword == "AS" or last.keyword == "AS" or _named(here)):
             return "a type comes first and then its name, as in `PATTERN A a ; B b`"
@@ -98,7 +99,7 @@ def foreign(before: list[Word], here: Word, in_pattern: bool) -> str | None:
             return "write `power(a.x, 2)`"
         case "WITHIN" | "FOR" | "@", _ if here.keyword == "INTERVAL" or here.kind == "string":
             return "write a number and a unit, as in `10 minutes`"
-        case _ if last.text.lower() in UNIT_WORDS and here.kind == "number":
+        case unit, _ if unit.lower() in UNIT_WORDS and kinds[-2:-1] == [here.kind] == ["number"]:
             return "a time is one number and one unit, as in `90 minutes`"
         case _, "ONE" | "ALL" if "PATTERN" in keywords:
             return _NO_ROWS
