@@ -145,7 +145,7 @@ def survive(spark: SparkSession, folder: Path, kills: int, seed: int, query: str
     """Kill as often, each time somewhere in the next three batches or before the first of them. At
     the end the session of the tests resumes what the drivers have left: a start less."""
     stream = events(60 * (kills + 3), seed)
-    write(files(stream, 2 * kills + 4, seed), folder / "input")
+    write(files(stream, 3 * kills + 3, seed), folder / "input")
     want = recognized(stream) if query == STATEMENT else pairs(stream)
     chance, killed = random.Random(seed), 0
     assert len(want) > 10 * kills
@@ -154,6 +154,7 @@ def survive(spark: SparkSession, folder: Path, kills: int, seed: int, query: str
         running = driver.wait_for(driver.batches() + chance.randrange(4))
         time.sleep(chance.random() * 2)
         if not running or driver.process.poll() is not None:
+            driver.finish()
             break
         driver.kill()
         killed += 1
