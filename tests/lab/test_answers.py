@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,7 @@ def test_the_program_and_the_command_find_the_same(query: str, events: str, tmp_
     assert len(cep.match(names["events"], query, time="ts", type="type")) == number
     assert "match_start" in printed.getvalue()
     script = code["command"].replace("cepheid run", "cepheid run --output - --format json", 1)
-    path = f"{Path(os.sys.executable).parent}:{os.environ['PATH']}"  # type: ignore[attr-defined]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True,
         env={**os.environ, "PATH": path},

@@ -221,7 +221,7 @@ def test_markup_in_values_and_queries_does_nothing(page: Page) -> None:
 def test_nothing_scrolls_sideways(browser: Browser, lab: str, width: int, scheme: str) -> None:
     context = browser.new_context(
         viewport={"width": width, "height": 900},
-        color_scheme=scheme,  # type: ignore[arg-type]
+        color_scheme=scheme,
     )
     context.set_default_timeout(WAIT)
     page = context.new_page()
