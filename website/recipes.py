@@ -69,7 +69,7 @@ def recipes(page: str) -> Iterator[Recipe]:
 
 def snippets_text(page: str) -> str:
     """The recipes as the lab's package has them."""
-    from cepheid.lab.notation import write_events
+    from cepheid.lab.situations.notation import write_events
 
     parts = ["The recipes of the cookbook; `pytest tests/lab --regen` writes this file."]
     for recipe in recipes(page):

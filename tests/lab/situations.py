@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from cepheid.lab.answers_process import answer
-from cepheid.lab.cells import to_cells
-from cepheid.lab.notation import read_events
+from cepheid.lab.situations.cells import to_cells
+from cepheid.lab.situations.notation import read_events
 
 QUERY = "PATTERN A a ; !X n ; B b WHERE b.x > a.x WITHIN 10"
 EVENTS = "A@1(x=5) B@3(x=7) A@20(x=5) B@22(x=4) A@40(x=1) X@41 B@42(x=9) A@60(x=1) B@75(x=2)"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import cepheid as cep
-from cepheid.lab.notation import read_events
+from cepheid.lab.situations.notation import read_events
 from cepheid.lab.start import sample, starting_events, starting_query
 from cepheid.lab.words import example, snippets
 from cepheid.options import Options
@@ -232,7 +232,7 @@ def test_five_thousand_events_are_matched_within_200_ms(query: str) -> None:
     import json
 
     from cepheid.lab.answers_process import answer
-    from cepheid.lab.cells import to_cells
+    from cepheid.lab.situations.cells import to_cells
 
     events = stocks.generate(5000, selectivity={("Oracle", "Sun"): 1 / 50})
     given = {"query": query, "events": to_cells(events, "ts"), "time": "ts", "type": "name"}

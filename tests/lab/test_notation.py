@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cepheid.errors import DataError
-from cepheid.lab.cells import MOST, from_cells, to_cells
-from cepheid.lab.notation import read_events, write_events
+from cepheid.lab.situations.cells import MOST, from_cells, to_cells
+from cepheid.lab.situations.notation import read_events, write_events
 from tests.corpus.reader import read_events as read_case
 
 

@@ -8,7 +8,7 @@ import pytest
 from cepheid.errors import QueryError
 from cepheid.language import ast, parse, parse_expression, parse_pattern
 from cepheid.language.diagnostics import Diagnostic
-from cepheid.language.size import MOST_EVENTS, MOST_LEVELS, MOST_WORDS
+from cepheid.language.wrong_text.size import MOST_EVENTS, MOST_LEVELS, MOST_WORDS
 
 # Each with what stands before its innermost part, so often, and behind it.
 NESTED = {

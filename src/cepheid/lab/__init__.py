@@ -1,7 +1,7 @@
 """`cepheid lab`: a local page to try patterns in, and one beside a running stream.
 
-situation, cells, notation          a query and events, as the page and its links hold them
-found, questions, code, kept_case   what is answered about them
+situations                          a query and events, and the forms in which they are passed on
+found, questions                    what is answered about them
 words                               what the page completes
 answers_process, desk               the process that answers, and who may ask it
 gate, pages, server                 HTTP: who gets in, what is there, where it listens

@@ -17,13 +17,13 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from cepheid.errors import CepheidError, DataError
-from cepheid.lab.cells import to_cells
-from cepheid.lab.code import code
 from cepheid.lab.found import found
-from cepheid.lab.kept_case import case_of
-from cepheid.lab.notation import read_events, write_events
 from cepheid.lab.questions import funnel, plan, why, why_not
-from cepheid.lab.situation import TIME, TYPE, situation_of
+from cepheid.lab.situations.cells import to_cells
+from cepheid.lab.situations.code import code
+from cepheid.lab.situations.kept_case import case_of
+from cepheid.lab.situations.notation import read_events, write_events
+from cepheid.lab.situations.situation import TIME, TYPE, situation_of
 from cepheid.lab.words import example
 
 TASKS = ("match", "why", "funnel", "plan", "why-not", "code", "case", "read", "write")

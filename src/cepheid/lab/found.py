@@ -18,7 +18,7 @@ from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.rows.clock import times
 from cepheid.errors import CepheidError, QueryError
 from cepheid.inprocess.runtime import InProcess
-from cepheid.lab.situation import Situation
+from cepheid.lab.situations.situation import Situation
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic, shown
 from cepheid.language.render import render_pattern

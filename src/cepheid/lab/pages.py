@@ -18,7 +18,7 @@ from cepheid.lab.answers_process import TASKS
 from cepheid.lab.desk import Desk, GivenUp, Superseded
 from cepheid.lab.gate import Gate
 from cepheid.lab.live import Live
-from cepheid.lab.situation import Situation
+from cepheid.lab.situations.situation import Situation
 from cepheid.lab.words import snippets, words
 
 STATIC = Path(str(files("cepheid.lab") / "static"))

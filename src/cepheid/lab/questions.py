@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cepheid.errors import DataError
-from cepheid.lab.situation import Situation
+from cepheid.lab.situations.situation import Situation
 from cepheid.reasons.anatomy import Anatomy, anatomy
 from cepheid.reasons.trials import Trials
 

@@ -10,8 +10,8 @@ from cepheid.engine.rows.event_types import types_in
 from cepheid.errors import CepheidError, DataError
 from cepheid.files.declared import quoted
 from cepheid.inprocess.runtime import InProcess
-from cepheid.lab.notation import read_events
-from cepheid.lab.situation import TIME, TYPE
+from cepheid.lab.situations.notation import read_events
+from cepheid.lab.situations.situation import TIME, TYPE
 from cepheid.language import ast, parse
 from cepheid.language.diagnostics import nearest
 from cepheid.language.traversal import walk

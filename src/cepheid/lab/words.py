@@ -11,8 +11,8 @@ from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.functions import FUNCTIONS
 from cepheid.engine.rows.event_types import types_in
 from cepheid.files.declared import type_name
-from cepheid.lab.notation import read_events
-from cepheid.lab.situation import Situation
+from cepheid.lab.situations.notation import read_events
+from cepheid.lab.situations.situation import Situation
 
 KEYWORDS = {
     "PATTERN": "the events that are looked for",

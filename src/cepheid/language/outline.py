@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from cepheid.language.names import CLAUSES, RESERVED
-from cepheid.language.size import MOST_WORDS
 from cepheid.language.words import lexemes
+from cepheid.language.wrong_text.size import MOST_WORDS
 
 Value: TypeAlias = int | float | str | tuple[int, ...] | tuple[str, ...]
 Frame: TypeAlias = tuple[str, tuple[str, ...], str]

@@ -17,8 +17,8 @@ from cepheid.language.build_expression import build_expression
 from cepheid.language.build_query import build_pattern, build_query
 from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.language.lark_tree import Mistake, Node
-from cepheid.language.mistakes import explain
-from cepheid.language.size import check_characters, check_length, check_size
+from cepheid.language.wrong_text.mistakes import explain
+from cepheid.language.wrong_text.size import check_characters, check_length, check_size
 
 T = TypeVar("T")
 

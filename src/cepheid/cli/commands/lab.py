@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cepheid.lab.gate import Gate
-    from cepheid.lab.situation import Situation
+    from cepheid.lab.situations.situation import Situation
     from cepheid.options import Options
 
 EVENTS = 5000
@@ -123,7 +123,7 @@ def _situation(
 ) -> Situation:
     """What the page begins with. A query may be wrong: the page is there to mend it."""
     from cepheid.cli.inputs import input_sources, make_options, open_inputs
-    from cepheid.lab.situation import TIME, TYPE, Situation
+    from cepheid.lab.situations.situation import TIME, TYPE, Situation
     from cepheid.lab.start import starting_events, starting_query
     from cepheid.lab.words import example
 
@@ -152,7 +152,7 @@ def _situation(
 
 
 def _sampled(text: str, table: pa.Table, options: Options, rows: int, source: str) -> Situation:
-    from cepheid.lab.situation import Situation
+    from cepheid.lab.situations.situation import Situation
     from cepheid.lab.start import sample
 
     chosen, which = sample(text, table, options, rows)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from cepheid.errors import DataError
 from cepheid.files.declared import quoted
-from cepheid.lab.cells import MOST
-from cepheid.lab.situation import TIME, TYPE
+from cepheid.lab.situations.cells import MOST
+from cepheid.lab.situations.situation import TIME, TYPE
 
 _TOKEN = re.compile(
     r"""\s+ | \#[^\n]*

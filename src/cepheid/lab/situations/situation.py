@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cepheid.errors import DataError
 from cepheid.inprocess.runtime import InProcess
-from cepheid.lab.cells import from_cells, to_cells
+from cepheid.lab.situations.cells import from_cells, to_cells
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.reasons.looked_at import looked_at

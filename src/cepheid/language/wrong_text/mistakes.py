@@ -24,7 +24,10 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from cepheid.language.ast import Span, Unit
 from cepheid.language.build_expression import UNIT_WORDS
 from cepheid.language.diagnostics import nearest
-from cepheid.language.foreign_words import (
+from cepheid.language.lark_tree import Mistake
+from cepheid.language.names import CLAUSES, RESERVED
+from cepheid.language.words import UNCLOSED, Word, words_of
+from cepheid.language.wrong_text.foreign_words import (
     CLAUSES_OF_SQL,
     FIRST,
     IN_CONDITION,
@@ -34,9 +37,6 @@ from cepheid.language.foreign_words import (
     beside,
     foreign,
 )
-from cepheid.language.lark_tree import Mistake
-from cepheid.language.names import CLAUSES, RESERVED
-from cepheid.language.words import UNCLOSED, Word, words_of
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _FORGOTTEN_QUOTE = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}

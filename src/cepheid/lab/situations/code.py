@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from cepheid.files.declared import schema_text
-from cepheid.lab.situation import Situation
+from cepheid.lab.situations.situation import Situation
 from cepheid.options import Options
 
 WRITTEN_OUT = 200

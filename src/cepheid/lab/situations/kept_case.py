@@ -12,8 +12,8 @@ import pyarrow as pa
 from cepheid.algebra.query import BoundQuery, Kind
 from cepheid.errors import DataError
 from cepheid.lab.found import found
-from cepheid.lab.notation import value_text
-from cepheid.lab.situation import TIME, TYPE, Situation
+from cepheid.lab.situations.notation import value_text
+from cepheid.lab.situations.situation import TIME, TYPE, Situation
 
 _MOST = 200
 """Events of a case. A person has to check it."""
