@@ -33,7 +33,7 @@ from benchmarks.next.operators import (
     text,
 )
 from benchmarks.next.rates import Figures, Rates, cost, figures, next_cost, next_figures
-from cepheid.rewrites.ordering import merges
+from cepheid.rewrites.patterns.ordering import merges
 
 ROUNDING = 1e-9
 """Costs that differ by less are equal: the same terms, added in another order."""

@@ -41,7 +41,7 @@ from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query.option_arguments import options_of
 from cepheid.query.parsed_query import Query, query_of
 from cepheid.query.runtimes import runtime_of
-from cepheid.rewrites.conditions import classify
+from cepheid.rewrites.condition_roles import classify
 from cepheid.rewrites.surgery import renamed
 
 Data = TypeVar("Data")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from cepheid.rewrites import (
-    association,
+from cepheid.rewrites.conditions import (
     constants,
-    contradiction,
     equalities,
-    exceptions,
-    factoring,
-    flatten,
     folding,
-    negations,
-    ordering,
     pushdown,
     redundancy,
     tautology,
 )
 from cepheid.rewrites.law import Rewrite
+from cepheid.rewrites.patterns import (
+    association,
+    contradiction,
+    exceptions,
+    factoring,
+    flatten,
+    negations,
+    ordering,
+)
 
 REWRITES: tuple[Rewrite, ...] = (
     contradiction.REWRITE,  # before anything else: its warnings quote conditions as written

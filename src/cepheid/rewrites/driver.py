@@ -12,7 +12,7 @@ from cepheid.algebra.query import BoundQuery
 from cepheid.errors import OptionError
 from cepheid.rewrites.catalog import REWRITES
 from cepheid.rewrites.changes import changed_part
-from cepheid.rewrites.conditions import roles_hold
+from cepheid.rewrites.condition_roles import roles_hold
 from cepheid.rewrites.law import Applied, Facts, Rewrite, Rewritten
 from cepheid.statistics import Statistics
 

@@ -34,7 +34,7 @@ from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
 from cepheid.query import Query
 from cepheid.rewrites import rewrite
-from cepheid.rewrites.constants import spread
+from cepheid.rewrites.conditions.constants import spread
 from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters

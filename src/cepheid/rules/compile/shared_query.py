@@ -66,7 +66,7 @@ from cepheid.engine.attribution.residual import Ints, Residual
 from cepheid.language import ast
 from cepheid.language.ast import SequenceOperator
 from cepheid.language.traversal import parameters
-from cepheid.rewrites.conditions import classify, has_next
+from cepheid.rewrites.condition_roles import classify, has_next
 from cepheid.rules.compile.hulls import parameters_of, wide
 
 # ── the law ──────────────────────────────────────────────────────────────────

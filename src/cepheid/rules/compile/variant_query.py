@@ -62,7 +62,7 @@ from cepheid.engine.attribution.variants import (
 from cepheid.language.ast import Between, Exactly, SequenceOperator
 from cepheid.options import Options
 from cepheid.plan.nodes import LeafNode
-from cepheid.rewrites.conditions import classify, has_next
+from cepheid.rewrites.condition_roles import classify, has_next
 from cepheid.rewrites.surgery import with_items
 from cepheid.rules.compile.alert_values import value_of_key
 from cepheid.rules.compile.hulls import parameters_of

@@ -15,10 +15,10 @@ from dataclasses import replace
 from cepheid.algebra.expressions import TRUE, Call, Constant, Expr, conjuncts
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
-from cepheid.rewrites.claims import Claim, Compared, Null, Related, claim_of
-from cepheid.rewrites.conditions import classify, may_replace, may_replace_having
-from cepheid.rewrites.constant_values import COMPARISONS, NAMES
-from cepheid.rewrites.folding import FALSE, decisive
+from cepheid.rewrites.condition_roles import classify, may_replace, may_replace_having
+from cepheid.rewrites.conditions.claims import Claim, Compared, Null, Related, claim_of
+from cepheid.rewrites.conditions.constant_values import COMPARISONS, NAMES
+from cepheid.rewrites.conditions.folding import FALSE, decisive
 from cepheid.rewrites.law import Facts, Rewrite
 
 _ALL = frozenset((-1, 0, 1))

@@ -17,8 +17,8 @@ from dataclasses import replace
 from cepheid.algebra.expressions import Attribute, Call, Expr, Value, variables
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.structure import structure
-from cepheid.rewrites.claims import Claim, claim_of, finite, implies
-from cepheid.rewrites.constant_values import compare
+from cepheid.rewrites.conditions.claims import Claim, claim_of, finite, implies
+from cepheid.rewrites.conditions.constant_values import compare
 from cepheid.rewrites.law import Facts, Rewrite
 
 

@@ -24,9 +24,9 @@ from cepheid.algebra.patterns import walk as parts
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.structure import Structure, structure
 from cepheid.algebra.text import condition_text, leaf_text
-from cepheid.rewrites.claims import claim_of, contradiction
-from cepheid.rewrites.conditions import branches_read, has_next, reads, roles_hold, within
-from cepheid.rewrites.folding import FALSE, decisive, fold
+from cepheid.rewrites.condition_roles import branches_read, has_next, reads, roles_hold, within
+from cepheid.rewrites.conditions.claims import claim_of, contradiction
+from cepheid.rewrites.conditions.folding import FALSE, decisive, fold
 from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.surgery import surviving
 

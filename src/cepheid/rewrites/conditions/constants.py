@@ -20,8 +20,8 @@ from dataclasses import replace
 from cepheid.algebra.expressions import Attribute, Call, Expr, Varying, transform, walk
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind, Role
 from cepheid.algebra.structure import Structure, structure
-from cepheid.rewrites.claims import Among, Claim, Compared, claim_of, implies
-from cepheid.rewrites.conditions import classify, has_next, within
+from cepheid.rewrites.condition_roles import classify, has_next, within
+from cepheid.rewrites.conditions.claims import Among, Claim, Compared, claim_of, implies
 from cepheid.rewrites.law import Facts, Rewrite
 
 

@@ -15,7 +15,7 @@ from itertools import combinations
 from cepheid.algebra.expressions import FLIPPED, Call, Constant, Expr, Value
 from cepheid.algebra.text import expression_text
 from cepheid.algebra.types import Type
-from cepheid.rewrites.constant_values import COMPARISONS, compare, contains
+from cepheid.rewrites.conditions.constant_values import COMPARISONS, compare, contains
 
 WHOLE = (Type.INTEGER, Type.DATE, Type.TIMESTAMP, Type.DURATION)
 """Types with nothing between a value and the next one."""

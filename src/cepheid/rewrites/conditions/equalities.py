@@ -21,7 +21,7 @@ from cepheid.algebra.patterns import Conjunction, walk
 from cepheid.algebra.query import BoundQuery, Conjunct, Kind
 from cepheid.algebra.structure import Structure, structure
 from cepheid.algebra.types import Type
-from cepheid.rewrites.conditions import classify, has_next
+from cepheid.rewrites.condition_roles import classify, has_next
 from cepheid.rewrites.law import Facts, Rewrite
 
 Pair = tuple[Attribute, Attribute]

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from cepheid.algebra.patterns import Unless, leaves, positive, walk
 from cepheid.algebra.query import BoundQuery
-from cepheid.rewrites.conditions import reads
+from cepheid.rewrites.condition_roles import reads
 from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.measure import simpler
 from cepheid.rewrites.surgery import renumbered, replaced, union

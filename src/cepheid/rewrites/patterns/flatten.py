@@ -35,7 +35,7 @@ from cepheid.algebra.patterns import (
 )
 from cepheid.algebra.query import BoundQuery
 from cepheid.language.ast import SequenceOperator
-from cepheid.rewrites.conditions import reads, roles_hold
+from cepheid.rewrites.condition_roles import reads, roles_hold
 from cepheid.rewrites.law import Facts, Rewrite
 from cepheid.rewrites.measure import simpler
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from cepheid.algebra.expressions import Expr, variables
 from cepheid.algebra.patterns import Closure, Leaf, leaves, walk
 from cepheid.algebra.query import BoundQuery
-from cepheid.rewrites.conditions import classify, has_next
+from cepheid.rewrites.condition_roles import classify, has_next
 from cepheid.rewrites.law import Facts, Rewrite
 
 

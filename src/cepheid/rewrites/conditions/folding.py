@@ -38,8 +38,8 @@ from cepheid.algebra.expressions import (
 )
 from cepheid.algebra.query import BoundQuery, Conjunct
 from cepheid.algebra.types import Type
-from cepheid.rewrites.conditions import classify, may_replace, may_replace_having
-from cepheid.rewrites.constant_values import (
+from cepheid.rewrites.condition_roles import classify, may_replace, may_replace_having
+from cepheid.rewrites.conditions.constant_values import (
     ARITHMETIC,
     COMPARISONS,
     OPPOSITE,

@@ -1,0 +1,1 @@
+"""Rewrites of WHERE and HAVING: conditions are simplified, moved, added or left out."""

@@ -1,0 +1,1 @@
+"""Rewrites of the pattern: parts are flattened, merged, reordered or taken out."""
