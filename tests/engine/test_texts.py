@@ -102,6 +102,18 @@ def test_the_least_and_the_greatest_of_a_group(
     assert [[text for text in texts if text is not None] for texts in found] == expected
 
 
+@pytest.mark.parametrize("word", ["LIKE", "ILIKE"])
+@pytest.mark.parametrize("pattern", [*TEXTS, r"%\\a", r"a\\%", r"%\%%", r"%\_", r"\\%", r"%\\%"])
+def test_patterns_of_one_event(pattern: str, word: str) -> None:
+    texts = [*TEXTS, "x\\a", "x\\\\a", "a\\b", "a_", "b\n%"]
+    table = pa.table({"ts": range(len(texts)), "s": texts})
+    literal = pattern.replace("'", "''")
+    query = f"PATTERN a WHERE a.s {word} '{literal}' RETURN a.s"
+    wanted = [text for text in texts if like(text, pattern) or (
+        word == "ILIKE" and like(text.lower(), pattern.lower()))]  # fmt: skip
+    assert cep.match(table, query, time="ts")["s"].to_pylist() == wanted
+
+
 def test_places_after_texts_are_forgotten() -> None:
     interner = Interner()
     heap = TextHeap(interner)

@@ -266,6 +266,8 @@ class RowBinder(ExpressionBinder):
         if read is None:
             return WRONG
         argument, labels = read
+        if argument.type is Type.NULL and function.operand in (Operand.AMOUNT, Operand.NUMBER):
+            argument = cast(argument, Type.INTEGER)
         if not function.operand.accepts(argument.type):
             message = f"`{node.name}` needs {function.operand.value}, but "
             message += f"`{self.text(node.arguments[0])}` is {described(argument)}"

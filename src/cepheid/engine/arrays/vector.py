@@ -6,6 +6,7 @@ dates days, decimals doubles. NULL, NaN and undefined results follow the same ru
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache, reduce
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -78,6 +79,8 @@ def logical(array: pa.Array, type_: Type) -> pa.Array:
     """An Arrow array as predicates see it."""
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
+    if pa.types.is_null(array.type) and type_ in ARROW:
+        return array.cast(ARROW[type_])
     match type_:
         case Type.TIMESTAMP:
             return microseconds(array)
@@ -342,7 +345,7 @@ def _string(operator: str, args: list[Any]) -> Any:
         case "concat":
             return pc.binary_join_element_wise(*args, "")
         case "like" if constant:
-            return pc.match_like(x, args[1].as_py())
+            return _like_all(x, args[1].as_py())
         case "like" if not isinstance(args[1], pa.Scalar) and not isinstance(x, pa.Scalar):
             return _like_each(x, args[1])
         case "rlike" if constant:
@@ -372,13 +375,26 @@ def _like_each(texts: pa.Array, patterns: pa.Array) -> pa.Array:
         encoded.dictionary.to_pylist(), begins[:-1], begins[1:], strict=True
     ):
         at = order[begin:end]
-        some = pc.match_like(texts.take(pa.array(at)), pattern)
+        some = _like_all(texts.take(pa.array(at)), pattern)
         alike[at] = pc.fill_null(some, False).to_numpy(zero_copy_only=False)
     return pc.if_else(known, pa.array(alike), _null(pa.bool_()))
 
 
+def _like_all(texts: Any, pattern: str) -> Any:
+    """Which texts fit the pattern. Where it begins or ends with `%`, Arrow takes an escape in it as
+    a text, so patterns with escapes become expressions."""
+    if "\\" not in pattern:
+        return pc.match_like(texts, pattern)
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    expression = "".join(_WILDCARDS.get(part) or re.escape(part[-1]) for part in parts)
+    return pc.match_substring_regex(texts, rf"(?s)\A{expression}\z")
+
+
+_WILDCARDS = {"%": ".*", "_": "."}
+
+
 def like(text: str, pattern: str) -> bool:
-    return bool(pc.match_like(pa.scalar(text), pattern).as_py())
+    return bool(_like_all(pa.scalar(text), pattern).as_py())
 
 
 def substring(text: str, begin: int, length: int | None = None) -> str:

@@ -177,7 +177,9 @@ def _fit(expr: Expr, wanted: Accepts) -> Expr | None:
         case Accepts.STRING:
             return cast(expr, Type.STRING) if given in (Type.STRING, Type.NULL) else None
         case Accepts.CALENDAR:
-            return expr if given in _CALENDAR or given is Type.NULL else None
+            if given is Type.NULL:
+                return cast(expr, Type.TIMESTAMP)
+            return expr if given in _CALENDAR else None
         case Accepts.TIMESTAMP:
             fits = given in _CALENDAR or given is Type.NULL
             return cast(expr, Type.TIMESTAMP) if fits else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeGuard
 
-from cepheid.algebra.expressions import Call, Constant, Expr, Varying
+from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, Varying
 from cepheid.algebra.types import Type
 from cepheid.algebra.values import DAY, parse_moment
 
@@ -37,6 +38,8 @@ def cast(expr: Expr, target: Type) -> Expr:
     """The expression in a type that `common_type` found for it."""
     if expr.type is target:
         return expr
+    if isinstance(expr, Attribute) and expr.type is Type.NULL:
+        return replace(expr, type=target)  # a column without a value is one of any type
     if _fixed(expr):
         return _cast_constant(expr, target)
     if target is Type.FLOAT:

@@ -167,6 +167,8 @@ def fitting(
     low: ExpressionBinder, function: AggregateFunction, inner: Expr, node: ast.Call
 ) -> Expr | None:
     """What is aggregated, as the aggregate takes it; None after a finding."""
+    if inner.type is Type.NULL and function.operand in (Operand.AMOUNT, Operand.NUMBER):
+        inner = cast(inner, Type.INTEGER)
     if not function.operand.accepts(inner.type):
         text = low.text(node.arguments[0])
         message = f"`{function.name}` needs {function.operand.value}, but `{text}` is "
