@@ -76,6 +76,58 @@ def test_strict_patterns_hold_what_is_unbroken(pattern: str, most: int) -> None:
     assert 0 < max(sizes) <= most
 
 
+LARGE = """
+    PATTERN T a -> T b -> T c
+    WHERE   [id]
+    HAVING  a.amount > 1000 AND b.amount > 1000 AND c.amount > 1000
+"""
+"""NEXT 3.4: three consecutive transactions of an account, all of them large."""
+
+
+def transactions(amounts: Sequence[int], gap: int = 1) -> Iterator[pa.RecordBatch]:
+    """2,000 accounts with transactions of these amounts each, one after the other."""
+    number = 2_000 * len(amounts)
+    table = pa.table(
+        {
+            "ts": np.arange(number) * gap,
+            "type": pa.array(["T"] * number),
+            "id": np.repeat(np.arange(2_000), len(amounts)),
+            "amount": np.tile(amounts, 2_000),
+        }
+    )
+    return iter(table.to_batches(max_chunksize=50))
+
+
+@pytest.mark.parametrize("amounts", [(5,), (5_000, 5), (5_000, 2_000, 5)])
+def test_a_start_that_can_only_fail_is_forgotten(amounts: Sequence[int]) -> None:
+    found = cep.match(transactions(amounts), LARGE, limit=Limit(total=150), **NAMED)
+    assert sum(batch.num_rows for batch in found) == 0
+
+
+def test_one_that_may_still_match_is_not() -> None:
+    with pytest.raises(cep.StateLimitError):
+        list(cep.match(transactions((5_000,)), LARGE, limit=Limit(total=150), **NAMED))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "HAVING (a, c) OCCURS WITHIN 500",  # as NEXT's first query
+        "WHERE (a, c) OCCURS WITHIN 500",
+        "HAVING duration() < 500",
+        "HAVING (a, b) OCCURS WITHIN 500",
+        "WHERE (b, a) OCCURS WITHIN 500",
+    ],
+)
+def test_a_time_between_events_bounds_what_is_held(condition: str) -> None:
+    """Of the accounts, 50 at a time are less than 500 ticks old."""
+    where, _, having = condition.partition("HAVING ")
+    where = f"{where} AND [id]" if where else f"WHERE [id] HAVING {having}"
+    query = f"PATTERN T a -> T b -> T c {where}"
+    found = cep.match(transactions((5,), gap=10), query, limit=Limit(total=150), **NAMED)
+    assert sum(batch.num_rows for batch in found) == 0
+
+
 @pytest.mark.parametrize(
     "pattern",
     [
@@ -332,6 +384,7 @@ def test_a_limit_of_nothing_is_none() -> None:
         ("PATTERN A a -> B b", Limit(total=9)),
         ("PATTERN A a -> B b", Limit(per_key=9)),
         ("PATTERN A a -> B b WITHIN 2", None),
+        ("PATTERN A a -> B b HAVING (a, b) OCCURS WITHIN 2", None),
         ("PATTERN B b", None),
         ("PATTERN B b | C c", None),
     ],

@@ -117,11 +117,15 @@ class Targeted(Queries):
         if conditions:
             shuffled = self.draw(st.permutations(list(dict.fromkeys(conditions))))
             lines.append(f"WHERE {' AND '.join(shuffled)}")
-        if rule == "pushdown" or self.chance(12):
+        if rule == "windows" and self.chance(40):
+            lines.append(f"HAVING {self.time_of_match()}")
+        elif rule == "pushdown" or self.chance(12):
             having = [self.having() for _ in range(self.choose(1, 1, 2))]
             if rule in OF_ONE and rule != "constants" and self.chance(50):
                 having.append(self.of_one(rule, self.positive_single()))
             lines.append(f"HAVING {' AND '.join(having)}")
+        if rule == "windows" and " ; " not in lines[0] and self.chance(50):
+            return "\n".join(lines)
         size = self.choose(12, 8, 4, 16, 6, 10, 3)
         lines.append(f"WITHIN {size} EVENTS" if self.chance(12) else f"WITHIN {size}")
         return "\n".join(lines)
@@ -140,6 +144,8 @@ class Targeted(Queries):
                 return self.nested()
             case "association":
                 return self.chained()
+            case "windows":
+                return self.between_events()
             case "ordering":
                 return self.some_branches()
             case "equalities":
@@ -205,6 +211,24 @@ class Targeted(Queries):
         text = chain.format(*(f"{self.few_types()} {v}" for v in "abcd"[: chain.count("{}")]))
         return f"({text}) | E e" if self.chance(10) else text
 
+    def between_events(self) -> str:
+        """Single events at both edges."""
+        parts = [f"{self.few_types()} a"]
+        if self.chance(80):
+            draw_middle = self.choose(
+                self.atom, lambda: self.negation(1), lambda: self.closure(self.choose("+", "{1,2}"))
+            )
+            parts.append(draw_middle())
+        parts.append(f"{self.few_types()} {self.variables[-1].name}")
+        return self.arrows(" ; ".join(parts))
+
+    def time_of_match(self) -> str:
+        first, last = self.variables[0].name, self.variables[-1].name
+        return self.choose(
+            f"({first}, {last}) OCCURS WITHIN {self.choose(2, 3, 5, 7)}",
+            f"duration() {self.choose('<', '<=')} {self.choose(2, 3, 5.5, 7)}",
+        )
+
     def some_branches(self) -> str:
         branches = [self.atom() for _ in range(self.choose(2, 3))]
         if self.chance(40) and self.left > 1:
@@ -263,6 +287,8 @@ class Targeted(Queries):
                     "a.x IS NOT NULL AND c.x IS NOT NULL",
                 )
             ]
+        elif rule == "windows":
+            found = [self.time_of_match()]
         elif rule in OF_ONE:
             two = self.pair_for(rule)
             if two is not None and self.chance(50):

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Expr
+from cepheid.algebra.hashed_once import HashedOnce, hashed_once
 from cepheid.algebra.patterns import Absence, Pattern, positive
 from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import Conjunct, Output, Renamed, Selection, Variable, Window
@@ -46,16 +47,18 @@ class Gap:
     open_after: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class LeafNode:
+class LeafNode(HashedOnce):
     """Events of one class: its types, and its single-class predicates."""
 
     variable: str
     filters: tuple[Expr, ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(HashedOnce):
     """left before right (ZStream 4.4.1).
 
     `pull`: the left input is evaluated only as far as records of the right input demand it
@@ -75,8 +78,9 @@ class Seq:
     scan: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Conj:
+class Conj(HashedOnce):
     """left and right in any order (4.4.3). `distinct`: pairs whose events may be the same row."""
 
     left: Node
@@ -86,8 +90,9 @@ class Conj:
     distinct: tuple[tuple[str, str], ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Nseq:
+class Nseq(HashedOnce):
     """Each record of `input` with the position of the negated event nearest to it (4.4.2).
 
     `before`: the negation stands left of the input, and the bound says how early the left
@@ -102,8 +107,9 @@ class Nseq:
     predicates: tuple[Expr, ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Neg:
+class Neg(HashedOnce):
     """Records of `input` without a record of `negated` in the gap (NEG on top, 4.4.2)."""
 
     input: Node
@@ -114,8 +120,9 @@ class Neg:
     distinct: tuple[tuple[str, str], ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Kseq:
+class Kseq(HashedOnce):
     """Records of `input` with a group of `element` events in the gap (4.4.5).
 
     `predicates` say which elements qualify, `running` are tested left to right inside the
@@ -132,8 +139,9 @@ class Kseq:
     checks: tuple[Expr, ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(HashedOnce):
     """KSEQ with both neighbors missing: every run of `count` consecutive events of a class,
     or of a class and key."""
 
@@ -144,8 +152,9 @@ class Run:
     checks: tuple[Expr, ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(HashedOnce):
     """Records of `input` that satisfy the predicates."""
 
     input: Node
@@ -164,8 +173,9 @@ class Equivalence(Enum):
     FILTERING = "Dynamic Filtering"
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Stacks:
+class Stacks(HashedOnce):
     """A `;` chain of single events by sequence scan and construction (SASE 3.2 and 4).
 
     The scan keeps an active instance stack per class, whose instances point to the most recent
@@ -188,8 +198,9 @@ STREAM = "…stream"
 query can be called so."""
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Automaton:
+class Automaton(HashedOnce):
     """A pattern, or a self-contained part of one, that an event automaton evaluates (Cayuga 3 and
     4, NEXT 3, SASE+): its items are bound from left to right, and what is bound decides what is
     taken next.

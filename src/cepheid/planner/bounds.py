@@ -28,6 +28,7 @@ from cepheid.errors import QueryError
 from cepheid.language.ast import Exactly, Mode, SequenceOperator, Span
 from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.options import Limit
+from cepheid.rewrites.conditions.windows import is_bounded
 
 
 def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source: Source) -> None:
@@ -35,8 +36,8 @@ def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source
 
     Only what stands in a sequence waits for events to come; a match of one event doesn't, and
     `!P FOR d` after it waits for time alone. What else needs no window (`=>` on its own is mostly
-    broken soon) depends on the data, so there must be a window or a limit. `written` is the place
-    of the pattern in the text.
+    broken soon) depends on the data, so there must be a window, a condition that is one, or a
+    limit. `written` is the place of the pattern in the text.
     """
     if query.schema.tie is not None and moves_end(query.pattern):
         delayed = any(isinstance(part, Delay) for part in walk(query.pattern))
@@ -54,7 +55,7 @@ def require_bounds(query: BoundQuery, limit: Limit | None, written: Span, source
         raise QueryError([Diagnostic("CEP346", message, written, source, hint)])
     declared = limit is not None and (limit.per_key is not None or limit.total is not None)
     waiting = any(isinstance(part, Sequence) and _awaits(part) for part in walk(query.pattern))
-    if query.window is not None or declared or not waiting:
+    if is_bounded(query) or declared or not waiting:
         return
     plain = integer_time(query.schema) and query.schema.unit is None
     window = f"WITHIN 10 {'units' if plain else 'minutes'}"

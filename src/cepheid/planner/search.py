@@ -160,7 +160,7 @@ def propagation_of(
 
     def cost(mode: Propagation) -> float:
         moved = propagated(root, mode, plan.variables, chance)
-        return cost_of(replace(plan, alternatives=(moved,)), statistics)
+        return costing.cost(replace(plan, alternatives=(moved,)))
 
     least = WORTH_PULLING * cost("lazy")
     pull = cost("pull")
@@ -200,6 +200,14 @@ class _Search:
             len(core(alternative.pattern)) > MOST_JOINED for alternative in alternatives
         )
         self.costing = Costing(figures_of(query, statistics), calibrated())
+        self._parts: dict[tuple[int, frozenset[int]], Parts] = {}
+
+    def parts(self, alternative: Alternative, top: frozenset[int]) -> Parts:
+        """What hangs on the alternative's trees; made once, since many trees are compared."""
+        place = id(alternative), top
+        if place not in self._parts:
+            self._parts[place] = Parts(self.query, alternative, top)
+        return self._parts[place]
 
     def forced(self, text: str) -> Shape:
         if text in (LEFT_DEEP, RIGHT_DEEP):
@@ -242,7 +250,9 @@ class _Search:
     def candidate(self, choices: tuple[Choice, ...]) -> tuple[Candidate, Plan]:
         """A plan and its cost, lazy if the caller doesn't say otherwise."""
         mode: Propagation = "lazy" if self.propagation == AUTO else self.propagation
-        plan = with_lookups(assemble(self.query, self.alternatives, choices), self.costing)
+        pairs = zip(self.alternatives, choices, strict=True)
+        parts = [self.parts(alternative, choice.top) for alternative, choice in pairs]
+        plan = with_lookups(assemble(self.query, parts, choices), self.costing)
         return self.propagated(choices, plan, [mode] * len(choices))
 
     def moved(self, candidate: Candidate, plan: Plan) -> tuple[Candidate, Plan]:
@@ -265,7 +275,7 @@ class _Search:
         plan = replace(plan, alternatives=roots, eager="push" in modes)
         pairs = zip(choices, modes, strict=True)
         choices = tuple(replace(choice, propagation=mode) for choice, mode in pairs)
-        cost = cost_of(plan, self.statistics)
+        cost = self.costing.cost(plan)
         return Candidate(_name(self.alternatives, choices), choices, cost), plan
 
     def stacked(self, trees: Sequence[Choice]) -> list[tuple[Choice, ...]]:
@@ -292,7 +302,7 @@ class _Search:
     def stacks(self, alternative: Alternative) -> Choice | None:
         if chain(alternative.pattern) is None:
             return None
-        negated = Parts(self.query, alternative, frozenset()).negated
+        negated = self.parts(alternative, frozenset()).negated
         top = frozenset(n.index for n in negated if n.simple)
         return Choice(LEFT_DEEP, top, stacks=True)
 
@@ -324,7 +334,7 @@ class _Search:
     def trees(self, alternative: Alternative, top: frozenset[int]) -> list[Choice]:
         if not core(alternative.pattern) or self.many:
             return [Choice(LEFT_DEEP, top)]
-        parts = Parts(self.query, alternative, top)
+        parts = self.parts(alternative, top)
         tree = cheapest(Spans(parts, self.costing), alternative.pattern)
         return [Choice(tree.shape, top), *(Choice(shape, top) for _, shape in tree.others)]
 
@@ -334,7 +344,7 @@ class _Search:
         return self.flipped(alternative, Choice(shape, fixed), free)
 
     def cost(self, alternative: Alternative, choice: Choice) -> float:
-        root = cheapest_lookups(build(self.query, alternative, choice), self.costing)
+        root = cheapest_lookups(build(self.parts(alternative, choice.top), choice), self.costing)
         self.costing.flow(root)
         return sum(self.costing.estimates[node].cost for node in set(walk_plan(root)))
 
@@ -345,7 +355,7 @@ class _Search:
         if self.negation == "top":
             every = (p.index for p in walk(self.query.pattern) if isinstance(p, Negation))
             return frozenset(every), ()
-        negated = Parts(self.query, alternative, frozenset()).negated
+        negated = self.parts(alternative, frozenset()).negated
         return frozenset(), tuple(dict.fromkeys(n.index for n in negated if n.simple))
 
 

@@ -9,6 +9,7 @@ from cepheid.rewrites.conditions import (
     pushdown,
     redundancy,
     tautology,
+    windows,
 )
 from cepheid.rewrites.law import Rewrite
 from cepheid.rewrites.patterns import (
@@ -25,6 +26,7 @@ REWRITES: tuple[Rewrite, ...] = (
     contradiction.REWRITE,  # before anything else: its warnings quote conditions as written
     folding.REWRITE,  # the others know conditions in its form
     tautology.REWRITE,
+    windows.REWRITE,  # before pushdown: the less stands in WHERE, the sooner the next are done
     pushdown.REWRITE,  # before the next three, which look at WHERE
     constants.REWRITE,
     redundancy.REWRITE,  # after constants: an equality of two constants is one

@@ -1,4 +1,4 @@
-"""What a rewrite changed, as text: the smallest part of the pattern, or the conditions."""
+"""What a rewrite changed, as text: the smallest part of the pattern, or conditions and window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence as Items
 from cepheid.algebra.expressions import Expr
 from cepheid.algebra.patterns import Pattern, items
 from cepheid.algebra.query import BoundQuery
-from cepheid.algebra.text import condition_text, pattern_text
+from cepheid.algebra.text import condition_text, pattern_text, window_text
 
 EMPTY = "TRUE"
 """Conditions that were removed."""
@@ -38,9 +38,13 @@ def _all_conditions(query: BoundQuery) -> str:
 
 
 def _gone(query: BoundQuery, other: BoundQuery) -> str:
-    """The conditions of the one that the other doesn't have."""
+    """The conditions, and the window, of the one that the other doesn't have."""
     where = _without([c.expression for c in query.where], [c.expression for c in other.where])
-    return _text(where, _without(query.having, other.having))
+    having = _without(query.having, other.having)
+    if query.window is None or query.window == other.window:
+        return _text(where, having)
+    within = f"WITHIN {window_text(query.window, query.schema)}"
+    return f"{_text(where, having)} {within}" if where or having else within
 
 
 def _without(some: Items[Expr], others: Items[Expr]) -> list[Expr]:

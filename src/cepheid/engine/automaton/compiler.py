@@ -24,6 +24,7 @@ from cepheid.algebra.patterns import (
     moves_end,
     positive,
 )
+from cepheid.engine.automaton.early import checked_early
 from cepheid.engine.automaton.forbidden import unless, wait
 from cepheid.engine.automaton.instructions import Distinct, Fork, Instructions, Pick, Search, Start
 from cepheid.engine.automaton.knowledge import Compilation, Known, Then, hold
@@ -39,7 +40,8 @@ def compile_pattern(node: Automaton, *, windowed: bool, in_time: bool, lasting: 
     """`windowed`: matches have a window; `in_time`: its clock is time. `lasting`: events may."""
     prompt = is_prompt(node.pattern, lasting)
     c = Compilation(node, bind, prompt, windowed=windowed, in_time=in_time, lasting=lasting)
-    instructions = bind(c, node.pattern, (), Known(), None, lambda known: complete(c, known))
+    written = bind(c, node.pattern, (), Known(), None, lambda known: complete(c, known))
+    instructions = checked_early(written, timed=in_time and not moves_end(node.pattern))
     assert not (c.prompt and c.waits)
     return Program(
         node.pattern,

@@ -24,12 +24,21 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """An event comes less than this many ticks after the earliest of these others."""
+
+    others: tuple[str, ...]
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """The events of a class that are gone through: after one position and before another.
 
     `inside`: it ends at the first that is out of the window. `unordered`: events may come before
     what is bound, from where the window of the latest begins. `awaits`: where it runs into the
-    horizon, events to come may count, and the start stays alive.
+    horizon, events to come may count, and the start stays alive. `spans`: it ends where one of them
+    is exceeded.
     """
 
     variable: str
@@ -38,6 +47,7 @@ class Sweep:
     inside: bool
     unordered: bool
     awaits: bool
+    spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """Continue if these conditions on the complete match hold."""
+    """Continue if these conditions on the match hold; what they read is bound."""
 
     conditions: tuple[Expr, ...]
 

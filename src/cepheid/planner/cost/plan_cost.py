@@ -31,6 +31,7 @@ from cepheid.plan.nodes import (
     Run,
     Seq,
     Stacks,
+    walk,
 )
 from cepheid.planner.cost.demand_cost import demanded
 from cepheid.planner.cost.figures import Figures, figures_of
@@ -62,15 +63,7 @@ def estimate(
     plan: Plan, statistics: Statistics, weights: Weights | None = None
 ) -> Mapping[Node, Estimate]:
     """The estimates of every distinct node of the plan."""
-    weights = weights or calibrated()
-    costing = Costing(figures_of(plan, statistics), weights)
-    for root in dict.fromkeys(plan.alternatives):
-        made = costing.estimate(root)
-        # What a root makes is projected, and not kept in a buffer.
-        saved = 0.0 if isinstance(root, LeafNode) else weights.output
-        matches = replace(made, cost=made.cost + (weights.emit - saved) * made.rows)
-        costing.estimates[root] = matches
-    return demanded(plan, costing.flows, costing.estimates, costing.figures, weights)
+    return Costing(figures_of(plan, statistics), weights or calibrated()).estimated(plan)
 
 
 # ── operators: formulas that the plan search uses, too, on matrices ──
@@ -192,6 +185,22 @@ class Costing:
         self.flows: dict[Node, Flow] = {}
         self.estimates: dict[Node, Estimate] = {}
         self._seen: dict[int, tuple[Node, Flow]] = {}  # to hash a tree is to walk it
+
+    def cost(self, plan: Plan) -> float:
+        """The cost of all operators of a plan of this query."""
+        return sum(e.cost for e in self.estimated(plan).values())
+
+    def estimated(self, plan: Plan) -> Mapping[Node, Estimate]:
+        """The estimates of every distinct node of a plan of this query."""
+        roots = dict.fromkeys(plan.alternatives)
+        estimates = {node: self.estimate(node) for root in roots for node in walk(root)}
+        for root in roots:
+            made = estimates[root]
+            # What a root makes is projected, and not kept in a buffer.
+            saved = 0.0 if isinstance(root, LeafNode) else self.weights.output
+            cost = made.cost + (self.weights.emit - saved) * made.rows
+            estimates[root] = replace(made, cost=cost)
+        return demanded(plan, self.flows, estimates, self.figures, self.weights)
 
     def estimate(self, node: Node) -> Estimate:
         self.flow(node)

@@ -16,7 +16,6 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
 )
-from cepheid.algebra.query import BoundQuery
 from cepheid.errors import PlanError
 from cepheid.language.ast import Exactly
 from cepheid.plan.nodes import (
@@ -32,7 +31,6 @@ from cepheid.plan.nodes import (
     Seq,
     bound,
 )
-from cepheid.planner.alternatives import Alternative
 from cepheid.planner.automata.chains import chain, stacks_of
 from cepheid.planner.choice import Choice
 from cepheid.planner.trees.gaps import core, is_segment
@@ -40,9 +38,9 @@ from cepheid.planner.trees.parts import Negated, Parts, PendingClosure
 from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP, Shape, fold, names, restrict
 
 
-def build(query: BoundQuery, alternative: Alternative, choice: Choice) -> Node:
+def build(parts: Parts, choice: Choice) -> Node:
     """The tree of one alternative, without what propagation adds to it."""
-    builder = _TreeBuilder(Parts(query, alternative, choice.top))
+    builder = _TreeBuilder(parts)
     return builder.stacks() if choice.stacks else builder.build(choice.shape)
 
 
@@ -69,7 +67,7 @@ class _TreeBuilder:
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self.predicates = list(parts.predicates)
+        self.predicates = list(zip(parts.predicates, parts.reads, strict=True))
         self.negated = list(parts.negated)
         self.groups = list(parts.groups)
 
@@ -94,7 +92,7 @@ class _TreeBuilder:
 
     def _finished(self, node: Node) -> Node:
         node = self._attach(node, top=True)
-        rest = (*self.predicates, *self.parts.final)
+        rest = (*(predicate for predicate, _ in self.predicates), *self.parts.final)
         return Filter(node, rest) if rest else node
 
     def _run(self) -> Node:
@@ -128,11 +126,12 @@ class _TreeBuilder:
             return self._node(items[0], shape)
         if isinstance(shape, str):
             raise PlanError(f"the plan joins `{shape}` with nothing")
-        left = set(names(shape.left))
+        left, before = set(names(shape.left)), set[str]()
         for k in range(1, len(items)):
-            if {v for i in items[:k] for v in core(i)} == left:
+            before.update(core(items[k - 1]))
+            if len(before) >= len(left):
                 break
-        else:
+        if before != left:
             raise PlanError(
                 f"in a sequence only neighbors can be joined: ({' '.join(names(shape.left))}) and "
                 f"({' '.join(names(shape.right))}) are not two parts of "
@@ -171,13 +170,13 @@ class _TreeBuilder:
     def _take(self, available: Collection[str]) -> tuple[Expr, ...]:
         """Remove and return the predicates that these variables can evaluate."""
         names_ = frozenset(available)
-        taken: list[Expr] = []
-        left: list[Expr] = []
-        for predicate in self.predicates:
-            read = variables(predicate)
-            (taken if read and read <= names_ else left).append(predicate)
+        left: list[tuple[Expr, frozenset[str]]] = []
+        taken: list[tuple[Expr, frozenset[str]]] = []
+        for waiting in self.predicates:
+            read = waiting[1]
+            (taken if read and read <= names_ else left).append(waiting)
         self.predicates = left
-        return tuple(taken)
+        return tuple(predicate for predicate, _ in taken)
 
     def _join(self, left: Node, right: Node) -> tuple[tuple[Equality, ...], tuple[Expr, ...]]:
         sides = bound(left), bound(right)
@@ -214,7 +213,8 @@ class _TreeBuilder:
         if isinstance(negated.pattern, Leaf):
             return self._negated_leaf(negated)
         kept = self.predicates, self.negated, self.groups
-        self.predicates, self.negated, self.groups = list(negated.inner), [], []
+        self.predicates, self.negated, self.groups = [], [], []
+        self.predicates = [(predicate, variables(predicate)) for predicate in negated.inner]
         node = self._node(negated.pattern, shape_of(negated.pattern, "left-deep"))
         self.predicates, self.negated, self.groups = kept
         return node

@@ -118,6 +118,7 @@ class Parts:
             if c.role in (Role.EQUALITY, Role.MULTI, Role.CHECK)
             or (c.role is Role.CLASS and len(c.variables) != 1)
         )
+        self.reads = tuple(map(variables, self.predicates))
         final = (c.expression for c in where if c.role is Role.MATCH)
         self.final = tuple(self._complete(e) for e in (*final, *alternative.having))
         placed = between(self.pattern)

@@ -68,8 +68,9 @@ def set_pull(node: Node, pull: bool) -> Node:
     decides by itself what it makes."""
     node = mapped(node, lambda child: set_pull(child, pull))
     if isinstance(node, Seq):
-        willing = not isinstance(node.left, LeafNode) and not _has_automaton(node.left)
-        return replace(node, pull=pull and willing, passed=())
+        willing = pull and not isinstance(node.left, LeafNode) and not _has_automaton(node.left)
+        if node.pull is not willing or node.passed:
+            return replace(node, pull=willing, passed=())
     return node
 
 
@@ -155,15 +156,20 @@ def _across(node: Seq) -> Iterator[Expr]:
 
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The node with other inputs."""
+    """The node with other inputs; itself, if none changes."""
     match node:
         case LeafNode() | Run() | Stacks() | Automaton():
             return node
         case Seq() | Conj():
-            return replace(node, left=change(node.left), right=change(node.right))
+            left, right = change(node.left), change(node.right)
+            same = left is node.left and right is node.right
+            return node if same else replace(node, left=left, right=right)
         case Nseq() | Kseq() | Filter():
-            return replace(node, input=change(node.input))
+            below = change(node.input)
+            return node if below is node.input else replace(node, input=below)
         case Neg():
-            return replace(node, input=change(node.input), negated=change(node.negated))
+            below, negated = change(node.input), change(node.negated)
+            same = below is node.input and negated is node.negated
+            return node if same else replace(node, input=below, negated=negated)
         case _:
             assert_never(node)

@@ -197,9 +197,11 @@ class SourceWriter:
 
     @contextmanager
     def satisfying(self, env: Env, conditions: Sequence[Expr]) -> Iterator[None]:
-        """Inside, these conditions on the complete match hold."""
-        assert env.whole is not None
-        low = self.lowering(env, f"({env.whole.time_end} - {env.whole.time_start})")
+        """Inside, these conditions on the match hold. Before it is complete, none reads how long it
+        lasts."""
+        whole = env.whole
+        duration = None if whole is None else f"({whole.time_end} - {whole.time_start})"
+        low = self.lowering(env, duration)
         low.require(conditions)
         with self._inside(low):
             yield
