@@ -8,7 +8,7 @@ from cepheid.algebra.patterns import Negation, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.errors import PlanError
 from cepheid.plan.nodes import Plan
-from cepheid.planner.alternatives import alternatives
+from cepheid.planner.alternatives import Alternative, alternatives
 from cepheid.planner.automata.automaton_needs import needs_automaton
 from cepheid.planner.automata.automaton_plans import plan_of
 from cepheid.planner.choice import Choice
@@ -29,14 +29,14 @@ def make_plan(query: BoundQuery, shape: str = LEFT_DEEP, push_negation: bool = T
         tree = shape
     negations = (p.index for p in walk(query.pattern) if isinstance(p, Negation))
     top = frozenset() if push_negation else frozenset(negations)
-    parts = [Parts(query, alternative, top) for alternative in branches]
-    return assemble(query, parts, [Choice(tree, top)] * len(branches))
+    return assemble(query, branches, [Choice(tree, top)] * len(branches))
 
 
-def assemble(query: BoundQuery, branches: Items[Parts], choices: Items[Choice]) -> Plan:
-    """The plan in which each alternative, with its parts, is evaluated as chosen for it."""
+def assemble(query: BoundQuery, branches: Items[Alternative], choices: Items[Choice]) -> Plan:
+    """The plan in which each alternative is evaluated as chosen for it."""
     pairs = zip(branches, choices, strict=True)
-    return plan_of(query, tuple(build(parts, choice) for parts, choice in pairs))
+    trees = (build(Parts(query, branch, choice.top), choice) for branch, choice in pairs)
+    return plan_of(query, tuple(trees))
 
 
 def require_trees(query: BoundQuery) -> None:

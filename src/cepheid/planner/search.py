@@ -26,7 +26,7 @@ from cepheid.planner.alternatives import (
     count_alternatives,
 )
 from cepheid.planner.automata.automaton_needs import needs_automaton
-from cepheid.planner.automata.automaton_plans import automaton_plan
+from cepheid.planner.automata.automaton_plans import automaton_plan, plan_of
 from cepheid.planner.automata.chains import chain
 from cepheid.planner.automata.segments import mixed
 from cepheid.planner.choice import Choice, Propagation
@@ -36,7 +36,7 @@ from cepheid.planner.cost.figures import figures_of
 from cepheid.planner.cost.flows import power
 from cepheid.planner.cost.plan_cost import Costing, cost_of, estimate
 from cepheid.planner.cost.weights import calibrated
-from cepheid.planner.plan import assemble, require_trees
+from cepheid.planner.plan import require_trees
 from cepheid.planner.planned import Candidate, Planned
 from cepheid.planner.trees.build import build, shape_of
 from cepheid.planner.trees.cheapest_tree import cheapest
@@ -251,8 +251,8 @@ class _Search:
         """A plan and its cost, lazy if the caller doesn't say otherwise."""
         mode: Propagation = "lazy" if self.propagation == AUTO else self.propagation
         pairs = zip(self.alternatives, choices, strict=True)
-        parts = [self.parts(alternative, choice.top) for alternative, choice in pairs]
-        plan = with_lookups(assemble(self.query, parts, choices), self.costing)
+        roots = (build(self.parts(a, choice.top), choice) for a, choice in pairs)
+        plan = with_lookups(plan_of(self.query, tuple(roots)), self.costing)
         return self.propagated(choices, plan, [mode] * len(choices))
 
     def moved(self, candidate: Candidate, plan: Plan) -> tuple[Candidate, Plan]:

@@ -34,7 +34,6 @@ from cepheid.planner.planned import Candidate, Planned
 from cepheid.planner.prepare import Prepared
 from cepheid.planner.search import AUTO, search
 from cepheid.planner.trees.lookups import with_lookups
-from cepheid.planner.trees.parts import Parts
 from cepheid.planner.trees.shapes import LEFT_DEEP, RIGHT_DEEP
 from cepheid.rewrites import Rewritten
 from cepheid.statistics import Statistics
@@ -65,9 +64,7 @@ def _deep(query: BoundQuery, best: Planned, style: str, statistics: Statistics) 
     """The deep tree of a style, lazy: shared operators aren't pulled from."""
     choices = tuple(Choice(style, choice.top) for choice in best.winner.choices)
     costing = Costing(figures_of(query, statistics), calibrated())
-    pairs = zip(alternatives(query), choices, strict=True)
-    parts = [Parts(query, alternative, choice.top) for alternative, choice in pairs]
-    plan = with_lookups(assemble(query, parts, choices), costing)
+    plan = with_lookups(assemble(query, alternatives(query), choices), costing)
     return replace(best, plan=plan, winner=replace(best.winner, choices=choices))
 
 

@@ -24,7 +24,7 @@ from cepheid.algebra.expressions import (
     variables,
     walk,
 )
-from cepheid.engine.automaton.elements import EventGroup, Span
+from cepheid.engine.automaton.elements import EventGroup, TimeBound
 from cepheid.engine.automaton.instructions import (
     Choose,
     ChooseRounds,
@@ -143,18 +143,18 @@ def _bounded(step: Search, place: _Place, conditions: Iterable[Expr]) -> Search:
     """The search, ended where the time from events that are bound gets too long."""
     if not step.sweep.awaits or step.sweep.unordered or step.exact is not None:
         return step
-    spans = [s for c in conditions if (s := _span(c, step.sweep.variable, place.events))]
-    if not spans:
+    bounds = [s for c in conditions if (s := _bound_of(c, step.sweep.variable, place.events))]
+    if not bounds:
         return step
-    return replace(step, sweep=replace(step.sweep, spans=tuple(dict.fromkeys(spans))))
+    return replace(step, sweep=replace(step.sweep, bounds=tuple(dict.fromkeys(bounds))))
 
 
-def _span(condition: Expr, variable: str, events: frozenset[str]) -> Span | None:
+def _bound_of(condition: Expr, variable: str, events: frozenset[str]) -> TimeBound | None:
     """How long after other events the variable's may come, if the condition says that."""
     match condition:
         case Call("<", (TimeSpan(variables=names), Constant(value=int(ticks)) as limit)):
             others = tuple(v for v in names if v in events and v != variable)
             fixed = variable in names and not isinstance(limit, Varying)
-            return Span(others, ticks) if others and fixed else None
+            return TimeBound(others, ticks) if others and fixed else None
         case _:
             return None

@@ -24,7 +24,7 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeBound:
     """An event comes less than this many ticks after the earliest of these others."""
 
     others: tuple[str, ...]
@@ -37,8 +37,8 @@ class Sweep:
 
     `inside`: it ends at the first that is out of the window. `unordered`: events may come before
     what is bound, from where the window of the latest begins. `awaits`: where it runs into the
-    horizon, events to come may count, and the start stays alive. `spans`: it ends where one of them
-    is exceeded.
+    horizon, events to come may count, and the start stays alive. `bounds`: it ends where
+    one of them is exceeded.
     """
 
     variable: str
@@ -47,7 +47,7 @@ class Sweep:
     inside: bool
     unordered: bool
     awaits: bool
-    spans: tuple[Span, ...] = ()
+    bounds: tuple[TimeBound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def _sweep(pattern: Pattern, sweep: Sweep, word: str = "after") -> str:
     phrases = [_range(pattern, sweep.lower, sweep.upper, word)]
     phrases += [" in the window"] if sweep.inside else []
     phrases += [" in any order"] if sweep.unordered else []
-    phrases += [f", less than {s.ticks} after {', '.join(s.others)}" for s in sweep.spans]
+    phrases += [f", less than {s.ticks} after {', '.join(s.others)}" for s in sweep.bounds]
     return "".join(phrases) + ("; may wait" if sweep.awaits else "")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from cepheid.engine.automaton.elements import EventGroup, Span, Sweep
+from cepheid.engine.automaton.elements import EventGroup, Sweep, TimeBound
 from cepheid.engine.automaton.instructions import Grow, Search, Start, Unbroken
 from cepheid.engine.automaton.points import Opening
 from cepheid.engine.automaton.source.groups import consider, take
@@ -52,8 +52,8 @@ def within(w: SourceWriter, sweep: Sweep, i: str, row: str, env: Env, limits: Li
         line(f"if clock[u({row})] >= {limits.latest}: break")
     if sweep.inside:
         line(f"if clock[u({row})] - {env.low} >= window: break")
-    for span in sweep.spans:
-        line(f"if clock[u({row})] - {_since(span, env)} >= {span.ticks}: break")
+    for bound in sweep.bounds:
+        line(f"if clock[u({row})] - {_since(bound, env)} >= {bound.ticks}: break")
     if limits.earliest is not None and (limits.lower is not None or w.program.lasting):
         line(f"if clock0[u({row})] <= {limits.earliest}: continue")
     if w.program.lasting and limits.lower is not None:
@@ -67,14 +67,14 @@ def horizon(w: SourceWriter, sweep: Sweep, env: Env, test: str | None = None) ->
     tests = [] if test is None else [test]
     if w.program.windowed and env.low is not None:
         tests.append(f"frontier - {env.low} < window")
-    tests += [f"frontier - {_since(span, env)} < {span.ticks}" for span in sweep.spans]
+    tests += [f"frontier - {_since(bound, env)} < {bound.ticks}" for bound in sweep.bounds]
     with w.code.block("else:"):
         w.code.line(f"if {' and '.join(tests) or 'True'}: more = 1")
 
 
-def _since(span: Span, env: Env) -> str:
-    """The clock from which a span counts."""
-    places = [env.scope[v] for v in span.others]
+def _since(bound: TimeBound, env: Env) -> str:
+    """The clock from which a bound counts."""
+    places = [env.scope[v] for v in bound.others]
     begins = [f"clock0[u({place.row})]" for place in places if isinstance(place, Event)]
     return begins[0] if len(begins) == 1 else f"min({', '.join(begins)})"
 
