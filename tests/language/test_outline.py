@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cepheid.language import ast, parse, parse_expression, render
-from cepheid.language.outline import FLOAT, INTEGER, STRING, PlainCondition, outline
+from cepheid.language.outline import Outline, PlainCondition, outline
+from cepheid.language.text_constants import FLOAT, INTEGER, STRING, Value
 from cepheid.language.words import lexemes, scan
 from tests.examples import examples
 from tests.language.strategies import expressions, queries
@@ -24,7 +26,7 @@ from tests.language.strategies import expressions, queries
         ("a.s = 'x AND y' and b.x != 2", ["a.s = {s}", "b.x <> {i}"], ()),
         ("a.y BETWEEN 1 AND 2.5 AND b.x = 1", ["a.y BETWEEN {i} AND {f}", "b.x = {i}"], ()),
         ("a.x = 1 AND (a.y = 1 OR b.y = 2 AND b.x = 3)", ["a.x = {i}"], None),
-        ("NOT a.x = 1 AND b.x = 2", ["b.x = {i}"], ("NOT a.x = 1",)),
+        ("NOT a.x = 1 AND b.x = 2", ["b.x = {i}"], ("NOT a.x = {i}",)),
         ("a.x = 1 AND a.from = 2 AND a.and = 3", ["a.x = {i}", "a.from = {i}", "a.and = {i}"], ()),
         ("a.x = 5 % 3 AND a.ts > 5 minutes", [], ("a.x = 5 % 3", "a.ts > 5 minutes")),
         ("a.x = 1 = b.x AND b.x = 12345678901234567890", [], None),
@@ -33,7 +35,7 @@ from tests.language.strategies import expressions, queries
         ("(a, b) OCCURS WITHIN 3 AND a.x = 1", ["a.x = {i}"], ("(a, b) OCCURS WITHIN 3",)),
         ("a.x = 1 -- AND a.y = 2\n AND /* b */ b.x = 3", ["a.x = {i}", "b.x = {i}"], ()),
         ("a.s = 'it''s' AND b.s < 'u'", ["a.s = {s}"], ("b.s < 'u'",)),
-        ("`a`.x = 1 AND true.x = 2", [], ("`a`.x = 1", "true.x = 2")),
+        ("`a`.x = 1 AND true.x = 2", [], ("`a`.x = {i}", "true.x = {i}")),
     ],
 )
 def test_plain_conditions(
@@ -44,7 +46,7 @@ def test_plain_conditions(
     assert found.label == "r"
     assert [condition.form for condition in found.conditions] == conditions
     if others is not None:
-        assert found.frame == ("PATTERN A a ; B b", others, "WITHIN 5 RETURN a.x")
+        assert found.frame == ("PATTERN A a ; B b", others, "WITHIN {i} RETURN a.x")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_conditions_that_are_left_where_they_are(where: str) -> None:
     found = outline(f"PATTERN A a ; B b WHERE {where} WITHIN 5")
     assert found is not None
     assert found.conditions == ()
-    assert found.text([]).split() == f"PATTERN A a ; B b WHERE {where} WITHIN 5".split()
+    assert filled(found, []).split() == f"PATTERN A a ; B b WHERE {where} WITHIN 5".split()
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,64 @@ def test_names_are_no_clauses(text: str) -> None:
     found = outline(text)
     assert found is not None
     assert found.conditions == (PlainCondition("b.x = {i}", (1,)),)
+
+
+@pytest.mark.parametrize(
+    ("text", "frame", "constants"),
+    [
+        (
+            "PATTERN A a ; B+ b WHERE [id] HAVING sum(b.x) > 2.5 AND a.s <> 'it''s' WITHIN 2 hours",
+            ("PATTERN A a ; B+ b", ("[id]",),
+             "HAVING sum(b.x) > {f} AND a.s <> {s} WITHIN {i} seconds"),
+            (2.5, "it's", 7_200),
+        ),
+        (
+            "PATTERN A a ; B b HAVING 2 * a.x > -3 * b.x WITHIN 7 ms RETURN 'x > 5'",
+            ("PATTERN A a ; B b HAVING 2 * a.x > -{i} * b.x WITHIN {i} ms RETURN 'x > 5'", (), ""),
+            (3, 7),
+        ),
+        (
+            "PATTERN A a ; B b WHERE b.x > 3 * a.x AND (a.x = 1 OR b.x > 2) WITHIN 9 EVENTS",
+            ("PATTERN A a ; B b", ("b.x > {i} * a.x", "(a.x = {i} OR b.x > {i})"),
+             "WITHIN 9 EVENTS"),
+            (3, 1, 2),
+        ),
+        (
+            "PATTERN A+ a HAVING LAST(a.x, 2) > 5 s AND a.x BETWEEN 1 AND 20% WITHIN 5 EVENTS",
+            ("PATTERN A+ a HAVING LAST(a.x, 2) > 5 s AND a.x BETWEEN 1 AND 20% WITHIN 5 EVENTS",
+             (), ""),
+            (),
+        ),
+        (
+            "PATTERN A a WHERE [id] GROUP BY a.s HAVING count(*) > 2 RETURN a.s",
+            ("PATTERN A a", ("[id]",), "GROUP BY a.s HAVING count(*) > 2 RETURN a.s"),
+            (),
+        ),
+        (
+            "PATTERN A a ; B b WHERE a.tags[2] = 1 AND [id = 7] WITHIN 1.5 s",
+            ("PATTERN A a ; B b", ("a.tags[2] = {i}", "[id = 7]"), "WITHIN 1.5 s"),
+            (1,),
+        ),
+    ],
+)  # fmt: skip
+def test_constants_of_other_conditions_and_of_the_window(
+    text: str, frame: object, constants: tuple[Value, ...]
+) -> None:
+    found = outline(text)
+    assert found is not None
+    assert (found.frame, found.constants) == (frame, constants)
+    again = filled(found, [written(condition) for condition in found.conditions])
+    assert moved(parse(again)) == moved(parse(text))
+
+
+def test_a_window_of_zero_stays_since_it_is_an_error() -> None:
+    found = outline("PATTERN A a ; B b WITHIN 0")
+    assert found is not None
+    assert found.constants == ()
+
+
+def test_a_text_with_marks_is_not_taken_apart() -> None:
+    assert outline("PATTERN A a WHERE a.s = '{i}'") is None
 
 
 def test_values_are_as_written() -> None:
@@ -144,6 +204,37 @@ def mixed(draw: st.DrawFn) -> str:
     return render(replace(query, where=where))
 
 
+def filled(found: Outline, conditions: list[str]) -> str:
+    """The text with its own constants."""
+    return found.text(conditions, [literal(value) for value in found.constants])
+
+
+def literal(value: Value) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return f"{Decimal(repr(value)):f}"
+
+
+def moved(query: ast.Query) -> ast.Query:
+    """The query with its window in seconds, if it is a whole number of them."""
+    match query.within:
+        case ast.Duration(int() | Decimal() as amount, unit) if unit in SECONDS:
+            whole = amount * SECONDS[unit]
+            if whole == int(whole) > 0:
+                within = replace(query.within, amount=int(whole), unit=ast.Unit.SECONDS)
+                return replace(query, within=within)
+    return query
+
+
+SECONDS = {
+    ast.Unit.SECONDS: 1,
+    ast.Unit.MINUTES: 60,
+    ast.Unit.HOURS: 3_600,
+    ast.Unit.DAYS: 86_400,
+    ast.Unit.WEEKS: 604_800,
+}
+
+
 def written(condition: PlainCondition) -> str:
     """The condition with its constants."""
     text = condition.form
@@ -169,7 +260,7 @@ def test_a_frame_with_its_conditions_is_the_query(text: str) -> None:
     if found is None:
         return
     query = parse(text)
-    again = parse(found.text([written(condition) for condition in found.conditions]))
-    assert replace(again, where=None) == replace(query, where=None, into=None)
+    again = parse(filled(found, [written(condition) for condition in found.conditions]))
+    assert moved(replace(again, where=None)) == moved(replace(query, where=None, into=None))
     assert found.label == query.into
     assert Counter(conjuncts(again.where)) == Counter(conjuncts(query.where))

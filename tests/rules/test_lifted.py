@@ -78,6 +78,9 @@ FRAMES = [
     "PATTERN A a ; !C n ; B b {} WITHIN 8 RETURN a.ts AS a, b.ts AS b",
     "PATTERN A a -> B b {} WITHIN 6 RETURN a.ts AS a, b.ts AS b",
     "PATTERN A a ; B b {} HAVING a.x < 3 WITHIN 6 RETURN a.ts AS a, b.ts AS b, 'a.x = 1' AS c",
+    "PATTERN A a ; B b {} HAVING a.x + b.x > #x WITHIN #w RETURN a.ts AS a, b.ts AS b",
+    "PATTERN A a ; B+ b {} HAVING sum(b.x) > #x AND a.s <> '#s' WITHIN #w RETURN a.ts AS a",
+    "PATTERN A a -> B b {} HAVING b.y > #x * a.y WITHIN #w RETURN a.ts AS a, b.ts AS b",
 ]
 
 
@@ -95,7 +98,9 @@ def texts(draw: st.DrawFn) -> dict[str, str]:
             glue = draw(st.sampled_from([" AND ", "\n  and "]))
             where = f"WHERE {glue.join(conditions)}" if conditions else ""
             label = draw(st.sampled_from(["", f"INTO label{number}x{n}\n"]))
-            found[f"rule{number}-{n}"] = label + frame.format(where)
+            text = frame.format(where).replace("#w", draw(st.sampled_from(["3", "6 units", "9"])))
+            text = text.replace("#x", draw(st.sampled_from(["0", "1", "2.5", "-1"])))
+            found[f"rule{number}-{n}"] = label + text.replace("#s", draw(st.sampled_from("uv")))
     return found
 
 
@@ -156,8 +161,25 @@ def test_rules_with_other_conditions_are_one_branch() -> None:
 
 
 def test_what_decides_about_the_shape_is_kept_apart() -> None:
-    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.x > {n} WITHIN {5 + n % 2}", 20)
+    rules = many(lambda n: f"PATTERN A a {('=>', ';')[n % 2]} B b WHERE a.x > {n} WITHIN 5", 20)
     assert branches(rules) == 2
+
+
+def test_windows_and_conditions_on_matches_are_one_branch() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b HAVING a.x + b.x > {n} WITHIN {5 + n}", 20)
+    assert branches(rules) == 1
+    (one,) = lifted(rules.templates)
+    assert one.template.query.text.strip() == (
+        "PATTERN A a ; B b HAVING a.x + b.x > :p1 WITHIN :p2"
+    )
+
+
+def test_a_constant_that_all_rules_have_stays_one() -> None:
+    rules = many(lambda n: f"PATTERN A a ; B b WHERE a.x > {n} HAVING a.y < -0.5 WITHIN 2 hours")
+    (one,) = lifted(rules.templates)
+    assert one.template.query.text == (
+        "PATTERN A a ; B b WHERE a.x > :p1 HAVING a.y < -0.5 WITHIN 7200 seconds"
+    )
 
 
 def test_a_rule_that_can_never_match_finds_nothing_and_harms_no_other() -> None:

@@ -12,17 +12,28 @@ from words alone stays in the frame.
 
 from __future__ import annotations
 
-import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
 from cepheid.language.names import CLAUSES, RESERVED
+from cepheid.language.text_constants import (
+    INTEGERS,
+    MARK,
+    STRINGS,
+    Value,
+    is_space,
+    kind_of,
+    number_of,
+    text_of,
+    without_amount,
+    without_constants,
+)
 from cepheid.language.words import lexemes
 from cepheid.language.wrong_text.size import MOST_WORDS
 
-Value: TypeAlias = int | float | str | tuple[int, ...] | tuple[str, ...]
 Frame: TypeAlias = tuple[str, tuple[str, ...], str]
 
 _CLAUSES = frozenset(CLAUSES)
@@ -35,15 +46,7 @@ _OPERATORS = {
     "==": "=",
     "!=": "<>",
 }
-_SPACE = frozenset(string.whitespace)
 _UNCLOSED = ("'", '"', "`", "/*")
-_LONGEST = 15
-"""Digits of a number that is plain: it is exact as an integer and as a double."""
-
-INTEGER, FLOAT, STRING = "{i}", "{f}", "{s}"
-"""What stands in the place of a constant, by its type."""
-INTEGERS, STRINGS = "{i*}", "{s*}"
-"""What stands in the place of a list of constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +70,32 @@ class PlainCondition:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """`frame` is the text before WHERE, the conditions that are not plain, and the text after."""
+    """`frame` is the text before WHERE, the conditions that are not plain, and the text after,
+    with marks such as `{i}` in the place of the `constants` of conditions and of the window."""
 
     label: str | None
     frame: Frame
     conditions: tuple[PlainCondition, ...] = ()
+    constants: tuple[Value, ...] = ()
 
     @property
     def attributes(self) -> frozenset[str]:
         """What plain conditions read."""
         return frozenset(c.form.split(" ")[0].partition(".")[2] for c in self.conditions)
 
-    def text(self, conditions: Iterable[str]) -> str:
-        """The frame with other conditions."""
+    def text(self, conditions: Iterable[str], constants: Iterable[str]) -> str:
+        """The frame with other conditions, and these texts in the place of its constants."""
+        texts = iter(constants)
         head, others, tail = self.frame
-        where = " AND ".join((*others, *conditions))
+        head = _filled(head, texts)
+        kept = [_filled(other, texts) for other in others]
+        where = " AND ".join((*kept, *conditions))
+        tail = _filled(tail, texts)
         return f"{head} WHERE {where} {tail}" if where else f"{head} {tail}"
+
+
+def _filled(part: str, texts: Iterator[str]) -> str:
+    return MARK.sub(lambda mark: next(texts), part)
 
 
 def outline(text: str) -> Outline | None:
@@ -93,16 +106,20 @@ def outline(text: str) -> Outline | None:
     if begin is None or not _is_usual(text, words):
         return None
     label, body = begin
-    return _taken_apart(label, body) or Outline(label, (_spaced(body), (), ""))
+    apart = _taken_apart(label, body)
+    if apart is not None:
+        return apart
+    head, constants = _clauses(body)
+    return Outline(label, (head, (), ""), (), constants)
 
 
 def _label(words: list[str]) -> tuple[str | None, list[str]] | None:
     """What INTO calls the query, and the words from PATTERN on."""
-    at = _is_space(words[0]) if words else 0
+    at = is_space(words[0]) if words else 0
     match [word.upper() for word in words[at : at + 5]]:
         case ["PATTERN", *_]:
             return None, words[at:]
-        case ["INTO", space, label, other, "PATTERN"] if _is_space(space) and _is_space(other):
+        case ["INTO", space, label, other, "PATTERN"] if is_space(space) and is_space(other):
             named = label[0].isalpha() or label[0] == "_"
             return (words[at + 2], words[at + 4 :]) if named and label not in RESERVED else None
         case _:
@@ -116,7 +133,7 @@ def _is_usual(text: str, words: list[str]) -> bool:
         return False
     if ":" in text and any(word[0] == ":" for word in words):
         return False
-    if any(mark in text and mark in words for mark in _UNCLOSED):
+    if any(mark in text and mark in words for mark in _UNCLOSED) or MARK.search(text):
         return False
     return text.isascii() or all(word.isascii() for word in words if word[0] not in "'\"")
 
@@ -153,14 +170,38 @@ def _taken_apart(label: str | None, words: list[str]) -> Outline | None:
             return None
     pieces.append(words[begin:end])
     conditions, others = list[PlainCondition](), list[str]()
+    head, constants = _clauses(words[:where])
     for piece in pieces:
         plain = _plain("".join(piece))
         if plain is None:
-            others.append(_spaced(piece))
+            marked, more = without_constants(piece)
+            others.append(_spaced(marked))
+            constants += more
         else:
             conditions.append(plain)
-    frame = (_spaced(words[:where]), tuple(others), _spaced(words[end:]))
-    return Outline(label, frame, tuple(conditions))
+    tail, more = _clauses(words[end:])
+    return Outline(label, (head, tuple(others), tail), tuple(conditions), constants + more)
+
+
+def _clauses(words: list[str]) -> tuple[str, tuple[Value, ...]]:
+    """Clauses with marks for constants in HAVING and in WITHIN, and these constants. Of groups, a
+    parameter is no column, so those of GROUP BY stay."""
+    clauses = [(at, mark) for at, mark in _marks(words) if mark in _CLAUSES]
+    if any(mark == "GROUP" for _, mark in clauses):
+        return _spaced(words), ()
+    marked, constants = list(words), tuple[Value, ...]()
+    for (at, mark), (end, _) in pairwise([*clauses, (len(words), "")]):
+        piece = words[at + 1 : end]
+        match mark:
+            case "HAVING":
+                piece, more = without_constants(piece)
+            case "WITHIN":
+                piece, more = without_amount(piece)
+            case _:
+                continue
+        marked[at + 1 : end] = piece
+        constants += more
+    return _spaced(marked), constants
 
 
 def _marks(words: list[str]) -> list[tuple[int, str]]:
@@ -187,16 +228,12 @@ def _is_name(upper: list[str], at: int) -> bool:
 
 def _before(words: list[str], at: int) -> int:
     """The place of the word before this one."""
-    return at - 2 if at > 1 and _is_space(words[at - 1]) else max(at - 1, 0)
-
-
-def _is_space(word: str) -> bool:
-    return word[0] in _SPACE or word.startswith(("--", "/*"))
+    return at - 2 if at > 1 and is_space(words[at - 1]) else max(at - 1, 0)
 
 
 def _spaced(words: Sequence[str]) -> str:
     """As a text, with one space wherever there is any, or a comment."""
-    return "".join([" " if _is_space(word) else word for word in words]).strip()
+    return "".join([" " if is_space(word) else word for word in words]).strip()
 
 
 # ── plain conditions ──
@@ -205,7 +242,7 @@ def _spaced(words: Sequence[str]) -> str:
 @lru_cache(maxsize=1 << 16)
 def _plain(text: str) -> PlainCondition | None:
     """Rules repeat each other, so the same texts come again."""
-    match [word for word in lexemes(text) if not _is_space(word)]:
+    match [word for word in lexemes(text) if not is_space(word)]:
         case [variable, ".", *rest] if len(rest) > 1 and _are_names(variable, rest[0]):
             attribute, operator, words = _attribute(rest)
             if (listed := _listed(operator.upper(), words)) is not None:
@@ -215,7 +252,7 @@ def _plain(text: str) -> PlainCondition | None:
             return None
     if constants is None:
         return None
-    kinds = [_kind(value) for value in constants]
+    kinds = [kind_of(value) for value in constants]
     if operator.upper() == "BETWEEN":
         return PlainCondition(
             f"{variable}.{attribute} BETWEEN {kinds[0]} AND {kinds[1]}", tuple(constants)
@@ -240,16 +277,16 @@ def _constants(operator: str, words: list[str]) -> list[Value] | None:
     """The constants that an attribute is compared with."""
     if operator == "BETWEEN":
         at = next((at for at, word in enumerate(words) if word.upper() == "AND"), 0)
-        ends = [_number(words[:at]), _number(words[at + 1 :])]
+        ends = [number_of(words[:at]), number_of(words[at + 1 :])]
         return [end for end in ends if end is not None] if None not in ends else None
     if operator == "LIKE":
-        return [_text(words[0])] if len(words) == 1 and words[0][0] in "'\"" else None
+        return [text_of(words[0])] if len(words) == 1 and words[0][0] in "'\"" else None
     if operator not in _OPERATORS:
         return None
     if len(words) == 1 and words[0][0] in "'\"":
         # The order of texts is that of moments, if the column is one.
-        return [_text(words[0])] if _OPERATORS[operator] in ("=", "<>") else None
-    number = _number(words)
+        return [text_of(words[0])] if _OPERATORS[operator] in ("=", "<>") else None
+    number = number_of(words)
     return None if number is None else [number]
 
 
@@ -264,28 +301,8 @@ def _listed(
     inner = words[1:-1]
     if inner[1::2] != [","] * (len(inner) // 2) or not len(inner) % 2:
         return None
-    texts = tuple(_text(word) for word in inner[::2] if word[0] in "'\"")
+    texts = tuple(text_of(word) for word in inner[::2] if word[0] in "'\"")
     if len(texts) == len(inner[::2]):
         return f"{operator} {STRINGS}", texts
-    numbers = tuple(n for n in (_number([word]) for word in inner[::2]) if isinstance(n, int))
+    numbers = tuple(n for n in (number_of([word]) for word in inner[::2]) if isinstance(n, int))
     return (f"{operator} {INTEGERS}", numbers) if len(numbers) == len(inner[::2]) else None
-
-
-def _text(word: str) -> str:
-    return word[1:-1].replace(word[0] * 2, word[0])
-
-
-def _number(words: list[str]) -> int | float | None:
-    sign, digits = ("-", words[1:]) if words[:1] == ["-"] else ("", words)
-    if len(digits) != 1 or not digits[0].isascii():
-        return None
-    whole, point, fraction = digits[0].partition(".")
-    if not whole.isdigit() or len(whole) > _LONGEST:
-        return None
-    if not point:
-        return int(sign + whole)
-    return float(sign + digits[0]) if fraction.isdigit() and len(fraction) <= 25 else None
-
-
-def _kind(value: Value) -> str:
-    return STRING if isinstance(value, str) else FLOAT if isinstance(value, float) else INTEGER

@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 
 from cepheid.engine.attribution.json_rows import RULE
-from cepheid.language.outline import (
+from cepheid.language.outline import Frame, PlainCondition
+from cepheid.language.text_constants import (
     FLOAT,
     INTEGER,
     INTEGERS,
+    MARK,
     STRING,
     STRINGS,
-    Frame,
-    PlainCondition,
     Value,
 )
 from cepheid.query import Query
@@ -74,8 +75,37 @@ def _template(rules: Sequence[Template]) -> Template:
     conditions = [
         _condition(form, values, parameters) for (form, _), values in sorted(columns.items())
     ]
-    query = Query(outlines[0].text(conditions), rules[0].query.name)
+    constants = [
+        _constant(mark, [outline.constants[n] for outline in outlines], parameters)
+        for n, mark in enumerate(_marks(outlines[0].frame))
+    ]
+    query = Query(outlines[0].text(conditions, constants), rules[0].query.name)
     return Template(rules[0].name, query, pa.table(parameters))
+
+
+def _marks(frame: Frame) -> list[str]:
+    head, others, tail = frame
+    return [mark for part in (head, *others, tail) for mark in MARK.findall(part)]
+
+
+def _constant(mark: str, values: list[Value], parameters: dict[str, pa.Array]) -> str:
+    """What stands in the place of a constant of the frame: the constant itself if all rules have
+    it, else a parameter, of which the column is added to `parameters`."""
+    if all(value == values[0] for value in values):
+        return _literal(values[0])
+    name = f"p{len(parameters)}"
+    parameters[name] = pa.array(values, _TYPES[mark])
+    return f":{name}"
+
+
+def _literal(value: Value) -> str:
+    match value:
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case float():
+            return f"{Decimal(repr(value)):f}"  # without an exponent, as it was written
+        case _:
+            return str(value)
 
 
 def _numbered(conditions: Sequence[PlainCondition]) -> list[tuple[tuple[str, int], PlainCondition]]:
