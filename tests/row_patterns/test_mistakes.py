@@ -46,10 +46,19 @@ MISTAKES = {
     # Patterns.
     "PATTERN (A{3,2})": ("CEP111: this quantifier allows no number of rows", ""),
     "PATTERN (A{})": ("CEP111: this quantifier has no number", "as in `A{2,5}`"),
+    "PATTERN (A B+*)": (
+        "CEP111: a quantifier can't follow another",
+        "put parentheses around what it quantifies, as in `(A+)*`",
+    ),
+    "ORDER BY t PATTERN (A)": (
+        "CEP627: ONE ROW PER MATCH returns no column here",
+        "add MEASURES, as in `MEASURES count(*) AS n`",
+    ),
     "PATTERN (A |)": ("CEP603: expected a label, or `()` for an empty pattern, not `)`", ""),
-    "PATTERN (A{9999}{9999})": (
-        "CEP615: this pattern has too many steps when its quantifiers are written out",
-        "use `*`, `+` or smaller numbers",
+    "PATTERN ((A{9999}){9999})": (
+        "CEP615: this pattern has too many steps when its quantifiers and permutations are written "
+        "out",
+        "use `*`, `+` or smaller numbers, and PERMUTE fewer labels",
     ),
     "ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A {- B -})": (
         "CEP610: {- -} can't stand with WITH UNMATCHED ROWS: its rows are matched, not shown",
@@ -119,6 +128,10 @@ MISTAKES = {
     "MEASURES A.y AS y PATTERN (A)": (
         "CEP204: there is no column `y`",
         "columns are `k`, `t`, `x`, `s`, `r`",
+    ),
+    "MEASURES count(A) AS y PATTERN (A)": (
+        "CEP205: `A` is a label, not a value",
+        "count its rows with `count(A.*)`",
     ),
     "MEASURES A AS y PATTERN (A)": ("CEP205: `A` is a label, not a value", "name a column: `A.x`"),
     "PARTITION BY lower(k), t ORDER BY t PATTERN (A)": (
@@ -229,7 +242,8 @@ AT = {
     "PATTERN (A) DEFINE A AS FINAL LAST(x) > 1": "FINAL LAST",
     "MEASURES classifier AS c PATTERN (A)": "classifier",
     "PARTITION BY classifier() PATTERN (A)": "classifier()",
-    "PATTERN (A B+?+ C) DEFINE B AS s > 1": "s > 1",
+    "PATTERN (A B+? C) DEFINE B AS s > 1": "s > 1",
+    "PATTERN (A B+?+ C)": "+ C",
 }
 
 
@@ -237,7 +251,8 @@ AT = {
 def test_where_a_mistake_stands(clause: str) -> None:
     """In the second clause of a statement, behind comments and letters of several bytes."""
     before = (
-        "SELECT 'ä', /* 😀 */ * FROM t MATCH_RECOGNIZE (PATTERN (A)) a,\n  t MATCH_RECOGNIZE (\n"
+        "SELECT 'ä', /* 😀 */ * FROM t MATCH_RECOGNIZE (MEASURES x AS y PATTERN (A)) a,\n"
+        "  t MATCH_RECOGNIZE (\n"
     )
     statement = f"{before}{clause}) b"
     with pytest.raises(cep.QueryError) as failed:

@@ -52,6 +52,17 @@ LOW = [{"k": "a", "low": 1}, {"k": "b", "low": 4}]
         f"SELECT k, low FROM (VALUES ('a', 1, 3), ('a', 2, 1), ('b', 1, 5), ('b', 2, 4)) v(k, t, x)"
         f" {CLAUSE} ORDER BY k",
         f"WITH t AS (SELECT * FROM t WHERE x > 0) SELECT * FROM t {CLAUSE} ORDER BY k",
+        "WITH RECURSIVE r(k, t, x) AS (SELECT 'a', 1, 3 UNION ALL SELECT k, t + 1, 4 - x FROM r "
+        f"WHERE t < 2), s AS (SELECT * FROM r UNION ALL SELECT k, t, x FROM t WHERE k = 'b') "
+        f"SELECT * FROM s {CLAUSE} ORDER BY k",
+        f"SELECT u.k, low FROM (SELECT DISTINCT k FROM t) u LEFT JOIN t {CLAUSE} m USING (k)"
+        " ORDER BY k",
+        f"FROM t {CLAUSE} SELECT k, low ORDER BY k",
+        f"TABLE t {CLAUSE} ORDER BY k",
+        f"SELECT * FROM (t {CLAUSE} m JOIN t {CLAUSE} n USING (k, low)) ORDER BY k",
+        f"SELECT DISTINCT k, x AS low FROM t WHERE x IN (SELECT low FROM t {CLAUSE}) ORDER BY k",
+        "select k, low from t match_recognize -- (\n(partition by k order by t /* ) */"
+        " measures last(down.x) as low pattern (down) define down as x < prev(x)) order by k",
         f"SELECT * FROM t {CLAUSE} WHERE k = 'a' UNION ALL SELECT * FROM t {CLAUSE} WHERE k = 'b'",
         f"SELECT DISTINCT k, low FROM (t JOIN (SELECT 1 AS y) ON true) {CLAUSE} ORDER BY k",
         f"SELECT a.k, b.low FROM t {CLAUSE} a JOIN t {CLAUSE} b ON a.k = b.k ORDER BY a.k",
@@ -206,6 +217,25 @@ def test_wrong_statements(statement: str, message: str) -> None:
         (
             f"SELECT * FROM t LATERAL VIEW explode(x) e AS y {CLAUSE}",
             "CEP607: MATCH_RECOGNIZE needs a table before it",
+        ),
+        (f"SELECT * FROM t GROUP BY k {CLAUSE}", "CEP607: MATCH_RECOGNIZE needs a table before it"),
+        (f"SELECT * FROM t WHERE k {CLAUSE}", "CEP607: MATCH_RECOGNIZE needs a table before it"),
+        (f"SELECT 1 UNION ALL t {CLAUSE}", "CEP607: MATCH_RECOGNIZE needs a table before it"),
+        (
+            f"SELECT * FROM t JOIN t u USING (k) {CLAUSE}",
+            "CEP607: MATCH_RECOGNIZE needs a table before it",
+        ),
+        (
+            f"SELECT * FROM t JOIN t u ON t.k = u.k {CLAUSE}",
+            "CEP607: MATCH_RECOGNIZE needs a table before it",
+        ),
+        (
+            "SELECT * FROM cep_match(TABLE(t), 'PATTERN a', tme => 't')",
+            "CEP608: cep_match has no option `tme`",
+        ),
+        (
+            "SELECT * FROM cep_match(TABLE(t), 'PATTERN a', time => 't', TIME => 'x')",
+            "CEP608: cep_match has the option `time` already",
         ),
         (f"SELECT * FROM tt {CLAUSE}", "CEP609: there is no table `tt`"),
         ("SELECT * FROM cep_match(t, 'x')", "CEP608: cep_match takes a table and a query"),

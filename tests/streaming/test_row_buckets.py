@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -24,6 +26,7 @@ from cepheid.row_patterns.syntax import (
     RowPattern,
 )
 from cepheid.streaming.row_bucket import RowBucket, RowsJob, open_rows
+from cepheid.streaming.row_pages import PLACE
 from tests.examples import examples
 from tests.row_patterns import oracle
 from tests.row_patterns.clauses import draw_endless_clause, draw_rows
@@ -45,25 +48,55 @@ def job_of(text: str, schema: pa.Schema = SCHEMA) -> tuple[Recognition, RowsJob]
     return recognition, RowsJob(bound, schema, text, 1, jit=False)
 
 
-class Stream:
-    """One bucket, which is saved and opened again after every batch. A batch that fails is done
-    again from the state before it."""
+class Pages(MemoryCells):
+    """The store of a bucket, which counts what is read and written."""
 
-    def __init__(self, job: RowsJob, random: Random) -> None:
-        self.job = job
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: set[int] = set()
+        self.changed: set[int] = set()
+
+    def segment(self, number: int) -> bytes | None:
+        self.read.add(number)
+        return super().segment(number)
+
+    def set_segment(self, number: int, data: bytes) -> None:
+        self.segments.pop(number, None)
+        self.changed.add(number)
+        super().set_segment(number, data)
+
+    def remove_segment(self, number: int) -> None:
+        self.changed.add(number)
+        super().remove_segment(number)
+
+
+class Stream:
+    """One bucket, which is saved and opened again after every batch, if rows come or an alarm is
+    due. A batch that fails is done again from the state before it."""
+
+    def __init__(self, job: RowsJob, random: Random, per_page: int | None = None) -> None:
+        self.job = replace(job, per_page=per_page or random.choice([1, 2, 32]))
         self.random = random
-        self.cells = MemoryCells()
+        self.cells = Pages()
         self.watermark = -1000
         self.late = 0
         self.bucket: RowBucket | None = None
+        self.alarms: set[int] = set()
 
     def batch(self, rows: Rows, watermark: int) -> Rows:
-        table = pa.Table.from_pylist(rows, self.job.schema)
+        due = {alarm for alarm in self.alarms if alarm <= watermark}
+        self.alarms -= due
+        if not rows and not due:
+            return []
+        places = [{**row, PLACE: zlib.crc32(repr(row["k"]).encode()) >> 1} for row in rows]
+        table = pa.Table.from_pylist(places, self.job.arriving)
         if self.random.random() < 0.2:  # this worker fails before it saves
-            open_rows(self.job, self.cells).step(table.to_batches(), watermark)
+            open_rows(self.job, self.cells).step(self.cells, table.to_batches(), watermark)
         self.bucket = open_rows(self.job, self.cells)
-        matches = self.bucket.step(table.to_batches(), watermark)
-        self.bucket.save(self.cells)
+        matches = self.bucket.step(self.cells, table.to_batches(), watermark)
+        alarm = self.bucket.save(self.cells, watermark)
+        if alarm is not None:
+            self.alarms.add(alarm)
         self.late += self.bucket.report().late
         return list(matches.to_pylist())
 
@@ -172,7 +205,7 @@ def test_rows_are_dropped_when_no_match_can_need_them() -> None:
         assert stream.bucket is not None
         assert stream.bucket.report().rows <= 3 * 5
     stream.batch([], END)
-    assert stream.bucket.held.num_rows == 3  # for the numbers of matches
+    assert stream.bucket.report().rows == 3  # for the numbers of matches
 
 
 def test_nothing_is_kept_of_partitions_that_are_silent() -> None:
@@ -187,7 +220,8 @@ def test_nothing_is_kept_of_partitions_that_are_silent() -> None:
         assert stream.bucket.report().rows <= 6
     found += stream.batch([], END)
     assert len(found) == 50
-    assert stream.bucket is not None and stream.bucket.held.num_rows == 0
+    assert stream.bucket is not None and stream.bucket.report().rows == 0
+    assert not stream.cells.segments
 
 
 @pytest.mark.parametrize(
@@ -211,6 +245,32 @@ def test_how_many_rows_are_kept_before_a_match(
 ) -> None:
     clause = f"PARTITION BY k ORDER BY t MEASURES {measures} PATTERN ({pattern}) DEFINE {define}"
     assert rows_before(job_of(clause)[1].bound) == rows
+
+
+@pytest.mark.parametrize("per_page", [1, 4, 32])
+def test_a_batch_reads_and_writes_the_partitions_that_it_touches(per_page: int) -> None:
+    """However many others have open matches, or keep a row for the number of the next."""
+    _, job = job_of(V_SHAPE.replace("WITHIN 10 units", "WITHIN 5000 units"))
+    stream = Stream(job, Random(1), per_page)
+    for start in range(0, 600, 100):
+        rows = [row for n in range(100) for row in rows_of(f"k{start + n}", (start + 1, 5))]
+        stream.batch(rows, start)
+    stream.batch([], 600)
+    assert stream.bucket is not None and stream.bucket.report().rows == 600
+    pages = stream.bucket.directory.pages
+    assert pages[:, 1].sum() == 600 and pages[:, 1].max() <= 3 * per_page + 5
+    for time in range(700, 720):
+        stream.cells.read, stream.cells.changed = set(), set()
+        written = stream.cells.written
+        stream.batch(rows_of("k7", (time, 1)), time - 1)
+        assert len(stream.cells.read) == 1
+        assert len(stream.cells.changed) <= 3  # a page that is divided leaves its place
+        directory = stream.bucket.directory.pages.nbytes
+        assert stream.cells.written - written <= directory + 3 * (300 + per_page * 300)
+    stream.cells.read = set()
+    assert stream.batch([], 800) == [] and len(stream.cells.read) == 1
+    stream.cells.read = set()
+    assert stream.batch([], 4000) == [] and not stream.cells.read
 
 
 def test_late_rows_are_counted() -> None:
@@ -249,23 +309,23 @@ REFUSED = {
         "CEP620: a stream needs ORDER BY: rows are matched in the order of their time",
         "write `ORDER BY ts`, with the time of the rows first",
     ),
-    "ORDER BY t DESC PATTERN (A B)": (
+    "ORDER BY t DESC MEASURES x AS m PATTERN (A B)": (
         "CEP620: a stream is in the order of its time, and `t` is descending",
         "write `ORDER BY ts`, with the time of the rows first",
     ),
-    "ORDER BY s PATTERN (A B)": (
+    "ORDER BY s MEASURES x AS m PATTERN (A B)": (
         "CEP620: a stream is in the order of its time, and `s` is no time",
         "write `ORDER BY ts`, with the time of the rows first",
     ),
-    "ORDER BY t PATTERN (A B+ C)": (
+    "ORDER BY t MEASURES x AS m PATTERN (A B+ C)": (
         "CEP622: this pattern takes any number of rows, and a stream would have to keep them all",
         "add `WITHIN INTERVAL '1' HOUR` after PATTERN, or give quantifiers an upper bound",
     ),
-    "ORDER BY t PATTERN (A B $)": (
+    "ORDER BY t MEASURES x AS m PATTERN (A B $)": (
         "CEP623: `$` is the end of a partition, and a stream has none",
         "leave it out",
     ),
-    "ORDER BY t PATTERN (A B) DEFINE A AS x < NEXT(x)": (
+    "ORDER BY t MEASURES x AS m PATTERN (A B) DEFINE A AS x < NEXT(x)": (
         "CEP624: NEXT reads a row that has not come yet",
         "give the next row a label in PATTERN, and compare it with PREV",
     ),

@@ -125,7 +125,7 @@ class _ClauseBinder:
         program = self._program()
         self._check_measure_names()
         self._check_progress(program)
-        return BoundRecognition(
+        bound = BoundRecognition(
             program=program,
             partition=tuple(self._column(name, span) for name, span in recognition.partition),
             order=tuple(
@@ -140,13 +140,16 @@ class _ClauseBinder:
             window=self._window(),
             schema=self.schema,
         )
+        self._check_some_column()
+        return bound
 
     def _program(self) -> RowProgram:
         try:
             return compile_pattern(self.recognition.pattern)
         except TooLong:
-            message = "this pattern has too many steps when its quantifiers are written out"
-            hint = "use `*`, `+` or smaller numbers"
+            what = "its quantifiers and permutations are written out"
+            message = f"this pattern has too many steps when {what}"
+            hint = "use `*`, `+` or smaller numbers, and PERMUTE fewer labels"
             self.findings.add("CEP615", message, self.recognition.pattern_span, hint)
             return RowProgram((), ())
 
@@ -158,6 +161,15 @@ class _ClauseBinder:
             )
             self.findings.add("CEP204", f"there is no column `{name}`", span, hint)
         return column or name
+
+    def _check_some_column(self) -> None:
+        recognition = self.recognition
+        if recognition.rows is not RowsPerMatch.ONE or self.findings:
+            return
+        if not recognition.partition and not recognition.measures:
+            message = "ONE ROW PER MATCH returns no column here"
+            hint = "add MEASURES, as in `MEASURES count(*) AS n`"
+            self.findings.add("CEP627", message, recognition.pattern_span, hint)
 
     def _check_measure_names(self) -> None:
         """Columns of a result differ in more than their case."""

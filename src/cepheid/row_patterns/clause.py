@@ -389,8 +389,14 @@ class _ClauseReader:
 
     def quantified(self, depth: int) -> RowPattern:
         item = self.primary(depth)
-        while (bounds := self.quantifier()) is not None:
-            item = Quantified(item, *bounds, greedy=not self.take("?"))
+        bounds = self.quantifier()
+        if bounds is None:
+            return item
+        item = Quantified(item, *bounds, greedy=not self.take("?"))
+        begin = self.here()
+        if self.quantifier() is not None:
+            hint = "put parentheses around what it quantifies, as in `(A+)*`"
+            raise self.wrong("CEP111", "a quantifier can't follow another", begin, hint)
         return item
 
     def quantifier(self) -> tuple[int, int | None] | None:

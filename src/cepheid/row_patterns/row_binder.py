@@ -116,6 +116,8 @@ class RowBinder(ExpressionBinder):
         if column is None:
             if labels is None and name.upper() in self.sets:
                 hint = f"name a column: `{name}.x`"
+                if self._frames and self._frames[-1].what == "count":
+                    hint = f"count its rows with `count({name}.*)`"
                 return self.wrong("CEP205", f"`{name}` is a label, not a value", span, hint)
             hint = did_you_mean(
                 name, self.schema.columns, f"columns are {listed(self.schema.columns)}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.errors import QueryError
 from cepheid.explain import Explanation
 from cepheid.language.ast import Span
+from cepheid.options import Options
 from cepheid.query import Query, match
 from cepheid.statements.statement import Matching, Statement, literal_value, places_of
 from cepheid.statements.tokens import Token
@@ -31,7 +33,18 @@ def explained(statement: Statement, clause: Matching, frame: Any, analyze: bool)
 
 
 def _options(statement: Statement, clause: Matching) -> dict[str, Any]:
-    options = {name.text.lower(): literal_value(value) for name, value in clause.options}
+    known = [option.name for option in fields(Options)]
+    options: dict[str, Any] = {}
+    for token, value in clause.options:
+        name = token.name.lower()
+        if name not in known:
+            hint = did_you_mean(name, known, f"there are {', '.join(known)}")
+            message = f"cep_match has no option `{token.name}`"
+            raise statement.wrong("CEP608", message, token.span, hint)
+        if name in options:
+            message = f"cep_match has the option `{name}` already"
+            raise statement.wrong("CEP608", message, token.span)
+        options[name] = literal_value(value)
     if "time" not in options:
         hint = "say which column is the time: `time => 'ts'`"
         raise statement.wrong("CEP608", "cep_match needs the time", clause.span, hint)

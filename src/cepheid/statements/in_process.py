@@ -55,12 +55,11 @@ class InProcessTables:
             connection.register(name, as_table(to_arrow(frame)))
         return connection
 
-    def select(self, table: str, tables_before: list[str], span: Span) -> Any:
+    def select(self, table: str, common: str, span: Span) -> Any:
         tokens = list(tokens_of(table, Dialect.DUCKDB))
-        if tables_before or len(tokens) > 1 or not tokens[0].is_name:
-            before = f"WITH {', '.join(tables_before)} " if tables_before else ""
+        if common or len(tokens) > 1 or not tokens[0].is_name:
             body = f"({table})" if tokens[0].word in QUERIES else table
-            return self._query(f"{before}SELECT * FROM {body}")
+            return self._query(f"{common}SELECT * FROM {body}")
         name = tokens[0].name
         if name in self._results:
             return self._results[name]

@@ -33,12 +33,11 @@ class SparkTables:
             for name, table in given.items()
         }
 
-    def select(self, table: str, tables_before: list[str], span: Span) -> Any:
-        before = f"WITH {', '.join(tables_before)} " if tables_before else ""
+    def select(self, table: str, common: str, span: Span) -> Any:
         begins = next(tokens_of(table, Dialect.SPARK)).word in QUERIES
         body = f"({table})" if begins else table
         try:
-            return self.run(f"{before}SELECT * FROM {body}")
+            return self.run(f"{common}SELECT * FROM {body}")
         except OptionError as error:
             raise self.statement.wrong("CEP609", str(error), span) from None
 

@@ -26,9 +26,9 @@ Frame = TypeVar("Frame")
 class Tables(Protocol[Frame]):
     """Where the tables of a statement are, and what runs the rest of it."""
 
-    def select(self, table: str, tables_before: list[str], span: Span) -> Frame:
-        """A table that the statement reads, after the common tables that come before. `span` is
-        where it stands."""
+    def select(self, table: str, common: str, span: Span) -> Frame:
+        """A table that the statement reads, after the WITH of the `common` tables that come before,
+        if there are any. `span` is where it stands."""
 
     def recognize(self, recognition: Recognition, source: Source, frame: Frame) -> Frame: ...
 
@@ -95,7 +95,8 @@ def explain_sql(
     >>> ticker = pa.table({"day": [1, 2, 3], "price": [9, 7, 5]})
     >>> print(cep.explain_sql('''
     ...     SELECT * FROM ticker MATCH_RECOGNIZE (
-    ...         ORDER BY day PATTERN (A DOWN) DEFINE DOWN AS price < A.price)
+    ...         ORDER BY day MEASURES DOWN.day AS day
+    ...         PATTERN (A DOWN) DEFINE DOWN AS price < A.price)
     ... ''', {"ticker": ticker}))
     MATCH_RECOGNIZE over ticker
     <BLANKLINE>
@@ -164,11 +165,19 @@ def _result(
 ) -> tuple[Any, Any]:
     """The table that a clause reads, and what it returns. Inner clauses come first: `replaced` are
     those, with the names of their results."""
-    before = [statement.text(common.span, replaced) for common in statement.tables_in_scope(clause)]
-    frame = tables.select(statement.text(clause.table, replaced), before, clause.table)
+    table, common = statement.text(clause.table, replaced), _common(statement, clause, replaced)
+    frame = tables.select(table, common, clause.table)
     match clause:
         case Recognizing():
             recognition = parse_recognition(statement.source, clause.body)
             return frame, tables.recognize(recognition, statement.source, frame)
         case Matching():
             return frame, matched(statement, clause, frame)
+
+
+def _common(statement: Statement, clause: Clause, replaced: list[tuple[Clause, str]]) -> str:
+    tables = statement.tables_in_scope(clause)
+    if not tables:
+        return ""
+    word = "WITH RECURSIVE" if any(table.recursive for table in tables) else "WITH"
+    return f"{word} {', '.join(statement.text(table.span, replaced) for table in tables)} "

@@ -16,6 +16,7 @@ from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.statements.tokens import QUERIES, RECOGNIZE, Dialect, Token, tokens_of
 
 _BEFORE_TABLE = frozenset({"FROM", "JOIN", "LATERAL", ","})
+_BEFORE_ANY_TABLE = _BEFORE_TABLE | {"(", "TABLE", "USING"}
 _BEGIN_TABLE = frozenset({"FROM", "JOIN", "SELECT", "(", ","})
 _NO_ALIAS = frozenset({"FROM", "JOIN", "TABLE", "AS", "LATERAL", "ON", "WHERE", "SELECT", ","})
 
@@ -49,6 +50,7 @@ class CommonTable:
     name: str
     span: Span
     end: int
+    recursive: bool
 
 
 class Statement:
@@ -125,8 +127,9 @@ class Statement:
         if last < 0 or self.tokens[last].word in _NO_ALIAS:
             raise self._no_table(self.tokens[place])
         begin = self._table_start(self._before_columns(last))
-        if self._is_lateral_view(begin):
-            raise self._no_table(self.tokens[begin])
+        before = self.tokens[begin - 1].word if begin else ""
+        if before not in _BEFORE_ANY_TABLE or self._is_lateral_view(begin):
+            raise self._no_table(self.tokens[place])
         return begin, last
 
     def _no_table(self, token: Token) -> QueryError:
@@ -252,7 +255,8 @@ class Statement:
         """The tables of one WITH; other words follow it in `WITH UNMATCHED ROWS` and the like."""
         end = self._level_end(place)
         tokens, at = self.tokens, place + 1
-        if at < len(tokens) and tokens[at].word == "RECURSIVE":
+        recursive = at < len(tokens) and tokens[at].word == "RECURSIVE"
+        if recursive:
             at += 1
         while at + 1 < len(tokens) and tokens[at].is_name:
             begin = at
@@ -268,7 +272,7 @@ class Statement:
                 return
             last = self._close(at)
             whole = Span(tokens[begin].span.start, tokens[last].span.end)
-            yield CommonTable(tokens[begin].name, whole, end)
+            yield CommonTable(tokens[begin].name, whole, end, recursive)
             at = last + 1
             if at >= len(tokens) or tokens[at].text != ",":
                 return

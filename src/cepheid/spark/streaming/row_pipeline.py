@@ -44,6 +44,7 @@ from cepheid.spark.streaming.status.reports import (
 )
 from cepheid.streaming.cells import Cells, arrow_bytes
 from cepheid.streaming.row_bucket import RowsJob, open_rows
+from cepheid.streaming.row_pages import PLACE
 
 ONE_BUCKET = (
     "MATCH_RECOGNIZE without PARTITION BY runs in one bucket, on one core: Spark can't divide the "
@@ -65,18 +66,19 @@ class RowBucketWork:
     ) -> Generator[pd.DataFrame, None, Wakes]:
         packed, _, _ = arrived(frames)
         batches = chain.from_iterable(table.to_batches() for table in packed[None])
-        rows = (batch.select(self.job.schema.names).cast(self.job.schema) for batch in batches)
+        arriving, watermark = self.job.arriving, self.watermark.ticks(reached)
+        rows = (batch.select(arriving.names).cast(arriving) for batch in batches)
         bucket = open_rows(self.job, cells)
-        matches = bucket.step(rows, self.watermark.ticks(reached))
+        matches = bucket.step(cells, rows, watermark)
         for batch in matches.to_batches():
             yield pd.DataFrame({DATA: [arrow_bytes(batch)], **NO_REPORT})
         if self.letters is not None and bucket.late_rows is not None:
             rejected = chain.from_iterable(map(self.letters.rejected, packed[REJECTED]))
             for letters in chain(self.letters.late(bucket.late_rows), rejected):
                 yield pd.DataFrame({DATA: [arrow_bytes(letters)], **NO_REPORT})
-        bucket.save(cells)
+        alarm = bucket.save(cells, watermark)
         yield report_row(number, bucket.report())
-        return reached + 1 if bucket.waits else None
+        return None if alarm is None else self.watermark.milliseconds(alarm)
 
 
 def recognize_stream(
@@ -119,9 +121,12 @@ def recognize_stream(
 
 
 def _bucketed(rows: DataFrame, in_time: Column, bound: BoundRecognition) -> DataFrame:
-    """Each row with its bucket; rows without a valid time have none."""
+    """Each row with its bucket, and the place of its partition; rows without a valid time have no
+    bucket."""
     if not bound.partition:
         warnings.warn(ONE_BUCKET, stacklevel=7)
-        return rows.withColumn(BUCKET_COLUMN, F.when(in_time, F.lit(FIRST)))
-    keys = key_columns(types_of(rows), bound.schema, bound.partition)
-    return rows.withColumn(BUCKET_COLUMN, F.when(in_time, spread(F.xxhash64(*keys), DEFAULT)))
+        bucket, place = F.lit(FIRST), F.lit(0)
+    else:
+        hashed = F.xxhash64(*key_columns(types_of(rows), bound.schema, bound.partition))
+        bucket, place = spread(hashed, DEFAULT), F.shiftright(hashed, 32).cast("int")
+    return rows.withColumns({BUCKET_COLUMN: F.when(in_time, bucket), PLACE: place})

@@ -89,8 +89,8 @@ class Processor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         self._done.add(bucket)
         wakes = yield from _read(self._work).step(bucket, self._cells, rows, reached)
-        if wakes is not None:
-            self._handle.registerTimer(max(wakes, reached + 1))
+        if wakes is not None:  # Spark calls when the watermark is beyond the timer
+            self._handle.registerTimer(max(wakes - 1, reached))
 
 
 @lru_cache(maxsize=QUERIES)
