@@ -11,13 +11,14 @@ from cepheid.errors import ExtraError
 _NEEDED = {
     "cli": ("the command line", ("typer", "rich")),
     "lab": ("the lab", ("starlette", "uvicorn")),
+    "sigma": ("the import of Sigma's rules", ("sigma", "yaml")),
     "spark": ("Spark", ("pyspark", "pandas")),
     "sql": ("SQL around MATCH_RECOGNIZE", ("duckdb",)),
 }
 """Who needs an extra, and the packages that it brings."""
 
 
-def require(extra: Literal["cli", "lab", "spark", "sql"]) -> None:
+def require(extra: Literal["cli", "lab", "sigma", "spark", "sql"]) -> None:
     """Raise an `ExtraError` if a package of the extra can't be imported."""
     needs_it, packages = _NEEDED[extra]
     for package in packages:

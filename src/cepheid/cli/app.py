@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from cepheid.cli.commands import generate
+from cepheid.cli.commands import generate, import_rules
 from cepheid.cli.commands.analyze import analyze
 from cepheid.cli.commands.check import check
 from cepheid.cli.commands.explain import explain
@@ -36,6 +36,7 @@ for command in (run, check, explain, why, funnel, lab, analyze, warm, sql):
     app.command(help=help_of(command))(command)
 app.command("help", help=help_of(show_help))(show_help)
 app.add_typer(generate.app, name="generate")
+app.add_typer(import_rules.app, name="import")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
