@@ -19,6 +19,7 @@ LONG = "CEPHEID_LONG"
 
 NUMBERS: dict[str, tuple[int, int]] = {
     "after match": (40, 150),
+    "answers": (60, 300),
     "any query is bound": (40, 60),
     "any text": (200, 400),
     "bounds": (40, 100),

@@ -40,13 +40,14 @@ class Bindable(Protocol):
 
 @dataclass(frozen=True)
 class Explained:
-    """How a query is run; by name, how the work is distributed; what happened, if it ran; and
-    where it is distributed."""
+    """How a query is run; by name, how the work is distributed; what happened, if it ran; where it
+    is distributed; and whether answers are wanted as time passes, where that is known."""
 
     prepared: Prepared
     distribution: tuple[tuple[str, str], ...] = ()
     profile: Profile | None = None
     where: str = "on Spark"
+    prompt: bool | None = None
 
 
 class Runtime(Protocol):

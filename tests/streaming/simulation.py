@@ -17,7 +17,7 @@ from cepheid.engine.rows.order import key_by_key
 from cepheid.planner import Prepared
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.counted_keys import CountedKeys, keys_share
-from cepheid.streaming.signature import signature
+from cepheid.streaming.signature import found_signature
 from tests.engine.harness import match_of, with_index
 from tests.oracle.events import Event, Match
 
@@ -77,10 +77,11 @@ class Cluster:
         self.plan = prepared.plan
         delayed = weather.delay is not None
         self.shared = keys_share(prepared)
+        counted = prepared.counted(prompt=True)
         self.job = Job(
-            CountedKeys(prepared.plan) if self.shared else prepared,
+            CountedKeys(prepared.plan) if self.shared else counted or prepared,
             schema,
-            signature(prepared),
+            found_signature(prepared),
             weather.buckets,
             delayed=delayed,
             jit=False,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
+from cepheid.answers.partial_rows import PartialRows
 from cepheid.engine.match_schema import MATCH_END, MATCH_START, output_schema
 from cepheid.errors import PlanError, QueryError, StateError, UnsupportedError
 from cepheid.language.ast import Span
@@ -34,7 +35,9 @@ class AnsweringCluster(Cluster):
         shape, matches = prepared.query.answers, output_schema(prepared.plan, schema)
         lag = known_after(prepared.query)
         assert shape is not None and lag is not None
-        self.parts_of = GroupParts.of(shape, matches, weather.buckets)
+        counted = prepared.counted(prompt=True) is not None
+        self.parts_of = GroupParts.of(shape, matches, weather.buckets, counted=counted)
+        self.found = PartialRows(shape, matches).schema if counted else matches
         signature = answers_signature(prepared, matches)
         self.answers_job = AnswersJob(shape, matches, signature, self.parts_of.count, lag)
         self.answer_cells: dict[int, MemoryCells] = {}
@@ -44,7 +47,7 @@ class AnsweringCluster(Cluster):
 
     def batch(self, table: pa.Table) -> None:
         super().batch(table)
-        matches = pa.RecordBatch.from_pylist(self.rows, self.parts_of.matches)
+        matches = pa.RecordBatch.from_pylist(self.rows, self.found)
         self.rows = []
         arrived: dict[int, list[pa.Table]] = {}
         tasks = np.arange(matches.num_rows) % 2  # two tasks have found them

@@ -47,6 +47,10 @@ class Windows(Protocol):
         """Where a match belongs that has this end."""
         ...
 
+    def closes(self, end: int) -> int:
+        """The time from which on something may be complete that has matches from this end on."""
+        ...
+
     def due(self, cells: PartialGroups) -> int: ...
 
     def close(
@@ -75,6 +79,10 @@ class HoppingWindows:
     def _numbers(self, place: Ints) -> tuple[Ints, Ints]:
         """The first and the last window that a slice is in; none, if the last is before."""
         return (place + 1) // 2 - self.size // self.slide, place // 2
+
+    def closes(self, end: int) -> int:
+        first, _ = self._numbers(self.places(np.array([end])))
+        return int(first[0]) * self.slide + self.size
 
     def due(self, cells: PartialGroups) -> int:
         first = int(np.maximum(self._numbers(cells.place)[0], self.first_open).min())
@@ -132,6 +140,9 @@ class SessionWindows:
     def places(self, ends: Ints) -> Ints:
         return ends
 
+    def closes(self, end: int) -> int:
+        return end + 1  # it may belong to a session that is open
+
     def due(self, cells: PartialGroups) -> int:
         return int(cells.last.min()) + self.gap
 
@@ -179,6 +190,9 @@ class RangeWindows:
 
     def places(self, ends: Ints) -> Ints:
         return ends
+
+    def closes(self, end: int) -> int:
+        return end + 1
 
     def due(self, cells: PartialGroups) -> int:
         fresh = cells.place[cells.place >= self.first_open]
@@ -228,6 +242,9 @@ class NoWindow:
 
     def places(self, ends: Ints) -> Ints:
         return np.zeros(len(ends), np.int64)
+
+    def closes(self, end: int) -> int:
+        return FOREVER
 
     def due(self, cells: PartialGroups) -> int:
         return FOREVER

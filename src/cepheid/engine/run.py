@@ -13,7 +13,6 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.engine import needs
@@ -24,7 +23,7 @@ from cepheid.engine.match_schema import output_schema, returned_columns
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.quota import parts
 from cepheid.engine.rows.classes import classify
-from cepheid.engine.rows.clock import Ticker, unplaced
+from cepheid.engine.rows.clock import Ticker, with_times
 from cepheid.engine.rows.store import EventStore
 from cepheid.engine.state import EngineState, LoadedRows, codes, recoded, recoded_floors
 from cepheid.engine.tree import OperatorTree
@@ -130,13 +129,13 @@ class Engine:
         many this machine had not compiled. The engine can't be used afterwards."""
         self.context.compile_at = 0
         part = next(iter(parts(self.plan, sample)), sample)
-        self._load(self.with_times(without_dictionary_nulls(part)))
+        self._load(with_times(without_dictionary_nulls(part), self.plan.schema, self.counts))
         cold = self.tree.cold()
         self.tree.warm()
         return cold
 
     def _push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        batch = self.with_times(without_dictionary_nulls(batch))
+        batch = with_times(without_dictionary_nulls(batch), self.plan.schema, self.counts)
         if batch.num_rows:
             self._load(batch)
             yield from self._rounds()
@@ -290,15 +289,6 @@ class Engine:
         """The time spent in the engine so far."""
         under_way = 0.0 if self._began is None else perf_counter() - self._began
         return self._seconds + under_way
-
-    def with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Drop and count the rows without a valid time."""
-        self.counts.events += batch.num_rows
-        rejected = unplaced(batch, self.plan.schema.time, self.plan.schema.start)
-        if rejected is None:
-            return batch
-        self.counts.rejected += rejected.true_count
-        return batch.filter(pc.invert(rejected))
 
     def _load(self, batch: pa.RecordBatch) -> None:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,16 +16,18 @@ import pyarrow.compute as pc
 from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.answers import AnswerFold
-from cepheid.answers.counted.counted_matches import Counter
-from cepheid.answers.counted.counters import counter_of
-from cepheid.answers.last_answers import last_answers
+from cepheid.answers.engine_answers import (
+    AnsweringEngine,
+    fold_found,
+    known_answers,
+    last_answers,
+    new_fold,
+)
 from cepheid.engine.end_of_data import end, last_moment
-from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.rows.clock import unplaced
 from cepheid.engine.rows.event_types import types_in
 from cepheid.engine.rows.order import in_order, key_by_key
 from cepheid.engine.run import Engine
-from cepheid.engine.settled_time import settled_time
 from cepheid.inprocess.disorder import delay_ticks
 from cepheid.inprocess.frames import EventTable, Source
 from cepheid.inprocess.merged_streams import slices
@@ -36,6 +39,8 @@ from cepheid.plan.profile import Profile
 from cepheid.planner import Prepared
 from cepheid.planner.adapt import Adapter
 from cepheid.planner.planned import Planned
+
+AnyEngine = TypeVar("AnyEngine", bound=AnsweringEngine)
 
 
 def run(
@@ -58,15 +63,14 @@ def run(
             engines = Engines(each, table.num_rows, table.num_rows - placed.num_rows)
             notices = Notices(query, engines, _present(plan, table))
             return engines.schema, _in_threads(engines, placed, divided, seen, notices)
-    engine, batches, notices = _start(prepared, source, table, options)
-    shape = query.answers
-    if shape is not None:
-        fold = AnswerFold(shape, engine.schema, options.limit)
-        aggregation = prepared.aggregation
-        if aggregation is not None and aggregation.way is not None and table is not None:
-            counter = counter_of(aggregation.way, query, engine, options.jit)
-            return fold.schema, _counted(fold, counter, batches, seen, notices, until)
-        return fold.schema, _answers(fold, engine, batches, seen, notices, until)
+    if query.answers is not None:
+        counted = prepared.counted(prompt=table is None)
+        answering, batches, notices = _start(
+            prepared, (counted or prepared).engine, source, table, options
+        )
+        fold = new_fold(query.answers, answering, options.limit)
+        return fold.schema, _answers(fold, answering, batches, seen, notices, until)
+    engine, batches, notices = _start(prepared, prepared.engine, source, table, options)
     matches = _matches(engine, batches, seen, notices, until)
     return engine.schema, by_end(engine.schema, matches) if key_by_key(plan) else matches
 
@@ -75,7 +79,7 @@ def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profi
     """Run the query in one thread, drop its matches, and return its profile and its last plan."""
     until = last_moment(options.until, prepared.plan)
     table = _whole(prepared, source)
-    engine, batches, notices = _start(prepared, source, table, options)
+    engine, batches, notices = _start(prepared, prepared.engine, source, table, options)
     for _ in _matches(engine, batches, lambda rows: None, notices, until):
         pass
     advisor = engine.advisor
@@ -105,13 +109,17 @@ def _whole(prepared: Prepared, source: Source) -> pa.Table | None:
 
 
 def _start(
-    prepared: Prepared, source: Source, table: pa.Table | None, options: Options
-) -> tuple[Engine, Iterable[pa.RecordBatch | int], Notices]:
+    prepared: Prepared,
+    new_engine: Callable[[pa.Schema, bool], AnyEngine],
+    source: Source,
+    table: pa.Table | None,
+    options: Options,
+) -> tuple[AnyEngine, Iterable[pa.RecordBatch | int], Notices]:
     """An engine, its input batches with the times that are reached between them, and the observer
     of the batches. A query that can match nothing reads no events."""
     plan = prepared.plan
     schema = read_fields(source.schema, plan.required)
-    engine = prepared.engine(schema, options.jit)
+    engine = new_engine(schema, options.jit)
     if prepared.query.nothing is not None:
         return engine, (), Notices(prepared.query, engine)
     if not isinstance(source, EventTable):
@@ -150,62 +158,38 @@ def _in_threads(
     notices.tell()
 
 
-def _count_late(engine: Engine, rows: int) -> None:
+def _count_late(engine: AnsweringEngine, rows: int) -> None:
     engine.counts.late += rows
-
-
-def _counted(
-    fold: AnswerFold,
-    counter: Counter,
-    items: Iterable[pa.RecordBatch | int],
-    seen: Callable[[int], None],
-    notices: Notices,
-    until: int | None,
-) -> Iterator[pa.RecordBatch]:
-    """What the matches in a table come to, though none is found."""
-    reached = -FOREVER
-    for batch in items:
-        assert not isinstance(batch, int)
-        notices.look(batch)
-        reached = max(reached, counter.rows.read(batch))
-        seen(batch.num_rows)
-    for counted in counter.matches():
-        fold.push(counted.rows, counted.counts, counted.states)
-    if until is None or not fold.windowed:
-        yield from fold.finish()
-    else:
-        yield from fold.advance(max(until, reached))
-        counter.rows.engine.counts.undecided += fold.open
-    notices.tell()
 
 
 def _answers(
     fold: AnswerFold,
-    engine: Engine,
+    engine: AnsweringEngine,
     items: Iterable[pa.RecordBatch | int],
     seen: Callable[[int], None],
     notices: Notices,
     until: int | None,
 ) -> Iterator[pa.RecordBatch]:
     """What the matches come to; each answer as soon as no match can change it."""
-    if key_by_key(engine.plan):
+    if isinstance(engine, Engine) and key_by_key(engine.plan):
         for matches in by_end(engine.schema, _matches(engine, items, seen, notices, until)):
             fold.push(matches)
         yield from fold.finish()
         return
     for batch in items:
         if isinstance(batch, int):
-            for matches in engine.advance(batch - 1):  # more events of this time may come
-                fold.push(matches)
+            found = engine.advance(batch - 1)  # more events of this time may come
         else:
             notices.look(batch)
-            for matches in engine.push(batch):
-                fold.push(matches)
+            found = engine.push(batch)
+        for part in found:
+            fold_found(fold, engine, part)
+        if not isinstance(batch, int):
             seen(batch.num_rows)
-        yield from fold.advance(settled_time(engine))
+        yield from known_answers(fold, engine)
         if engine.done or fold.done:  # nothing more is read
             break
-    yield from last_answers(fold, engine, end(engine, until), until)
+    yield from last_answers(fold, engine, until)
     notices.tell()
 
 

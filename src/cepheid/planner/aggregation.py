@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from cepheid.algebra.answer_shape import AnswerWindow
 from cepheid.algebra.query import BoundQuery, Role
 from cepheid.answers.counted.chain_walks import ChainWalk
-from cepheid.answers.counted.countable import Counting, Way, ways
+from cepheid.answers.counted.countable import Counting, Way, steps_of, ways
 from cepheid.answers.counted.counting_automaton import NotCounted
 from cepheid.answers.counted.neighbor_pair import NeighborPair
+from cepheid.answers.counted.step_rows import step_classes
+from cepheid.language.group_clause import WindowKind
 from cepheid.plan.amounts import duration
 from cepheid.plan.nodes import LeafNode
 from cepheid.planner.cost.figures import Figures, figures_of
 from cepheid.planner.cost.flows import power
 from cepheid.planner.planned import Planned
+from cepheid.planner.search import search
+from cepheid.statistics import Statistics
 
 READ = 30.0
 """Nanoseconds to read an event that is counted, and to fold what it comes to."""
@@ -44,12 +49,11 @@ class Aggregation:
     enumerated: float
     reason: str | None = None
 
-    def text(self, otherwise: str | None = None) -> str:
-        """In words; `otherwise` is a reason why matches have to be found in any case."""
-        reason = otherwise or self.reason
+    def text(self) -> str:
+        """In words."""
         folded = "enumerated, every match is found and folded into its group"
-        if reason is not None:
-            return f"{folded}: {reason}"
+        if self.reason is not None:
+            return f"{folded}: {self.reason}"
         cost, enumerated = duration(self.cost), duration(self.enumerated)
         match self.way:
             case None:
@@ -60,24 +64,50 @@ class Aggregation:
                 how = "counted from the events, with a tree of the values that are compared"
             case ChainWalk() as walk:
                 how = f"counted in pairs, from each {walk.steps[0]} on"
-        return f"{how}: {cost} per window, enumerating {enumerated}; iterators enumerate"
+        return f"{how}: {cost} per window, enumerating {enumerated}"
 
 
-def aggregate(query: BoundQuery, planned: Planned) -> Aggregation:
+def aggregate(query: BoundQuery, planned: Planned, *, prompt: bool) -> Aggregation:
+    """How answers are made of whole data; if they are wanted as time passes (`prompt`), every
+    answer needs a round over the events of the window.
+
+    Saved state depends on the way, so a query that continues must have the way it had: then the
+    choice is made without statistics.
+    """
     assert query.answers is not None
+    if prompt and planned.statistics != Statistics():
+        planned = search(query, Statistics(), limit=planned.plan.limit)
     fold = FOLD + GROUP * bool(query.answers.groups)
     enumerated = planned.winner.cost + fold * _matches(planned)
     try:
+        rounds = _rounds(query, planned) if prompt else 1.0
         choices = ways(query)
+        for way in choices:
+            step_classes(query, planned.plan, steps_of(way))
     except NotCounted as reason:
         return Aggregation(None, math.inf, enumerated, str(reason))
     figures = figures_of(query, planned.statistics)
     cost, way = min(
-        ((_cost(way, query, figures), way) for way in choices), key=lambda pair: pair[0]
+        ((_cost(way, query, figures) * rounds, way) for way in choices), key=lambda pair: pair[0]
     )
     if planned.forced or cost <= enumerated:
         return Aggregation(way, cost, enumerated)
     return Aggregation(None, cost, enumerated)
+
+
+def _rounds(query: BoundQuery, planned: Planned) -> float:
+    """How often an event is counted."""
+    assert query.answers is not None
+    if planned.plan.limit is not None:
+        raise NotCounted("the limit is on the events that matches may need")
+    match query.answers.window:
+        case None:
+            raise NotCounted("no time ends a group")
+        case AnswerWindow(WindowKind.TUMBLE | WindowKind.HOP, size, slide):
+            step = slide or size
+        case _:
+            raise NotCounted("any event may complete an answer, and counting is done in rounds")
+    return 1.0 if query.window is None else 1.0 + query.window.size / step
 
 
 def _matches(planned: Planned) -> float:

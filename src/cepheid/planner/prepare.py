@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Schema
+from cepheid.answers.counted.counting_engine import CountedQuery
 from cepheid.engine.rows.order import in_order
 from cepheid.engine.run import Engine
 from cepheid.engine.state import LoadedRows
@@ -32,12 +33,13 @@ logger = logging.getLogger(__name__)
 class Prepared:
     """A query that is ready to run, here or on a worker. `adaptive` is None where the plan stays
     as it is: the caller chose it, or there is no other. `aggregation` is how answers are made, if
-    the query returns some."""
+    the query returns some, and `prompt_aggregation`, where each is wanted as time passes."""
 
     rewritten: Rewritten
     planned: Planned
     adaptive: Adaptive | None = None
     aggregation: Aggregation | None = None
+    prompt_aggregation: Aggregation | None = None
 
     @property
     def query(self) -> BoundQuery:
@@ -57,12 +59,24 @@ class Prepared:
         waiting = has_automaton(self.plan) or any(waits(root) for root in self.plan.alternatives)
         return not waiting and self.plan.selection is None
 
-    def answers_text(self, distributed: bool) -> str | None:
-        """How answers are made, if the query returns some."""
-        if self.query.answers is None:
+    def counted(self, *, prompt: bool) -> CountedQuery | None:
+        """The query without the search for its matches, if its answers are counted. `prompt`: they
+        are wanted as time passes."""
+        aggregation = self.prompt_aggregation if prompt else self.aggregation
+        if aggregation is None or aggregation.way is None:
             return None
-        assert self.aggregation is not None
-        return self.aggregation.text("on Spark, matches are found" if distributed else None)
+        return CountedQuery(self.query, self.plan, aggregation.way, prompt)
+
+    def answers_text(self, prompt: bool | None) -> str | None:
+        """How answers are made, if the query returns some; with None, in both cases."""
+        whole, as_time_passes = self.aggregation, self.prompt_aggregation
+        if whole is None or as_time_passes is None:
+            return None
+        if prompt is not None:
+            return (as_time_passes if prompt else whole).text()
+        if as_time_passes.way is whole.way:
+            return whole.text()
+        return f"{whole.text()}; of events as they come: {as_time_passes.text()}"
 
     def warn(self) -> None:
         """Warn the query's author, for example that it can match nothing."""
@@ -125,8 +139,10 @@ def prepare(query: BoundQuery, options: Options) -> Prepared:
             options.propagation,
             options.engine,
         )
-    aggregation = None if rewritten.query.answers is None else aggregate(rewritten.query, planned)
-    return Prepared(rewritten, planned, adaptive, aggregation)
+    if rewritten.query.answers is None:
+        return Prepared(rewritten, planned, adaptive)
+    whole, prompt = (aggregate(rewritten.query, planned, prompt=prompt) for prompt in (False, True))
+    return Prepared(rewritten, planned, adaptive, whole, prompt)
 
 
 def analyzed(query: BoundQuery) -> BoundQuery:

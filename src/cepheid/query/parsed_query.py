@@ -289,6 +289,6 @@ def _explanation(explained: Explained, written: ast.Query) -> Explanation:
         explained.distribution,
         explained.profile,
         explained.where,
-        prepared.answers_text(explained.where == "on Spark" and bool(explained.distribution)),
+        prepared.answers_text(explained.prompt),
         render_returns(written),
     )

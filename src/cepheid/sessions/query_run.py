@@ -55,8 +55,9 @@ class QueryRun:
             self._job = Job(prepared, schema, signature(prepared), jit=options.jit, kept=kept)
         else:
             same = answers_signature(prepared, output_schema(plan, schema))
+            counted = prepared.counted(prompt=True)
             self._job = FoldedJob(
-                prepared, schema, same, jit=options.jit, kept=kept, limit=options.limit
+                counted or prepared, schema, same, jit=options.jit, kept=kept, limit=options.limit
             )
         self._until = last_moment(options.until, plan)
         self._cells = HeldCells()

@@ -116,16 +116,18 @@ def _matches(source: EventSource, schema: pa.Schema, options: Options, runner: R
     if shape is None:
         return _mapped(source, options, runner, spark_schema(returned), until)
     parts = _parts(source, shape, returned)
+    counted = source.prepared.counted(prompt=False)
 
     def folded(task: worker.Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return parts.packed(runner(task, batches))
+        return parts.packed(runner(replace(task, counted=counted), batches))
 
     packed = _mapped(source, options, folded, PACKED, until)
     return merge_parts(packed, parts, options.limit, until)
 
 
 def _parts(source: EventSource, shape: Answers, matches: pa.Schema) -> GroupParts:
-    return GroupParts.of(shape, matches, min(source.shuffled, TASKS))
+    counted = source.prepared.counted(prompt=False) is not None
+    return GroupParts.of(shape, matches, min(source.shuffled, TASKS), counted=counted)
 
 
 def _reached(source: EventSource) -> int:
@@ -176,7 +178,8 @@ def explain(query: Bindable, data: Data, options: Options) -> Explained:
         ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
     )
     answers = tuple(_answers_text(source, schema))
-    return Explained(source.prepared, (*partitioning, *answers, *before_engine(source)))
+    distribution = (*partitioning, *answers, *before_engine(source))
+    return Explained(source.prepared, distribution, prompt=False)
 
 
 def _answers_text(source: EventSource, schema: pa.Schema) -> Iterator[tuple[str, str]]:

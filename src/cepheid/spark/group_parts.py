@@ -32,16 +32,18 @@ _SCHEMA = pa.schema({BUCKET: pa.int32(), DATA: pa.binary()})
 @dataclass(frozen=True)
 class GroupParts:
     """The parts of one query's groups. `matches` is the schema of its matches, `count` the number
-    of places where parts are merged."""
+    of places where parts are merged. `counted`: tasks begin with parts, as matches are counted."""
 
     shape: Answers
     matches: pa.Schema
     count: int
+    counted: bool = False
 
     @staticmethod
-    def of(shape: Answers, matches: pa.Schema, most: int) -> GroupParts:
+    def of(shape: Answers, matches: pa.Schema, most: int, *, counted: bool) -> GroupParts:
         """Parts are merged in one place if there is nothing to group by, or if LIMIT counts."""
-        return GroupParts(shape, matches, most if shape.groups and shape.most is None else 1)
+        count = most if shape.groups and shape.most is None else 1
+        return GroupParts(shape, matches, count, counted)
 
     @property
     def answers(self) -> pa.Schema:
@@ -49,11 +51,14 @@ class GroupParts:
         return AnswerFold(self.shape, self.matches).schema
 
     def packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What these matches come to, as rows of a bucket and bytes."""
+        """What these matches come to, or these parts, as rows of a bucket and bytes."""
         shape = replace(self.shape, most=None)
         fold = AnswerFold(shape, self.matches)
         for batch in batches:
-            fold.push(batch.cast(self.matches))
+            if self.counted:
+                fold.merge(pa.Table.from_batches([batch]))
+            else:
+                fold.push(batch.cast(self.matches))
             if fold.held > MOST:
                 yield self._sent(fold)
                 fold = AnswerFold(shape, self.matches)

@@ -8,10 +8,16 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from cepheid.algebra.answer_shape import Answers
-from cepheid.answers import AnswerFold
-from cepheid.answers.last_answers import last_answers
+from cepheid.answers.counted.counting_engine import CountedQuery, CountingEngine
+from cepheid.answers.engine_answers import (
+    AnsweringEngine,
+    fold_found,
+    known_answers,
+    last_answers,
+    new_fold,
+)
+from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.run import Engine
-from cepheid.engine.settled_time import settled_time
 from cepheid.options import Limit
 from cepheid.planner import Prepared
 from cepheid.streaming.bucket import Bucket, Job
@@ -26,7 +32,8 @@ FOLD = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class FoldedJob(Job):
-    """See `Job`; `limit` bounds the open groups."""
+    """See `Job`; `prepared` is a query whose matches are found or counted, and `limit` bounds the
+    open groups."""
 
     limit: Limit | None = field(default=None, kw_only=True)
 
@@ -39,23 +46,23 @@ class FoldedBucket(Bucket):
 
     def __init__(self, job: FoldedJob) -> None:
         super().__init__(job)
-        self.fold = AnswerFold(shape_of(job), self._engine.schema, job.limit)
+        self.fold = new_fold(shape_of(job), self._answering, job.limit)
 
     @property
     def match_schema(self) -> pa.Schema:
         return self.fold.schema
 
     def match(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
-        for matches in super().match(rows, watermark):
-            self.fold.push(matches)
-        yield from self.fold.advance(settled_time(self._whole_engine))
+        for found in super().match(rows, watermark):
+            fold_found(self.fold, self._answering, found)
+        yield from known_answers(self.fold, self._answering)
 
     def finish(self, until: int | None) -> Iterator[pa.RecordBatch]:
-        yield from last_answers(self.fold, self._whole_engine, super().finish(until), until)
+        yield from last_answers(self.fold, self._answering, until)
 
     @property
-    def _whole_engine(self) -> Engine:
-        assert isinstance(self._engine, Engine)  # merged rules and counted keys return matches
+    def _answering(self) -> AnsweringEngine:
+        assert isinstance(self._engine, Engine | CountingEngine)  # others return matches
         return self._engine
 
     @property
@@ -64,7 +71,9 @@ class FoldedBucket(Bucket):
 
     @property
     def due(self) -> int:
-        return self.fold.due
+        engine = self._answering
+        rounds = engine.due if isinstance(engine, CountingEngine) else FOREVER
+        return min(self.fold.due, rounds)
 
     def report(self) -> Report:
         report = super().report()
@@ -85,10 +94,11 @@ class FoldedBucket(Bucket):
         data = cells.segment(FOLD)
         assert data is not None and isinstance(self.job, FoldedJob)
         _, parts, progress = fold_of(data)
-        self.fold = AnswerFold(shape_of(self.job), self._engine.schema, self.job.limit)
+        self.fold = new_fold(shape_of(self.job), self._answering, self.job.limit)
         self.fold.resume(parts, progress)
 
 
 def shape_of(job: Job) -> Answers:
-    assert isinstance(job.prepared, Prepared) and job.prepared.query.answers is not None
+    assert isinstance(job.prepared, Prepared | CountedQuery)
+    assert job.prepared.query.answers is not None
     return job.prepared.query.answers

@@ -59,7 +59,17 @@ def answers_signature(prepared: Prepared, matches: pa.Schema) -> Signature:
     ]
     most = {} if shape.most is None else {"LIMIT": str(shape.most)}
     answers = {"GROUP BY": ", ".join(groups), "aggregates": ", ".join(aggregates), **most}
-    return {**signature(prepared), **answers}
+    return {**signature(prepared), **answers, **_counted(prepared)}
+
+
+def found_signature(prepared: Prepared) -> Signature:
+    """The signature of a query whose matches may be counted, but for what is made of them."""
+    return {**signature(prepared), **_counted(prepared)}
+
+
+def _counted(prepared: Prepared) -> Signature:
+    """Other state is held where matches are counted."""
+    return {} if prepared.counted(prompt=True) is None else {"answers": "counted"}
 
 
 def _clause(line: str) -> tuple[str, str]:

@@ -16,10 +16,9 @@ from cepheid.answers.counted.chain_kernel import ChainKernel
 from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.countable import of_last
 from cepheid.answers.counted.counted_matches import CountedMatches, value_of
-from cepheid.answers.counted.step_rows import StepRows
+from cepheid.answers.counted.step_rows import StepRows, key_columns
 from cepheid.answers.group_ids import numbered
 from cepheid.engine.arrays.vector import evaluate
-from cepheid.engine.run import Engine
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -27,30 +26,26 @@ Ints: TypeAlias = NDArray[np.int64]
 class ChainCounter:
     """Says how many matches there are, by their ends, and by what else answers read of them."""
 
-    def __init__(self, query: BoundQuery, engine: Engine, jit: bool, walk_: ChainWalk) -> None:
+    def __init__(self, query: BoundQuery, schema: pa.Schema, jit: bool, walk_: ChainWalk) -> None:
         assert query.window is not None
-        self._query, self._schema, self._walk = query, engine.schema, walk_
+        self._query, self._schema, self._walk, self._jit = query, schema, walk_, jit
         self._values = [of_last(output.expression, query) for output in query.outputs]
-        self._kernel = ChainKernel(walk_, query.window.size, engine.context.store.interner, jit)
+        self._kernel = ChainKernel(walk_, query.window.size, jit)
         names = {a.name for expr in self._values for a in attributes(expr)}
-        key = [part.uniform for part in query.key if part.uniform is not None]
-        columns = [*dict.fromkeys((query.schema.time, *key, *names, *self._kernel.names))]
-        negated = [variable for variable, _ in walk_.negations]
-        self.rows = StepRows(query, engine, (*walk_.steps, *negated), columns, jit)
+        every = (query.schema.time, *key_columns(query), *names, *self._kernel.names)
+        self.columns = [*dict.fromkeys(every)]
+        self.steps = walk_.events
 
-    def matches(self) -> Iterator[CountedMatches]:
-        if not len(self.rows):
-            return
-        table, ticks = self.rows.table, self.rows.ticks
+    def matches(self, rows: StepRows) -> Iterator[CountedMatches]:
+        table, ticks = rows.table, rows.ticks
         end = self._walk.end
-        counted = self._kernel.run(
-            table, ticks, self.rows.bits, self.rows.by_key(table), self._codes(table)
-        )
-        for rows, counts in counted:
-            order = np.argsort(ticks.time[rows[end]], kind="stable")
-            rows = {variable: places[order] for variable, places in rows.items()}
+        keys = rows.by_key(self._query, self._jit)
+        counted = self._kernel.run(table, ticks, rows.bits, keys, self._codes(table))
+        for places, counts in counted:
+            order = np.argsort(ticks.time[places[end]], kind="stable")
+            places = {variable: of_step[order] for variable, of_step in places.items()}
             counts = MatchCounts(counts.exact[order], counts.about[order])
-            yield CountedMatches(self.values(table, rows), counts)
+            yield CountedMatches(self.values(table, places), counts)
 
     def _codes(self, table: pa.Table) -> dict[int, Ints]:
         """For each step whose events are live, numbers for what is read of them."""

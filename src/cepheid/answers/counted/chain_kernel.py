@@ -45,22 +45,22 @@ def check_conditions(walk: ChainWalk) -> None:
 class ChainKernel:
     """The kernel of one walk."""
 
-    def __init__(self, walk: ChainWalk, window: int, interner: Interner, jit: bool) -> None:
+    def __init__(self, walk: ChainWalk, window: int, jit: bool) -> None:
         self._walk, self._window, self._jit = walk, window, jit
-        self._store = EventStore((), interner)
-        columns = _Shaping(walk, Inputs(frozenset(), objects=False)).columns()
-        self._store.require(columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
+        self._columns = tuple(_Shaping(walk, Inputs(frozenset(), objects=False)).columns())
+        self.names = self._store().names
         """The columns of events that conditions read."""
-        return self._store.names
+
+    def _store(self) -> EventStore:
+        store = EventStore((), Interner())
+        store.require(self._columns)
+        return store
 
     def run(
         self, table: pa.Table, ticks: Ticks, bits: Ints, keys: KeyOrder, codes: Mapping[int, Ints]
     ) -> Iterator[tuple[dict[str, Ints], MatchCounts]]:
         """So many matches agree on these rows, by variables."""
-        walk, store = self._walk, self._store
+        walk, store = self._walk, self._store()
         (batch,) = table.to_batches()
         store.append(batch, ticks, -(1 << 62))
         shaping = _Shaping(walk, Inputs(store.nullable, objects=False))
@@ -76,7 +76,7 @@ class ChainKernel:
         fixed = (
             *(bits[order], sign * ticks.position[order], sign * ticks.clock[order]),
             *(bounds, self._window, coded, sizes),
-            tuple(self._arrays(inputs, order)),
+            tuple(_arrays(store, inputs, order)),
             tuple(parameter(p, store) for p in inputs.params if isinstance(p, Constant)),
         )
 
@@ -108,17 +108,18 @@ class ChainKernel:
                     rows_of[walk.kept] = order[rows]
             yield rows_of, MatchCounts(exact, about)
 
-    def _arrays(self, inputs: Inputs, order: Ints) -> Iterator[NDArray[Any]]:
-        """The columns of events in the order of the walk."""
-        arrays = iter(self._store.kernel_columns(inputs.columns, False))
-        for column in inputs.columns:
-            match column:
-                case TextBytes() | TextConstant():
-                    yield next(arrays)
-                case Column() | TextPlaces() | Hash() | Stored():
+
+def _arrays(store: EventStore, inputs: Inputs, order: Ints) -> Iterator[NDArray[Any]]:
+    """The columns of events in the order of the walk."""
+    arrays = iter(store.kernel_columns(inputs.columns, False))
+    for column in inputs.columns:
+        match column:
+            case TextBytes() | TextConstant():
+                yield next(arrays)
+            case Column() | TextPlaces() | Hash() | Stored():
+                yield next(arrays)[order]
+                if inputs.may_be_null(column):
                     yield next(arrays)[order]
-                    if inputs.may_be_null(column):
-                        yield next(arrays)[order]
 
 
 class _Shaping:

@@ -48,6 +48,11 @@ class ChainWalk:
     returned: frozenset[str]
 
     @property
+    def events(self) -> tuple[str, ...]:
+        """The variables whose events are needed."""
+        return (*self.steps, *(variable for variable, _ in self.negations))
+
+    @property
     def last(self) -> int:
         """The last step."""
         return len(self.steps) - 1

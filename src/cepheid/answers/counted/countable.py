@@ -72,6 +72,17 @@ def ways(query: BoundQuery) -> tuple[Way, ...]:
         raise reason
 
 
+def steps_of(way: Way) -> tuple[str, ...]:
+    """The variables whose events are needed."""
+    match way:
+        case Counting(automaton):
+            return automaton.steps
+        case NeighborPair(walk):
+            return walk.events
+        case ChainWalk():
+            return way.events
+
+
 def counting(query: BoundQuery) -> Counting:
     """A pattern whose conditions read one event each, or make the key: how many matches end at an
     event follows from the events before it. Raises `NotCounted` with the reason for any other."""

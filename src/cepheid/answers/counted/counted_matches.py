@@ -34,8 +34,10 @@ def value_of(expr: Expr, read: Read, rows: int, type_: pa.DataType) -> pa.Array:
 
 
 class Counter(Protocol):
-    """Reads all events, in order, and then says what the matches come to."""
+    """Says what the matches among events come to. `steps` are the variables whose events it needs,
+    and `columns` what it reads of those."""
 
-    rows: StepRows
+    steps: tuple[str, ...]
+    columns: list[str]
 
-    def matches(self) -> Iterator[CountedMatches]: ...
+    def matches(self, rows: StepRows) -> Iterator[CountedMatches]: ...

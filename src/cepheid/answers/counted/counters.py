@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+import pyarrow as pa
+
 from cepheid.algebra.query import BoundQuery
 from cepheid.answers.counted.chain_counter import ChainCounter
 from cepheid.answers.counted.chain_walks import ChainWalk
@@ -12,16 +14,16 @@ from cepheid.answers.counted.counted_matches import Counter
 from cepheid.answers.counted.neighbor_counter import NeighborCounter
 from cepheid.answers.counted.neighbor_pair import NeighborPair
 from cepheid.answers.counted.sequence_counter import SequenceCounter
-from cepheid.engine.run import Engine
 
 
-def counter_of(way: Way, query: BoundQuery, engine: Engine, jit: bool) -> Counter:
+def counter_of(way: Way, query: BoundQuery, schema: pa.Schema, jit: bool) -> Counter:
+    """`schema` is that of the matches."""
     match way:
         case Counting():
-            return SequenceCounter(query, engine, jit, way)
+            return SequenceCounter(query, schema, jit, way)
         case ChainWalk():
-            return ChainCounter(query, engine, jit, way)
+            return ChainCounter(query, schema, jit, way)
         case NeighborPair():
-            return NeighborCounter(query, engine, jit, way)
+            return NeighborCounter(query, schema, jit, way)
         case _:
             assert_never(way)

@@ -16,10 +16,9 @@ from cepheid.answers.aggregate_states import BEYOND, MatchCounts
 from cepheid.answers.counted.chain_counter import ChainCounter
 from cepheid.answers.counted.counted_matches import CountedMatches
 from cepheid.answers.counted.neighbor_pair import NeighborPair
+from cepheid.answers.counted.step_rows import StepRows
 from cepheid.answers.group_ids import normalized
 from cepheid.engine.arrays.vector import evaluate
-from cepheid.engine.rows.clock import Ticks
-from cepheid.engine.run import Engine
 from cepheid.kernels.compile import load
 from cepheid.kernels.templates.neighbor_counts import neighbor_source
 
@@ -53,26 +52,25 @@ class NeighborCounter:
     """Says how many matches end at each event. Counts are right modulo 2**64: where they may be
     beyond that, a walk counts them."""
 
-    def __init__(self, query: BoundQuery, engine: Engine, jit: bool, pair: NeighborPair) -> None:
+    def __init__(self, query: BoundQuery, schema: pa.Schema, jit: bool, pair: NeighborPair) -> None:
         assert query.window is not None
-        self._pair, self._jit, self._window = pair, jit, query.window.size
-        self._chain = ChainCounter(query, engine, jit, pair.walk)
-        self.rows = self._chain.rows
+        self._query, self._pair, self._jit = query, pair, jit
+        self._window = query.window.size
+        self._chain = ChainCounter(query, schema, jit, pair.walk)
+        self.steps, self.columns = self._chain.steps, self._chain.columns
 
-    def matches(self) -> Iterator[CountedMatches]:
-        if not len(self.rows):
-            return
-        table, ticks = self.rows.table, self.rows.ticks
+    def matches(self, rows: StepRows) -> Iterator[CountedMatches]:
+        table, ticks = rows.table, rows.ticks
         held = self._held(ticks.clock)
         if float(held) ** (len(self._pair.walk.steps) - 1) >= BEYOND:  # there can't be more
-            yield from self._chain.matches()
+            yield from self._chain.matches(rows)
             return
-        counts = self._counts(table, ticks, held)
+        counts = self._counts(rows, held)
         ending = np.flatnonzero(counts)
         ending = ending[np.argsort(ticks.time[ending], kind="stable")]
         exact = counts[ending]
-        rows = self._chain.values(table, {self._pair.walk.end: ending})
-        yield CountedMatches(rows, MatchCounts(exact, exact.astype(np.float64)))
+        values = self._chain.values(table, {self._pair.walk.end: ending})
+        yield CountedMatches(values, MatchCounts(exact, exact.astype(np.float64)))
 
     def _held(self, clock: Ints) -> int:
         """No window has more events, of all keys; looked at for some rows only."""
@@ -80,20 +78,20 @@ class NeighborCounter:
         begins = np.searchsorted(clock, clock[rows] - self._window, "right")
         return int((rows + STRIDE - begins).max())
 
-    def _counts(self, table: pa.Table, ticks: Ticks, held: int) -> Ints:
-        keys = self.rows.by_key(table)
-        bits, *values = self._compared(table)
-        rows = (bits, ticks.position, ticks.clock, *values)
+    def _counts(self, rows: StepRows, held: int) -> Ints:
+        keys = rows.by_key(self._query, self._jit)
+        bits, *values = self._compared(rows)
+        columns = (bits, rows.ticks.position, rows.ticks.clock, *values)
         if keys.order is not None:
             counts = np.empty(len(bits), np.int64)
-            counts[keys.order] = self._run(tuple(c[keys.order] for c in rows), keys.bounds)
+            counts[keys.order] = self._run(tuple(c[keys.order] for c in columns), keys.bounds)
             return counts
         # Trees of the values of near windows are small enough for a processor's cache.
         size = max(ROWS, 4 * held)
         parts = []
         for start in range(0, len(bits), size):
             part = slice(max(0, start - held), start + size)
-            near = tuple(column[part] for column in rows)
+            near = tuple(column[part] for column in columns)
             parts.append(self._run(near, np.array([0, len(near[0])]))[start - part.start :])
         return np.concatenate(parts)
 
@@ -120,13 +118,14 @@ class NeighborCounter:
             )
         return out
 
-    def _compared(self, table: pa.Table) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
+    def _compared(self, rows: StepRows) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
         """The steps that events may be, and what is compared, where it is known."""
+        table = rows.table
 
         def read(attribute: Attribute) -> pa.Array:
             return table[attribute.name].combine_chunks()
 
-        pair, bits, values = self._pair, self.rows.bits, []
+        pair, bits, values = self._pair, rows.bits, []
         for step, side in enumerate((pair.first, pair.second), pair.step):
             column = normalized(evaluate(side, read, table.num_rows))
             if column.null_count:

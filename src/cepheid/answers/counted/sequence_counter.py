@@ -18,9 +18,8 @@ from cepheid.answers.aggregate_states import MatchCounts, State
 from cepheid.answers.counted.countable import Counting, of_last
 from cepheid.answers.counted.counted_matches import CountedMatches, value_of
 from cepheid.answers.counted.sliding_products import EXACT, SlidingProducts, whole_numbers
-from cepheid.answers.counted.step_rows import StepRows
+from cepheid.answers.counted.step_rows import StepRows, key_columns
 from cepheid.engine.operators.base import FOREVER
-from cepheid.engine.run import Engine
 from cepheid.kernels.templates.sequence_counts import Semiring
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -29,9 +28,9 @@ Ints: TypeAlias = NDArray[np.int64]
 class SequenceCounter:
     """Says what the matches come to that end at each event."""
 
-    def __init__(self, query: BoundQuery, engine: Engine, jit: bool, counting: Counting) -> None:
+    def __init__(self, query: BoundQuery, schema: pa.Schema, jit: bool, counting: Counting) -> None:
         assert query.answers is not None
-        self._query, self._jit, self._schema = query, jit, engine.schema
+        self._query, self._jit, self._schema = query, jit, schema
         self._aggregates = query.answers.aggregates
         self._counting = counting
         self._known = {
@@ -39,9 +38,8 @@ class SequenceCounter:
             for output in query.outputs
             if output.name not in self._counting.carried
         }
-        self.rows = StepRows(
-            query, engine, self._counting.automaton.steps, self._read_columns(), jit
-        )
+        self.steps = counting.automaton.steps
+        self.columns = self._read_columns()
 
     def _last_columns(self) -> list[str]:
         """What is read of the last events, but for their time."""
@@ -54,20 +52,18 @@ class SequenceCounter:
         carried = (c.value for c in self._counting.carried.values() if c.value is not None)
         nodes = chain.from_iterable(map(walk, carried))
         names = [node.name for node in nodes if isinstance(node, Attribute)]
-        key = [part.uniform for part in self._query.key if part.uniform is not None]
-        return [*dict.fromkeys((self._query.schema.time, *key, *names, *self._last_columns()))]
+        key, time = key_columns(self._query), self._query.schema.time
+        return [*dict.fromkeys((time, *key, *names, *self._last_columns()))]
 
-    def matches(self) -> Iterator[CountedMatches]:
+    def matches(self, rows: StepRows) -> Iterator[CountedMatches]:
         """The matches that end at each event."""
-        if not len(self.rows):
-            return
-        table, ticks = self.rows.table, self.rows.ticks
+        table, ticks = rows.table, rows.ticks
         window = FOREVER >> 1 if self._query.window is None else self._query.window.size
         products = SlidingProducts(
             self._counting.automaton,
-            self.rows.bits,
+            rows.bits,
             ticks,
-            self.rows.by_key(table),
+            rows.by_key(self._query, self._jit),
             window,
             self._jit,
         )

@@ -23,6 +23,7 @@ from cepheid.algebra.query import Clock, Window
 from cepheid.algebra.types import Schema
 from cepheid.engine.arrays.columns import beyond, decoded, microseconds
 from cepheid.engine.arrays.vector import seen
+from cepheid.engine.counts import Counts
 from cepheid.errors import DataError
 
 CLOCK_COLUMN = "__ordinal"
@@ -104,6 +105,16 @@ def unplaced(rows: pa.RecordBatch | pa.Table, time: str, start: str | None) -> p
     starts = rows.column(start)
     missing = pc.or_(pc.is_null(ends, nan_is_null=True), pc.is_null(starts, nan_is_null=True))
     return pc.or_(missing, pc.fill_null(pc.greater(decoded(starts), decoded(ends)), False))
+
+
+def with_times(batch: pa.RecordBatch, schema: Schema, counts: Counts) -> pa.RecordBatch:
+    """Drop and count the rows without a valid time."""
+    counts.events += batch.num_rows
+    rejected = unplaced(batch, schema.time, schema.start)
+    if rejected is None:
+        return batch
+    counts.rejected += rejected.true_count
+    return batch.filter(pc.invert(rejected))
 
 
 @dataclass(frozen=True)

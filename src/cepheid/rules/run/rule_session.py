@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.nested_columns import read_fields, with_extracted
+from cepheid.answers.counted.counting_engine import CountedQuery
 from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.engine.end_of_data import last_moment
 from cepheid.engine.match_schema import MATCH_END
@@ -88,7 +89,7 @@ class RuleRuns:
         )
 
     def _until(self, job: Job) -> int | None:
-        assert isinstance(job.prepared, Prepared)
+        assert isinstance(job.prepared, Prepared | CountedQuery)
         return last_moment(self._options.until, job.prepared.plan)
 
     def _read(self, rows: pa.Table) -> pa.Table:

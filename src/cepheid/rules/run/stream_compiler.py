@@ -226,7 +226,8 @@ def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
         return Job(prepared, schema, signature(prepared), jit=jit, tied_by=tied)
     same = answers_signature(prepared, output_schema(prepared.plan, schema))
     limit = compiler.options.limit
-    return FoldedJob(prepared, schema, same, jit=jit, tied_by=tied, limit=limit)
+    answering = prepared.counted(prompt=True) or prepared
+    return FoldedJob(answering, schema, same, jit=jit, tied_by=tied, limit=limit)
 
 
 def _left(attribution: Attribution, numbers: Ints) -> Attribution:

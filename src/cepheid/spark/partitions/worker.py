@@ -16,6 +16,7 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
+from cepheid.answers.counted.counting_engine import EVER, CountedQuery
 from cepheid.engine.end_of_data import end
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.classes import narrowed
@@ -40,7 +41,8 @@ Range = tuple[int, int]
 class Task:
     """A worker's task. `left` are the classes, by bit, that Spark couldn't filter exactly, with the
     predicates left to check. `owned` gives the range of match ends that each time slice owns.
-    `until` is how far time passes at the end of the data; None is to infinity."""
+    `until` is how far time passes at the end of the data; None is to infinity. With `counted`,
+    parts of groups come instead of matches."""
 
     prepared: Prepared
     jit: bool = True
@@ -48,6 +50,7 @@ class Task:
     sections: bool = False
     owned: Mapping[int, Range] | None = None
     until: int | None = None
+    counted: CountedQuery | None = None
 
 
 def run(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -57,8 +60,8 @@ def run(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield from _matches(task, gathered)
         return
     for section, part in sections(gathered):
-        matches = _matches(task, part)
-        yield from matches if task.owned is None else owned(matches, task.owned[section])
+        range_ = EVER if task.owned is None else task.owned[section]
+        yield from _matches(task, part, range_)
 
 
 def discard(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,8 +84,26 @@ def profile(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             yield pa.record_batch({PROFILE_COLUMN: [pickle.dumps(engine.profile())]})
 
 
-def _matches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return _run(task, batches)[1]
+def _matches(
+    task: Task, batches: Iterator[pa.RecordBatch], range_: Range = EVER
+) -> Iterator[pa.RecordBatch]:
+    """Those that end in the range, or what they come to."""
+    if task.counted is not None:
+        return _counted(task.counted, task.jit, batches, range_)
+    matches = _run(task, batches)[1]
+    return matches if range_ == EVER else owned(matches, range_)
+
+
+def _counted(
+    query: CountedQuery, jit: bool, batches: Iterator[pa.RecordBatch], range_: Range
+) -> Iterator[pa.RecordBatch]:
+    first = next(batches, None)
+    if first is None:
+        return
+    engine = query.engine(first.schema, jit, owned=range_)
+    for batch in chain((first,), batches):
+        yield from engine.push(batch)
+    yield from engine.finish()
 
 
 def _run(

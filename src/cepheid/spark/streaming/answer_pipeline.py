@@ -78,7 +78,8 @@ def answer_parts(
     _lag(prepared)
     if options.heartbeat is not None:
         raise OptionError(SILENT)
-    return GroupParts.of(shape, matches, options.buckets or DEFAULT)
+    counted = prepared.counted(prompt=True) is not None
+    return GroupParts.of(shape, matches, options.buckets or DEFAULT, counted=counted)
 
 
 def _lag(prepared: Prepared) -> int:
@@ -90,8 +91,8 @@ def _lag(prepared: Prepared) -> int:
 
 
 def folding(parts: GroupParts) -> Mapped:
-    """From packed matches to packed parts. Dead letters pass on, through the first bucket: if the
-    stream were read a second time for them, it would be matched twice."""
+    """From packed matches, or parts, to the packed parts of all. Dead letters pass on, through the
+    first bucket: if the stream were read a second time for them, it would be matched twice."""
 
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         letters: list[bytes] = []

@@ -76,7 +76,7 @@ from cepheid.spark.streaming.status.reports import (
 )
 from cepheid.streaming.bucket import Job
 from cepheid.streaming.counted_keys import CountedKeys
-from cepheid.streaming.signature import signature
+from cepheid.streaming.signature import found_signature
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -194,10 +194,11 @@ def _stateful(
     single = by_single_key(source, layout)
     shared = counts_keys(source, layout) and not single
     idle = None if options.idle is None else watermark.length("idle", options.idle, options.unit)
+    counted = source.prepared.counted(prompt=True)
     job = Job(
-        CountedKeys(source.plan, idle) if shared else source.prepared,
+        CountedKeys(source.plan, idle) if shared else counted or source.prepared,
         row_schema(source),
-        signature(source.prepared),
+        found_signature(source.prepared),
         0 if single else count,
         task_of(source, options.jit).left,
         watermark.delayed,

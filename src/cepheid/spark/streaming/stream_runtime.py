@@ -46,7 +46,7 @@ class SparkStream(SparkBatch):
         source, _ = source_of(query, data, options)
         delays = [delay_of(frame, options.time) for frame in frames_of(data)]
         distribution = explain_stream(source, options, delays)
-        return Explained(source.prepared, (*distribution, *before_engine(source)))
+        return Explained(source.prepared, (*distribution, *before_engine(source)), prompt=True)
 
     def profile(self, query: Bindable, data: Any, options: Options) -> Explained:
         source_of(query, entered(data), options)  # raises what is wrong with the query
