@@ -274,9 +274,12 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and all below it, inputs first."""
-    for child in children(node):
-        yield from walk(child)
-    yield node
+    outermost_first: list[Node] = []
+    waiting = [node]
+    while waiting:
+        outermost_first.append(waiting.pop())
+        waiting.extend(children(outermost_first[-1]))
+    return reversed(outermost_first)
 
 
 def bound(node: Node) -> tuple[str, ...]:

@@ -52,6 +52,10 @@ STACKS = "stacks"
 AUTOMATON = "automaton"
 
 MOST_LOSERS = 5
+
+OTHER_TREES = MOST_LOSERS - 2
+"""The two deep trees are always among the losers."""
+
 MOST_SUBSETS = 6400
 """Every subset of m negations among n variables is tried on top if 2^m n² is at most this: four of
 them in a pattern of twenty."""
@@ -92,7 +96,7 @@ def search(
         raise PlanError(f"plan={plan!r} is a tree of joins, but engine='nfa' asks for automata")
     if plan != AUTO or engine == "tree":
         require_trees(query)
-    first = None
+    first = costing = None
     if needs_automaton(query.pattern) is not None:
         ranked = _with_automata(query, statistics, negation, mix=engine == AUTO)
         forced = False
@@ -100,6 +104,7 @@ def search(
         ranked, forced = [_automaton(query, statistics)], False
     else:
         searching = _Search(query, statistics, negation, propagation, engine, alternatives(query))
+        costing = searching.costing
         shape = None if plan == AUTO else searching.forced(plan)
         ranked = searching.candidates(shape)
         if not ranked:
@@ -111,10 +116,11 @@ def search(
     # Everybody knows the deep trees: they are always among what the winner is compared with.
     losers.sort(key=lambda c: not c.name.startswith((LEFT_DEEP, RIGHT_DEEP, STACKS)))
     made = replace(made, limit=limit)
+    estimates = estimate(made, statistics) if costing is None else costing.estimated(made)
     return Planned(
         made,
         winner,
-        estimate(made, statistics),
+        estimates,
         tuple(sorted(losers[:MOST_LOSERS], key=lambda c: c.cost)),
         statistics,
         forced,
@@ -162,8 +168,8 @@ def propagation_of(
         moved = propagated(root, mode, plan.variables, chance)
         return costing.cost(replace(plan, alternatives=(moved,)))
 
-    least = WORTH_PULLING * cost("lazy")
-    pull = cost("pull")
+    lazy, pull = cost("lazy"), cost("pull")
+    least = WORTH_PULLING * lazy
     best = choose(eligible(root, plan.variables), chance)
     if best is not None:
         accepted = costing.weights.pass_down * chance(best.predicate)
@@ -320,7 +326,7 @@ class _Search:
             if flipped.top not in tops:
                 ways.insert(0, self.trees(alternative, flipped.top))
         best, *others = ways
-        return [best[0], *(way[0] for way in others[:2]), *best[1 : MOST_LOSERS + 1]]
+        return [best[0], *(way[0] for way in others[:2]), *best[1 : OTHER_TREES + 1]]
 
     def flipped(self, alternative: Alternative, choice: Choice, free: tuple[int, ...]) -> Choice:
         """The same tree with those negations moved that cost less elsewhere, one after another."""

@@ -27,6 +27,14 @@ def demanded(
         return estimates
     shares: dict[Node, float] = {}
     added: dict[Node, float] = {}
+    searched: dict[Node, float] = {}
+
+    def begins(node: Node) -> float:
+        """The records that begin a search in joins, this one and those below it."""
+        if node not in searched:
+            here = estimates[node.right].rows if isinstance(node, Seq) else 0.0
+            searched[node] = here + sum(map(begins, children(node)))
+        return searched[node]
 
     def visit(node: Node, share: float) -> None:
         if shares.get(node, -1.0) >= share:
@@ -35,9 +43,7 @@ def demanded(
         if isinstance(node, Seq) and node.pull:
             visit(node.right, share)
             demanded_share = share * pulled_share(flows[node.left], flows[node.right])
-            added[node] = weights.demand * sum(
-                estimates[n.right].rows for n in walk(node.left) if isinstance(n, Seq)
-            )
+            added[node] = weights.demand * begins(node.left)
             visit(node.left, demanded_share)
             for predicate in node.passed:
                 pass_down(node, predicate)

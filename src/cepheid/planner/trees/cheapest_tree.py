@@ -26,6 +26,9 @@ MOST_OPERANDS = 12
 MOST_HANGING = 8
 """The same if closures or negations hang on its joins: each of those is looked at by itself."""
 
+MOST_ROOTS = 6
+"""How many trees with different roots are told: the cheapest, and some that lost."""
+
 
 @dataclass(frozen=True)
 class CostedTree:
@@ -70,7 +73,7 @@ def _sequence(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:
 
     last = n - 1
     totals = least[0, :last] + least[1:, last] + joins[0, last, 1:]
-    ranked = [int(r) + 1 for r in np.argsort(totals, kind="stable")]
+    ranked = [int(r) + 1 for r in np.argsort(totals, kind="stable")[:MOST_ROOTS]]
     shapes = [(float(totals[r - 1]), shape(0, last, r)) for r in ranked]
     return CostedTree(shapes[0][0], shapes[0][1], parts[0][last], tuple(shapes[1:]))
 
@@ -113,7 +116,7 @@ def _subsets(spans: Spans, units: Sequence[CostedTree]) -> CostedTree:
             at = int(totals.argmin())
             least[subset], halves[subset] = totals[at], int(left[at])
     order = np.argsort(totals, kind="stable")
-    shapes = [(float(totals[k]), shape(everything, int(left[k]))) for k in order[:6]]
+    shapes = [(float(totals[k]), shape(everything, int(left[k]))) for k in order[:MOST_ROOTS]]
     return CostedTree(shapes[0][0], shapes[0][1], parts[everything], tuple(shapes[1:]))
 
 
