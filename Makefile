@@ -54,6 +54,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks
 
 bench-stream: $(INSTALLED)

@@ -36,8 +36,9 @@ INDEX = "#"
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round;
-    `compile_at`: from how many rows on `jit` also compiles the kernels that are the query's own.
+    """One way to run a query. `cuts`: rows of each batch, repeated; `round_size`: of a round, 0: as
+    the engine chooses; `compile_at`: from how many rows on `jit` also compiles the kernels that are
+    the query's own.
 
     `engine`: joins (`tree`, with a shape), one automaton for the whole pattern (`automaton`),
     automata for parts of it below joins (`mixed`; if nothing can be separated, one for all), or

@@ -24,6 +24,9 @@ ROUND = 4096
 """Rows of a round: small enough for intermediate results to stay in the processor's caches,
 large enough for a round's fixed cost not to count."""
 
+MOST_ROWS = 8 * ROUND
+"""Rows of the longest rounds: more wouldn't be noticed in time, and plans change between rounds."""
+
 
 def longest(plan: Plan) -> int | None:
     """Events that last as long as this take part in nothing. Joins would find that out by
@@ -51,6 +54,16 @@ def round_size(plan: Plan) -> int:
     if has_automaton(plan):
         return FOREVER
     return 4 * ROUND if all(isinstance(r, Stacks) for r in plan.alternatives) else ROUND
+
+
+def next_round_size(size: int, least: int, made: int) -> int:
+    """How many rows the next round has, if one of this size has made so many records. Where they
+    are few, caches hold those of more rows, and a round costs as much as matching a thousand."""
+    if size > MOST_ROWS:
+        return size
+    if made <= size // 4:
+        return min(2 * size, MOST_ROWS)
+    return size if made <= size else max(size // 2, least)
 
 
 def in_time(plan: Plan) -> bool:

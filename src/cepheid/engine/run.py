@@ -78,7 +78,8 @@ class Engine:
         self._began: float | None = None
         self._started = False  # whether operators have made anything yet
         self._input = schema
-        self._round_size = round_size or needs.round_size(plan)
+        self._least_round = self._round_size = round_size or needs.round_size(plan)
+        self._grows = not round_size and plan.limit is None
         self._ticker = Ticker(plan.schema, plan.window, plan.key)
         self._longest = needs.longest(plan)
         # Where ends are moved among tie-breaks, positions are ranks among all there are.
@@ -326,15 +327,20 @@ class Engine:
             context.frontier = self._reached if last else int(store.clock[limit - 1 - store.base])
             context.horizon = self._horizon(limit)
             fresh = [leaf for leaf in self.leaves.values() if leaf.show(limit)]
+            is_whole = limit - self._row == self._round_size
             self._row = limit
             self.counts.rounds += 1
             if not self._started:
                 yield from self._adapt()  # before anything is made with a plan that is a guess
+            made = self.tree.made
             if not self._at_once and self.tree.wakes(fresh):
                 self._started = True
                 yield from self.tree.assemble()
             else:
                 self.counts.idle += 1
+            if self._grows and is_whole:
+                made = self.tree.made - made
+                self._round_size = needs.next_round_size(self._round_size, self._least_round, made)
             self._expire()
             yield from self._limit()
             yield from self._adapt()

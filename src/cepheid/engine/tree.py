@@ -181,6 +181,11 @@ class OperatorTree:
         if records know the old numbers: all but an automaton has to be made anew."""
         return len(self.roots) == 1 and self.roots[0].renumber(kept, base)
 
+    @property
+    def made(self) -> int:
+        """How many records the operators have made so far."""
+        return sum(o.made for o in self.operators if not isinstance(o, LeafOperator))
+
     def take_over(self, other: OperatorTree) -> None:
         """Resume where the tree of the other plan stopped: records are made from what the leaves
         hold; matches that end with what they hold have been found, and only those."""

@@ -22,6 +22,7 @@ from cepheid.algebra.binding.windows import TOO_LONG
 from cepheid.algebra.query import Clock, Window
 from cepheid.algebra.types import Schema
 from cepheid.engine.arrays.columns import beyond, decoded, microseconds
+from cepheid.engine.arrays.numbers import in_numpy, is_exact
 from cepheid.engine.arrays.vector import seen
 from cepheid.engine.counts import Counts
 from cepheid.errors import DataError
@@ -40,9 +41,6 @@ class Ticks:
     """The ticks of rows that belong to a class, and the clock of the batch's last row. `time`,
     `position` and `clock` are those of an event's end. `start`, `begin` and `opened` are those of
     its start, and are the same arrays if events have no duration.
-
-    `time`, `position` and `clock` are those of an event's end. `start`, `begin` and `opened` are
-    the same of its start, and the same arrays if events have no duration.
     """
 
     time: Ints
@@ -199,21 +197,41 @@ class Ticker:
         self._reached = int(everything[-1])
         if len(rows) == 0:
             return Ticks(rows, rows, rows, rows, rows, rows, self._reached)
-        if self._tie is None and self._start is None:
-            return self._ranked(everything if len(rows) == batch.num_rows else everything[rows])
+        if self._start is None:
+            tie = None if self._tie is None else batch.column(self._tie)
+            if tie is None or (not tie.null_count and is_exact(tie.type)):
+                time = everything if len(rows) == batch.num_rows else everything[rows]
+                return self._ranked(time, tie, batch, rows)
         if len(rows) < batch.num_rows:
             batch = batch.select(self._order).take(pa.array(rows))
             everything = everything[rows]
         return replace(self._number(batch, everything), reached=self._reached)
 
-    def _ranked(self, time: Ints) -> Ticks:
-        """The ticks, if position and clock depend on times alone."""
+    def _ranked(self, time: Ints, tie: pa.Array | None, batch: pa.RecordBatch, rows: Ints) -> Ticks:
+        """The ticks, if position and clock depend on times, and a tie-break of numbers, alone."""
         changed = np.empty(len(time), np.bool_)
-        changed[0] = self._latest is None or int(time[0]) != self._latest
         np.not_equal(time[1:], time[:-1], out=changed[1:])
-        position = self._position + np.cumsum(changed)
-        self._latest, self._position = int(time[-1]), int(position[-1])
+        if tie is None:
+            changed[0] = self._latest is None or int(time[0]) != self._latest
+            self._latest = int(time[-1])
+        else:
+            values = in_numpy(tie)
+            values = values if len(rows) == len(values) else values[rows]
+            changed[1:] |= values[1:] != values[:-1]
+            changed[0] = self._last is None or self._follows(batch.slice(int(rows[0]), 1))
+            self._last = batch.slice(int(rows[-1]), 1)
+        if changed.all():
+            position = np.arange(self._position + 1, self._position + len(time) + 1)
+        else:
+            position = self._position + np.cumsum(changed)
+        self._position = int(position[-1])
         return Ticks(time, position, time, time, position, time, self._reached)
+
+    def _follows(self, row: pa.RecordBatch) -> bool:
+        """Whether the row has another position than the last one."""
+        assert self._last is not None
+        pairs = ((row.column(name), self._last.column(name)) for name in self._compared)
+        return any(bool(_differs(column, before)[0]) for column, before in pairs)
 
     def _number(self, batch: pa.RecordBatch, time: Ints) -> Ticks:
         """Positions and clock of all rows of a batch, given their times."""

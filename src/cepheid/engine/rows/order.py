@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from cepheid.algebra.query import Clock
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import decoded
+from cepheid.engine.arrays.numbers import in_numpy, is_exact
 from cepheid.engine.arrays.vector import seen
 from cepheid.plan.nodes import Plan
+
+STRETCH = 1 << 18
+"""Rows that are looked at at once: they stay in the processor's caches."""
 
 
 def key_by_key(plan: Plan) -> bool:
@@ -37,7 +41,7 @@ def sorted_by(
 ) -> pa.Table:
     """The table in the order of these columns, and else of the input; of those that have a kind,
     in the order of the values that predicates see."""
-    if not _sorted(table, names):
+    if kinds or not _sorted(table, names):
         # NULL comes first, as in Spark; the last key keeps simultaneous events in input order.
         columns = {}
         for n in names:
@@ -50,16 +54,36 @@ def sorted_by(
 
 
 def _sorted(table: pa.Table, names: Sequence[str]) -> bool:
-    """Whether a table whose order is that of its time alone needs no sorting."""
+    """Whether the table is in this order already: an ordered one is found out in a tenth of the
+    time that sorting takes. Columns with NULL, texts and doubles are left to sorting."""
     if table.num_rows < 2:
         return True
-    if len(names) > 1:
+    columns = [table[name] for name in names]
+    if any(c.null_count or not is_exact(c.type) for c in columns):
         return False
-    column = table[names[0]]
-    if column.null_count:
+    values = [column.combine_chunks() for column in columns]
+    last = table.num_rows - 1
+    return all(
+        _in_order([column.slice(begin, STRETCH + 1) for column in values])
+        for begin in range(0, last, STRETCH)
+    )
+
+
+def _in_order(columns: Sequence[pa.Array]) -> bool:
+    """Whether rows are in order: where they have the same value, the next column decides."""
+    first = in_numpy(columns[0])
+    if not (first[1:] >= first[:-1]).all():
         return False
-    values = column.combine_chunks()
-    return bool(pc.all(pc.less_equal(values.slice(0, len(values) - 1), values.slice(1))).as_py())
+    tied = np.flatnonzero(first[1:] == first[:-1])
+    for column in columns[1:]:
+        if not len(tied):
+            return True
+        values = in_numpy(column)
+        before, after = values[tied], values[tied + 1]
+        if not (after >= before).all():
+            return False
+        tied = tied[after == before]
+    return True
 
 
 def ascending(values: NDArray[np.int64]) -> NDArray[np.intp]:
