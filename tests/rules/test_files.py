@@ -220,3 +220,72 @@ def test_thousands_of_queries_on_one_line_are_read_in_linear_time(tmp_path: Path
         loaded.templates[-1].query.column
         == sum(len(f"INTO r{i} PATTERN A ") for i in range(count - 1)) + 1
     )
+
+
+class TestLenient:
+    """errors="skip": what is wrong is left out and reported, and everything else is loaded."""
+
+    def test_wrong_rules_are_left_out(self, tmp_path: Path) -> None:
+        write(
+            tmp_path,
+            a_dot_cep=f"INTO one {PAIR}\n\nINTO two PATTERN A a WITHIN\n\nINTO big {BIG}",
+            big_dot_csv="rule,low\na,1\nb,2\na,3\n",
+            alone_dot_csv="rule,low\n",
+        )
+        with pytest.warns(UserWarning, match="the rule is left out") as warned:
+            rules = cep.RuleSet.load(tmp_path, errors="skip")
+        assert list(rules) == ["one", "a", "b"]
+        assert rules["a"].params == {"low": 1}
+        assert [finding.rows for finding in rules.skipped] == [(), (), (3,)]
+        assert len(warned) == 3
+        with pytest.raises(cep.RuleSetError):
+            cep.RuleSet.load(tmp_path)
+
+    def test_a_right_set_skips_nothing(self, tmp_path: Path) -> None:
+        write(tmp_path, pair_dot_cep=PAIR)
+        assert cep.RuleSet.load(tmp_path, errors="skip").skipped == ()
+
+    def test_nothing_left_is_an_error(self, tmp_path: Path) -> None:
+        write(tmp_path, pair_dot_cep="PATTERN A a WITHIN")
+        with pytest.raises(cep.RuleSetError):
+            cep.RuleSet.load(tmp_path, errors="skip")
+
+    def test_another_word_is_an_error(self, tmp_path: Path) -> None:
+        write(tmp_path, pair_dot_cep=PAIR)
+        with pytest.raises(cep.OptionError, match='it is "raise" or "skip"'):
+            cep.RuleSet.load(tmp_path, errors="ignore")  # type: ignore[arg-type]
+
+
+class TestMisfits:
+    """One bad cell of a table spoils its row, not the column."""
+
+    def test_a_bad_cell(self, tmp_path: Path) -> None:
+        cells = [str(n) for n in range(40)]
+        cells[7] = "n/a"
+        table = "rule,low\n" + "".join(f"r{n},{cell}\n" for n, cell in enumerate(cells))
+        write(tmp_path, big_dot_cep=BIG, big_dot_csv=table)
+        (finding,) = found(tmp_path)
+        assert finding == (
+            "big.csv, row 8: `low` is `n/a`, and the other values are numbers\n"
+            "  an empty field is no value"
+        )
+        with pytest.warns(UserWarning, match="row 8"):
+            rules = cep.RuleSet.load(tmp_path, errors="skip")
+        assert len(rules) == 39 and rules["r8"].params == {"low": 8} and "r7" not in rules
+
+    @pytest.mark.parametrize(
+        ("cells", "values"),
+        [
+            (["DE", "FR", "NA", "5"], ["DE", "FR", "NA", "5"]),
+            (["1", "2", "3", "x", "y"], ["1", "2", "3", "x", "y"]),
+            (["007", "1", "2", "3"], ["007", "1", "2", "3"]),
+            (["1.5", "", "2", "3"], [1.5, None, 2.0, 3.0]),
+        ],
+    )
+    def test_columns_that_stay(
+        self, tmp_path: Path, cells: list[str], values: list[object]
+    ) -> None:
+        table = "rule,low\n" + "".join(f"r{n},{cell}\n" for n, cell in enumerate(cells))
+        write(tmp_path, big_dot_cep=BIG, big_dot_csv=table)
+        rules = cep.RuleSet.load(tmp_path)
+        assert [rule.params["low"] for rule in rules.values()] == values

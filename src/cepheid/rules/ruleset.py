@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.errors import QueryError, RuleSetError
+from cepheid.errors import OptionError, QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
@@ -52,6 +53,8 @@ class RuleSet(Mapping[str, Rule]):
     """
 
     templates: tuple[Template, ...] = ()
+    skipped: tuple[Finding, ...] = ()
+    """What was wrong with the rules that `load(…, errors="skip")` left out."""
 
     def __post_init__(self) -> None:
         """All that is in a set can be run on the right events."""
@@ -60,17 +63,30 @@ class RuleSet(Mapping[str, Rule]):
             raise RuleSetError(findings)
 
     @staticmethod
-    def load(path: str | Path, params: Mapping[str, object] = rule_files.NO_PARAMETERS) -> RuleSet:
+    def load(
+        path: str | Path,
+        params: Mapping[str, object] = rule_files.NO_PARAMETERS,
+        errors: Literal["raise", "skip"] = "raise",
+    ) -> RuleSet:
         """The rules of a folder, or of a file: queries (`*.cep`, each with INTO and its name), and
         tables of parameters (`*.csv`, `*.parquet`), each for the query that is called as the table
         is. `params` are values for all rules.
 
-        A `RuleSetError` has all that is wrong with any of the files.
+        A `RuleSetError` has all that is wrong with any of the files. With `errors="skip"` wrong
+        rules are left out: each finding is a warning, and in `skipped`. If no rule is left, it is
+        an error all the same.
         """
+        if errors not in ("raise", "skip"):
+            raise OptionError(f'errors={errors!r}: it is "raise" or "skip"')
         loaded = rule_files.read(path, params)
-        if loaded.findings:
-            raise RuleSetError(loaded.findings)
-        return RuleSet(loaded.templates)
+        if not loaded.findings:
+            return RuleSet(loaded.templates)
+        right = rule_files.without_findings(loaded) if errors == "skip" else loaded
+        if not right.templates or right is loaded:
+            raise RuleSetError(right.findings)
+        for finding in right.findings:
+            warnings.warn(f"{finding.render()}\n  the rule is left out", stacklevel=2)
+        return RuleSet(right.templates, right.findings)
 
     @staticmethod
     def of(

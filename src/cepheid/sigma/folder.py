@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from cepheid.language.names import quoted
-from cepheid.rules.load.tables import read_rows
+from cepheid.rules.load.tables import read_table
 from cepheid.sigma.drafts import Draft, header
 from cepheid.sigma.families import Family
 from cepheid.sigma.wording import text
@@ -53,7 +53,7 @@ def _write_rows(path: Path, rows: pa.Table) -> None:
     """As CSV, if that reads as the same values, and else as Parquet: a text of digits doesn't."""
     table = path.with_suffix(".csv")
     pa.csv.write_csv(rows, table)
-    read = read_rows(table)
+    read = read_table(table).rows
     if read.to_pydict() != rows.to_pydict() or not read.schema.equals(rows.schema):
         table.unlink()
         pa.parquet.write_table(rows, path.with_suffix(".parquet"))

@@ -11,14 +11,13 @@ from stat import S_ISREG
 from types import TracebackType
 from typing import Any
 
-import pyarrow as pa
-
 from cepheid.errors import CepheidError, QueryError, RuleSetError
 from cepheid.options import Options
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.live.versions import LiveRules
 from cepheid.rules.load import files as rule_files
 from cepheid.rules.load.tables import TABLES
+from cepheid.rules.load.usable import usable
 from cepheid.rules.load.validation import check, columns_of
 from cepheid.rules.ruleset import RuleSet
 from cepheid.rules.run.passes import Needs, needs, pass_of, passes
@@ -113,7 +112,7 @@ class Watch:
         # Where nothing can be read, as in a folder that has gone, all continue.
         rules = before
         if loaded.templates:
-            rules = RuleSet(tuple(_right(loaded.templates, wrong, before.templates)))
+            rules = RuleSet(tuple(usable(loaded.templates, wrong, before.templates)))
         if not rules and self.live.first() is None:
             raise RuleSetError(tuple(wrong))
         change = _change(before, rules, self.live.publish(rules), tuple(wrong))
@@ -166,49 +165,6 @@ def _stamp(path: Path) -> tuple[str, int, int] | None:
     except FileNotFoundError:
         return None
     return (str(path), status.st_mtime_ns, status.st_size) if S_ISREG(status.st_mode) else None
-
-
-def _right(
-    templates: Iterable[Template], findings: Iterable[Finding], before: Iterable[Template]
-) -> list[Template]:
-    """The valid rules. An invalid rule is replaced by its last valid version: the rule of the same
-    name, or the rules of a file that can't be read any more."""
-    rows: dict[str, set[int]] = {}
-    whole: set[str] = set()
-    files: set[str] = set()
-    for finding in findings:
-        if finding.template is None:
-            files.add(finding.file)
-        elif finding.rows:
-            rows.setdefault(finding.template, set()).update(finding.rows)
-        else:
-            whole.add(finding.template)
-    right: list[Template] = []
-    doubtful: set[str] = set()
-    for template in templates:
-        wrong = template.name in whole or template.origin in files
-        good = [not wrong and template.number(n) not in rows.get(template.name, ())
-                for n in range(len(template))]  # fmt: skip
-        doubtful |= {
-            name for name, is_good in zip(_names(template), good, strict=True) if not is_good
-        }
-        if all(good):
-            right.append(template)
-        elif any(good):
-            right.append(template.where(pa.chunked_array([good])))
-    taken = {name for template in right for name in _names(template)}
-    for template in before:
-        lost = template.query.name in files or template.origin in files or template.name in whole
-        stays = [name not in taken and (lost or name in doubtful) for name in _names(template)]
-        if all(stays):
-            right.append(template)
-        elif any(stays):
-            right.append(template.where(pa.chunked_array([stays])))
-    return right
-
-
-def _names(template: Template) -> list[str]:
-    return [str(name) for name in template.names]
 
 
 def _change(

@@ -20,7 +20,8 @@ from cepheid.rules.load.carried import constants, enabled, with_columns, with_he
 from cepheid.rules.load.query_texts import QueryTexts
 from cepheid.rules.load.readers import circles
 from cepheid.rules.load.rule_names import duplicates, first_of_each_name
-from cepheid.rules.load.tables import TABLES, read_rows
+from cepheid.rules.load.tables import TABLES, Misfits, read_table
+from cepheid.rules.load.usable import usable
 from cepheid.rules.template import Template, clashes, problems
 
 QUERIES = ".cep"
@@ -69,6 +70,19 @@ def gathered(templates: Iterable[Template], findings: Iterable[Finding] = ()) ->
     alone = [finding for template in loaded for finding in problems(template)]
     together = (*duplicates(loaded), *circles(loaded), *clashes(loaded))
     return LoadedFiles(loaded, (*findings, *alone, *together))
+
+
+def without_findings(loaded: LoadedFiles) -> LoadedFiles:
+    """The rules that are right. What is wrong between rules is looked at again without the wrong
+    ones: one that read a rule that is left out may be wrong, too."""
+    left = loaded
+    while True:
+        templates = usable(left.templates, left.findings)
+        again = gathered(templates)
+        if not again.findings:
+            return LoadedFiles(again.templates, loaded.findings)
+        left = again
+        loaded = LoadedFiles(loaded.templates, (*loaded.findings, *again.findings))
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -151,12 +165,20 @@ def _with_tables(
         else:
             taken[name] = path
             try:
-                rows = with_columns(read_rows(path), constants(named[name]))
+                table = read_table(path)
+                rows = with_columns(table.rows, constants(named[name]))
                 filled[name] = replace(named[name], rows=rows, origin=str(path))
+                findings += [_of_misfits(path, name, misfits) for misfits in table.misfits]
             except DataError as error:
                 findings.append(Finding(str(path), str(error)))
                 del filled[name]
     return list(filled.values())
+
+
+def _of_misfits(path: Path, template: str, misfits: Misfits) -> Finding:
+    message = f"`{misfits.column}` is `{misfits.example}`, and the other values are numbers"
+    hint = "an empty field is no value"
+    return Finding(str(path), message, hint, misfits.rows, template)
 
 
 def with_params(templates: Iterable[Template], params: Mapping[str, object]) -> Iterator[Template]:

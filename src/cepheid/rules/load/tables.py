@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow.dataset
 from cepheid.algebra.kinds import check_readable, reasons
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.errors import DataError
+from cepheid.files.inference import CellKind, CellSample, decide, kind_of
 from cepheid.inprocess.frames import as_table, to_arrow
 from cepheid.query.runtimes import runtime_of
 
@@ -22,6 +24,25 @@ TABLES = (".csv", ".parquet")
 
 _BLOCK = 1 << 26
 """How many bytes of a CSV file are read to infer its column types."""
+
+_NUMBERS = (CellKind.INTEGER, CellKind.FLOAT)
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """Cells of a column of numbers that are none: they are NULL in the table."""
+
+    column: str
+    rows: tuple[int, ...]
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """The rows of a file. A cell that spoils a column is a misfit, not another type for all."""
+
+    rows: pa.Table
+    misfits: tuple[Misfits, ...] = ()
 
 
 def rows_of(data: Any) -> pa.Table:
@@ -40,21 +61,51 @@ def rows_of(data: Any) -> pa.Table:
     return as_table(source)
 
 
-def read_rows(path: Path) -> pa.Table:
+def read_table(path: Path) -> TableFile:
     """The rows of a file. In a CSV file an empty field is NULL, and nothing else is: the country
     NA is a country. Names of rules are text, and so are numbers that begin with a zero: codes."""
     try:
         if path.suffix.lower() != ".csv":
-            return pa.dataset.dataset(path, format="parquet").to_table()
+            return TableFile(pa.dataset.dataset(path, format="parquet").to_table())
         rows = _csv(path, ()).to_table()
         whole = [field.name for field in rows.schema if pa.types.is_integer(field.type)]
         texts = _csv(path, whole).to_table(columns=whole)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"the table can't be read: {str(error).splitlines()[0]}") from None
+    read = _with_numbers(rows)
+    rows = read.rows
     for name in whole:
         if pc.any(pc.match_substring_regex(texts[name], "^[+-]?0[0-9]")).as_py():
             rows = rows.set_column(rows.column_names.index(name), name, texts[name])
-    return rows
+    return replace(read, rows=rows)
+
+
+def _with_numbers(rows: pa.Table) -> TableFile:
+    """A column of texts that is numbers but for a few cells becomes a column of numbers."""
+    misfits = []
+    for place, field in enumerate(rows.schema):
+        if field.name == RULE or not pa.types.is_string(field.type):
+            continue
+        cells = rows[place].to_pylist()
+        if not _looks_like_numbers(rows[place]):
+            continue
+        type_ = decide(field.name, CellSample([cell for cell in cells if cell is not None])).type
+        if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+            continue
+        read = float if pa.types.is_floating(type_) else int
+        fits = [cell is not None and kind_of(cell) in _NUMBERS for cell in cells]
+        numbers = [read(cell) if fit else None for cell, fit in zip(cells, fits, strict=True)]
+        rows = rows.set_column(place, field.name, pa.array(numbers, type_))
+        wrong = [at for at, fit in enumerate(fits) if not fit and cells[at] is not None]
+        numbered = tuple(at + 1 for at in wrong)
+        misfits.append(Misfits(field.name, numbered, cells[wrong[0]]))
+    return TableFile(rows, tuple(misfits))
+
+
+def _looks_like_numbers(column: pa.ChunkedArray) -> bool:
+    """Whether most texts begin as numbers do: the others needn't be looked at one by one."""
+    digits = pc.match_substring_regex(column, r"^\s*[+-]?[0-9.]")
+    return bool(2 * (pc.sum(digits).as_py() or 0) > len(column) - column.null_count)
 
 
 def _csv(path: Path, texts: Iterable[str]) -> Any:
