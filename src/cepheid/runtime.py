@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -48,6 +48,115 @@ class Explained:
     profile: Profile | None = None
     where: str = "on Spark"
     prompt: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """The columns that number kept events, and that have their times in ticks."""
+
+    row: str
+    moment: str
+
+    @staticmethod
+    def beside(columns: Collection[str]) -> KeptRows:
+        """Names that no column has, in whatever case."""
+        taken = {column.lower() for column in columns}
+
+        def free(name: str) -> str:
+            return name if name not in taken else free(f"{name}_")
+
+        return KeptRows(free("row"), free("moment"))
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A match: its start and end in ticks, and the numbers of the events of each variable."""
+
+    start: int
+    end: int
+    rows: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """First events, or matches, that the same queries have: the places of these queries, how many
+    there are, and the value of the column by which they are told apart. One of them is `first`, if
+    they are events, with its match of each query."""
+
+    queries: frozenset[int]
+    count: int
+    value: object
+    first: int
+    examples: Mapping[int, Example]
+
+
+class KeptEvents(Protocol):
+    """Events that stay where they are, numbered so that many queries can be compared. `count` of
+    `total` are kept, between the moments `first` and `last`; `sample` says which, if not all.
+
+    The queries return the numbers of the events of variable n as `v{n}`, and their times as
+    `m{n}`; there are `width` variables in all. `steps` are the variables of each step: the first
+    event of a match is the earliest of the first step that binds one.
+    """
+
+    @property
+    def columns(self) -> Columns: ...
+
+    @property
+    def rows(self) -> KeptRows: ...
+
+    @property
+    def options(self) -> Options: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def last(self) -> int: ...
+
+    @property
+    def sample(self) -> str | None: ...
+
+    def counts(self, queries: Sequence[tuple[Bindable, bool]]) -> list[int]:
+        """How many matches each query has; with True, it returns that itself, as `n`."""
+        ...
+
+    def alike(
+        self,
+        queries: Sequence[Bindable],
+        steps: Sequence[Sequence[int]] | None,
+        width: int,
+        by: str | None = None,
+    ) -> list[Alike]:
+        """The first events of the queries' matches, or without steps the matches, by the queries
+        that have them and by the value of a column at the first event."""
+        ...
+
+    def step_times(
+        self,
+        queries: Sequence[Bindable],
+        steps: Sequence[Sequence[int]],
+        width: int,
+        between: Sequence[tuple[Sequence[int], Sequence[int]]],
+        by: str | None = None,
+    ) -> list[tuple[int, object, int, int]]:
+        """Query, value of `by`, median and 90th percentile of the time between the last events of
+        two groups of variables, over the earliest-ending match of each first event."""
+        ...
+
+    def fetch(self, rows: Collection[int]) -> list[Mapping[str, Any]]:
+        """These events."""
+        ...
+
+    def values(self, column: str, most: int) -> pa.Array | None:
+        """The different values of a column, None if there are more than so many."""
+        ...
 
 
 class Runtime(Protocol):
@@ -115,4 +224,31 @@ class Runtime(Protocol):
     def first_events(self, data: Any, time: str, rows: int | None) -> tuple[Any, int]:
         """Repeatable data as Arrow tables in this process, and how many events they are. Where
         events are far away only the first ones by time come, that many; all with None."""
+        ...
+
+    def keep_events(
+        self,
+        data: Any,
+        options: Options,
+        columns: Collection[str],
+        key: str | None,
+        rows: int | None,
+        small: int,
+    ) -> KeptEvents | None:
+        """Repeatable data with these columns, in lower case, where they are, for many queries: at
+        most about so many events, of whole values of the key if there is one. None if they are in
+        this process, or no more than `small`, so that they may as well be."""
+        ...
+
+    def near(
+        self,
+        data: Any,
+        time: str,
+        key: tuple[str, Collection[Any]] | None,
+        span: tuple[int, int],
+        rows: int | None,
+    ) -> tuple[Any, int]:
+        """Those of repeatable data that have such a key, or without one lie in a span of time, as
+        Arrow tables in this process: the first ones by time, at most so many. And how many events
+        the data have."""
         ...

@@ -69,8 +69,8 @@ def test_forms() -> None:
 
 def test_a_bar_is_as_long_as_its_share() -> None:
     drawing = funnel().to_svg()
-    # 640 pixels less 190 for labels and 110 for figures are 340.
+    # 460 pixels less 140 for labels and 110 for figures are 210.
     assert [
-        f'width="{340 * part:g}" height="20" rx="3" class="reach"' in drawing
+        f'width="{210 * part:g}" height="20" rx="3" class="reach"' in drawing
         for part in (1, 0.75, 0.25)
     ] == [True] * 3

@@ -48,11 +48,20 @@ def test_lanes_by_a_column() -> None:
 def test_the_drawing_has_every_event_and_stays_inside() -> None:
     drawing = draw().to_svg()
     root = ElementTree.fromstring(drawing)
-    circles = [e for e in root.iter() if e.tag.endswith("circle")]
+    circles = [e for e in root if e.tag.endswith("circle")]
     assert [sum(c.get("class") == kind for c in circles) for kind in ("event", "bound")] == [10, 2]
     assert all(150 <= float(c.get("cx", "0")) <= 980 for c in circles)
-    assert 'class="free"' in drawing and 'class="window"' in drawing
+    (legend,) = (e for e in root if e.get("class") == "legend")
+    words = [e.text for e in legend if e.tag.endswith("text")]
+    assert words == ["events of a match", "none may be here", "window"]
     assert "prefers-color-scheme: dark" in drawing
+
+
+def test_a_window_beyond_the_axis_is_open() -> None:
+    data = events((1, "A", 1, 1), (2, "B", 1, 9), (30, "A", 2, 1), (31, "B", 2, 9), (33, "A", 3, 1))
+    ways = re.findall(r'd="(M[^"]+)" class="window"', draw(data=data).to_svg())
+    drawn = ways[:2]  # the last one is the legend's
+    assert [way.endswith("v-7") for way in drawn] == [True, False]
 
 
 def test_many_events_are_drawn_as_density() -> None:

@@ -38,7 +38,10 @@ STYLE = f"""
 .cepheid .number {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
 .cepheid .chosen td {{ font-weight: 600; }}
 .cepheid .bar {{ display: inline-block; height: 10px; background: #76ade2; border-radius: 2px; }}
-.cepheid .drawing {{ overflow-x: auto; }}
+.cepheid .drawing, .cepheid .wide {{ overflow-x: auto; }}
+.cepheid .wide td:first-child {{ min-width: 64px; }}
+.cepheid .wide td:last-child {{ min-width: 200px; overflow-wrap: break-word; }}
+.cepheid .wide td {{ overflow-wrap: normal; }}
 .cepheid ul {{ margin: 0; padding-left: 18px; }}
 .cepheid li {{ overflow-wrap: anywhere; padding: 2px 0; }}
 @media (max-width: 600px) {{
@@ -60,8 +63,7 @@ _BAR = 220
 
 def page(explanation: Explanation) -> str:
     """A self-contained page."""
-    title = f"Plan: {explanation.planned.winner.name}"
-    return document(title, element("h1", escape(title)) + fragment(explanation))
+    return document(f"Plan: {explanation.planned.winner.name}", fragment(explanation))
 
 
 def document(title: str, body: str) -> str:
@@ -73,7 +75,8 @@ def document(title: str, body: str) -> str:
         element("title", escape(title)),
         element("style", _PAGE_STYLE),
     )
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', body), lang='en')}\n"
+    page = element("body", element("h1", escape(title)), body)
+    return f"<!DOCTYPE html>\n{element('html', head, page, lang='en')}\n"
 
 
 def fragment(explanation: Explanation) -> str:

@@ -136,6 +136,12 @@ class InProcess:
         tables = data.values() if isinstance(data, Mapping) else (data,)
         return data, sum(table.num_rows for table in tables)
 
+    def keep_events(self, data: Any, *_: Any) -> None:
+        """They are here."""
+
+    def near(self, data: Any, time: str, *_: Any) -> tuple[Any, int]:
+        return self.first_events(data, time, None)
+
 
 def _prepared(query: Bindable, data: Any, options: Options) -> tuple[Prepared, Source]:
     """Bind the query to the data and plan it; also returns the data as Arrow."""

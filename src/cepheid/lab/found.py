@@ -23,7 +23,8 @@ from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic, shown
 from cepheid.language.render import render_pattern
 from cepheid.reasons.anatomy import Anatomy, anatomy
-from cepheid.reasons.trials import Trials, Variation
+from cepheid.reasons.local_trials import LocalTrials
+from cepheid.reasons.trials import Variation
 from cepheid.reasons.why.spelling import misspelled_types, misspelled_values
 
 SHOWN = 1000
@@ -84,7 +85,7 @@ def _matches(situation: Situation) -> dict[str, Any]:
 
 
 def _rows_and_returns(
-    syntax: ast.Query, written: tuple[ast.ReturnItem, ...], parts: Anatomy, trials: Trials
+    syntax: ast.Query, written: tuple[ast.ReturnItem, ...], parts: Anatomy, trials: LocalTrials
 ) -> pa.Table:
     """One run for both: what RETURN says, and the rows that each variable binds."""
     rows = tuple(
@@ -99,7 +100,7 @@ def _rows_and_returns(
     return _run(query, trials)
 
 
-def _run(query: ast.Query, trials: Trials) -> pa.Table:
+def _run(query: ast.Query, trials: LocalTrials) -> pa.Table:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the page shows the warnings of the query itself
         matches = InProcess().match(Variation(query), trials.data, trials.options)

@@ -9,16 +9,16 @@ from typing import Any
 from cepheid.errors import DataError
 from cepheid.lab.situations.situation import Situation
 from cepheid.reasons.anatomy import Anatomy, anatomy
-from cepheid.reasons.trials import Trials
+from cepheid.reasons.local_trials import LocalTrials
 
 
 def why(situation: Situation) -> dict[str, Any]:
-    report = situation.query.why(situation.events, situation.run_options, rows=None)
+    report = situation.query.why(situation.events, situation.run_options, rows="all")
     return {"html": report._repr_html_()}
 
 
 def funnel(situation: Situation) -> dict[str, Any]:
-    figures = situation.query.funnel(situation.events, situation.run_options, rows=None)
+    figures = situation.query.funnel(situation.events, situation.run_options, rows="all")
     return {"html": figures._repr_html_()}
 
 
@@ -38,11 +38,11 @@ def why_not(situation: Situation, rows: Any) -> dict[str, Any]:
     trials = situation.trials()
     parts = anatomy(situation.query.syntax, trials)
     given = variables_of(rows, parts, trials)
-    verdict = situation.query.why(situation.events, situation.run_options, events=given, rows=None)
+    verdict = situation.query.why(situation.events, situation.run_options, events=given, rows="all")
     return asdict(verdict)
 
 
-def variables_of(rows: Sequence[int], parts: Anatomy, trials: Trials) -> dict[str, list[int]]:
+def variables_of(rows: Sequence[int], parts: Anatomy, trials: LocalTrials) -> dict[str, list[int]]:
     """A variable for each event, in the order of times and of the pattern; groups take several."""
     ordered = sorted(set(rows), key=lambda row: (int(trials.moments[row]), row))
     names = [n for n, v in parts.bound.variables.items() if v.negation is None]
@@ -61,7 +61,7 @@ def variables_of(rows: Sequence[int], parts: Anatomy, trials: Trials) -> dict[st
 
 
 def _assigned(
-    rows: Sequence[int], names: Sequence[str], parts: Anatomy, trials: Trials
+    rows: Sequence[int], names: Sequence[str], parts: Anatomy, trials: LocalTrials
 ) -> Iterator[tuple[int, list[str | None]]]:
     """How many rows find a variable, and which: first in the order of the pattern, then in any."""
     types = {name: parts.bound.variables[name].types for name in names}

@@ -26,10 +26,11 @@ from cepheid.planner.bounds import require_bounds
 from cepheid.query.option_arguments import of_kind, options_of
 from cepheid.query.runtimes import runtime_of
 from cepheid.reasons.funnel import Funnel, funnel_of
-from cepheid.reasons.looked_at import ROWS, looked_at
+from cepheid.reasons.local_trials import LocalTrials
+from cepheid.reasons.looked_at import Amount, looked_at, looked_near, trials_of
 from cepheid.reasons.timeline import Timeline, timeline_of
 from cepheid.reasons.trials import Trials
-from cepheid.reasons.why.given_events import Given, given_rows, why_not
+from cepheid.reasons.why.given_events import Given, given_rows, named_events, why_not
 from cepheid.reasons.why.investigation import MISSES, investigate
 from cepheid.reasons.why.report import Why
 from cepheid.reasons.why.why_not import WhyNot
@@ -137,7 +138,7 @@ class Query:
         options: Options | None = None,
         *,
         events: None = None,
-        rows: int | None = ROWS,
+        rows: Amount = None,
         misses: int = MISSES,
         **named: Unpack[GivenOptions],
     ) -> Why: ...
@@ -149,7 +150,7 @@ class Query:
         options: Options | None = None,
         *,
         events: Given,
-        rows: int | None = ROWS,
+        rows: Amount = None,
         misses: int = MISSES,
         **named: Unpack[GivenOptions],
     ) -> WhyNot: ...
@@ -161,7 +162,7 @@ class Query:
         options: Options | None = None,
         *,
         events: Given | None = None,
-        rows: int | None = ROWS,
+        rows: Amount = None,
         misses: int = MISSES,
         **named: Unpack[GivenOptions],
     ) -> Why | WhyNot:
@@ -176,12 +177,18 @@ class Query:
         if events is None:
             return investigate(self.syntax, self._trials(data, chosen, rows), misses)
         numbers = given_rows(events)
-        if numbers and self._runtime(data).place != "process":
-            raise DataError(
-                "rows of a DataFrame of Spark have no numbers: name events by a condition, as in "
-                "events={'a': 'a.id = 17'}"
-            )
-        return why_not(self.syntax, self._trials(data, chosen, rows, numbers), events)
+        if self._runtime(data).place != "process":
+            if numbers:
+                raise DataError(
+                    "rows of a DataFrame of Spark have no numbers: name events by a condition, as "
+                    "in events={'a': 'a.id = 17'}"
+                )
+            runtime, source = self._repeatable(data, chosen)
+            bound = self.bind(runtime.columns(source), chosen)
+            wanted = named_events(self.syntax, bound, events)
+            trials = looked_near(self, source, chosen, runtime, rows, wanted)
+            return why_not(self.syntax, trials, events)
+        return why_not(self.syntax, self._here(data, chosen, rows, numbers), events)
 
     @takes_options
     def funnel(
@@ -190,11 +197,11 @@ class Query:
         options: Options | None = None,
         *,
         by: str | None = None,
-        rows: int | None = ROWS,
+        rows: Amount = None,
         **named: Unpack[GivenOptions],
     ) -> Funnel:
         """How many got to each step of the pattern; see `cepheid.funnel`."""
-        trials = self._trials(data, options_of(options, named), rows)
+        trials = self._trials(data, options_of(options, named), rows, by)
         if by is not None:
             trials.check_column(by)
         return funnel_of(self.syntax, trials, by)
@@ -206,20 +213,28 @@ class Query:
         options: Options | None = None,
         *,
         lanes: str | None = None,
-        rows: int | None = ROWS,
+        rows: Amount = None,
         **named: Unpack[GivenOptions],
     ) -> Timeline:
         """The events and matches on a time axis; see `cepheid.timeline`."""
-        trials = self._trials(data, options_of(options, named), rows)
+        trials = self._here(data, options_of(options, named), rows)
         return timeline_of(self.syntax, trials, lanes)
 
-    def _trials(
-        self, data: Any, options: Options, rows: int | None, around: Sequence[int] = ()
-    ) -> Trials:
+    def _trials(self, data: Any, options: Options, rows: Amount, by: str | None = None) -> Trials:
+        runtime, source = self._repeatable(data, options)
+        return trials_of(self, source, options, runtime, rows, by)
+
+    def _here(
+        self, data: Any, options: Options, rows: Amount, around: Sequence[int] = ()
+    ) -> LocalTrials:
+        runtime, source = self._repeatable(data, options)
+        return looked_at(self, source, options, runtime, rows, around)
+
+    def _repeatable(self, data: Any, options: Options) -> tuple[Runtime, Any]:
         runtime = self._runtime(data)
         source = runtime.repeatable(data, "why() runs variations of the query over the events")
         self.bind(runtime.columns(source), options)  # raises what is wrong with the query
-        return looked_at(self, source, options, runtime, rows, around)
+        return runtime, source
 
     @takes_options
     def bind(

@@ -7,7 +7,7 @@ from typing import Any, Unpack, overload
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query.parsed_query import Query, query_of
 from cepheid.reasons.funnel import Funnel
-from cepheid.reasons.looked_at import ROWS
+from cepheid.reasons.looked_at import Amount
 from cepheid.reasons.timeline import Timeline
 from cepheid.reasons.why.given_events import Given
 from cepheid.reasons.why.investigation import MISSES
@@ -22,7 +22,7 @@ def why(
     options: Options | None = None,
     *,
     events: None = None,
-    rows: int | None = ROWS,
+    rows: Amount = None,
     misses: int = MISSES,
     **named: Unpack[GivenOptions],
 ) -> Why: ...
@@ -35,7 +35,7 @@ def why(
     options: Options | None = None,
     *,
     events: Given,
-    rows: int | None = ROWS,
+    rows: Amount = None,
     misses: int = MISSES,
     **named: Unpack[GivenOptions],
 ) -> WhyNot: ...
@@ -48,7 +48,7 @@ def why(
     options: Options | None = None,
     *,
     events: Given | None = None,
-    rows: int | None = ROWS,
+    rows: Amount = None,
     misses: int = MISSES,
     **named: Unpack[GivenOptions],
 ) -> Why | WhyNot:
@@ -56,8 +56,9 @@ def why(
     stopped the others, and how many matches there would be without each part of the query.
 
     `data` and the options are as for `match`. Variations of the query are run over at most about
-    `rows` events, with None over all; the report says which. It has at most `misses` of the nearest
-    misses.
+    `rows` events, with "all" over all of them. By default these are 20,000, on Spark a million,
+    which are counted there. The report says which events it looked at. It has at most `misses` of
+    the nearest misses.
 
     >>> import cepheid as cep, pyarrow as pa
     >>> events = pa.table({"ts": [1, 2, 3, 9], "name": ["A", "B", "A", "B"], "x": [5, 4, 3, 2]})
@@ -87,7 +88,7 @@ def funnel(
     options: Options | None = None,
     *,
     by: str | None = None,
-    rows: int | None = ROWS,
+    rows: Amount = None,
     **named: Unpack[GivenOptions],
 ) -> Funnel:
     """Count how many events of the first step got to each step of a pattern, how long that took,
@@ -113,7 +114,7 @@ def timeline(
     options: Options | None = None,
     *,
     lanes: str | None = None,
-    rows: int | None = ROWS,
+    rows: Amount = None,
     **named: Unpack[GivenOptions],
 ) -> Timeline:
     """Draw the events of a query on a time axis, with its matches.

@@ -2,7 +2,9 @@
 
 why                          `cep.why`: the report, also on given events
 funnel, timeline             `cep.funnel` and `cep.timeline`, and their pictures
-anatomy, trials              a query without some of its parts, and running it
-looked_at, progress          which events are looked at, and how far partial matches get
+anatomy, progress            a query without some of its parts; how far partial matches get
+trials                       running variations of a query: what reports need of them
+local_trials, far_trials     the same over events in this process, and where the events are
+looked_at                    which events are looked at, and where
 columns_of_text, saved       how results are printed and saved
 """

@@ -72,13 +72,16 @@ class Anatomy:
     @property
     def leaves(self) -> dict[str, ast.Atom | ast.AnyOf]:
         """The leaf of each variable."""
-        written = (n for n in walk(self.syntax.pattern) if isinstance(n, ast.Atom | ast.AnyOf))
-        return dict(zip(patterns.leaves(self.bound.pattern), written, strict=True))
+        return leaves_of(self.syntax.pattern, self.bound)
 
     @property
     def singles(self) -> frozenset[str]:
         """Variables that bind one event, or none."""
         return frozenset(n for n, v in self.bound.variables.items() if v.kind is not Kind.GROUP)
+
+    @property
+    def step_variables(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(step.variables for step in self.steps)
 
     # ── variations ──────────────────────────────────────────────────────────
 
@@ -202,6 +205,12 @@ def anatomy(query: ast.Query, trials: Trials) -> Anatomy:
         steps,
         trailing,
     )
+
+
+def leaves_of(pattern: ast.Pattern, bound: BoundQuery) -> dict[str, ast.Atom | ast.AnyOf]:
+    """The leaf of each variable."""
+    written = (n for n in walk(pattern) if isinstance(n, ast.Atom | ast.AnyOf))
+    return dict(zip(patterns.leaves(bound.pattern), written, strict=True))
 
 
 def all_of(conditions: Iterable[ast.Expression]) -> ast.Expression | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.text import span_text
@@ -17,12 +16,12 @@ from cepheid.explain.page import STYLE, document, section
 from cepheid.language import ast
 from cepheid.language.render import render
 from cepheid.plan.amounts import count, share
-from cepheid.reasons.anatomy import Anatomy, anatomy
+from cepheid.reasons.anatomy import anatomy
 from cepheid.reasons.columns_of_text import columns
 from cepheid.reasons.funnel_picture import funnel_picture
 from cepheid.reasons.progress import Stage, stages
 from cepheid.reasons.saved import save
-from cepheid.reasons.trials import Binding, Trials
+from cepheid.reasons.trials import StepTime, Trials, value_text
 from cepheid.reasons.why.report import Lost
 from cepheid.reasons.why.report_page import table
 from cepheid.reasons.why.report_text import lost_words
@@ -122,7 +121,7 @@ class Funnel:
             element("style", STYLE),
             section("Query", element("pre", escape(self.query))),
             section("Funnel", element("div", self.to_svg(), class_="drawing")),
-            section(f"Steps, {_seen(self)}", table(head, rows)),
+            section(f"Steps, {_seen(self)}", table(head, rows, figures(head))),
             class_="cepheid",
         )
 
@@ -136,45 +135,44 @@ def funnel_of(query: ast.Query, trials: Trials, by: str | None) -> Funnel:
     """The funnel of a query; with `by`, one for each value of the column at the first event."""
     parts = anatomy(query, trials)
     reached = stages(parts, trials)
+    later = [parts.prefix(length) for length in range(2, len(parts.steps) + 1)]
+    step_times = trials.step_times(parts.step_variables, later, by)
     groups: list[tuple[str | None, set[int] | None]] = [(None, None)]
     if by is not None:
-        values = {row: _text(trials.cell(row, by)) for row in reached[0].starts}
+        values = {row: value_text(trials.cell(row, by)) for row in reached[0].starts}
         names = sorted(set(values.values()))
         groups = [(name, {row for row in values if values[row] == name}) for name in names]
-    steps = tuple(s for name, rows in groups for s in _steps(parts, trials, reached, name, rows))
+    steps = tuple(s for name, rows in groups for s in _steps(reached, step_times, name, rows))
     return Funnel(render(query), by, steps, trials.count, trials.sample, parts.ticks)
 
 
-def _text(value: object) -> str:
-    return "NULL" if value is None else str(value)
-
-
 def _steps(
-    parts: Anatomy,
-    trials: Trials,
     reached_stages: Sequence[Stage],
+    step_times: Sequence[Mapping[str | None, StepTime]],
     group: str | None,
     rows: set[int] | None,
 ) -> Iterator[FunnelStep]:
     first = before = None
     for place, stage in enumerate(reached_stages):
         starts = [m for r, m in stage.starts.items() if rows is None or r in rows]
-        reached = None if stage.refused else len(starts)
+        reached = None if stage.refused else sum(match.like for match in starts)
         lost = [
-            Lost(c.kind, c.text, len(c.starts if rows is None else rows.intersection(c.starts)))
+            Lost(c.kind, c.text, sum(n for r, n in c.starts.items() if rows is None or r in rows))
             for c in stage.causes
         ]
-        median, p90 = (None, None)
-        if 0 < place < len(parts.steps):
-            median, p90 = _quantiles(_times(parts, trials, starts, place))
+        step_time = (
+            step_times[place - 1].get(group, StepTime())
+            if 0 < place <= len(step_times)
+            else StepTime()
+        )
         yield FunnelStep(
             group,
             stage.text,
             reached,
             _ratio(reached, first if place else reached),
             _ratio(reached, before if place else reached),
-            median,
-            p90,
+            step_time.median,
+            step_time.p90,
             tuple(cause for cause in lost if cause.count),
         )
         first, before = (reached if place == 0 else first), reached
@@ -182,29 +180,6 @@ def _steps(
 
 def _ratio(part: int | None, whole: int | None) -> float | None:
     return None if part is None or not whole else part / whole
-
-
-def _times(parts: Anatomy, trials: Trials, matches: list[Binding], place: int) -> Iterator[int]:
-    """From the last event of the step before to that of this one."""
-    for match in matches:
-        ends = [
-            max(
-                (int(trials.moments[r]) for v in step.variables for r in match.rows.get(v, ())),
-                default=None,
-            )
-            for step in parts.steps[place - 1 : place + 1]
-        ]
-        if ends[0] is not None and ends[1] is not None:
-            yield ends[1] - ends[0]
-
-
-def _quantiles(times: Iterator[int]) -> tuple[int | None, int | None]:
-    """Times that occur, none between two of them."""
-    known = list(times)
-    if not known:
-        return None, None
-    half, most = np.quantile(known, (0.5, 0.9), method="inverted_cdf")
-    return int(half), int(most)
 
 
 # ── words ────────────────────────────────────────────────────────────────────
@@ -234,14 +209,19 @@ def _table(funnel: Funnel) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return (head if funnel.by is None else (funnel.by, *head)), rows
 
 
+def figures(head: Sequence[str]) -> range:
+    """The columns of numbers: those between the step and what was lost."""
+    return range(head.index("step") + 1, len(head) - 1)
+
+
 def _lines(funnel: Funnel) -> Iterator[str]:
     head, rows = _table(funnel)
-    shift = 0 if funnel.by is None else 1
-    yield from columns([head, *rows], right=[n + shift for n in range(1, 6)])
+    yield from columns([head, *rows], right=figures(head))
     yield ""
     yield _seen(funnel)
 
 
+_EXACT = 120_000_000
 _LARGER = (
     ("days", 86_400_000_000),
     ("hours", 3_600_000_000),
@@ -252,11 +232,12 @@ _LARGER = (
 
 
 def _lasting(size: int, ticks: bool) -> str:
-    """Whole seconds exactly, others with three digits.
+    """Whole seconds exactly, if they are few; longer times with three digits.
 
-    >>> _lasting(90_000_000, False), _lasting(2_105_560_606, False), _lasting(7, True)
-    ('90 seconds', '35.1 minutes', '7 units')
+    >>> _lasting(90_000_000, False), _lasting(1_138_000_000, False), _lasting(7, True)
+    ('90 seconds', '19 minutes', '7 units')
     """
     fitting = (s for s in _LARGER if size > s[1])
-    unit = None if ticks or size % 1_000_000 == 0 else next(fitting, None)
+    exact = ticks or (size % 1_000_000 == 0 and size <= _EXACT)
+    unit = None if exact else next(fitting, None)
     return span_text(size, ticks) if unit is None else f"{size / unit[1]:.3g} {unit[0]}"

@@ -11,9 +11,9 @@ from cepheid.plan.amounts import count
 Bar = tuple[str | None, str, int | None, str]
 """Group, text of the step, how many reached it, and their share in words."""
 
-WIDTH = 640
-_ROW, _LABEL, _FIGURES, _SIZE = 30, 190, 110, 13
-_LETTERS = 26
+WIDTH = 460
+_ROW, _LABEL, _FIGURES, _SIZE = 30, 140, 110, 13
+_LETTERS = 20
 
 STYLE = """
 .bars { color: #13202c; }

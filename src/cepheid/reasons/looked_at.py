@@ -4,22 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.query import BoundQuery
+from cepheid.algebra.query import BoundQuery, Clock
+from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.clock import times
+from cepheid.language import ast
+from cepheid.language.traversal import walk
 from cepheid.options import Options
 from cepheid.plan.amounts import count
-from cepheid.reasons.trials import INTERPRETED, Trials
-from cepheid.runtime import Bindable, Runtime
+from cepheid.reasons.far_trials import FarTrials
+from cepheid.reasons.local_trials import INTERPRETED, LocalTrials
+from cepheid.reasons.trials import Trials, Variation
+from cepheid.runtime import Bindable, KeptRows, Runtime
+
+Amount: TypeAlias = int | Literal["all"] | None
+"""About how many events to look at: None leaves it to where they are."""
 
 ROWS = 20_000
-"""Events that are looked at, if the caller doesn't say."""
+"""Events in this process that are looked at, if the caller doesn't say."""
+
+BROUGHT = 20_000
+"""Events elsewhere that are brought here: with so few that is faster than any job there."""
+
+FAR_ROWS = 1_000_000
+"""The same for events that stay where they are."""
+
+NAMED = 100
+"""Events elsewhere that are looked at for each condition that names some."""
+
+
+def trials_of(
+    query: Bindable,
+    data: Any,
+    options: Options,
+    runtime: Runtime,
+    rows: Amount,
+    by: str | None = None,
+) -> Trials:
+    """The events for a query, of repeatable data: here, or where they are. With `by` first events
+    are told apart by their values of this column."""
+    bound = query.bind(runtime.columns(data), options)
+    most = None if rows == "all" else rows or FAR_ROWS
+    columns = _columns(query.syntax, options, by)
+    kept = runtime.keep_events(data, _plain(options), columns, _key(bound), most, BROUGHT)
+    if kept is not None:
+        return FarTrials(kept, by)
+    return looked_at(query, data, options, runtime, rows)
 
 
 def looked_at(
@@ -27,47 +63,113 @@ def looked_at(
     data: Any,
     options: Options,
     runtime: Runtime,
-    rows: int | None = ROWS,
+    rows: Amount,
     around: Sequence[int] = (),
-) -> Trials:
-    """The events for a query, of repeatable data: at most about so many. Those of the rows `around`
-    are among them."""
-    tables, total = _tables(data, options, runtime, rows)
-    whole = sum(len(t) for t in tables.values())
-    name = _free(tables)
-    numbered = _numbered(tables, name)
-    moments = np.concatenate([_moments(t[options.time]) for t in tables.values()])
-    plain = replace(options, plan="auto", stats=None, adapt=None, dead_letters=False)
-    sample = None
-    if rows is not None and whole > rows:
-        bound = query.bind(_shaped(data, {n: t.schema for n, t in tables.items()}), options)
-        chosen, sample = _chosen(bound, tables, moments, rows, around)
-        numbered = _taken(numbered, chosen)
-    elif total > whole:
-        sample = f"the first {count(whole)} of {count(total)} events in time"
-    least = sum(len(t) for t in numbered.values())
-    plain = replace(plain, jit=options.jit and least > INTERPRETED)
-    return Trials(_shaped(data, numbered), name, moments, plain, max(total, whole), sample)
-
-
-def _tables(
-    data: Any, options: Options, runtime: Runtime, rows: int | None
-) -> tuple[dict[str, pa.Table], int]:
-    """The events by stream, "" if it has no name, and how many there are in all."""
-    source, total = runtime.first_events(data, options.time, rows)
+) -> LocalTrials:
+    """The events for a query in this process: of repeatable data, at most about so many. Those of
+    the rows `around` are among them."""
+    most = None if rows == "all" else rows or ROWS
+    source, total = runtime.first_events(data, options.time, most)
     tables = dict(source) if isinstance(source, Mapping) else {"": source}
-    return tables, total
+    whole = sum(len(t) for t in tables.values())
+    if most is not None and whole > most:
+        bound = query.bind(_shaped(data, {n: t.schema for n, t in tables.items()}), options)
+        moments = _all_moments(tables, options)
+        chosen, sample = _chosen(bound, tables, moments, most, around)
+        return _local(data, tables, options, total, runtime, sample, chosen)
+    first = f"the first {count(whole)} of {count(total)} events in time"
+    return _local(data, tables, options, total, runtime, first if total > whole else None)
+
+
+def looked_near(
+    query: Bindable,
+    data: Any,
+    options: Options,
+    runtime: Runtime,
+    rows: Amount,
+    named: Mapping[str, ast.Query],
+) -> LocalTrials:
+    """Those events of data elsewhere that may decide about the named ones: of their keys, or if the
+    query has no key, from a window before to a window after them. `named` has a query for each
+    variable, which finds its events."""
+    bound = query.bind(runtime.columns(data), options)
+    key = _key(bound)
+    keys: set[Any] = set()
+    moments: list[int] = []
+    for variable, events in named.items():
+        column = key or options.time
+        returns = (ast.ReturnItem(ast.Attribute(variable, column), "key"),)
+        limit = ast.MatchLimit(ast.EventCount(NAMED))
+        found = replace(events, returns=returns, limit=limit)
+        table = runtime.collected(runtime.match(Variation(found), data, _plain(options)))
+        keys.update(table["key"].to_pylist())
+        moments += times(table[MATCH_END].combine_chunks()).tolist()
+    window = bound.window
+    room = window.size if window is not None and window.clock is Clock.TIME else 0
+    span = (min(moments) - room, max(moments) + room) if moments else (0, 0)
+    most = None if rows == "all" else rows or ROWS
+    near = None if key is None else (key, keys - {None})
+    tables, total = runtime.near(data, options.time, near, span, most)
+    tables = dict(tables) if isinstance(tables, Mapping) else {"": tables}
+    whole = sum(len(t) for t in tables.values())
+    which = f"those of their {key}" if key else "those around them in time"
+    sample = f"{count(whole)} of {count(total)} events, {which}"
+    return _local(data, tables, options, total, runtime, None if whole == total else sample)
+
+
+def _local(
+    data: Any,
+    tables: Mapping[str, pa.Table],
+    options: Options,
+    total: int,
+    runtime: Runtime,
+    sample: str | None,
+    chosen: NDArray[np.bool_] | None = None,
+) -> LocalTrials:
+    names = KeptRows.beside({c for t in tables.values() for c in t.column_names})
+    numbered = _numbered(tables, names.row)
+    numbered = numbered if chosen is None else _taken(numbered, chosen)
+    looked = sum(len(t) for t in numbered.values())
+    run = replace(_plain(options), jit=options.jit and looked > INTERPRETED)
+    moments = _all_moments(tables, options)
+    return LocalTrials(
+        _shaped(data, numbered),
+        names.row,
+        moments,
+        run,
+        max(total, len(moments)),
+        sample,
+        numbered=runtime.place == "process",
+    )
+
+
+def _plain(options: Options) -> Options:
+    return replace(options, plan="auto", stats=None, adapt=None, dead_letters=False)
+
+
+def _all_moments(tables: Mapping[str, pa.Table], options: Options) -> NDArray[np.int64]:
+    return np.concatenate([_moments(t[options.time]) for t in tables.values()])
+
+
+def _key(bound: BoundQuery) -> str | None:
+    """A column that is a key of every variable."""
+    return next((part.uniform for part in bound.key if part.uniform is not None), None)
+
+
+def _columns(query: ast.Query, options: Options, by: str | None) -> set[str]:
+    """What variations may read, in lower case; of a path also the column that it begins with."""
+    read = {by, options.time, options.type, options.tie, options.start}
+    for node in walk(query):
+        match node:
+            case ast.Attribute(_, name) | ast.KeyTest(name):
+                read.update((name, name.partition(".")[0]))
+            case _:
+                pass
+    return {name.lower() for name in read if name is not None}
 
 
 def _shaped(data: Any, parts: Mapping[str, Any]) -> Any:
     return dict(parts) if isinstance(data, Mapping) else parts[""]
-
-
-def _free(tables: Mapping[str, pa.Table]) -> str:
-    name, taken = "row", {c.lower() for t in tables.values() for c in t.column_names}
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _numbered(tables: Mapping[str, pa.Table], name: str) -> dict[str, pa.Table]:
@@ -99,7 +201,7 @@ def _chosen(
     """Which rows are looked at, and what to say of that. Whole keys, if the query has one: their
     matches are exactly those that the whole data would give."""
     whole = len(moments)
-    key = next((part.uniform for part in bound.key if part.uniform is not None), None)
+    key = _key(bound)
     if key is not None and all(key in t.column_names for t in tables.values()):
         values = pa.chunked_array([c for t in tables.values() for c in t[key].chunks])
         codes = np.asarray(values.combine_chunks().dictionary_encode().indices.fill_null(-1))

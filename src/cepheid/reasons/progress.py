@@ -1,37 +1,35 @@
 """How far partial matches get: who reaches each step of a pattern, and what stops the others.
 
 A partial match is counted by its event of the first step, once, whatever number of ways it could
-be completed. In a sequence AFTER MATCH SKIP TO NEXT EVENT keeps the earliest-ending match of each
-of those; a conjunction may start with another event, so all of its matches are looked at.
+be completed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cepheid.language import ast
 from cepheid.language.render import render_expression
-from cepheid.plan.amounts import count
 from cepheid.reasons.anatomy import Anatomy, Component
-from cepheid.reasons.trials import MOST, Binding, Trials
-
-Starts = dict[int, Binding]
-"""The earliest-ending partial match of each first event, by that event's row."""
+from cepheid.reasons.trials import Starts, Trials
 
 TOGETHER = "several of these at once"
-
-_FIRST = ast.AfterMatch(ast.Skip.TO_NEXT_EVENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What stopped partial matches: the text of a part of the query, and their first events. `kind`
-    is `candidate`, `condition`, `negation`, `having`, `after match`, `limit` or `together`."""
+    """What stopped partial matches: the text of a part of the query, and their first events, with
+    how many each of them stands for. `kind` is `candidate`, `condition`, `negation`, `having`,
+    `after match`, `limit` or `together`."""
 
     kind: str
     text: str
-    starts: tuple[int, ...]
+    starts: Mapping[int, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.starts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +42,41 @@ class Stage:
     causes: tuple[Cause, ...] = ()
     refused: str | None = None
 
+    @property
+    def reached(self) -> int:
+        return sum(match.like for match in self.starts.values())
+
 
 def stages(parts: Anatomy, trials: Trials) -> tuple[Stage, ...]:
     """The steps in the order of the pattern, and the complete match."""
+    trials.expect(parts.step_variables, _queries(parts))
     steps: list[Stage] = []
     before: Starts | None = None
     for length, step in enumerate(parts.steps, 1):
-        reached, refused = _starts(parts, parts.prefix(length), trials)
+        reached, refused = trials.starts(parts.step_variables, parts.prefix(length))
         causes: tuple[Cause, ...] = ()
         if before is not None and refused is None:
-            lost = before.keys() - reached.keys()
+            lost = {start: before[start].like for start in before.keys() - reached.keys()}
             causes = tuple(_causes(parts, _attempts(parts, length, step), lost, trials))
         steps.append(Stage(step.text, reached, causes, refused))
         before = None if refused is not None else reached
-    chooses = parts.syntax.after_match is not None or parts.syntax.limit is not None
-    kept, refused = _starts(parts, parts.syntax, trials, chosen=chooses)
+    kept, refused = trials.starts(parts.step_variables, parts.syntax)
     causes = ()
     if before is not None and refused is None:
-        causes = tuple(_causes(parts, _endings(parts), before.keys() - kept.keys(), trials))
+        lost = {start: before[start].like for start in before.keys() - kept.keys()}
+        causes = tuple(_causes(parts, _endings(parts), lost, trials))
     steps.append(Stage("match", kept, causes, refused))
     return tuple(steps)
 
 
-def _starts(
-    parts: Anatomy, query: ast.Query, trials: Trials, chosen: bool = False
-) -> tuple[Starts, str | None]:
-    """`chosen`: by the query's own AFTER MATCH."""
-    if isinstance(parts.syntax.pattern, ast.Conjunction):
-        outcome = trials.run(query if chosen else replace(query, after_match=None))
-        if not outcome.complete:
-            return {}, f"more than {count(MOST)} partial matches"
-    else:
-        outcome = trials.run(query if chosen else replace(query, after_match=_FIRST), most=None)
-    return {first_row(m, parts): m for m in reversed(outcome.matches)}, outcome.refused
-
-
-def first_row(match: Binding, parts: Anatomy) -> int:
-    """The row of the first event of the first step that binds one."""
-    for step in parts.steps:
-        rows = [row for v in step.variables for row in match.rows.get(v, ())]
-        if rows:
-            return rows[0]
-    return -1
+def _queries(parts: Anatomy) -> Iterator[ast.Query]:
+    """All that may have to be run."""
+    for length, step in enumerate(parts.steps, 1):
+        yield parts.prefix(length)
+        if length > 1:
+            yield from (query for _, _, query, _ in _attempts(parts, length, step))
+    yield parts.syntax
+    yield from (query for _, _, query, _ in _endings(parts))
 
 
 # ── what stopped them ────────────────────────────────────────────────────────
@@ -123,13 +114,17 @@ def _endings(parts: Anatomy) -> Iterator[Attempt]:
     if after is not None:
         yield "after match", after_match_text(after), replace(whole, after_match=None), True
     for condition in (c for c in parts.conditions if c.match):
-        yield "condition", condition.text, replace(parts.without(condition), limit=None), True
+        yield "condition", condition.text, _all(parts.without(condition)), True
     for negation in parts.trailing:
-        query = replace(parts.without_negation(negation), limit=None)
-        yield "negation", negation.text, query, True
+        yield "negation", negation.text, _all(parts.without_negation(negation)), True
     for having in parts.having:
         text = f"HAVING {render_expression(having)}"
-        yield "having", text, replace(parts.without_having(having), limit=None), True
+        yield "having", text, _all(parts.without_having(having)), True
+
+
+def _all(query: ast.Query) -> ast.Query:
+    """Also the matches that AFTER MATCH and LIMIT leave out."""
+    return replace(query, after_match=None, limit=None)
 
 
 def after_match_text(after: ast.AfterMatch) -> str:
@@ -137,19 +132,23 @@ def after_match_text(after: ast.AfterMatch) -> str:
 
 
 def _causes(
-    parts: Anatomy, attempts: Iterator[Attempt], lost: set[int], trials: Trials
+    parts: Anatomy, attempts: Iterator[Attempt], lost: Mapping[int, int], trials: Trials
 ) -> Iterator[Cause]:
     """Each lost start has the first cause that explains it alone."""
+
+    def cause(kind: str, text: str, starts: set[int]) -> Cause:
+        return Cause(kind, text, {start: lost[start] for start in sorted(starts)})
+
     left = set(lost)
     for kind, text, query, helps in attempts:
         if not left:
             return
-        starts, refused = _starts(parts, query, trials, chosen=kind == "limit")
+        starts, refused = trials.starts(parts.step_variables, query)
         if refused is not None:
             continue
         mine = left & starts.keys() if helps else left - starts.keys()
         if mine:
-            yield Cause(kind, text, tuple(sorted(mine)))
+            yield cause(kind, text, mine)
             left -= mine
     if left:
-        yield Cause("together", TOGETHER, tuple(sorted(left)))
+        yield cause("together", TOGETHER, left)

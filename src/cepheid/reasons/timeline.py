@@ -12,9 +12,10 @@ from cepheid.language import ast
 from cepheid.language.render import render, render_pattern
 from cepheid.plan.amounts import count
 from cepheid.reasons.anatomy import Anatomy, WrittenNegation, anatomy
+from cepheid.reasons.local_trials import LocalTrials
 from cepheid.reasons.saved import save
 from cepheid.reasons.timeline_picture import timeline_picture
-from cepheid.reasons.trials import Binding, Trials
+from cepheid.reasons.trials import Binding
 
 SHOWN = 40
 """Matches that are drawn."""
@@ -101,7 +102,7 @@ class Timeline:
         save(path, {".svg": self.to_svg, ".html": self.to_html})
 
 
-def timeline_of(query: ast.Query, trials: Trials, lanes: str | None) -> Timeline:
+def timeline_of(query: ast.Query, trials: LocalTrials, lanes: str | None) -> Timeline:
     """The timeline of a query, with a lane for each variable, or for each value of a column."""
     parts = anatomy(query, trials)
     outcome = trials.run(parts.syntax)
@@ -114,7 +115,7 @@ def timeline_of(query: ast.Query, trials: Trials, lanes: str | None) -> Timeline
         render(query),
         drawn_lanes,
         matches,
-        len(outcome),
+        outcome.number,
         outcome.complete,
         trials.count,
         trials.sample,
@@ -126,17 +127,17 @@ Places = dict[tuple[str, int], int]
 """The lane of a variable's row."""
 
 
-def _rows_of(leaf: ast.Atom | ast.AnyOf, parts: Anatomy, trials: Trials) -> list[int]:
+def _rows_of(leaf: ast.Atom | ast.AnyOf, parts: Anatomy, trials: LocalTrials) -> list[int]:
     outcome = trials.run(ast.Query(leaf, streams=parts.syntax.streams), most=None)
     return [row for match in outcome.matches for rows in match.rows.values() for row in rows]
 
 
-def _lane(name: str, negated: bool, rows: list[int], trials: Trials) -> Lane:
+def _lane(name: str, negated: bool, rows: list[int], trials: LocalTrials) -> Lane:
     ordered = sorted(rows, key=lambda row: (int(trials.moments[row]), row))
     return Lane(name, negated, tuple(ordered), tuple(int(trials.moments[r]) for r in ordered))
 
 
-def _by_variable(parts: Anatomy, trials: Trials) -> tuple[tuple[Lane, ...], Places]:
+def _by_variable(parts: Anatomy, trials: LocalTrials) -> tuple[tuple[Lane, ...], Places]:
     lanes: list[Lane] = []
     places: Places = {}
     for number, (name, leaf) in enumerate(parts.leaves.items()):
@@ -149,7 +150,7 @@ def _by_variable(parts: Anatomy, trials: Trials) -> tuple[tuple[Lane, ...], Plac
 
 
 def _by_value(
-    parts: Anatomy, trials: Trials, column: str, drawn: tuple[Binding, ...]
+    parts: Anatomy, trials: LocalTrials, column: str, drawn: tuple[Binding, ...]
 ) -> tuple[tuple[Lane, ...], Places]:
     """Values of the matches first, then in the order of their first events."""
     trials.check_column(column)
@@ -163,7 +164,7 @@ def _by_value(
 
 
 def _drawn(
-    parts: Anatomy, trials: Trials, match: Binding, places: Places, by_variable: bool
+    parts: Anatomy, trials: LocalTrials, match: Binding, places: Places, by_variable: bool
 ) -> DrawnMatch:
     window = parts.bound.window
     timed = window is not None and window.clock is Clock.TIME
@@ -191,7 +192,7 @@ def _drawn(
 
 
 def _free(
-    parts: Anatomy, trials: Trials, match: Binding, closes: int | None
+    parts: Anatomy, trials: LocalTrials, match: Binding, closes: int | None
 ) -> list[tuple[int, int, int]]:
     """Where a negation between two steps, at the start or at the end allows no event."""
     lanes = {name: n for n, name in enumerate(parts.leaves)}

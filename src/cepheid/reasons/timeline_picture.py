@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH = 1000
 _LEFT, _RIGHT, _TOP = 150.0, 20.0, 8.0
-_LANE, _BAND, _AXIS = 40.0, 14.0, 34.0
+_LANE, _BAND, _AXIS, _LEGEND = 40.0, 14.0, 34.0, 26.0
 DOTS = 150
 """Events of a lane that are drawn one by one; of more, their density is."""
 _BINS = 166
@@ -57,12 +58,18 @@ def timeline_picture(timeline: Timeline) -> str:
 
     rows = _packed(timeline.matches)
     below = _TOP + _LANE * len(timeline.lanes) + 10
-    height = below + _BAND * (max(rows, default=-1) + 1) + _AXIS
+    ground = below + _BAND * (max(rows, default=-1) + 1) + _AXIS
+    legend = list(_legend(timeline, ground + 12))
+    height = ground + (_LEGEND if legend else 0)
     parts = [
-        *(_axis(timeline.ticks, first, last, height)),
+        *(_axis(timeline.ticks, first, last, ground)),
         *(p for n, lane in enumerate(timeline.lanes) for p in _lane(lane, n, first, last)),
         *(p for m in timeline.matches for p in _match(m, x)),
-        *(_bar(m, below + _BAND * row, x) for m, row in zip(timeline.matches, rows, strict=True)),
+        *(
+            _bar(m, below + _BAND * row, x, last)
+            for m, row in zip(timeline.matches, rows, strict=True)
+        ),
+        element("g", *legend, class_="legend") if legend else "",
     ]
     if timeline.matches:
         parts.append(_text("matches", _LEFT - 12, below + 10, "end", soft=True))
@@ -126,17 +133,55 @@ def _match(match: DrawnMatch, x: Callable[[int], float]) -> Iterator[str]:
         yield element("circle", title, cx=px, cy=py, r=4.5, class_="bound")
 
 
-def _bar(match: DrawnMatch, y: float, x: Callable[[int], float]) -> str:
+def _bar(match: DrawnMatch, y: float, x: Callable[[int], float], last: int) -> str:
+    """A window that is longer than the axis stays open."""
     left, right = x(match.start), x(match.end)
     rows = ", ".join(str(row) for _, _, row in match.events)
     parts = [element("title", escape(f"rows {rows}"))]
     if match.closes is not None and x(match.closes) > right:
-        way = f"M{left:g} {y + 9:g}v2H{x(match.closes):g}v-7"
+        closed = "v-7" if match.closes <= last else ""
+        way = f"M{left:g} {y + 9:g}v2H{x(match.closes):g}{closed}"
         parts.append(element("path", d=way, class_="window"))
     parts.append(
         element("rect", x=left, y=y + 3, width=max(right - left, 2), height=6, class_="band")
     )
     return element("g", *parts)
+
+
+def _legend(timeline: Timeline, y: float) -> Iterator[str]:
+    """What the marks say that this drawing has."""
+    matches = timeline.matches
+    many = any(len(lane.rows) > DOTS for lane in timeline.lanes)
+    rect, path = partial(element, "rect"), partial(element, "path")
+    entries: tuple[tuple[bool, str, Callable[[float], str]], ...] = (
+        (many, "how many events", lambda x: rect(x=x, y=y - 7, width=12, height=14, class_="many")),
+        (
+            bool(matches),
+            "events of a match",
+            lambda x: element("circle", cx=x + 6, cy=y, r=4.5, class_="bound"),
+        ),
+        (
+            any(m.groups for m in matches),
+            "group",
+            lambda x: path(d=f"M{x:g} {y + 2:g}v-4h12v4", class_="group"),
+        ),
+        (
+            any(m.free for m in matches),
+            "none may be here",
+            lambda x: rect(x=x, y=y - 7, width=12, height=14, class_="free"),
+        ),
+        (
+            any(m.closes is not None for m in matches),
+            "window",
+            lambda x: path(d=f"M{x:g} {y - 2:g}v4h12v-7", class_="window"),
+        ),
+    )
+    at = _LEFT
+    for shown, words, mark in entries:
+        if shown:
+            yield mark(at)
+            yield _text(words, at + 19, y + 4, "start", soft=True)
+            at += 19 + 7.2 * len(words) + 22
 
 
 def _packed(matches: tuple[DrawnMatch, ...]) -> list[int]:
@@ -163,9 +208,8 @@ def _axis(ticks: bool, first: int, last: int, height: float) -> Iterator[str]:
         at = _LEFT + room * (time - first) / max(last - first, 1)
         yield element("path", d=f"M{at:g} {_TOP:g}V{bottom:g}", class_="rule")
         label = f"{time:,}" if ticks else _moment(time, step)
-        # The last one stays inside.
-        place, anchor = (WIDTH, "end") if at > WIDTH - 45 else (at, "middle")
-        yield _text(label, place, bottom + 16, anchor, soft=True)
+        half = 3.6 * len(label)  # the last one stays inside
+        yield _text(label, min(at, WIDTH - half), bottom + 16, "middle", soft=True)
 
 
 def _moment(time: int, step: int) -> str:

@@ -1,36 +1,27 @@
 """Running variations of a query over the same events, with the rows that each match binds.
 
-Every figure of this room comes from here, so it comes from the engine.
+Every figure of this room comes from here, so it comes from the engine: `local_trials` run
+over events in this process, `far_trials` where the events are.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from cepheid.algebra import bind, patterns
+from cepheid.algebra import bind
 from cepheid.algebra.query import BoundQuery, Clock, Window
 from cepheid.algebra.schemas import columns_schema
-from cepheid.engine.match_schema import MATCH_END, MATCH_START
-from cepheid.engine.rows.clock import times
-from cepheid.errors import CepheidError, DataError
-from cepheid.inprocess.runtime import InProcess
+from cepheid.answers.counted.countable import ways
+from cepheid.answers.counted.counting_automaton import NotCounted
+from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import nearest
 from cepheid.options import Options
 
 MOST = 10_000
 """Matches of a variation that are counted. One condition less may give billions."""
-
-INTERPRETED = 20_000
-"""Events up to which kernels run as plain Python: compiling them for every variation takes
-longer."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +48,12 @@ Identity = tuple[tuple[str, tuple[int, ...]], ...]
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A match: the rows of each variable in order, none if it is absent; its start and end in ticks
-    of time."""
+    of time. `like` is how many it stands for: itself, or all to which the same happens."""
 
     rows: Mapping[str, tuple[int, ...]]
     start: int
     end: int
+    like: int = 1
 
     @property
     def identity(self) -> Identity:
@@ -77,116 +69,176 @@ class Outcome:
     complete: bool = True
     refused: str | None = None
 
-    def __len__(self) -> int:
-        return len(self.matches)
+    @property
+    def number(self) -> int:
+        return sum(match.like for match in self.matches)
 
 
-@dataclass(frozen=True)
-class Trials:
-    """The events that variations are run over. `row` is the column that numbers them; `total` is
-    how many the data have, if these are a sample, and `sample` says which."""
+@dataclass(frozen=True, slots=True)
+class MatchCount:
+    """How many matches a variation has, or at least, if it isn't `complete`. `refused` says why it
+    can't be run."""
 
-    data: Any
-    row: str
-    moments: NDArray[np.int64]
-    options: Options
-    total: int
-    sample: str | None = None
-    known: dict[tuple[ast.Query, int | None], Outcome] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    value: int = 0
+    complete: bool = True
+    refused: str | None = None
+
+
+Steps = tuple[tuple[str, ...], ...]
+"""The variables of each step."""
+
+Starts = Mapping[int, Binding]
+"""The earliest-ending partial match of each first event, by that event's row. The first event is
+the earliest of the first step that binds one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """How long first events took from one step to the next: the median and the 90th percentile.
+    Both are times that occur, none between two of them."""
+
+    median: int | None = None
+    p90: int | None = None
+
+
+class Trials(Protocol):
+    """The events that variations are run over, and what reports need of their matches. `total` is
+    how many the data have, if these are a sample, and `sample` says which. Without `numbered` the
+    rows of events say nothing to the caller."""
 
     @property
-    def count(self) -> int:
-        return sum(int(table.num_rows) for table in self._tables())
+    def options(self) -> Options: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def sample(self) -> str | None: ...
+
+    @property
+    def numbered(self) -> bool: ...
+
+    @property
+    def streams(self) -> bool:
+        """Whether the events are of several streams."""
+        ...
 
     def longest(self, window: Window | None) -> int:
         """A window that all events are in."""
-        if window is not None and window.clock is Clock.EVENTS:
-            return max(self.count, 1)
-        placed = self.moments[self.moments > np.iinfo(np.int64).min]
-        return int(placed.max() - placed.min()) + 1 if len(placed) else 1
+        ...
 
-    def bound(self, query: ast.Query) -> BoundQuery:
-        return Variation(query).bind(InProcess().columns(self.data), self.options)
+    def bound(self, query: ast.Query) -> BoundQuery: ...
 
-    def run(self, query: ast.Query, most: int | None = MOST) -> Outcome:
-        """The matches of a variation, at most so many of them."""
-        plain = replace(query, into=None, returns=())
-        if (plain, most) not in self.known:
-            self.known[plain, most] = self._run(plain, most)
-        return self.known[plain, most]
+    def expect(self, steps: Steps, queries: Iterable[ast.Query]) -> None:
+        """Announce queries whose first events are compared, so that they can be run at once."""
+        ...
 
-    def _run(self, plain: ast.Query, most: int | None) -> Outcome:
-        try:
-            bound = self.bound(plain)
-            names = patterns.positive(bound.pattern)
-            table = self._matched(self._returning(plain, bound, names, most))
-        except CepheidError as error:
-            return Outcome(refused=_first_line(error))
-        return _outcome(table, names, most)
+    def starts(self, steps: Steps, query: ast.Query) -> tuple[Starts, str | None]:
+        """The first events of a query's matches; or why it can't be run."""
+        ...
+
+    def first(self, match: Binding, steps: Steps) -> int:
+        """The row of its first event."""
+        ...
+
+    def step_times(
+        self, steps: Steps, queries: Sequence[ast.Query], by: str | None
+    ) -> list[Mapping[str | None, StepTime]]:
+        """For each query of at least two steps, and value of `by` at the first event: the time
+        between its last two steps."""
+        ...
+
+    def number(self, query: ast.Query, most: int | None) -> MatchCount:
+        """How many matches a query has; if counting them needs each one, at most so many."""
+        ...
+
+    def numbers(self, queries: Sequence[ast.Query], most: int | None) -> list[MatchCount]:
+        """As `number`, at once."""
+        ...
+
+    def fresh(self, base: ast.Query, queries: Sequence[ast.Query]) -> list[Outcome]:
+        """For each query, matches that the first one doesn't have; those among the first that it
+        has if there are very many, which makes it incomplete."""
+        ...
 
     def check_column(self, name: str) -> None:
         """Refuse a column that no stream has."""
-        known = [column for table in self._tables() for column in table.column_names]
-        if name not in known and name.lower() not in map(str.lower, known):
-            close = nearest(name, known)
-            hint = f"; did you mean `{close}`?" if close else ""
-            raise DataError(f"there is no column `{name}`{hint}")
+        ...
 
     def cell(self, row: int, column: str) -> Any:
         """A value of an event; None also if there is no such column."""
-        for table in self._tables():
-            place = int(np.searchsorted(table[self.row].to_numpy(), row))
-            if place < table.num_rows and table[self.row][place].as_py() == row:
-                names = [n for n in table.column_names if n == column] or [
-                    n for n in table.column_names if n.lower() == column.lower()
-                ]
-                return table[names[0]][place].as_py() if names else None
-        return None
+        ...
 
-    def _tables(self) -> tuple[pa.Table, ...]:
-        return tuple(self.data.values()) if isinstance(self.data, Mapping) else (self.data,)
+    def types(self, column: str) -> set[str] | None:
+        """The types that events have, None if there are too many."""
+        ...
 
-    def _returning(
-        self, query: ast.Query, bound: BoundQuery, names: tuple[str, ...], most: int | None
-    ) -> ast.Query:
-        returns = tuple(
-            ast.ReturnItem(ast.Attribute(name, self.row), f"v{n}") for n, name in enumerate(names)
-        )
-        counted = bound.window is not None and bound.window.clock is Clock.EVENTS
-        limited = most is not None and query.limit is None and not (counted and bound.key)
-        limit = ast.MatchLimit(ast.EventCount(most + 1)) if limited and most else query.limit
-        return replace(query, returns=returns, limit=limit)
-
-    def _matched(self, query: ast.Query) -> pa.Table:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the query itself was heard when it was bound
-            matches = InProcess().match(Variation(query), self.data, self.options)
-        return matches if isinstance(matches, pa.Table) else pa.table(matches)
+    def texts(self, column: str) -> set[str]:
+        """The different texts in a column, none if there are too many or it has none."""
+        ...
 
 
-def _outcome(table: pa.Table, names: tuple[str, ...], most: int | None) -> Outcome:
-    complete = most is None or table.num_rows <= most
-    table = table if complete else table.slice(0, most)
-    columns = [table[f"v{n}"].to_pylist() for n in range(len(names))]
-    start, end = (times(table[name].combine_chunks()) for name in (MATCH_START, MATCH_END))
-    matches = tuple(
-        Binding(
-            {v: _rows(column[n]) for v, column in zip(names, columns, strict=True)},
-            int(start[n]),
-            int(end[n]),
-        )
-        for n in range(table.num_rows)
-    )
-    return Outcome(matches, complete)
+VALUES = 10_000
+"""Different texts of a column that are compared with a misspelled one."""
 
 
-def _rows(value: Any) -> tuple[int, ...]:
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, list) else (value,)
+def check_name(name: str, known: Sequence[str]) -> None:
+    if name not in known and name.lower() not in map(str.lower, known):
+        close = nearest(name, known)
+        hint = f"; did you mean `{close}`?" if close else ""
+        raise DataError(f"there is no column `{name}`{hint}")
 
 
-def _first_line(error: Exception) -> str:
+def value_text(value: object) -> str:
+    """A value of a column as the name of a group."""
+    return "NULL" if value is None else str(value)
+
+
+COUNT = "n"
+
+_FIRST = ast.AfterMatch(ast.Skip.TO_NEXT_EVENT)
+
+
+def first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
+
+
+def plain(query: ast.Query) -> ast.Query:
+    return replace(query, into=None, returns=())
+
+
+def earliest(query: ast.Query) -> tuple[ast.Query, bool]:
+    """A query that has the earliest-ending match of each first event. In a sequence AFTER MATCH
+    SKIP TO NEXT EVENT leaves out the others; a conjunction may start with another event than that
+    of its first step, so there may be very many (True)."""
+    if query.after_match is not None or query.limit is not None:
+        return plain(query), False  # the query's own choice
+    if isinstance(query.pattern, ast.Conjunction):
+        return plain(query), True
+    return replace(plain(query), after_match=_FIRST), False
+
+
+def limited(query: ast.Query, bound: BoundQuery, most: int) -> ast.Query:
+    """One more than so many of its matches, if it doesn't choose some itself. Windows of events in
+    each key have no order of all matches, so that they can't be limited."""
+    keyed = bound.window is not None and bound.window.clock is Clock.EVENTS and bound.key
+    if query.limit is not None or keyed:
+        return query
+    return replace(query, limit=ast.MatchLimit(ast.EventCount(most + 1)))
+
+
+def counted(query: ast.Query, trials: Trials) -> ast.Query | None:
+    """The query that returns how many matches there are, as `COUNT`, without finding them; None if
+    that isn't possible."""
+    if query.after_match is not None or query.limit is not None:
+        return None
+    call = ast.Call("count", (ast.Star(),))
+    answering = replace(plain(query), returns=(ast.ReturnItem(call, COUNT),))
+    try:
+        ways(trials.bound(answering))
+    except NotCounted:
+        return None
+    return answering

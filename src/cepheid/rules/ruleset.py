@@ -17,7 +17,7 @@ from cepheid.errors import OptionError, QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
-from cepheid.reasons.looked_at import ROWS
+from cepheid.reasons.looked_at import Amount
 from cepheid.rules.explain.set_explanation import SetExplanation, explained
 from cepheid.rules.explain.set_funnels import MOST_RULES, SetFunnels
 from cepheid.rules.findings import Finding, of_query
@@ -329,7 +329,7 @@ class RuleSet(Mapping[str, Rule]):
         options: Options | None = None,
         *,
         most: int = MOST_RULES,
-        rows: int | None = ROWS,
+        rows: Amount = None,
         **named: Unpack[GivenOptions],
     ) -> SetFunnels:
         """Which rules never fired, and how far each of them got: the funnels of at most `most` of

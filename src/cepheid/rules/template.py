@@ -26,7 +26,7 @@ from cepheid.language.traversal import parameters
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
 from cepheid.reasons.funnel import Funnel
-from cepheid.reasons.looked_at import ROWS
+from cepheid.reasons.looked_at import Amount
 from cepheid.rules.findings import Finding, of_diagnostic
 
 
@@ -57,7 +57,7 @@ class Rule:
         options: Options | None = None,
         *,
         by: str | None = None,
-        rows: int | None = ROWS,
+        rows: Amount = None,
         **named: Unpack[GivenOptions],
     ) -> Funnel:
         """How many got to each step of this rule; see `cepheid.funnel`."""

@@ -73,16 +73,14 @@ def why(
         raise typer.BadParameter("a report can be text, json or html, not svg")
     given = dict(map(_event, event or ()))
     from cepheid.cli.queries import read_query
-    from cepheid.reasons.looked_at import ROWS
 
     parsed = read_query(file, query)
     data, options, guard = _input(events, read, file, (parsed,), output, overwrite)
-    most = rows or ROWS
     report: Why | WhyNot
     if given:
-        report = parsed.why(data, options, events=given, rows=most)
+        report = parsed.why(data, options, events=given, rows=rows)
     else:
-        report = parsed.why(data, options, rows=most, misses=misses)
+        report = parsed.why(data, options, rows=rows, misses=misses)
     _write(report, form, output, guard)
 
 
@@ -118,19 +116,17 @@ def funnel(
     form = form_of(format, output)
     from cepheid.cli.inputs import make_options
     from cepheid.cli.queries import read_queries
-    from cepheid.reasons.looked_at import ROWS
     from cepheid.rules import RuleSet
 
-    most = rows or ROWS
     wanted = read_queries([] if file is None else [file], query, make_options(events).params)
     if isinstance(wanted, RuleSet):
         if by is not None or form is Form.SVG:
             raise typer.BadParameter("the funnels of rules have no --by and no svg")
         data, options, guard = _input(events, read, file, wanted, output, overwrite)
-        _write(wanted.funnel(data, options, rows=most), form, output, guard)
+        _write(wanted.funnel(data, options, rows=rows), form, output, guard)
     else:
         data, options, guard = _input(events, read, file, wanted, output, overwrite)
-        _write(wanted[0].funnel(data, options, by=by, rows=most), form, output, guard)
+        _write(wanted[0].funnel(data, options, by=by, rows=rows), form, output, guard)
 
 
 def _event(text: str) -> tuple[str, int | Sequence[int] | str]:

@@ -13,8 +13,8 @@ from cepheid.inprocess.runtime import InProcess
 from cepheid.lab.situations.cells import from_cells, to_cells
 from cepheid.options import Options
 from cepheid.query import Query
+from cepheid.reasons.local_trials import LocalTrials
 from cepheid.reasons.looked_at import looked_at
-from cepheid.reasons.trials import Trials
 
 TIME, TYPE = "ts", "type"
 """The columns of events in the notation."""
@@ -42,10 +42,10 @@ class Situation:
         events."""
         return replace(self.options, jit=False)
 
-    def trials(self) -> Trials:
+    def trials(self) -> LocalTrials:
         """The events for variations of the query; raises what is wrong with it."""
         self.query.bind(self.events.schema, self.options)
-        return looked_at(self.query, self.events, self.run_options, InProcess(), rows=None)
+        return looked_at(self.query, self.events, self.run_options, InProcess(), rows="all")
 
     def to_dict(self) -> dict[str, Any]:
         options = self.options

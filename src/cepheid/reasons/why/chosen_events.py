@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 from cepheid.algebra import patterns
 from cepheid.algebra.query import Clock
@@ -16,8 +17,9 @@ from cepheid.language import ast
 from cepheid.language.render import render, render_expression, render_pattern
 from cepheid.language.traversal import walk
 from cepheid.reasons.anatomy import Anatomy, WrittenCondition, WrittenNegation, all_of
-from cepheid.reasons.progress import after_match_text, first_row
-from cepheid.reasons.trials import Binding, Trials
+from cepheid.reasons.local_trials import LocalTrials
+from cepheid.reasons.progress import after_match_text
+from cepheid.reasons.trials import Binding
 from cepheid.reasons.why.investigation import readable, values_seen, window_words
 from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
 
@@ -29,7 +31,7 @@ class ChosenEvents:
     """Events, by the rows of their variables, in front of a query."""
 
     parts: Anatomy
-    trials: Trials
+    trials: LocalTrials
     rows: Rows
 
     def verdict(self, written: ast.Query) -> WhyNot:
@@ -38,13 +40,22 @@ class ChosenEvents:
         conditions = tuple(map(self._checked, self.parts.conditions))
         matched = self.match_of(self.parts.syntax) is not None
         if matched:
-            return WhyNot(query, self.rows, True, conditions, (), None, None)
+            return WhyNot(query, self.rows, True, conditions, (), None, None, self.trials.sample)
         problems = tuple(self._types())
         if not problems:  # nothing can be run with events of other types
             problems = (*self._places(), *self._forbidden(), *self._choices())
         change, changed = next(self._changes(conditions), (None, None))
         text = None if changed is None else render(changed)
-        return WhyNot(query, self.rows, False, conditions, problems, change, text)
+        return WhyNot(
+            query,
+            self.rows,
+            False,
+            conditions,
+            problems,
+            change,
+            text,
+            self.trials.sample,
+        )
 
     # ── runs ────────────────────────────────────────────────────────────────
 
@@ -185,8 +196,8 @@ class ChosenEvents:
         after = self.parts.syntax.after_match
         rivals = [m for m in kept if self._key(m) == self._key(match)]
         if after is not None and after.skip is ast.Skip.TO_NEXT_EVENT:
-            start = first_row(match, self.parts)
-            return next((m for m in rivals if first_row(m, self.parts) == start), None)
+            first = partial(self.trials.first, steps=self.parts.step_variables)
+            return next((m for m in rivals if first(m) == first(match)), None)
         before = [m for m in rivals if (m.end, m.start) <= (match.end, match.start)]
         return before[-1] if before else None
 
@@ -310,7 +321,7 @@ def _won(winner: Binding | None) -> str:
     return f" keeps another match: {rows}"
 
 
-def _looser(node: ast.Expression, rows: Rows, trials: Trials) -> ast.Expression | None:
+def _looser(node: ast.Expression, rows: Rows, trials: LocalTrials) -> ast.Expression | None:
     """The comparison with a number that the value just satisfies."""
     match node:
         case ast.Comparison((ast.Attribute() as read, ast.Literal(value)), (operator,)):

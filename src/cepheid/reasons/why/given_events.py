@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
+from cepheid.algebra.query import BoundQuery
 from cepheid.errors import DataError
 from cepheid.language import ast, parse
 from cepheid.language.diagnostics import nearest
 from cepheid.language.render import render_pattern
-from cepheid.reasons.anatomy import Anatomy, anatomy
-from cepheid.reasons.trials import Trials
+from cepheid.reasons.anatomy import Anatomy, anatomy, leaves_of
+from cepheid.reasons.local_trials import LocalTrials
 from cepheid.reasons.why.chosen_events import ChosenEvents
 from cepheid.reasons.why.why_not import WhyNot
 
@@ -21,17 +22,28 @@ COMBINATIONS = 10
 """Combinations of events that are compared, if conditions name them."""
 
 
-def why_not(query: ast.Query, trials: Trials, given: Given) -> WhyNot:
+def why_not(query: ast.Query, trials: LocalTrials, given: Given) -> WhyNot:
     """The verdict on the events. If conditions name several, on those that match, or else that come
     nearest."""
     parts = anatomy(query, trials)
-    _check(parts, given)
+    _check(parts.bound, given)
     choices = {v: list(_rows(parts, trials, v, named)) for v, named in given.items()}
     verdicts = [
         ChosenEvents(parts, trials, dict(zip(choices, rows, strict=True))).verdict(query)
         for rows in islice(product(*choices.values()), COMBINATIONS)
     ]
     return min(verdicts, key=_distance)
+
+
+def named_events(query: ast.Query, bound: BoundQuery, given: Given) -> dict[str, ast.Query]:
+    """For each variable, a query that finds the events that a condition names."""
+    _check(bound, given)
+    leaves = leaves_of(query.pattern, bound)
+    return {
+        name: _events_query(query, leaves[name], named)
+        for name, named in given.items()
+        if isinstance(named, str)
+    }
 
 
 def given_rows(given: Given) -> list[int]:
@@ -50,8 +62,8 @@ def _distance(verdict: WhyNot) -> tuple[bool, int]:
     return not verdict.matches, wrong + len(verdict.problems)
 
 
-def _check(parts: Anatomy, given: Given) -> None:
-    known = [n for n, v in parts.bound.variables.items() if v.negation is None]
+def _check(bound: BoundQuery, given: Given) -> None:
+    known = [n for n, v in bound.variables.items() if v.negation is None]
     for name in given:
         if name not in known:
             close = nearest(name, known)
@@ -62,12 +74,10 @@ def _check(parts: Anatomy, given: Given) -> None:
 
 
 def _rows(
-    parts: Anatomy, trials: Trials, variable: str, named: int | Sequence[int] | str
+    parts: Anatomy, trials: LocalTrials, variable: str, named: int | Sequence[int] | str
 ) -> Iterator[tuple[int, ...]]:
     if isinstance(named, str):
-        leaf = parts.leaves[variable]
-        condition = parse(f"PATTERN {render_pattern(leaf)} WHERE {named}").where
-        outcome = trials.run(ast.Query(leaf, streams=parts.syntax.streams, where=condition))
+        outcome = trials.run(_events_query(parts.syntax, parts.leaves[variable], named))
         if outcome.refused is not None:
             raise DataError(f"events of `{variable}`: {outcome.refused}")
         if not outcome.matches:
@@ -80,3 +90,8 @@ def _rows(
         if not 0 <= row < trials.total:
             raise DataError(f"there is no row {row}: the data have {trials.total}, from 0")
     yield rows
+
+
+def _events_query(query: ast.Query, leaf: ast.Atom | ast.AnyOf, named: str) -> ast.Query:
+    condition = parse(f"PATTERN {render_pattern(leaf)} WHERE {named}").where
+    return ast.Query(leaf, streams=query.streams, where=condition)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from cepheid.algebra.query import Clock
@@ -12,9 +12,9 @@ from cepheid.language import ast
 from cepheid.language.render import render, render_expression
 from cepheid.language.traversal import walk
 from cepheid.plan.amounts import count
-from cepheid.reasons.anatomy import Anatomy, anatomy
-from cepheid.reasons.progress import Stage, after_match_text, first_row, stages
-from cepheid.reasons.trials import MOST, Binding, Identity, Outcome, Trials
+from cepheid.reasons.anatomy import Anatomy, all_of, anatomy
+from cepheid.reasons.progress import Stage, after_match_text, stages
+from cepheid.reasons.trials import MOST, Binding, MatchCount, Outcome, Trials
 from cepheid.reasons.why.report import Lost, Miss, ReportedStep, VariableEvents, Why, WithoutPart
 from cepheid.reasons.why.spelling import misspelled_types, misspelled_values
 
@@ -25,27 +25,26 @@ MISSES = 5
 def investigate(query: ast.Query, trials: Trials, misses: int) -> Why:
     """The report on a query over these events, with so many of the nearest misses."""
     parts = anatomy(query, trials)
-    base = trials.run(parts.syntax)
+    base = trials.number(parts.syntax, MOST)
     reached = stages(parts, trials)
-    events = tuple(_variables(parts, trials))
-    outcomes = list(_without(parts, trials))
+    tried = _without(parts, trials)
     wider, notes = _wider(parts, trials, base)
     if wider is not None:
-        outcomes.append(wider)
+        tried.append(wider)
     spelled = [*misspelled_types(parts, trials), *misspelled_values(parts, trials)]
-    refused = [f"not tried, {text}: {o.refused}" for _, text, o in outcomes if o.refused]
+    refused = [f"not tried, {t.text}: {t.number.refused}" for t in tried if t.number.refused]
     refused += [f"not known, {s.text}: {s.refused}" for s in reached if s.refused]
     return Why(
         query=render(query),
         events=trials.count,
         total=trials.total,
         sample=trials.sample,
-        matches=len(base),
+        matches=base.value,
         complete=base.complete,
         steps=tuple(map(_reported, reached)),
-        variables=events,
-        without=tuple(_part(base, *o) for o in outcomes if o[2].refused is None),
-        misses=tuple(islice(_misses(parts, trials, base, outcomes, reached), misses)),
+        variables=tuple(_variables(parts, trials)),
+        without=tuple(_part(base, t) for t in tried if t.number.refused is None),
+        misses=tuple(islice(_misses(parts, trials, tried, reached), misses)),
         notes=(*spelled, *notes, *refused, *_of_answers(query, trials)),
     )
 
@@ -56,114 +55,133 @@ def _of_answers(query: ast.Query, trials: Trials) -> Iterator[str]:
 
 
 def _reported(stage: Stage) -> ReportedStep:
-    lost = tuple(Lost(c.kind, c.text, len(c.starts)) for c in stage.causes)
-    return ReportedStep(stage.text, None if stage.refused else len(stage.starts), lost)
+    lost = tuple(Lost(c.kind, c.text, c.count) for c in stage.causes)
+    return ReportedStep(stage.text, None if stage.refused else stage.reached, lost)
 
 
 # ── the events of each variable ──────────────────────────────────────────────
 
 
 def _variables(parts: Anatomy, trials: Trials) -> Iterator[VariableEvents]:
-    for name, leaf in parts.leaves.items():
-        class_conditions = [c for c in parts.conditions if c.element and c.variables == {name}]
-
-        def events(*conditions: ast.Expression, leaf: ast.Atom | ast.AnyOf = leaf) -> int | None:
-            where = conditions[0] if len(conditions) == 1 else None
-            where = ast.Logical("AND", conditions) if len(conditions) > 1 else where
-            query = ast.Query(leaf, streams=parts.syntax.streams, where=where)
-            outcome = trials.run(query, most=None)
-            return None if outcome.refused else len(outcome)
-
-        passing = tuple((c.text, events(c.node)) for c in class_conditions)
-        negated = parts.bound.variables[name].negation is not None
-        whole = events()
-        yield VariableEvents(
-            name,
-            negated,
-            whole,
-            passing,
-            events(*(c.node for c in class_conditions)) if class_conditions else whole,
+    """Each variable with all of its events, those that pass each of its conditions, and all."""
+    own = {
+        name: [c for c in parts.conditions if c.element and c.variables == {name}]
+        for name in parts.leaves
+    }
+    queries = [
+        ast.Query(leaf, streams=parts.syntax.streams, where=where)
+        for name, leaf in parts.leaves.items()
+        for where in (
+            None,
+            *(condition.node for condition in own[name]),
+            all_of(condition.node for condition in own[name]),
         )
+    ]
+    numbers = (None if n.refused else n.value for n in trials.numbers(queries, most=None))
+    for name, conditions in own.items():
+        whole = next(numbers)
+        passing = tuple((condition.text, next(numbers)) for condition in conditions)
+        negated = parts.bound.variables[name].negation is not None
+        yield VariableEvents(name, negated, whole, passing, next(numbers))
 
 
 # ── without a part ───────────────────────────────────────────────────────────
 
-Tried = tuple[str, str, Outcome]
-"""The kind of a part, its text, and what there is without it."""
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A part of the query, how many matches there are without it, and those that aren't there with
+    it, which are the first of them if there are many."""
+
+    kind: str
+    text: str
+    number: MatchCount
+    fresh: Outcome
 
 
-def _without(parts: Anatomy, trials: Trials) -> Iterator[Tried]:
+def _without(parts: Anatomy, trials: Trials) -> list[Tried]:
+    variations = list(_variations(parts))
+    queries = [query for _, _, query in variations]
+    numbers = trials.numbers(queries, MOST)
+    outcomes = trials.fresh(parts.syntax, queries)
+    return [
+        Tried(kind, text, number, fresh)
+        for (kind, text, _), number, fresh in zip(variations, numbers, outcomes, strict=True)
+    ]
+
+
+def _variations(parts: Anatomy) -> Iterator[tuple[str, str, ast.Query]]:
     for condition in parts.conditions:
-        yield "condition", condition.text, trials.run(parts.without(condition))
+        yield "condition", condition.text, parts.without(condition)
     for negation in parts.negations:
-        yield "negation", negation.text, trials.run(parts.without_negation(negation))
+        yield "negation", negation.text, parts.without_negation(negation)
     for having in parts.having:
         text = f"HAVING {render_expression(having)}"
-        yield "having", text, trials.run(parts.without_having(having))
+        yield "having", text, parts.without_having(having)
     after = parts.syntax.after_match
     if after is not None:
-        outcome = trials.run(replace(parts.syntax, after_match=None))
-        yield "after match", after_match_text(after), outcome
+        yield "after match", after_match_text(after), replace(parts.syntax, after_match=None)
     if parts.syntax.limit is not None:
-        yield "limit", "LIMIT", trials.run(replace(parts.syntax, limit=None))
+        yield "limit", "LIMIT", replace(parts.syntax, limit=None)
 
 
-def _part(base: Outcome, kind: str, text: str, outcome: Outcome) -> WithoutPart:
-    return WithoutPart(kind, text, len(outcome), outcome.complete, len(outcome) - len(base))
+def _part(base: MatchCount, tried: Tried) -> WithoutPart:
+    number = tried.number
+    more = number.value - base.value if base.complete else None
+    return WithoutPart(tried.kind, tried.text, number.value, number.complete, more)
 
 
 # ── a longer window ──────────────────────────────────────────────────────────
 
+_AT_ONCE = 4
+"""Windows that are tried at once."""
 
-def _wider(parts: Anatomy, trials: Trials, base: Outcome) -> tuple[Tried | None, list[str]]:
+
+def _wider(parts: Anatomy, trials: Trials, base: MatchCount) -> tuple[Tried | None, list[str]]:
     """The smallest window with a match that isn't one now: the window is doubled until there is
     one, and then made as short as possible. Every answer was run."""
     window = parts.bound.window
-    if window is None or base.refused is not None or not base.complete:
+    if window is None or base.refused is not None:
         return None, []
-    known = {m.identity for m in base.matches}
+    if base.value > MOST or not base.complete:
+        return None, [f"no longer window was tried: there are more than {count(MOST)} matches"]
     longest = trials.longest(window)
-    size = window.size
-    while size < longest:
-        low, size = size, min(2 * size, longest)
-        outcome = trials.run(parts.with_window(size))
-        fresh = [m for m in outcome.matches if m.identity not in known]
-        if fresh:
-            return _shortest(parts, trials, known, low, size, fresh, outcome), []
-        if outcome.refused is not None or not outcome.complete:
-            return None, [f"no longer window was found: {outcome.refused or _TOO_MANY}"]
-    return None, [] if known else ["no longer window would give a match"]
+    low = window.size
+    while low < longest:
+        sizes = [min(low << n, longest) for n in range(1, _AT_ONCE + 1) if low << n - 1 < longest]
+        for size, outcome in zip(sizes, _with_windows(parts, trials, sizes), strict=True):
+            if outcome.matches:
+                return _shortest(parts, trials, low, size, outcome), []
+            if outcome.refused is not None or not outcome.complete:
+                reason = outcome.refused or f"there are more than {count(MOST)} matches"
+                return None, [f"no longer window was found: {reason}"]
+            low = size
+    return None, [] if base.value else ["no longer window would give a match"]
 
 
-_TOO_MANY = f"there are more than {count(MOST)} matches"
+def _with_windows(parts: Anatomy, trials: Trials, sizes: Sequence[int]) -> list[Outcome]:
+    return trials.fresh(parts.syntax, [parts.with_window(size) for size in sizes])
 
 
-def _shortest(
-    parts: Anatomy,
-    trials: Trials,
-    known: set[Identity],
-    low: int,
-    size: int,
-    fresh: list[Binding],
-    outcome: Outcome,
-) -> Tried:
+def _shortest(parts: Anatomy, trials: Trials, low: int, size: int, outcome: Outcome) -> Tried:
+    """`low` has no new match, `size` has these."""
     window = parts.bound.window
     assert window is not None
     if window.clock is Clock.TIME:
-        least = max(low + 1, min(m.end - m.start for m in fresh) + 1)
-        least = readable(parts, least)
-        tried = trials.run(parts.with_window(least))
-        if any(m.identity not in known for m in tried.matches):
+        least = readable(parts, max(low + 1, min(m.end - m.start for m in outcome.matches) + 1))
+        (tried,) = _with_windows(parts, trials, [least])
+        if tried.matches:
             size, outcome = least, tried
     else:
         while size - low > 1:
             middle = (low + size) // 2
-            tried = trials.run(parts.with_window(middle))
-            if any(m.identity not in known for m in tried.matches):
+            (tried,) = _with_windows(parts, trials, [middle])
+            if tried.matches:
                 size, outcome = middle, tried
             else:
                 low = middle
-    return "window", window_words(parts, size), outcome
+    number = trials.number(parts.with_window(size), MOST)
+    return Tried("window", window_words(parts, size), number, outcome)
 
 
 def readable(parts: Anatomy, size: int) -> int:
@@ -186,26 +204,21 @@ def window_words(parts: Anatomy, size: int) -> str:
 
 
 def _misses(
-    parts: Anatomy,
-    trials: Trials,
-    base: Outcome,
-    outcomes: list[Tried],
-    reached: tuple[Stage, ...],
+    parts: Anatomy, trials: Trials, tried: list[Tried], reached: tuple[Stage, ...]
 ) -> Iterator[Miss]:
     """What would match but for one part, then what came furthest."""
-    known = {m.identity for m in base.matches}
     seen: set[int] = set()
     negated = {v for n in parts.negations for v in n.variables}
     # Events of other keys are no near miss, and a forbidden event is no part of one.
     passed = {c.text for c in parts.conditions if c.key or c.variables & negated}
-    for kind, text, outcome in outcomes:
-        if kind in ("after match", "limit") or text in passed:
+    for part in tried:
+        if part.kind in ("after match", "limit") or part.text in passed:
             continue
-        for match in outcome.matches:
-            start = first_row(match, parts)
-            if match.identity not in known and start not in seen:
+        for match in part.fresh.matches:
+            start = trials.first(match, parts.step_variables)
+            if start not in seen:
                 seen.add(start)
-                yield _miss(parts, trials, match, len(parts.steps), kind, text)
+                yield _miss(parts, trials, match, len(parts.steps), part.kind, part.text)
                 break
     for place in range(len(reached) - 1, 0, -1):
         before = reached[place - 1].starts
@@ -220,8 +233,23 @@ def _miss(
 ) -> Miss:
     rows = {v: rows for v, rows in match.rows.items() if rows}
     nodes = [c.node for c in parts.conditions if kind == "condition" and c.text == text]
-    seen = tuple(pair for node in nodes for pair in values_seen(node, rows, trials))
-    return Miss(rows, reached, len(parts.steps), kind, text, seen)
+    seen = dict(pair for node in nodes for pair in values_seen(node, rows, trials))
+    if not trials.numbered:  # these say which events they are
+        seen = {**dict(_key_values(parts, rows, trials)), **seen}
+    column = trials.options.time
+    times = {v: tuple(str(trials.cell(r, column)) for r in part) for v, part in rows.items()}
+    shown = rows if trials.numbered else {}
+    return Miss(shown, times, reached, len(parts.steps), kind, text, tuple(seen.items()))
+
+
+def _key_values(
+    parts: Anatomy, rows: Mapping[str, tuple[int, ...]], trials: Trials
+) -> Iterator[tuple[str, str]]:
+    variable = next(iter(rows), None)
+    for part in parts.bound.key:
+        if variable is not None:
+            value = trials.cell(rows[variable][0], part.columns[variable])
+            yield f"{variable}.{part.columns[variable]}", "NULL" if value is None else str(value)
 
 
 def values_seen(

@@ -51,21 +51,24 @@ class VariableEvents:
 @dataclass(frozen=True, slots=True)
 class WithoutPart:
     """The matches there would be without a part of the query, or with a longer window, all else as
-    it is; `more` than now. `complete`: there are no more than that."""
+    it is; `more` than now, None if those now were too many to count. `complete`: there are no more
+    than that."""
 
     kind: str
     text: str
     matches: int
     complete: bool
-    more: int
+    more: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Events that nearly matched: the rows of each variable, how many steps they reached, what
-    stopped them, and if that is a condition, the values that it saw."""
+    """Events that nearly matched: the rows of each variable, none if the data don't number theirs,
+    and their times; how many steps they reached, what stopped them, and if that is a condition, the
+    values that it saw."""
 
     rows: Mapping[str, tuple[int, ...]]
+    times: Mapping[str, tuple[str, ...]]
     reached: int
     steps: int
     kind: str

@@ -11,6 +11,7 @@ from cepheid.reasons.why.report_text import (
     headline,
     matches_words,
     miss_words,
+    misses_are,
     step_rows,
     variable_rows,
     without_rows,
@@ -34,7 +35,10 @@ def report_markup(report: Why) -> str:
         section("Steps", element("p", escape(headline(report))) + _steps(report)),
         section("Events", table(("variable", "events", ""), variable_rows(report), (1,))),
         section("Changes", table(("change", "matches"), without_rows(report))),
-        section("Nearest misses", table(("rows", ""), [miss_words(m) for m in report.misses])),
+        section(
+            "Nearest misses",
+            table((misses_are(report), ""), [miss_words(m) for m in report.misses]),
+        ),
         class_="cepheid",
     )
 
@@ -44,7 +48,7 @@ def _steps(report: Why) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Rows of text; the columns of `numbers` are right-aligned."""
+    """Rows of text; the columns of `numbers` are right-aligned. It scrolls on a phone."""
     if not rows:
         return ""
 
@@ -55,4 +59,4 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[
         )
 
     lines = [element("tr", cells("th", head)), *(element("tr", cells("td", r)) for r in rows)]
-    return element("table", *lines)
+    return element("div", element("table", *lines), class_="wide")

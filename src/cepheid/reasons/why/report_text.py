@@ -74,22 +74,39 @@ def without_words(part: WithoutPart) -> str:
 
 
 def more_words(part: WithoutPart) -> str:
-    if part.more == 0:
+    if part.more is None:
+        return f"{'' if part.complete else 'more than '}{count(part.matches)} in all"
+    if part.more == 0 and part.complete:
         return "no more"
     least = "" if part.complete else "at least "
     return f"{least}{count(abs(part.more))} {'more' if part.more > 0 else 'fewer'}"
 
 
 def miss_words(miss: Miss) -> tuple[str, str]:
-    """Its rows, and what stopped it."""
-    rows = ", ".join(f"{v} {' '.join(map(str, rows))}" for v, rows in miss.rows.items())
-    if miss.kind == "window":
-        return rows, f"needs {miss.text}"
-    if miss.kind in ("candidate", "together"):
-        return rows, miss.text
-    verbs = {"negation": "forbidden by", "after match": "left out by", "limit": "left out by"}
+    """Its rows, or its times if they have no numbers; and what stopped it."""
+    events = miss.rows or miss.times
+    rows = ", ".join(f"{v} {' '.join(map(str, each))}" for v, each in events.items())
     seen = ", ".join(f"{name} is {value}" for name, value in miss.values)
-    return rows, f"{verbs.get(miss.kind, 'fails')} {miss.text}" + (seen and f": {seen}")
+    return rows, f"{_reason(miss)}: {seen}" if seen else _reason(miss)
+
+
+def _reason(miss: Miss) -> str:
+    match miss.kind:
+        case "candidate" | "together":
+            return miss.text
+        case "window":
+            return f"needs {miss.text}"
+        case "negation":
+            return f"forbidden by {miss.text}"
+        case "after match" | "limit":
+            return f"left out by {miss.text}"
+        case _:
+            return f"fails {miss.text}"
+
+
+def misses_are(report: Why) -> str:
+    """What tells their events."""
+    return "rows" if any(miss.rows for miss in report.misses) else "times"
 
 
 def _lines(report: Why) -> Iterator[str]:
@@ -106,7 +123,9 @@ def _lines(report: Why) -> Iterator[str]:
         yield from columns([("change", "matches"), *without_rows(report)])
     if report.misses:
         yield ""
-        yield from columns([("nearest misses: rows", ""), *map(miss_words, report.misses)])
+        yield from columns(
+            [(f"nearest misses: {misses_are(report)}", ""), *map(miss_words, report.misses)]
+        )
     if report.notes:
         yield ""
         yield from report.notes

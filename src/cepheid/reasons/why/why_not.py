@@ -36,6 +36,7 @@ class WhyNot:
     problems    what else is wrong: types, order, window, negations, events taken instead, clauses
     change      the smallest single change with which they match, None if there is none
     changed     the query with this change
+    sample      which events were looked at, if not all
     """
 
     query: str
@@ -45,6 +46,7 @@ class WhyNot:
     problems: tuple[str, ...]
     change: str | None
     changed: str | None
+    sample: str | None = None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -86,7 +88,8 @@ def _rows(verdict: WhyNot) -> str:
 
 
 def _headline(verdict: WhyNot) -> str:
-    return f"rows {_rows(verdict)}: {'a match' if verdict.matches else 'no match'}"
+    seen = "" if verdict.sample is None else f", in {verdict.sample}"
+    return f"rows {_rows(verdict)}: {'a match' if verdict.matches else 'no match'}{seen}"
 
 
 def _conditions(verdict: WhyNot) -> list[tuple[str, str, str]]:

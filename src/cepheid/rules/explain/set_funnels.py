@@ -15,7 +15,7 @@ from cepheid.explain.markup import element, escape
 from cepheid.explain.page import STYLE, document, section
 from cepheid.plan.amounts import count
 from cepheid.reasons.columns_of_text import columns
-from cepheid.reasons.funnel import Funnel
+from cepheid.reasons.funnel import Funnel, figures
 from cepheid.reasons.saved import save
 from cepheid.reasons.why.report_page import table
 
@@ -44,7 +44,7 @@ class SetFunnels:
         head, rows = self._cells()
         if not rows:
             return self._words
-        lines = columns([head, *rows], right=range(2, 7))
+        lines = columns([head, *rows], right=figures(head))
         return "\n".join((self._words, "", *lines, *self._left_out))
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class SetFunnels:
         return element(
             "div",
             element("style", STYLE),
-            section("Rules that never fired", words + table(head, rows)),
+            section("Funnels", words + table(head, rows, figures(head) if rows else ())),
             class_="cepheid",
         )
 

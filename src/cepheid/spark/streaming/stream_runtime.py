@@ -58,6 +58,9 @@ class SparkStream(SparkBatch):
             "stored"
         )
 
+    def keep_events(self, data: Any, options: Options, *_: Any) -> None:
+        self.first_events(data, options.time, None)
+
     def match_chains(
         self,
         queries: Mapping[str, ChainedQuery],
