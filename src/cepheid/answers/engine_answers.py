@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
 from cepheid.algebra.answer_shape import Answers
 from cepheid.answers.answer_fold import AnswerFold
 from cepheid.answers.counted.counting_engine import CountingEngine
+from cepheid.engine.counts import Counts
 from cepheid.engine.end_of_data import end
 from cepheid.engine.run import Engine
 from cepheid.engine.settled_time import settled_time
 from cepheid.options import Limit
 
-AnsweringEngine: TypeAlias = Engine | CountingEngine
+
+class PromptEngine(Protocol):
+    """One that lets out what it finds with the event that completes it."""
+
+    counts: Counts
+    schema: pa.Schema
+
+    @property
+    def settled(self) -> int: ...
+
+    @property
+    def reached(self) -> int: ...
+
+    def finish(self) -> Iterator[pa.RecordBatch]: ...
+
+
+AnsweringEngine: TypeAlias = Engine | PromptEngine
 
 
 def new_fold(shape: Answers, engine: AnsweringEngine, limit: Limit | None) -> AnswerFold:
@@ -33,8 +50,7 @@ def fold_found(fold: AnswerFold, engine: AnsweringEngine, found: pa.RecordBatch)
 
 def known_answers(fold: AnswerFold, engine: AnsweringEngine) -> Iterator[pa.RecordBatch]:
     """The answers that are known, when all that is known has been folded."""
-    known = engine.settled if isinstance(engine, CountingEngine) else settled_time(engine)
-    yield from fold.advance(known)
+    yield from fold.advance(settled_time(engine) if isinstance(engine, Engine) else engine.settled)
 
 
 def last_answers(
@@ -42,10 +58,10 @@ def last_answers(
 ) -> Iterator[pa.RecordBatch]:
     """The answers that the end of the data brings. With `until`, time passes only to there: matches
     in windows that are open then are left out and counted."""
-    if isinstance(engine, CountingEngine):
-        reached, last = engine.reached, engine.finish()
-    else:
+    if isinstance(engine, Engine):
         reached, last = engine.context.frontier, end(engine, until)
+    else:
+        reached, last = engine.reached, engine.finish()
     for batch in last:
         fold_found(fold, engine, batch)
     if until is None or not fold.windowed:

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.answers import AnswerFold
+from cepheid.answers.counted.counting_engine import CountingEngine
 from cepheid.answers.engine_answers import (
-    AnsweringEngine,
     fold_found,
     known_answers,
     last_answers,
@@ -40,7 +40,7 @@ from cepheid.planner import Prepared
 from cepheid.planner.adapt import Adapter
 from cepheid.planner.planned import Planned
 
-AnyEngine = TypeVar("AnyEngine", bound=AnsweringEngine)
+AnyEngine = TypeVar("AnyEngine", bound=Engine | CountingEngine)
 
 
 def run(
@@ -158,13 +158,13 @@ def _in_threads(
     notices.tell()
 
 
-def _count_late(engine: AnsweringEngine, rows: int) -> None:
+def _count_late(engine: Engine | CountingEngine, rows: int) -> None:
     engine.counts.late += rows
 
 
 def _answers(
     fold: AnswerFold,
-    engine: AnsweringEngine,
+    engine: Engine | CountingEngine,
     items: Iterable[pa.RecordBatch | int],
     seen: Callable[[int], None],
     notices: Notices,

@@ -22,10 +22,13 @@ from cepheid.inprocess.execution import named_streams
 from cepheid.inprocess.merged_streams import merge_inputs
 from cepheid.options import Options
 from cepheid.plan.reads import final_leaves, kept_columns
+from cepheid.planner import Prepared
 from cepheid.sessions.held_cells import HeldCells, nested, within
-from cepheid.streaming.bucket import Job, open_bucket
+from cepheid.sessions.key_buckets import KeyBuckets
+from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes, table_of
 from cepheid.streaming.chained_query import ChainedQuery
+from cepheid.streaming.counted_keys import CountedKeys, keys_share
 from cepheid.streaming.folded_bucket import FoldedJob
 from cepheid.streaming.signature import answers_signature, signature
 
@@ -44,26 +47,17 @@ class QueryRun:
     def __init__(self, part: ChainedQuery, options: Options) -> None:
         self.part = part
         prepared, plan = part.prepared, part.prepared.plan
-        if key_by_key(plan):
-            raise UnsupportedError(
-                "a session can't count the events of each key (WITHIN n EVENTS with a key): give "
-                "the query a window of time, or match whole tables"
-            )
-        schema = read_fields(part.columns, plan.required)
-        kept = tuple(kept_columns(plan))
-        if prepared.query.answers is None:
-            self._job = Job(prepared, schema, signature(prepared), jit=options.jit, kept=kept)
-        else:
-            same = answers_signature(prepared, output_schema(plan, schema))
-            counted = prepared.counted(prompt=True)
-            self._job = FoldedJob(
-                counted or prepared, schema, same, jit=options.jit, kept=kept, limit=options.limit
-            )
+        self._job = _job_of(prepared, read_fields(part.columns, plan.required), options)
         self._until = last_moment(options.until, plan)
         self._cells = HeldCells()
-        self._bucket = self._job.new_bucket()
-        self._waiting = WaitingRows(schema, plan.schema.order) if part.lag else None
+        self._by_key = key_by_key(plan) and not keys_share(prepared)
+        self._bucket: Bucket | KeyBuckets = (
+            KeyBuckets(self._job, plan) if self._by_key else self._job.new_bucket()
+        )
+        schema, order = self._job.schema, plan.schema.order
+        self._waiting = WaitingRows(schema, order) if part.lag else None
         self._matches = 0
+        self._shed_before = 0  # before the session was resumed
         self._deferred: list[pa.Table] = []
         self._reached = NEVER
         self.schema = self._bucket.match_schema
@@ -107,10 +101,13 @@ class QueryRun:
         return False
 
     def _with_deferred(self, events: pa.Table) -> pa.Table:
-        if not self._deferred:
-            return events
-        tables, self._deferred = [*self._deferred, events], []
-        return pa.concat_tables(tables)
+        """The events in the order in which they are matched, with those that were deferred."""
+        if self._deferred:
+            events = pa.concat_tables([*self._deferred, events])
+            self._deferred = []
+        return (
+            self._job.prepared.in_order(events) if key_by_key(self.part.prepared.plan) else events
+        )
 
     def _match_deferred(self) -> None:
         """Hand deferred rows to the engine: none of them ends a match."""
@@ -177,39 +174,67 @@ class QueryRun:
     def held(self) -> int:
         self._match_deferred()
         waiting = 0 if self._waiting is None else self._waiting.rows.num_rows
-        return waiting + self._bucket.report().rows
+        return waiting + self._bucket.total("rows")
 
     @property
     def shed(self) -> int:
-        return self._bucket.counts.shed
+        return self._shed_before + self._bucket.total("shed")
 
     @property
     def undecided(self) -> int:
-        return self._bucket.counts.undecided
+        return self._bucket.total("undecided")
 
     @property
     def replans(self) -> int:
-        return self._bucket.report().replans
+        return self._bucket.total("replans")
 
     # ── saving ──
 
     def save(self) -> dict[str, bytes]:
         self._match_deferred()
-        self._bucket.save(self._cells)
+        if isinstance(self._bucket, KeyBuckets):
+            cells = self._bucket.parts()
+        else:
+            self._bucket.save(self._cells)
+            cells = self._cells.parts()
         figures = pa.table({"matches": [self._matches], "shed": [self.shed]})
         waiting = {}
         if self._waiting is not None:
             waiting["waiting"] = arrow_bytes(self._waiting.rows)
-        return {"figures": arrow_bytes(figures), **waiting, **nested("cells", self._cells.parts())}
+        return {"figures": arrow_bytes(figures), **waiting, **nested("cells", cells)}
 
     def resume(self, saved: Mapping[str, bytes]) -> None:
-        self._cells = HeldCells.of(within("cells", saved))
-        self._bucket = open_bucket(self._job, self._cells)
+        cells = within("cells", saved)
+        if isinstance(self._bucket, KeyBuckets):
+            self._bucket.resume(cells)
+        else:
+            self._cells = HeldCells.of(cells)
+            self._bucket = open_bucket(self._job, self._cells)
         if self._waiting is not None:
             self._waiting.add(table_of(saved["waiting"]))
         (figures,) = table_of(saved["figures"]).to_pylist()
         self._matches = figures["matches"]
-        self._bucket.counts.shed = figures["shed"]
+        self._shed_before = figures["shed"]
+
+
+def _job_of(prepared: Prepared, schema: pa.Schema, options: Options) -> Job:
+    plan, shape = prepared.plan, prepared.query.answers
+    kept, jit = tuple(kept_columns(plan)), options.jit
+    shared = keys_share(prepared)
+    if shape is None:
+        runnable = CountedKeys(plan) if shared else prepared
+        return Job(runnable, schema, signature(prepared), jit=jit, kept=kept)
+    if key_by_key(plan) and not shared:
+        raise UnsupportedError(
+            "the events of each key are counted (WITHIN n EVENTS), and a match may wait for more "
+            "of them, so no window of answers is ever over: give the query a window of time, end "
+            "its pattern with an event after `;`, or match whole tables"
+        )
+    same = answers_signature(prepared, output_schema(plan, schema))
+    counting = CountedKeys(plan) if shared else prepared.counted(prompt=True)
+    return FoldedJob(
+        counting or prepared, schema, same, jit=jit, kept=kept, shape=shape, limit=options.limit
+    )
 
 
 def columns_read(parts: Iterable[ChainedQuery], columns: pa.Schema) -> list[str]:

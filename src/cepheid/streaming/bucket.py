@@ -312,6 +312,12 @@ class Bucket:
         """What the engine has seen and made."""
         return self._engine.counts
 
+    def total(self, figure: str) -> int:
+        """A figure of the engine, or of the report."""
+        if figure in ("shed", "undecided"):
+            return int(getattr(self._engine.counts, figure))
+        return int(getattr(self.report(), figure))
+
     @property
     def match_schema(self) -> pa.Schema:
         """The columns of matches."""

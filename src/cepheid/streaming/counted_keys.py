@@ -111,7 +111,9 @@ class HeldKeys:
         self.base = 0
         self._rows = _no_rows(schema, self._names)
         self._codes: Ints | None = None  # a number for each key of the held rows
-        self._now = NEVER  # no event before this comes any more that isn't late
+        self._now = NEVER  # the latest time, of events or by the watermark
+        self.reached = NEVER
+        """No event before this comes any more that isn't late."""
         self.last: pa.RecordBatch | None = None
         """Time and tie-break of the last row of all keys."""
 
@@ -141,6 +143,14 @@ class HeldKeys:
     def waits(self) -> bool:
         """Time ends keys, also without events."""
         return self._idle is not None and self.n > 0
+
+    @property
+    def settled(self) -> int:
+        """Every match that ends before this has been let out: it is known with its last event."""
+        return self.reached
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        yield from ()
 
     # ── a batch ──
 
@@ -174,6 +184,7 @@ class HeldKeys:
             rows = pa.concat_batches([self.last.select(rows.schema.names), rows])
         at = times(rows.column(schema.time))
         self._now = max(self._now, int(at.max()))
+        self.reached = max(self.reached, self._now)
         latest = pa.Table.from_batches([rows.filter(pa.array(at == at.max()))])
         latest = sorted_by(latest, schema.order).slice(latest.num_rows - 1)
         (self.last,) = latest.combine_chunks().to_batches()
@@ -233,6 +244,7 @@ class HeldKeys:
     def advance(self, time: int) -> Iterator[pa.RecordBatch]:
         """Time passes, with or without events. Nothing waits for that."""
         self._now = max(self._now, time)
+        self.reached = max(self.reached, time + 1)
         yield from ()
 
     # ── what is held ──
@@ -288,6 +300,7 @@ class HeldKeys:
         ]
         self._rows, self._codes = self._rows.plus(parts), None
         self._now, self.last = state.numbering.reached, state.numbering.last
+        self.reached = self._now
 
 
 @dataclass(frozen=True)

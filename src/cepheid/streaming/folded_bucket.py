@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from cepheid.algebra.answer_shape import Answers
-from cepheid.answers.counted.counting_engine import CountedQuery, CountingEngine
+from cepheid.answers.counted.counting_engine import CountingEngine
 from cepheid.answers.engine_answers import (
     AnsweringEngine,
     fold_found,
@@ -19,9 +19,9 @@ from cepheid.answers.engine_answers import (
 from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.run import Engine
 from cepheid.options import Limit
-from cepheid.planner import Prepared
 from cepheid.streaming.bucket import Bucket, Job
 from cepheid.streaming.cells import Cells
+from cepheid.streaming.counted_keys import HeldKeys
 from cepheid.streaming.report import Report
 from cepheid.streaming.saved import Saved
 from cepheid.streaming.saved_fold import fold_bytes, fold_of
@@ -32,9 +32,9 @@ FOLD = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class FoldedJob(Job):
-    """See `Job`; `prepared` is a query whose matches are found or counted, and `limit` bounds the
-    open groups."""
+    """See `Job`; `shape` says what is made of the matches, and `limit` bounds the open groups."""
 
+    shape: Answers = field(kw_only=True)
     limit: Limit | None = field(default=None, kw_only=True)
 
     def new_bucket(self) -> FoldedBucket:
@@ -46,7 +46,7 @@ class FoldedBucket(Bucket):
 
     def __init__(self, job: FoldedJob) -> None:
         super().__init__(job)
-        self.fold = new_fold(shape_of(job), self._answering, job.limit)
+        self.fold = new_fold(job.shape, self._answering, job.limit)
 
     @property
     def match_schema(self) -> pa.Schema:
@@ -62,7 +62,7 @@ class FoldedBucket(Bucket):
 
     @property
     def _answering(self) -> AnsweringEngine:
-        assert isinstance(self._engine, Engine | CountingEngine)  # others return matches
+        assert isinstance(self._engine, Engine | CountingEngine | HeldKeys)  # not merged rules
         return self._engine
 
     @property
@@ -94,11 +94,5 @@ class FoldedBucket(Bucket):
         data = cells.segment(FOLD)
         assert data is not None and isinstance(self.job, FoldedJob)
         _, parts, progress = fold_of(data)
-        self.fold = new_fold(shape_of(self.job), self._answering, self.job.limit)
+        self.fold = new_fold(self.job.shape, self._answering, self.job.limit)
         self.fold.resume(parts, progress)
-
-
-def shape_of(job: Job) -> Answers:
-    assert isinstance(job.prepared, Prepared | CountedQuery)
-    assert job.prepared.query.answers is not None
-    return job.prepared.query.answers

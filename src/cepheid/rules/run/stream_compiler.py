@@ -227,7 +227,8 @@ def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
     same = answers_signature(prepared, output_schema(prepared.plan, schema))
     limit = compiler.options.limit
     answering = prepared.counted(prompt=True) or prepared
-    return FoldedJob(answering, schema, same, jit=jit, tied_by=tied, limit=limit)
+    shape = prepared.query.answers
+    return FoldedJob(answering, schema, same, jit=jit, tied_by=tied, shape=shape, limit=limit)
 
 
 def _left(attribution: Attribution, numbers: Ints) -> Attribution:
