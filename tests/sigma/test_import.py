@@ -11,9 +11,9 @@ import pytest
 
 import cepheid as cep
 from cepheid.errors import OptionError
+from cepheid.sigma.field_names import LogSource, Mapped, read_mapping
 from cepheid.sigma.folder import write_rules
 from cepheid.sigma.imports import Imported, imported
-from cepheid.sigma.mapping import LogSource, Mapped, read_mapping
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MAPPINGS = {

@@ -1,7 +1,7 @@
 """Rules of Sigma as rules of ours: `.cep` files and tables that a person would keep.
 
-    mapping       what fields and log sources are called in the events
-    wording       texts with constants that may become columns of a table
+    field_names   what fields and log sources are called in the events
+    marked_text   texts with constants that may become columns of a table
     detections    a detection → a condition on one event
     correlations  a correlation → a pattern
     sources       files → Sigma's rules, and what is wrong with them

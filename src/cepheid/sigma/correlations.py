@@ -29,8 +29,8 @@ from sigma.rule.base import SigmaRuleBase
 from cepheid.language.attribute_paths import quoted_attribute
 from cepheid.language.names import quoted, quoted_field
 from cepheid.sigma.detections import UnsayableError, conditions
-from cepheid.sigma.mapping import Mapped
-from cepheid.sigma.wording import MarkedValue, Wording, joined
+from cepheid.sigma.field_names import Mapped
+from cepheid.sigma.marked_text import MarkedValue, Wording, joined
 
 _OPERATORS = {
     SigmaCorrelationConditionOperator.LT: "<",
@@ -161,14 +161,14 @@ class _Correlation:
         if any(self.columns(other) != columns for other in references):
             raise UnsayableError("the rules that are counted together group by different fields")
         selected = self.any_of(references)
-        asked = self.rule.condition
-        assert isinstance(asked, SigmaCorrelationCondition)
-        if self.rule.type is SigmaCorrelationType.EVENT_COUNT and asked.op in _AT_LEAST:
-            if not isinstance(asked.count, int):
+        threshold = self.rule.condition
+        assert isinstance(threshold, SigmaCorrelationCondition)
+        if self.rule.type is SigmaCorrelationType.EVENT_COUNT and threshold.op in _AT_LEAST:
+            if not isinstance(threshold.count, int):
                 raise UnsayableError("a number of events is a whole number")
-            least = asked.count + (asked.op is SigmaCorrelationConditionOperator.GT)
+            least = threshold.count + (threshold.op is SigmaCorrelationConditionOperator.GT)
             return self._run(selected, columns, max(least, 1))
-        return self._group(selected, columns, asked)
+        return self._group(selected, columns, threshold)
 
     def _run(self, selected: Selected, columns: Sequence[str], least: int) -> Wording:
         """At least n events are n of them in a row."""
@@ -187,20 +187,20 @@ class _Correlation:
         )
 
     def _group(
-        self, selected: Selected, columns: Sequence[str], asked: SigmaCorrelationCondition
+        self, selected: Selected, columns: Sequence[str], threshold: SigmaCorrelationCondition
     ) -> Wording:
         """A row for every event, about those of its group in the time before it."""
-        if not isinstance(asked.fieldref, str | None):
+        if not isinstance(threshold.fieldref, str | None):
             raise UnsayableError("it counts combinations of several fields")
-        field = "" if asked.fieldref is None else self.mapped.column(asked.fieldref)
+        field = "" if threshold.fieldref is None else self.mapped.column(threshold.fieldref)
         aggregate = _AGGREGATES[self.rule.type].format(quoted_attribute(field) if field else "")
         keys = [f"a.{quoted_attribute(column)}" for column in columns]
         returned = map(_named, keys, self.rule.group_by or ())
         groups = ", ".join([*keys, f"RANGE({self._timespan()})"])
         return (
             *query_text(f"FROM    {_from(selected)}", selected.conditions("a")),
-            f"\nGROUP BY {groups}\nHAVING  {aggregate} {_OPERATORS[asked.op]} ",
-            MarkedValue(asked.count, "limit"),
+            f"\nGROUP BY {groups}\nHAVING  {aggregate} {_OPERATORS[threshold.op]} ",
+            MarkedValue(threshold.count, "limit"),
             f"\n{_returned([*returned, f'{aggregate} AS measured'])}",
         )
 

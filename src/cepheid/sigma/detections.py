@@ -22,8 +22,8 @@ from sigma.conditions import (
 from sigma.rule import SigmaRule
 
 from cepheid.language.attribute_paths import quoted_attribute
-from cepheid.sigma.mapping import Mapped
-from cepheid.sigma.wording import MarkedValue, Wording, joined, literal
+from cepheid.sigma.field_names import Mapped
+from cepheid.sigma.marked_text import MarkedValue, Wording, joined, literal
 
 _COMPARED = {
     sigma_types.CompareOperators.LT: ("<", ">="),

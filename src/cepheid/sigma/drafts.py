@@ -16,8 +16,8 @@ from sigma.rule.base import SigmaRuleBase
 from cepheid.language.attribute_paths import quoted_attribute
 from cepheid.sigma.correlations import Selected, correlated, leaf, query_text, source_of
 from cepheid.sigma.detections import UnsayableError, conditions
-from cepheid.sigma.mapping import Mapped
-from cepheid.sigma.wording import Wording
+from cepheid.sigma.field_names import Mapped
+from cepheid.sigma.marked_text import Wording
 
 _OFF = (SigmaStatus.DEPRECATED, SigmaStatus.UNSUPPORTED)
 _WIDTH = 96

@@ -10,7 +10,7 @@ from itertools import takewhile
 import pyarrow as pa
 
 from cepheid.sigma.drafts import Draft
-from cepheid.sigma.wording import MarkedValue, constants, shape, text
+from cepheid.sigma.marked_text import MarkedValue, constants, shape, text
 
 _FEWEST = 3
 """Fewer rules than this are easier to read as queries of their own."""
@@ -35,9 +35,10 @@ def families(drafts: Sequence[Draft]) -> tuple[list[Family], list[Draft]]:
         key = draft.name if draft.is_read or not constants(draft.query) else shape(draft.query)
         alike.setdefault(key, []).append(draft)
     taken = {draft.name for draft in drafts}
-    found = [_family(group, taken) for group in alike.values() if len(group) >= _FEWEST]
-    members = {draft.name for family in found for draft in family.members}
-    return found, [draft for draft in drafts if draft.name not in members]
+    large = [group for group in alike.values() if len(group) >= _FEWEST]
+    made = [_family(group, taken) for group in large]
+    members = {draft.name for family in made for draft in family.members}
+    return made, [draft for draft in drafts if draft.name not in members]
 
 
 def _family(members: Sequence[Draft], taken: set[str]) -> Family:

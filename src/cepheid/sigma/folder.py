@@ -13,7 +13,7 @@ from cepheid.language.names import quoted
 from cepheid.rules.load.tables import read_table
 from cepheid.sigma.drafts import Draft, header
 from cepheid.sigma.families import Family
-from cepheid.sigma.wording import text
+from cepheid.sigma.marked_text import text
 
 
 def write_rules(

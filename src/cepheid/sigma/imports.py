@@ -15,7 +15,7 @@ from cepheid.sigma.correlations import source_of
 from cepheid.sigma.detections import UnsayableError
 from cepheid.sigma.drafts import Draft, draft, name_of
 from cepheid.sigma.families import Family, families, unused
-from cepheid.sigma.mapping import Mapped
+from cepheid.sigma.field_names import Mapped
 from cepheid.sigma.sources import Problem, SigmaRules, file_of, problem_of, read_sigma
 
 

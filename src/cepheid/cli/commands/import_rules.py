@@ -74,9 +74,9 @@ def sigma(
           - {product: windows, service: security, type: Security}
     """
     require("sigma")
+    from cepheid.sigma.field_names import Mapped, read_mapping
     from cepheid.sigma.folder import write_rules
     from cepheid.sigma.imports import imported
-    from cepheid.sigma.mapping import Mapped, read_mapping
 
     guard = guard_of((rules, fields), overwrite)
     guard.check_folder(output, "--output")
