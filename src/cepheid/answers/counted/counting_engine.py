@@ -25,7 +25,7 @@ from cepheid.answers.closed_windows import windows_of
 from cepheid.answers.counted.countable import Way
 from cepheid.answers.counted.counted_matches import CountedMatches
 from cepheid.answers.counted.counters import counter_of
-from cepheid.answers.counted.step_rows import HeldRows, StepRows, step_bits, step_classes
+from cepheid.answers.counted.step_rows import WindowRows, StepRows, step_bits, step_classes
 from cepheid.engine.arrays.columns import decoded, without_dictionary_nulls
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import no_floors
@@ -108,7 +108,7 @@ class CountingEngine:
         self._windows = windows_of(self._shape.window)
         self._prompt, self._journal, self._owned = job.prompt, journal, owned
         self.base = 0
-        self._rows = HeldRows()
+        self._rows = WindowRows()
         self._counted = -FOREVER  # matches that end before this are out
         self._waiting = 0  # events from then on
         self._first = FOREVER  # the time of the first of them

@@ -73,7 +73,7 @@ class StepRows:
         return KeyOrder(listed, np.append(begins, rows))
 
 
-class HeldRows:
+class WindowRows:
     """Events that come one after the other."""
 
     def __init__(self) -> None:
