@@ -25,7 +25,7 @@ from cepheid.answers.closed_windows import windows_of
 from cepheid.answers.counted.countable import Way
 from cepheid.answers.counted.counted_matches import CountedMatches
 from cepheid.answers.counted.counters import counter_of
-from cepheid.answers.counted.step_rows import WindowRows, StepRows, step_bits, step_classes
+from cepheid.answers.counted.step_rows import StepRows, WindowRows, step_bits, step_classes
 from cepheid.engine.arrays.columns import decoded, without_dictionary_nulls
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import no_floors
