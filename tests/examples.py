@@ -29,6 +29,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "durations": (40, 150),
     "engine": (100, 600),
     "folds": (40, 200),
+    "interner": (25, 300),
     "joined rules on streams": (8, 15),
     "language": (120, 850),
     "laws": (15, 50),

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from cepheid.algebra.expressions import Attribute, Call
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays import window_columns
-from cepheid.engine.arrays.columns import Column, Hash, Interner
+from cepheid.engine.arrays.columns import Column, Hash
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.window_columns import Growing
 from cepheid.engine.rows.clock import Ticks
 from cepheid.engine.rows.store import EventStore

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import cepheid as cep
-from cepheid.engine.arrays.columns import Interner
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.rows.text_heap import TextHeap
 from cepheid.kernels import load
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.engine.after_match import Memory, keyed_starts
-from cepheid.engine.arrays.columns import Interner, as_integers, kernel_values
+from cepheid.engine.arrays.columns import as_integers, kernel_values
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.operators.base import Operator
 from cepheid.kernels.templates.after_match import COUNT
 from cepheid.plan.nodes import Plan

@@ -16,7 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.engine import needs
-from cepheid.engine.arrays.columns import Interner, without_dictionary_nulls
+from cepheid.engine.arrays.columns import with_clean_dictionaries
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import HeldWindow, no_floors, within
 from cepheid.engine.match_schema import output_schema, returned_columns
@@ -130,13 +131,13 @@ class Engine:
         many this machine had not compiled. The engine can't be used afterwards."""
         self.context.compile_at = 0
         part = next(iter(parts(self.plan, sample)), sample)
-        self._load(with_times(without_dictionary_nulls(part), self.plan.schema, self.counts))
+        self._load(with_times(with_clean_dictionaries(part), self.plan.schema, self.counts))
         cold = self.tree.cold()
         self.tree.warm()
         return cold
 
     def _push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        batch = with_times(without_dictionary_nulls(batch), self.plan.schema, self.counts)
+        batch = with_times(with_clean_dictionaries(batch), self.plan.schema, self.counts)
         if batch.num_rows:
             self._load(batch)
             yield from self._rounds()

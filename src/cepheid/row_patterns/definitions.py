@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from cepheid.algebra.aggregates import AGGREGATES
 from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, transform, walk
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Column, Interner, KernelColumn, kernel_values
+from cepheid.engine.arrays.columns import Column, KernelColumn, kernel_values
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.lowering import FoldPart, Inputs, KernelLowering, NotLowered, Term, accumulate
 from cepheid.engine.lowering.folds import finalized

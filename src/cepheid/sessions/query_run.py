@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.nested_columns import read_fields, roots, with_extracted
 from cepheid.algebra.types import STREAM_COLUMN
-from cepheid.engine.arrays.columns import without_dictionary_nulls
+from cepheid.engine.arrays.columns import with_clean_dictionaries
 from cepheid.engine.end_of_data import last_moment
 from cepheid.engine.match_schema import MATCH_END, output_schema
 from cepheid.engine.rows.classes import classify
@@ -94,7 +94,7 @@ class QueryRun:
         """Whether one of the events may be the last of a match."""
         plan = self.part.prepared.plan
         for batch in events.combine_chunks().to_batches():
-            batch = without_dictionary_nulls(batch)
+            batch = with_clean_dictionaries(batch)
             classified = classify(batch, self._finals, plan.variables, plan.schema.type, plan.key)
             if len(classified.rows):
                 return True

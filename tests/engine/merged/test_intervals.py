@@ -12,7 +12,7 @@ import pytest
 
 from cepheid.algebra.expressions import Attribute, Varying
 from cepheid.algebra.values import constant
-from cepheid.engine.arrays.columns import Interner
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST, disordered, ordered
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.merged.intervals import Boxes, boxes

@@ -15,15 +15,8 @@ from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.counting_automaton import NotCounted
 from cepheid.answers.counted.sliding_products import EXACT, whole_numbers
 from cepheid.answers.counted.step_rows import KeyOrder
-from cepheid.engine.arrays.columns import (
-    Column,
-    Hash,
-    Interner,
-    Stored,
-    TextBytes,
-    TextConstant,
-    TextPlaces,
-)
+from cepheid.engine.arrays.columns import Column, Hash, Stored, TextBytes, TextConstant, TextPlaces
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.lowering import Event, Inputs, KernelLowering, NotLowered, Place
 from cepheid.engine.operators.base import parameter
 from cepheid.engine.rows.clock import Ticks

@@ -6,7 +6,7 @@ A column is an attribute, or an expression over one event that kernels can't com
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -28,6 +28,7 @@ from cepheid.algebra.expressions import (
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.nested_columns import is_array
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.interner import Interner, validity
 from cepheid.errors import DataError
 
 NATIVE = frozenset(
@@ -121,118 +122,23 @@ def _native(call: Call) -> bool:
     return True
 
 
-Coded: TypeAlias = str | bytes | tuple[Hashable, ...]
-
-
-FEW = 16
-"""Up to so many strings are looked up one by one: encoding them first takes longer."""
-
-
-class Interner:
-    """Codes for strings, and for arrays, as tuples: equal ones have equal codes, and a code is
-    never given twice.
-
-    `forget` drops the strings that no retained event has: one that comes again gets a new code,
-    which can't be wrong, since nothing is left to compare it with. So memory follows the window.
-    """
-
-    def __init__(self) -> None:
-        self._codes: dict[Coded, int] = {}
-        self._strings: dict[int, Coded] | None = None  # the reverse, made on first use
-        self._next = 0
-
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def copy(self) -> Interner:
-        """A copy with the same codes."""
-        other = Interner()
-        other._codes, other._next = dict(self._codes), self._next
-        return other
-
-    def code(self, value: Coded) -> int:
-        code = self._codes.get(value)
-        if code is None:
-            code = self._codes[value] = self._next
-            self._next += 1
-            if self._strings is not None:
-                self._strings[code] = value
-        return code
-
-    def encode(self, array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-        if pa.types.is_dictionary(array.type) and len(array.dictionary) > len(array):
-            array = array.cast(array.type.value_type)  # most of the dictionary is of other batches
-        if not pa.types.is_dictionary(array.type):
-            if len(array) <= FEW and not array.null_count:
-                codes = (self.code(value) for value in array.to_pylist())
-                return np.fromiter(codes, np.int64, len(array)), None
-            array = pc.dictionary_encode(array)
-        values = array.dictionary.to_pylist()
-        given = self._codes
-        new = [value for value in values if value is not None and value not in given]
-        self._add(new)
-        if len(new) == len(values):
-            known = np.arange(self._next - len(new), self._next)
-        else:
-            numbers = (-1 if value is None else given[value] for value in values)
-            known = np.fromiter(numbers, np.int64, len(values))
-        indices = array.indices
-        valid = _validity(indices)
-        positions = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
-        if not len(known):
-            return np.zeros(len(array), np.int64), valid
-        return known[positions], valid
-
-    def _add(self, values: list[Coded]) -> None:
-        """Give codes to new values, all at once."""
-        numbers = range(self._next, self._next + len(values))
-        self._codes.update(zip(values, numbers, strict=True))
-        if self._strings is not None:
-            self._strings.update(zip(numbers, values, strict=True))
-        self._next += len(values)
-
-    def decode(
-        self, codes: NDArray[np.generic], valid: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.object_], NDArray[np.bool_] | None]:
-        """The strings of these codes, as Python objects."""
-        if self._strings is None:
-            self._strings = dict(zip(self._codes.values(), self._codes, strict=True))
-        texts = map(self._strings.get, codes.tolist())
-        return np.fromiter(texts, np.object_, len(codes)), valid
-
-    def strings(self, codes: Container[int]) -> dict[int, str | bytes]:
-        """The strings of these codes."""
-        return {
-            code: value
-            for value, code in self._codes.items()
-            if code in codes and isinstance(value, str | bytes)
-        }
-
-    def forget(self, live: Iterable[int]) -> None:
-        keep = set(live)
-        self._codes = {value: code for value, code in self._codes.items() if code in keep}
-        self._strings = None
-
-
 def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The values of a dictionary array, one by one; others as they are."""
     return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
-def without_dictionary_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A dictionary may hold NULL as one of its values; then the array is encoded anew, so that
-    NULL looks the same everywhere."""
+def with_clean_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A dictionary may hold NULL as one of its values, or a value twice; then the array is encoded
+    anew, so that NULL looks the same everywhere, and equal values do."""
     for i, column in enumerate(batch.columns):
-        if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+        if pa.types.is_dictionary(column.type) and not _is_clean(column.dictionary):
             anew = column.cast(column.type.value_type).cast(column.type)
             batch = batch.set_column(i, batch.schema.field(i), anew)
     return batch
 
 
-def _validity(array: pa.Array) -> NDArray[np.bool_] | None:
-    if array.null_count == 0:
-        return None
-    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
+def _is_clean(dictionary: pa.Array) -> bool:
+    return not dictionary.null_count and pc.count_distinct(dictionary).as_py() == len(dictionary)
 
 
 def kernel_values(
@@ -245,7 +151,7 @@ def kernel_values(
         case Type.OTHER if is_array(array.type):
             return _array_codes(array, interner)
         case Type.OTHER:  # all that can be checked is whether it is NULL
-            return np.zeros(len(array), np.int64), _validity(array)
+            return np.zeros(len(array), np.int64), validity(array)
         case Type.FLOAT | Type.DECIMAL:
             values, zero = _cast(array, pa.float64()), 0.0
         case Type.BOOLEAN:
@@ -258,7 +164,7 @@ def kernel_values(
             values, zero = ticks(array), 0
         case _:
             values, zero = _cast(array, pa.int64()), 0
-    valid = _validity(values)
+    valid = validity(values)
     if valid is not None:
         values = pc.fill_null(values, zero)
     return values.to_numpy(zero_copy_only=False), valid
@@ -285,7 +191,7 @@ def _array_codes(
     sizes = pc.fill_null(pc.list_value_length(array), 0).to_pylist()
     ends = np.cumsum([0, *sizes]).tolist()
     codes = [interner.code(tuple(elements[b:e])) for b, e in pairwise(ends)]
-    return np.array(codes, np.int64), _validity(array)
+    return np.array(codes, np.int64), validity(array)
 
 
 def beyond(name: str, error: Exception) -> DataError:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.types import Schema
-from cepheid.engine.arrays.columns import without_dictionary_nulls
+from cepheid.engine.arrays.columns import with_clean_dictionaries
 from cepheid.engine.attribution.json_rows import alert_rows
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import Floors
@@ -95,7 +95,7 @@ class MergedEngine:
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Match the next batch of events, which is not earlier than those before."""
-        batch = without_dictionary_nulls(batch)
+        batch = with_clean_dictionaries(batch)
         for begin in range(0, batch.num_rows, CHUNK):
             chunk = batch.slice(begin, CHUNK)
             ticks = self._ticker.read(chunk, np.arange(chunk.num_rows))

@@ -31,7 +31,8 @@ from cepheid.algebra.expressions import (
     walk,
 )
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Column, Interner, kernel_values
+from cepheid.engine.arrays.columns import Column, kernel_values
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST, ordered
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.merged.paths import NoPath

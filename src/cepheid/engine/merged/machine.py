@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Interner, kernel_values, without_dictionary_nulls
+from cepheid.engine.arrays.columns import kernel_values, with_clean_dictionaries
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.ordered_codes import ordered
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.arrays.window_columns import Growing
@@ -118,7 +119,7 @@ class Machine:
 
     def push(self, batch: pa.RecordBatch) -> Iterator[BranchMatches]:
         """Match the next batch of events, which is not earlier than those before."""
-        batch = self._with_times(without_dictionary_nulls(batch))
+        batch = self._with_times(with_clean_dictionaries(batch))
         for begin in range(0, batch.num_rows, CHUNK):
             chunk = batch.slice(begin, CHUNK)
             yield from self.match(chunk, self._ticker.read(chunk, np.arange(chunk.num_rows)))
@@ -284,8 +285,8 @@ class Machine:
             self._compact(position, time)
         if len(self._interner) > self._forget_at:
             texts = [n for n, c in enumerate(self.rules.columns) if c.type in TEXTS]
-            held = np.unique(self._cells.array[:, texts]).tolist()
-            self._interner.forget({*self._constants, *held})
+            held = self._cells.array[:, texts].ravel()
+            self._interner.forget(np.append(self._constants, held))
             self._forget_at = max(FORGET_AT, 2 * len(self._interner))
 
     def _compact(self, position: int, time: int) -> None:

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cepheid.engine.arrays.columns import Column, Interner
+from cepheid.engine.arrays.columns import Column
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.merged.dag import NEVER, Graph, Predicates, TemplatePaths, merged
 from cepheid.engine.merged.index import Index, index_of

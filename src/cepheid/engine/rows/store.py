@@ -21,7 +21,6 @@ from cepheid.engine.arrays.columns import (
     TIME,
     Column,
     Hash,
-    Interner,
     KernelColumn,
     Stored,
     TextBytes,
@@ -32,6 +31,7 @@ from cepheid.engine.arrays.columns import (
     hashes,
     kernel_values,
 )
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.arrays.window_columns import Growing, Returned
 from cepheid.engine.rows.clock import Ticks
@@ -179,8 +179,7 @@ class EventStore:
     def _forget(self) -> None:
         strings = [v for c, v in self.values.items() if c.type in CODED]
         strings += self.remembered()
-        live = set(self._pinned).union(*(np.unique(v).tolist() for v in strings))
-        self.interner.forget(live)
+        self.interner.forget(np.concatenate([np.fromiter(self._pinned, np.int64), *strings]))
         self._heap.clear()
         self._places.clear()
         self._limit = max(FORGET_AT, 2 * len(self.interner))

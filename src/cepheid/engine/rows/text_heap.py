@@ -7,10 +7,9 @@ places, and the order of texts is that of their bytes, as in Spark.
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from cepheid.engine.arrays.columns import Interner
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.window_columns import Growing
 from cepheid.errors import DataError
 from cepheid.kernels import LENGTH_BITS
@@ -54,8 +53,7 @@ class TextHeap:
     def _add(self, codes: Ints) -> None:
         if not len(codes):
             return
-        texts, _ = self._interner.decode(codes, None)
-        array = _encoded(texts)
+        array = self._interner.encoded(codes)
         offsets = np.frombuffer(array.buffers()[1], np.int64)[: len(array) + 1]
         lengths = np.diff(offsets)
         if len(lengths) and lengths.max() >> LENGTH_BITS:
@@ -67,11 +65,3 @@ class TextHeap:
         at = np.searchsorted(self._codes, codes)
         self._codes = np.insert(self._codes, at, codes)
         self._places = np.insert(self._places, at, places)
-
-
-def _encoded(texts: NDArray[np.object_]) -> pa.Array:
-    """Their bytes. Rows without a text have any code."""
-    if set(map(type, texts)) == {str}:
-        return pa.array(texts, pa.large_string())  # several times as fast as one by one
-    encoded = (text.encode() if isinstance(text, str) else text for text in texts)
-    return pa.array([e if isinstance(e, bytes) else b"" for e in encoded], pa.large_binary())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Call, Expr
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import without_dictionary_nulls
+from cepheid.engine.arrays.columns import with_clean_dictionaries
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.rows.classes import classify
 from cepheid.engine.rows.clock import Ticker
@@ -50,7 +50,7 @@ class _Stretch:
         self, targets: Targets, batch: pa.RecordBatch, random: np.random.Generator
     ) -> None:
         plan = targets.plan
-        batch = without_dictionary_nulls(batch)
+        batch = with_clean_dictionaries(batch)
         classified = classify(batch, leaves(plan), plan.variables, plan.schema.type, plan.key)
         ticks = Ticker(plan.schema, plan.window, plan.key).read(batch, classified.rows)
         self.targets, self.random = targets, random

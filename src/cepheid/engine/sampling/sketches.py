@@ -9,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Interner, kernel_values
+from cepheid.engine.arrays.columns import kernel_values
+from cepheid.engine.arrays.interner import Interner
 from cepheid.statistics.samples import DRAWN, MINIMA, Values
 
 
