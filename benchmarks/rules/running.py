@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from benchmarks.measure import WrongAnswer
 from benchmarks.rules.answers import EVENTS, FOUND, Answers, planted
-from cepheid.engine.arrays.columns import Interner, kernel_values
+from cepheid.engine.arrays.columns import kernel_values
+from cepheid.engine.arrays.interner import Interner
 from cepheid.engine.arrays.ordered_codes import ordered
 from cepheid.engine.merged.dag import ROOT, Graph, Ragged
 from cepheid.engine.merged.machine import Machine

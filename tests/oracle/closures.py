@@ -19,13 +19,15 @@ Clock = Callable[[int], tuple[int, int]]
 
 @dataclass(frozen=True)
 class Limits:
-    """Strictly between two positions and, at an edge, two readings of the clock."""
+    """Strictly between two positions and, at an edge, two readings of the clock. `counted`: the
+    clock counts events; otherwise it reads times, and a delay has moved that of an end."""
 
     lower: Position | None
     upper: Position | None
     clock: Clock | None = None
     earliest: int | None = None
     latest: int | None = None
+    counted: bool = False
 
     def __contains__(self, at: tuple[Position, Position, tuple[int, ...]]) -> bool:
         start, end, members = at
@@ -36,8 +38,9 @@ class Limits:
         if self.clock is None:
             return True
         readings = [self.clock(i) for i in members]
+        last = max(end for _, end in readings) if self.counted else end[0]
         return (self.earliest is None or min(start for start, _ in readings) > self.earliest) and (
-            self.latest is None or max(end for _, end in readings) < self.latest
+            self.latest is None or last < self.latest
         )
 
 

@@ -159,6 +159,7 @@ def edge_limits(
         lambda i: clock(search, i),
         end - window.size if lower is None else None,
         start + window.size if upper is None else None,
+        window.clock is Clock.EVENTS,
     )
 
 

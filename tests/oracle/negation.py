@@ -110,6 +110,7 @@ def narrowed(limits: Limits, lower: Position | None, upper: Position | None) -> 
         limits.clock,
         limits.earliest if lower is None else None,
         limits.latest if upper is None else None,
+        limits.counted,
     )
 
 

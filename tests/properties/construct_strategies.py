@@ -1,10 +1,22 @@
 """Queries about what those over the whole language rarely have: folds of groups, choices among
-matches, disjunctions of three."""
+matches, disjunctions of three, functions, and all of these in one."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.corpus.reader import Case
 from tests.properties.drawing import Kind
-from tests.properties.full_strategies import FullQueries
+from tests.properties.full_strategies import (
+    FullQueries,
+    TimedQueries,
+    TouchingQueries,
+    full_cases,
+)
+from tests.properties.nested_cases import nested_case
+from tests.properties.strategies import MOST_EVENTS
 
 MODES = (" PREFIXES", " SUBSETS", " RUNS", " STRICT")
 
@@ -173,3 +185,97 @@ class BranchingQueries(FullQueries):
             v=v,
             w=w,
         )
+
+
+class CallingQueries(FullQueries):
+    """Conditions with functions, over one event, several, and groups."""
+
+    def condition(self) -> str:
+        if self.chance(30):
+            return super().condition()
+        v = self.choose(*self.variables)
+        singles = [w for w in self.of_kind(Kind.SINGLE) if w != v.name]
+        w = self.choose(*singles) if singles and v.negation is None else v.name
+        call = self.fill(
+            "greatest({v}.x, {w}.x)",
+            "least({v}.x, {w}.x, {k})",
+            "CAST({v}.y AS integer)",
+            "length(concat({v}.s, {w}.s)) + {k}",
+            "EXTRACT(second FROM CAST('2024-05-01 12:30:0{k}' AS timestamp))",
+            "abs({v}.x - {w}.x)",
+            "mod({v}.x, 2)",
+            "CASE WHEN {v}.s = {w}.s THEN {v}.x ELSE {k} END",
+            "length(split_part(concat({v}.s, ',', {w}.s), 'v', 2))",
+            "{v}.x * 4611686018427387904",
+            "iif({v}.y > 1, {v}.x, {w}.x)",
+            v=v.name,
+            w=w,
+        )
+        return self.fill(
+            f"{call} {{op}} {{k}}",
+            f"{call} {{op}} {{k}}",
+            f"{call} IN (0, {{k}}, 2)",
+            "{v}.s RLIKE '[u-{w}]'".replace("{w}", "w"),
+            "{v}.s ILIKE 'U'",
+            "CAST({v}.x AS string) || 'u' > {w}.s",
+            "{v}.s LIKE {w}.s",
+            "concat({v}.s, {w}.s) CONTAINS 'uv'",
+            "NOT ({v}.s ~ 'v' AND {w}.x > 1)",
+            "cidr_contains('10.0.0.{k}/31', concat('10.0.0.', CAST({v}.x AS string)))",
+            v=v.name,
+            w=w,
+        )
+
+    def having(self) -> str:
+        bound = [v.name for v in self.variables if v.negation is None]
+        return self.fill(
+            "{v}.x * 4611686018427387904 IS NULL",
+            "greatest({v}.x, {w}.x) {op} {k}",
+            "concat({v}.s, {w}.s) <> 'uu'",
+            "coalesce({v}.y, 1.5) >= 1",
+            v=self.choose(*bound),
+            w=self.choose(*bound),
+        )
+
+
+class MixedQueries(ChoosingQueries, FoldingQueries, BranchingQueries, CallingQueries):
+    """All of it: conditions of each kind over any pattern, most of them with a choice."""
+
+    timed = 60
+    forbids = 4
+
+    def pattern(self) -> str:
+        kinds: tuple[type[FullQueries], ...] = (FullQueries, FoldingQueries, BranchingQueries)
+        kind = self.choose(FullQueries, *kinds)
+        return kind.pattern(self)
+
+    def condition(self) -> str:
+        kinds: tuple[type[FullQueries], ...] = (FoldingQueries, BranchingQueries, CallingQueries)
+        kind = self.choose(FoldingQueries, *kinds)
+        return kind.condition(self)
+
+    def having(self) -> str:
+        if self.of_kind(Kind.GROUP):
+            return FoldingQueries.having(self)
+        return CallingQueries.having(self)
+
+    def returned(self) -> str:
+        return FullQueries.returned(self)
+
+
+KINDS = (
+    MixedQueries,
+    TimedQueries,
+    TouchingQueries,
+    FoldingQueries,
+    ChoosingQueries,
+    BranchingQueries,
+    CallingQueries,
+)
+
+
+@st.composite
+def construct_cases(draw: st.DrawFn, most_events: int = MOST_EVENTS, **given: Any) -> Case:
+    """Of any of these kinds; some with their values in structs, arrays and maps."""
+    case = draw(full_cases(most_events, kind=draw(st.sampled_from(KINDS)), **given))
+    return nested_case(case) if draw(st.integers(0, 3)) == 3 else case

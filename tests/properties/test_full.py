@@ -15,8 +15,10 @@ from tests.examples import examples
 from tests.oracle.match import matches, outputs
 from tests.properties.construct_strategies import (
     BranchingQueries,
+    CallingQueries,
     ChoosingQueries,
     FoldingQueries,
+    MixedQueries,
 )
 from tests.properties.full_strategies import (
     PartedQueries,
@@ -109,6 +111,18 @@ def test_choices_among_matches(case: Case, setup: Setup) -> None:
 @settings(full, max_examples=examples("language", part=4))
 @given(full_cases(kind=BranchingQueries), setups())
 def test_disjunctions_of_three(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@settings(full, max_examples=examples("language", part=4))
+@given(full_cases(kind=CallingQueries), setups())
+def test_functions(case: Case, setup: Setup) -> None:
+    check(case, setup)
+
+
+@settings(full, max_examples=examples("language", part=2))
+@given(full_cases(kind=MixedQueries), setups())
+def test_all_constructs_in_one(case: Case, setup: Setup) -> None:
     check(case, setup)
 
 

@@ -25,6 +25,7 @@ from cepheid.streaming.chained_query import ChainedQuery
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import indexed, match_of, multiset, with_index
 from tests.examples import examples
+from tests.properties.construct_strategies import construct_cases
 from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
 
@@ -131,6 +132,12 @@ def check(case: Case, way: Way, engine: str) -> None:
 @relaxed
 @given(full_cases(), WAYS, ENGINES)
 def test_any_query(case: Case, way: Way, engine: str) -> None:
+    check(case, way, engine)
+
+
+@relaxed
+@given(construct_cases(), WAYS, ENGINES)
+def test_every_construct(case: Case, way: Way, engine: str) -> None:
     check(case, way, engine)
 
 

@@ -21,6 +21,7 @@ from tests.corpus import reader
 from tests.corpus.reader import Case, bound
 from tests.engine.harness import indexed, multiset, with_index
 from tests.examples import examples, in_turn
+from tests.properties.construct_strategies import construct_cases
 from tests.properties.full_strategies import full_cases
 from tests.properties.strategies import cases
 from tests.streaming.simulation import Cluster, Weather, matches_of, run
@@ -81,6 +82,12 @@ def compare(case: Case, prepared: Prepared, weather: Weather) -> None:
 @relaxed
 @given(full_cases(), WEATHER, ENGINES)
 def test_any_query(case: Case, weather: Weather, engine: str) -> None:
+    check(case, weather, engine)
+
+
+@relaxed
+@given(construct_cases(), WEATHER, ENGINES)
+def test_every_construct(case: Case, weather: Weather, engine: str) -> None:
     check(case, weather, engine)
 
 

@@ -25,6 +25,7 @@ from cepheid.algebra.expressions import (
     Some,
     TimeSpan,
     children,
+    reads_before,
     variables,
     walk,
 )
@@ -80,7 +81,8 @@ class Classifier:
         target = self._target(expr, elements) if inside else None
         if target is None:
             self._no_previous(expr, span)
-        if len(ordered) == 1 and not self._reads_groups(expr) and not self._has_duration(expr):
+        more = reads_before(expr) or self._reads_groups(expr) or self._has_duration(expr)
+        if len(ordered) == 1 and not more:
             return Conjunct(expr, Role.CLASS, ordered, negation=index)
         wrapped = expr if target is not None else self._every(expr, bare)
         return Conjunct(wrapped, Role.NEGATION, ordered, target, index)

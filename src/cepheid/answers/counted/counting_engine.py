@@ -26,7 +26,7 @@ from cepheid.answers.counted.countable import Way
 from cepheid.answers.counted.counted_matches import CountedMatches
 from cepheid.answers.counted.counters import counter_of
 from cepheid.answers.counted.step_rows import StepRows, WindowRows, step_bits, step_classes
-from cepheid.engine.arrays.columns import decoded, without_dictionary_nulls
+from cepheid.engine.arrays.columns import decoded, with_clean_dictionaries
 from cepheid.engine.counts import Counts
 from cepheid.engine.limits import no_floors
 from cepheid.engine.match_schema import MATCH_END, output_schema
@@ -122,7 +122,7 @@ class CountingEngine:
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take the next events, which must not be earlier than those before."""
-        batch = with_times(without_dictionary_nulls(batch), self.plan.schema, self.counts)
+        batch = with_times(with_clean_dictionaries(batch), self.plan.schema, self.counts)
         if batch.num_rows:
             self._load(batch)
         yield from self._turn()

@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 Ints = NDArray[np.int64]
 Coded: TypeAlias = str | bytes | tuple[Hashable, ...]
 
+NO_TEXT = 0
+"""What rows have of which no text is known; those that are NULL may also have another's code."""
+
 FEW = 16
 """Up to so many strings are looked up one by one: encoding them first takes longer."""
 
@@ -87,10 +90,16 @@ class Interner:
         self._codes: dict[Coded, int] = {}
         self._many = NONE  # what isn't among `_codes`
         self._strings: dict[int, Coded] | None = None  # the reverse, made on first use
-        self._next = 0
+        self._next = NO_TEXT + 1
 
     def __len__(self) -> int:
         return len(self._codes) + len(self._many)
+
+    @property
+    def codes(self) -> Ints:
+        """All codes."""
+        few = np.fromiter(self._codes.values(), np.int64, len(self._codes))
+        return np.append(few, self._many.codes)
 
     def copy(self) -> Interner:
         """A copy with the same codes."""
@@ -123,7 +132,7 @@ class Interner:
         valid = validity(indices)
         positions = pc.fill_null(indices, 0).to_numpy(zero_copy_only=False)
         if not len(known):
-            return np.zeros(len(array), np.int64), valid
+            return np.full(len(array), NO_TEXT), valid
         return known[positions], valid
 
     def _known(self, values: pa.Array) -> Ints:
@@ -190,7 +199,7 @@ class Interner:
         return np.fromiter(texts, np.object_, len(codes)), valid
 
     def encoded(self, codes: Ints) -> pa.Array:
-        """The bytes of the texts of these codes. Rows without a text have any code."""
+        """The bytes of the texts of these codes, none for NO_TEXT."""
         array = self._many.texts_of(codes)
         if array is not None:
             return array

@@ -456,9 +456,8 @@ ROWWISE: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
 
 def rowwise(function: Callable[..., Any], args: list[Any], type_: pa.DataType) -> Any:
     length = next((len(a) for a in args if not isinstance(a, pa.Scalar)), None)
-    lists = [
-        [a.as_py()] * (length or 1) if isinstance(a, pa.Scalar) else a.to_pylist() for a in args
-    ]
+    count = 1 if length is None else length
+    lists = [[a.as_py()] * count if isinstance(a, pa.Scalar) else a.to_pylist() for a in args]
     results = [
         None if any(v is None for v in row) else function(*row) for row in zip(*lists, strict=True)
     ]

@@ -36,8 +36,8 @@ class Sweep:
     """The events of a class that are gone through: after one position and before another.
 
     `inside`: it ends at the first that is out of the window. `unordered`: events may come before
-    what is bound, from where the window of the latest begins. `awaits`: where it runs into the
-    horizon, events to come may count, and the start stays alive. `bounds`: it ends where
+    what is bound; `near`: only from where the window of the latest begins. `awaits`: where it runs
+    into the horizon, events to come may count, and the start stays alive. `bounds`: it ends where
     one of them is exceeded.
     """
 
@@ -46,6 +46,7 @@ class Sweep:
     upper: Point | None
     inside: bool
     unordered: bool
+    near: bool
     awaits: bool
     bounds: tuple[TimeBound, ...] = ()
 

@@ -87,8 +87,8 @@ def interruption(c: Compilation, pattern: Unless, path: Path, known: Known) -> I
     return Interruption(during, at, positive(pattern.item), positive(pattern.exception), search)
 
 
-def _looking(known: Known, index: int, bounded: bool) -> Known:
-    control = replace(known.control, negation=index, bounded=bounded, unordered=False)
+def _looking(known: Known, index: int, bounded: bool, far: bool = False) -> Known:
+    control = replace(known.control, negation=index, bounded=bounded, unordered=False, far=far)
     return known.under(control)
 
 
@@ -193,14 +193,15 @@ def _occurs(
     c: Compilation, negation: Negation | Absence, path: Path, known: Known, between: Neighbors
 ) -> Forbid:
     inner = (*path, 0)
-    opened, bounded, duration = between.opened, bool(between.after), None
+    opened, bounded, duration, far = between.opened, bool(between.after), None, False
     if isinstance(negation, Absence):
         opened, bounded, duration = not between.before, True, negation.duration
+        far = opened  # the window bounds the match, of which the time before it is no part
         c.back = max(c.back, duration if opened else 0)
         c.looks_back = c.looks_back or (opened and c.lasting)
     else:
         c.looks_back = c.looks_back or opened
-    looking = _looking(known, negation.index, bounded)
+    looking = _looking(known, negation.index, bounded, far)
     if not between.before and opened and isinstance(negation.item, Leaf):
         # The window's edge bounds the search, not only its results.
         v = negation.item.variable

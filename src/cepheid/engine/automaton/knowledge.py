@@ -63,12 +63,14 @@ class Fringe:
 class Control:
     """How to search. `unordered`: members of a conjunction may come before what is bound. `quiet`:
     running into the horizon says nothing. `negation`: the forbidden pattern that is looked for.
-    `bounded`: there is a position that all must end before."""
+    `bounded`: there is a position that all must end before. `far`: the events may lie farther apart
+    than the window."""
 
     unordered: bool = False
     quiet: bool = False
     negation: int | None = None
     bounded: bool = False
+    far: bool = False
 
     @property
     def watching(self) -> bool:
@@ -176,12 +178,14 @@ class Compilation:
         self, variable: str, known: Known, lower: Point | None = None, upper: Point | None = None
     ) -> Sweep:
         control = known.control
+        unordered = known.timed and control.unordered
         return Sweep(
             variable,
             lower,
             upper,
             inside=self.windowed and known.timed and control.negation is None,
-            unordered=known.timed and control.unordered,
+            unordered=unordered,
+            near=unordered and self.windowed and not control.far,
             awaits=control.watching and upper is None and not control.bounded,
         )
 

@@ -15,6 +15,7 @@ from cepheid.engine.lowering.terms import (
     all_valid,
     both,
     compare,
+    zero,
 )
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ def _function(low: KernelLowering, expr: Call, values: list[str], valid: str | N
             return Term(values[0], valid)
         case _ if low.inputs.objects:
             function = low.inputs.param(expr)
-            tested = low.let(f"{function}({', '.join(values)}) if {valid or 'True'} else None")
-            return Term(tested, f"({tested} is not None)")
+            found = low.let(f"{function}({', '.join(values)}) if {valid or 'True'} else None")
+            known = low.let(f"{found} is not None")
+            return Term(low.let(f"{found} if {known} else {zero(expr.type, True)}"), known)
         case _:
             raise NotLowered(expr)
 

@@ -84,7 +84,7 @@ class Machine:
         self._ticker = Ticker(self._query.schema, None, ())
         self._store = EventStore(_returned(rules), Interner())
         self._interner = rules.interner.copy()
-        self._constants = range(len(self._interner))
+        self._constants = self._interner.codes
         self._forget_at = FORGET_AT
         self._schemas = [output_schema(b.path.query, schema) for b in rules.branches]
         width = len(rules.columns)

@@ -33,7 +33,7 @@ def candidates(
         begin = f"first_after(at{n}, lo{n}, hi{n}, {limits.lower})"
     elif limits.earliest is not None:
         begin = f"first_later(clock, rows{n}, lo{n}, hi{n}, {limits.earliest})"
-    if sweep.unordered and w.program.windowed:
+    if sweep.near:
         far = f"first_later(clock, rows{n}, lo{n}, hi{n}, {env.high} - window)"
         begin = f"max({begin}, {far})"
     with code.block(f"for {i} in range({begin}, hi{n}):"):
