@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -207,3 +208,13 @@ def test_what_is_wrong_is_a_warning_if_nobody_listens(folder: Path, live: cep.Li
     with pytest.warns(UserWarning, match="the old rules keep running"):
         own.look()
     assert sorted(live.rules()) == ["pair-1", "pair-2"]
+
+
+def test_programs_that_publish_at_once_get_a_version_each(live: cep.LiveRules) -> None:
+    sets = [cep.RuleSet.of({"a": f"PATTERN A a ; B b WITHIN {n}"}) for n in range(1, 9)]
+    with ThreadPoolExecutor(8) as pool:
+        versions = list(pool.map(live.publish, sets))
+    assert sorted(map(str, versions)) == [f"{n:08}" for n in range(1, 9)]
+    for version, rules in zip(versions, sets, strict=True):
+        assert live.rules(version) == rules
+    assert len(list(live.versions())) == 8

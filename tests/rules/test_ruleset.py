@@ -210,3 +210,31 @@ def test_joined_sets_still_must_agree() -> None:
     text = cep.RuleSet.of({"b": PAIR}, carried={"b": {"severity": "high"}})
     with pytest.raises(cep.RuleSetError, match="the column `severity` is string, but int64"):
         number | cep.RuleSet.of({"c": PAIR}) | text
+
+
+def test_an_error_of_a_match_names_the_row() -> None:
+    events = pa.table({"ts": [1], "kind": ["A"], "x": [5]})
+    rules = cep.RuleSet.from_template(
+        "big",
+        "PATTERN A a ; A b WHERE a.x > :low WITHIN :w",
+        {"rule": ["x", "y"], "low": [1, 2], "w": [5, 0]},
+    )
+    with pytest.raises(cep.RuleSetError, match="with the values of big, row 2") as caught:
+        rules.match(events, time="ts", type="kind")
+    assert [finding.rows for finding in caught.value.findings] == [(2,)]
+
+
+@pytest.mark.parametrize("arrow", [";", "->"])
+def test_a_rule_that_matches_nothing_is_warned_of(arrow: str) -> None:
+    events = pa.table({"ts": [1], "kind": ["A"], "x": [5]})
+    rules = cep.RuleSet.of(
+        {
+            "never": f"PATTERN A a {arrow} A b WHERE a.x > 5 AND a.x < 3 WITHIN 5",
+            "any": "PATTERN A a",
+        }
+    )
+    message = "never: the rule matches nothing: `a.x > 5` and `a.x < 3` can't both be true"
+    with pytest.warns(UserWarning, match=message):
+        assert rules.match(events, time="ts", type="kind")["rule"].to_pylist() == ["any"]
+    explained = str(rules.explain(events, time="ts", type="kind"))
+    assert "alone: never (1 rule), since it matches nothing: `a.x > 5`" in explained

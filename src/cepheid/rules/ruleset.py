@@ -17,6 +17,7 @@ from cepheid.errors import OptionError, QueryError, RuleSetError
 from cepheid.language.diagnostics import Source
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
+from cepheid.query.several_endless import is_endless
 from cepheid.reasons.looked_at import Amount
 from cepheid.rules.explain.set_explanation import SetExplanation, explained
 from cepheid.rules.explain.set_funnels import MOST_RULES, SetFunnels
@@ -269,7 +270,16 @@ class RuleSet(Mapping[str, Rule]):
          'template': 'rise', 'severity': 'low'}
         """
         chosen = options_of(options, named)
-        return set_runtime_of(data).match(self.templates, data, chosen, throttle)
+        try:
+            return set_runtime_of(data).match(self.templates, data, chosen, throttle)
+        except QueryError:
+            # The error is that of one rule, and doesn't know the row of its table.
+            if is_endless(data):
+                raise
+            findings = self.check(data, chosen)
+            if not any(finding.rows for finding in findings):
+                raise
+        raise RuleSetError(findings)
 
     @takes_options
     def open(

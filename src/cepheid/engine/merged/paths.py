@@ -121,7 +121,9 @@ def _check(query: BoundQuery) -> None:
         raise NoPath("the window counts events")
     if query.selection is not None:
         raise NoPath("AFTER MATCH chooses among the matches of one query")
-    if query.nothing is not None or query.renamed:
+    if query.nothing is not None:
+        raise NoPath(f"it matches nothing: {query.nothing}")
+    if query.renamed:
         raise NoPath("it was rewritten to another form")
     if any(v.kind is not Kind.SINGLE for v in query.variables.values()):
         raise NoPath("closures bind groups")

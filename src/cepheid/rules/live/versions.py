@@ -8,10 +8,12 @@ which rules there were when.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Unpack
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,24 +70,45 @@ class LiveRules:
 
     def publish(self, rules: RuleSet) -> str | None:
         """Make these the rules from the next batch on. The version's name; None if they are those
-        that are there already. One program at a time may publish."""
+        that are there already. Of two programs that publish at once, one gets the next version."""
         refuse_chains(rules.templates, "streams")
         names = self._names()
         if names and self._read(names[-1]) == rules:
             return None
-        version = f"{int(names[-1]) + 1 if names else 1:08}"
-        row = {
-            "version": version,
-            "published": datetime.now(UTC),
-            "count": len(rules),
-            "rules": encoded(rules.templates),
-        }
         system, folder = self._place()
         system.create_dir(folder)
-        hidden, visible = f"{folder}/.{version}", f"{folder}/{version}{_SUFFIX}"
-        pq.write_table(pa.Table.from_pylist([row], _SCHEMA), hidden, filesystem=system)
-        system.move(hidden, visible)  # so that nobody reads half of it
-        return version
+        hidden = f"{folder}/.{uuid4().hex}"
+        number = int(names[-1]) + 1 if names else 1
+        while True:
+            version = f"{number:08}"
+            row = {
+                "version": version,
+                "published": datetime.now(UTC),
+                "count": len(rules),
+                "rules": encoded(rules.templates),
+            }
+            pq.write_table(pa.Table.from_pylist([row], _SCHEMA), hidden, filesystem=system)
+            if self._named(hidden, version):
+                return version
+            number += 1
+
+    def _named(self, hidden: str, version: str) -> bool:
+        """Give a file that is complete its name, so that nobody reads half of it; False if another
+        program was faster with this version."""
+        system, folder = self._place()
+        visible = f"{folder}/{version}{_SUFFIX}"
+        if isinstance(system, fs.LocalFileSystem):
+            try:
+                os.link(hidden, visible)  # unlike a move, it replaces nothing
+            except FileExistsError:
+                return False
+            os.unlink(hidden)
+            return True
+        # A store has no such operation: between the look and the move, another one may come.
+        if system.get_file_info(visible).type is not fs.FileType.NotFound:
+            return False
+        system.move(hidden, visible)
+        return True
 
     def rules(self, version: str | None = None) -> RuleSet:
         """The rules of a version; by default of the last one."""

@@ -65,6 +65,7 @@ class SetInProcess:
         every = compiled.rules if chain is None else rule_columns(templates)
         schema = alert_schema(every, _plain(table.schema.field(options.time).type))
         _warn(first, table, options)
+        _warn_of_contradictions(compiled)
         _warn_of_ties(compiled, table, options)
         first_schema = (
             schema if chain is None else alert_schema(compiled.rules, schema.field(MATCH_END).type)
@@ -128,6 +129,15 @@ def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
             named = types_of(template.query.syntax.pattern)
             for message in misspelled(named, present, options.type):
                 warnings.warn(f"{template.name}: {message}", stacklevel=4)
+
+
+def _warn_of_contradictions(compiled: CompiledRules) -> None:
+    """Warn of rules that match no events, whatever they are."""
+    for query in compiled.alone:
+        nothing = query.prepared.query.nothing
+        if nothing is not None:
+            name = compiled.rules[RULE][int(query.rules[0])].as_py()
+            warnings.warn(f"{name}: the rule matches nothing: {nothing}", stacklevel=4)
 
 
 def _warn_of_ties(compiled: CompiledRules, table: pa.Table, options: Options) -> None:
