@@ -68,6 +68,26 @@ JOINED = RuleSet.of(
         "AND d.country = 'DE' WITHIN 20 minutes RETURN b.id, d.country, d.id AS last",
     }
 )
+DEALT = (
+    RuleSet.from_template(
+        "three",
+        "PATTERN a{3} WHERE [card] AND a.amount > :low WITHIN 20 minutes RETURN LAST(a.id) AS last",
+        {"low": [90.0, 85.0, 95.0, 80.0]},
+    )
+    | RuleSet.from_template(
+        "soon",
+        "PATTERN a -> b WHERE a.amount > 97 AND b.amount > :high AND b.country = :country "
+        "WITHIN 1 minute RETURN a.id, b.id AS last",
+        {"high": [90.0, 85.0, 95.0, 80.0], "country": ["DE", "FR", "US", "US"]},
+    )
+    | RuleSet.from_template(
+        "once",
+        "PATTERN a ; b WHERE a.amount > :low AND b.amount > :low WITHIN 3 minutes "
+        "AFTER MATCH SKIP PAST LAST EVENT RETURN a.id, b.id AS last",
+        {"low": [97.0, 98.0, 99.0, 96.0]},
+    )
+)
+"""With a key; without one, limited in time; and without one, about all matches."""
 OPTIONS: dict[str, Any] = {"time": "ts", "tie": "id", "jit": False}
 
 
@@ -100,7 +120,8 @@ def rows(found: pa.Table) -> Counter[tuple[Any, ...]]:
         pytest.param(ROW, id="one event"),
         pytest.param(ALONE, id="alone"),
         pytest.param(SHARED, id="one query"),
-        pytest.param(KEYED | UNKEYED | ROW | ALONE, id="all"),
+        pytest.param(DEALT, id="dealt"),
+        pytest.param(KEYED | UNKEYED | ROW | ALONE | DEALT | SHARED | JOINED, id="all"),
     ],
 )
 def test_a_frame_and_a_table_give_the_same(
@@ -181,6 +202,23 @@ def test_joined_rules_share_a_shuffle(
     assert Counter(found.toArrow()["rule"].to_pylist()) == expected
     whole = JOINED.match(events, **OPTIONS)
     assert rows(found.toArrow().cast(whole.schema)) == rows(whole)
+
+
+def test_all_rules_of_a_key_share_a_scan_and_a_shuffle(
+    spark: SparkSession, events: pa.Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = (
+        KEYED
+        | JOINED
+        | SHARED
+        | ALONE.select("run")
+        | DEALT.select([f"three-{n}" for n in (1, 2, 3)])
+    )
+    found = rules.match(spark.createDataFrame(events), partitions=2, **OPTIONS)
+    plan = physical_plan(found, capsys)
+    assert plan.count(") Exchange\n") == plan.count("MapInArrow") // 2 == 1, plan
+    expected = rules.match(events, **OPTIONS)
+    assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
 
 
 def test_an_unknown_placement_is_refused() -> None:

@@ -141,7 +141,7 @@ def match_group(
             read = map(partial(_chosen, groups(part).required), pieces)
             yield from owned(matches(groups(part), rules, schema, read, jit), range_)
 
-    return _mapped(rows, run, schema)
+    return mapped(rows, run, schema)
 
 
 def _listed(parts: Sequence[RuleGroup]) -> Texts:
@@ -196,7 +196,7 @@ def as_alerts(
         for batch in batches:
             yield alerts_of_queries(rules, attributions, batch, schema)
 
-    return _mapped(query_matches, run, schema)
+    return mapped(query_matches, run, schema)
 
 
 def typed_of(set_matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
@@ -209,10 +209,10 @@ def typed_of(set_matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
     of_rule = set_matches.filter(named(RULE) == rule).select(
         *map(named, (MATCH, MATCH_START, MATCH_END))
     )
-    return _mapped(of_rule, run, schema)
+    return mapped(of_rule, run, schema)
 
 
-def _mapped(rows: DataFrame, run: Mapped, schema: pa.Schema) -> DataFrame:
+def mapped(rows: DataFrame, run: Mapped, schema: pa.Schema) -> DataFrame:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         return rows.mapInArrow(run, spark_schema(schema))
@@ -286,12 +286,12 @@ def _relevant(frame: Frame, parts: Sequence[RuleGroup]) -> DataFrame:
     rows = frame.events.select(*map(named, required))
     rows = rows.filter(placed(parts[0].query.schema.time, None))
     if len(parts) == 1:
-        return rows.filter(_taken(frame, parts[0]))
-    copies = (F.when(_taken(frame, part), F.lit(n)) for n, part in enumerate(parts))
+        return rows.filter(group_takes(frame, parts[0]))
+    copies = (F.when(group_takes(frame, part), F.lit(n)) for n, part in enumerate(parts))
     return rows.withColumn(_PART, F.explode(F.array_compact(F.array(*copies))))
 
 
-def _taken(frame: Frame, part: RuleGroup) -> Column:
+def group_takes(frame: Frame, part: RuleGroup) -> Column:
     """A condition that holds for every row that any rule can take."""
     if part.counts_all:
         return F.lit(True)

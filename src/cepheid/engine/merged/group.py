@@ -63,6 +63,32 @@ class RuleGroup:
         return bool(self.merged.graph.depth.max() == 0)
 
 
+class GroupMachines:
+    """The machines of a group. With a key and large batches, several machines each get a share of
+    the keys, and a batch goes through them one after another: so the instances of a machine stay in
+    the processor's cache. `first` is the first batch, of which there is no match yet."""
+
+    def __init__(
+        self,
+        group: RuleGroup,
+        rules: pa.Table,
+        schema: pa.Schema,
+        first: pa.RecordBatch,
+        jit: bool = True,
+    ) -> None:
+        self._group, self._rules, self._schema = group, rules, schema
+        count = _shares(group, first)
+        self._machines = [Machine(group.merged, first.schema, jit=jit) for _ in range(count)]
+
+    def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The alerts that end in these events, which follow those before."""
+        shares = _split(self._group, batch, len(self._machines))
+        for machine, share in zip(self._machines, shares, strict=True):
+            for attributed in machine.push(share):
+                numbers = self._group.numbers[attributed.branch][attributed.rules]
+                yield alert_rows(self._rules, numbers, attributed.matches, self._schema)
+
+
 def matches(
     group: RuleGroup,
     rules: pa.Table,
@@ -71,24 +97,13 @@ def matches(
     jit: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The alerts of the rules in events that come in order. `rules` has the names of all rules and
-    their carried columns. With a key and large batches, several machines each get a share of the
-    keys, and a batch goes through them one after another: so the instances of a machine stay in the
-    processor's cache.
-
-    Where there is a key and the batches are large, several machines have a share of the keys each,
-    and a batch goes through them one after another: so the instances of a machine are few enough to
-    stay in the processor's cache.
-    """
+    their carried columns."""
     first = next(batches, None)
     if first is None:
         return
-    count = _shares(group, first)
-    machines = [Machine(group.merged, first.schema, jit=jit) for _ in range(count)]
+    machines = GroupMachines(group, rules, schema, first, jit)
     for batch in chain((first,), batches):
-        for machine, share in zip(machines, _split(group, batch, count), strict=True):
-            for attributed in machine.push(share):
-                numbers = group.numbers[attributed.branch][attributed.rules]
-                yield alert_rows(rules, numbers, attributed.matches, schema)
+        yield from machines.push(batch)
 
 
 def _shares(group: RuleGroup, batch: pa.RecordBatch) -> int:
