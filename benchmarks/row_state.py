@@ -7,8 +7,10 @@ through four layouts of state:
 - *pages*: as it is, some partitions in each page;
 - *a page each*: a page for each partition;
 - *whole buckets*: all partitions of a bucket in one page;
-- *keys*: each partition is a key of Spark's state. It is run with 2,000 partitions and no more,
-  since every key of a batch costs milliseconds.
+- *keys*: each partition is a key of Spark's state.
+
+The second and the last are run with 500 partitions and no more: there every partition of a batch
+costs a millisecond, or several.
 
 CPU seconds are those of all processes, the median of some batches, with the empty batch that moves
 the watermark after each. Bytes are those that the batch hands to the state store.
@@ -52,15 +54,13 @@ from cepheid.spark.streaming.stateful.packed_rows import BUCKET_COLUMN
 from cepheid.streaming.row_bucket import RowsJob, open_rows
 from cepheid.streaming.row_pages import PER_PAGE, PLACE
 
+FEW, MANY = 500, 20_000
 OPEN_ROWS = 5
 SMALL, LARGE = 200, 100_000
 TOUCHED = 20
 """Partitions that a small batch touches, at most."""
 
-MOST_KEYS = 2_000
-"""Partitions, if each is a key of state."""
-
-BATCHES, WARM_UP = 5, 2
+BATCHES, WARM_UP = 4, 1
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.timestamp("us", "UTC")), ("x", pa.int64())])
 CLAUSE = """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
     MEASURES FIRST(UP.t) AS a, LAST(UP.t) AS b
@@ -78,7 +78,7 @@ class StateFigures:
     layout: str
     partitions: int
     rows: int
-    cpu_seconds: float
+    cpu_seconds: float | None
     written: int
     kept: int
 
@@ -199,15 +199,15 @@ def by_partition(rows: DataFrame, in_time: Column, bound: BoundRecognition) -> D
 
 
 def measure(spark: SparkSession, quick: bool) -> Iterator[StateFigures]:
-    for partitions in (8, 2_000, 20_000):
-        for rows in (SMALL, LARGE // 10 if quick else LARGE):
-            case = StateCase(partitions, rows)
-            for layout in LAYOUTS:
-                if layout == "keys" and partitions > MOST_KEYS:
-                    continue
-                written, kept = bytes_written(layout, case)
-                cpu = processor_time(spark, layout, case)
-                yield StateFigures(layout, partitions, rows, round(cpu, 2), written, kept)
+    large = LARGE // 10 if quick else LARGE
+    cases = ((8, SMALL), (FEW, SMALL), (FEW, large), (MANY, SMALL), (MANY, large))
+    for case in (StateCase(*numbers) for numbers in cases):
+        for layout in LAYOUTS:
+            written, kept = bytes_written(layout, case)
+            cpu = None
+            if case.partitions <= FEW or layout in ("pages", "whole buckets"):
+                cpu = round(processor_time(spark, layout, case), 2)
+            yield StateFigures(layout, case.partitions, case.rows, cpu, written, kept)
 
 
 def main() -> int:
@@ -219,9 +219,10 @@ def main() -> int:
     with session() as spark:
         for item in measure(spark, given.quick):
             figures.append(item)
+            cpu = "–" if item.cpu_seconds is None else f"{item.cpu_seconds:.2f}"
             print(
                 f"{item.partitions:>7,} partitions {item.rows:>8,} rows  {item.layout:<14}"
-                f"{item.cpu_seconds:>7.2f} CPU s {item.written:>12,} bytes written"
+                f"{cpu:>7} CPU s {item.written:>12,} bytes written"
                 f" {item.kept:>12,} kept"
             )
     if given.recording:

@@ -46,6 +46,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "resumed": (30, 120),
     "rewrites": (45, 60),
     "row patterns": (2000, 20000),
+    "row patterns on Spark": (10, 200),
     "rule sets": (30, 150),
     "rule sets on Spark": (15, 60),
     "rules in sessions": (20, 80),
