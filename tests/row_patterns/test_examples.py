@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta
 from time import process_time
 from typing import Any
 
@@ -150,6 +151,29 @@ def test_types_of_measures_are_those_of_the_columns() -> None:
     )
     types = [pa.timestamp("ms", "UTC"), pa.decimal128(5, 2), pa.duration("us")]
     assert result.schema.types == types
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [
+        ("DATE '2024-05-02'", date(2024, 5, 2)),
+        ("CAST(t AS date)", date(2024, 5, 1)),
+        ("LAST(CAST(t AS date))", date(2024, 5, 1)),
+        ("array_agg(CAST(t AS date))", [date(2024, 5, 1)] * 2),
+        ("array_agg(DISTINCT date_trunc('hour', t))", [datetime(2024, 5, 1, 12)]),
+        ("array_agg(t - TIMESTAMP '2024-05-01 12:00:00')", [timedelta(0), timedelta(seconds=60)]),
+        ("array_agg(t < TIMESTAMP '2024-05-01 12:00:01')", [True, False]),
+        ("array_agg(NULL)", None),
+    ],
+)
+def test_computed_times_are_times(measure: str, value: Any) -> None:
+    rows = pa.table({"t": [datetime(2024, 5, 1, 12, minute) for minute in (0, 1)]})
+    clause = f"ORDER BY t MEASURES {measure} AS m PATTERN (A+)"
+    if value is None:
+        with pytest.raises(cep.QueryError, match="CEP619"):
+            run(clause, rows)
+    else:
+        assert run(clause, rows) == [{"m": value}]
 
 
 AMBIGUOUS = """PARTITION BY k ORDER BY t MEASURES count(*) AS n PATTERN ((A | B | C)+ D)

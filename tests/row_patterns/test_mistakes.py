@@ -146,6 +146,22 @@ MISTAKES = {
         "CEP617: ORDER BY takes columns, not expressions",
         "compute it in a subquery: `(SELECT *, -t AS x FROM …)`, and use x",
     ),
+    "PARTITION BY r ORDER BY t PATTERN (A)": (
+        "CEP617: PARTITION BY takes values that can be compared, and `r` is nested",
+        "take a part of it in a subquery: `(SELECT *, r.id AS id FROM …)`, and use id",
+    ),
+    "ORDER BY t, r PATTERN (A)": (
+        "CEP617: ORDER BY takes values that can be compared, and `r` is nested",
+        "take a part of it in a subquery: `(SELECT *, r.id AS id FROM …)`, and use id",
+    ),
+    "MEASURES count(DISTINCT r) AS y PATTERN (A)": (
+        "CEP210: `count(DISTINCT …)` needs a value that can be compared, but `r` is nested",
+        "",
+    ),
+    "MEASURES t AS y PATTERN (A) DEFINE A AS t > DATE '2024-02-30'": (
+        "CEP214: `'2024-02-30'` is not a date or timestamp",
+        "write it as '2024-05-01 12:30:00'",
+    ),
     "MEASURES A.r.ipp AS y PATTERN (A)": (
         "CEP204: `r` has no field `ipp`",
         "did you mean `ip`?",

@@ -9,6 +9,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 import cepheid as cep
 from cepheid.language.diagnostics import Source
@@ -251,6 +253,15 @@ def test_wrong_clauses(statement: str, message: str) -> None:
 def test_dead_letters_are_those_of_streams() -> None:
     with pytest.raises(cep.OptionError, match="dead_letters= is for streams"):
         cep.sql(f"SELECT * FROM t {CLAUSE}", {"t": pa.table(ROWS)}, dead_letters=True)
+
+
+def test_without_tables_a_session_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_session() -> None:
+        raise PySparkRuntimeError("[NO_ACTIVE_OR_DEFAULT_SESSION]")
+
+    monkeypatch.setattr(SparkSession, "active", no_session)
+    with pytest.raises(cep.OptionError, match="neither tables nor a Spark session: pass tables="):
+        cep.sql("SELECT 1")
 
 
 def test_text_is_needed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from decimal import Decimal
 
 from lark import Token
@@ -104,6 +105,8 @@ def build_expression(tree: Node) -> Expression:
             return _call_over(tree)
         case "interval":
             return _interval(tree)
+        case "moment":
+            return _moment(tree)
         case "step":
             return Step(only_name(tree), build_expression(child(tree)), span)
         case "cast":
@@ -233,6 +236,19 @@ def _interval(tree: Node) -> Duration:
     number = Decimal(text.strip())
     whole = int(number) if number == number.to_integral_value() else number
     return Duration(whole, UNIT_WORDS[unit.lower()], span_of(tree))
+
+
+def _moment(tree: Node) -> Cast:
+    """`DATE '2024-05-01'` is `CAST('2024-05-01' AS date)`; a text that is no date is a mistake."""
+    word, text = tokens(tree)
+    written = unquoted(text.value)
+    try:
+        datetime.fromisoformat(written.strip())
+    except ValueError:
+        message = f"`{text}` is not a date or timestamp"
+        hint = "write it as '2024-05-01 12:30:00'"
+        raise Mistake("CEP214", message, span_of(text), hint) from None
+    return Cast(Literal(written, span_of(text)), word.lower(), span_of(tree))
 
 
 def _extract(tree: Node) -> Call:

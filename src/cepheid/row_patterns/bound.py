@@ -127,9 +127,11 @@ class _ClauseBinder:
         self._check_progress(program)
         bound = BoundRecognition(
             program=program,
-            partition=tuple(self._column(name, span) for name, span in recognition.partition),
+            partition=tuple(
+                self._column("PARTITION BY", name, span) for name, span in recognition.partition
+            ),
             order=tuple(
-                SortKey(self._column(k.column, k.span), k.descending, k.nulls_first)
+                SortKey(self._column("ORDER BY", k.column, k.span), k.descending, k.nulls_first)
                 for k in recognition.order
             ),
             measures=tuple(map(self._measure, recognition.measures)),
@@ -153,8 +155,12 @@ class _ClauseBinder:
             self.findings.add("CEP615", message, self.recognition.pattern_span, hint)
             return RowProgram((), ())
 
-    def _column(self, name: str, span: ast.Span) -> str:
+    def _column(self, clause: str, name: str, span: ast.Span) -> str:
         column = self.schema.resolve(name)
+        if column is not None and self.schema.columns[column] is Type.OTHER:
+            message = f"{clause} takes values that can be compared, and `{name}` is nested"
+            hint = "take a part of it in a subquery: `(SELECT *, r.id AS id FROM …)`, and use id"
+            self.findings.add("CEP617", message, span, hint)
         if column is None:
             hint = did_you_mean(
                 name, self.schema.columns, f"columns are {listed(self.schema.columns)}"

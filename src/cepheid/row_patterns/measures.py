@@ -21,6 +21,7 @@ from cepheid.engine.arrays.integers import may_overflow
 from cepheid.engine.arrays.reduction import reduced
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.engine.match_schema import computed_type
+from cepheid.engine.match_values import typed
 from cepheid.row_patterns.arrangement import ArrangedRows, ordered_integers
 from cepheid.row_patterns.leaves import (
     CLASSIFIER,
@@ -71,12 +72,16 @@ def measured(
         array = reader.read(leaf)
         if _keeps(leaf):
             return array
-        return array.cast(_result_type(leaf, array, time))
+        if pa.types.is_list(array.type):
+            assert isinstance(leaf, RowAggregate) and leaf.argument is not None
+            elements = typed(array.values, computed_type(leaf.argument.type, time))
+            return pa.ListArray.from_arrays(array.offsets, elements)
+        return typed(array, _result_type(leaf, array, time))
     if isinstance(expression, Constant) and expression.type is Type.NULL:
         return pa.nulls(len(output.match))
     read = [reader.read(leaf) for leaf in value.leaves]
     result = evaluate(expression, lambda a: read[leaf_number(a)], len(output.match))
-    return result.cast(computed_type(expression.type, time))
+    return typed(result, computed_type(expression.type, time))
 
 
 def _keeps(leaf: Leaf) -> bool:

@@ -268,6 +268,10 @@ class RowBinder(ExpressionBinder):
         if read is None:
             return WRONG
         argument, labels = read
+        if node.distinct and argument.type is Type.OTHER:
+            message = f"`{node.name}(DISTINCT …)` needs a value that can be compared, but "
+            message += f"`{self.text(node.arguments[0])}` is {described(argument)}"
+            return self.wrong("CEP210", message, node.span)
         if argument.type is Type.NULL and function.operand in (Operand.AMOUNT, Operand.NUMBER):
             argument = cast(argument, Type.INTEGER)
         if not function.operand.accepts(argument.type):

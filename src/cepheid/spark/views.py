@@ -24,9 +24,17 @@ def session_of(frames: Iterable[DataFrame], spark: Any = None) -> Any:
     """The given session, else the frames' session, else the active one."""
     if spark is None:
         frame = next(iter(frames), None)
-        spark = frame.sparkSession if frame is not None else SparkSession.active()
+        spark = frame.sparkSession if frame is not None else _active()
     adopt_session(spark)
     return spark
+
+
+def _active() -> Any:
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        remedy = 'pass tables={"t": frame}, or a session with spark='
+        raise OptionError(f"there are neither tables nor a Spark session: {remedy}") from None
 
 
 def run_sql(spark: Any, text: str) -> DataFrame:

@@ -259,6 +259,7 @@ _PHRASES: tuple[tuple[str, str, frozenset[str]], ...] = (
                 "NUMBER",
                 "EXTENT",
                 "INTERVAL",
+                "MOMENT",
                 "PERCENT",
                 "STRING",
                 "PARAMETER",
