@@ -24,6 +24,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "any text": (200, 400),
     "bounds": (40, 100),
     "canonical text": (80, 500),
+    "counted branches": (40, 1000),
     "counted chains": (30, 1000),
     "counted patterns": (1, 20),
     "durations": (40, 150),

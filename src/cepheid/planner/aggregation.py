@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cepheid.algebra.answer_shape import AnswerWindow
 from cepheid.algebra.query import BoundQuery, Role
 from cepheid.answers.counted.chain_walks import ChainWalk
-from cepheid.answers.counted.countable import Counting, Way, steps_of, ways
+from cepheid.answers.counted.countable import CountedBranches, Counting, Way, steps_of, ways
 from cepheid.answers.counted.counting_automaton import NotCounted
 from cepheid.answers.counted.neighbor_pair import NeighborPair
 from cepheid.answers.counted.step_rows import step_classes
@@ -64,6 +64,8 @@ class Aggregation:
                 how = "counted from the events, with a tree of the values that are compared"
             case ChainWalk() as walk:
                 how = f"counted in pairs, from each {walk.steps[0]} on"
+            case CountedBranches(branches):
+                how = f"counted in {len(branches)} branches, each by itself"
         return f"{how}: {cost} per window, enumerating {enumerated}"
 
 
@@ -128,6 +130,8 @@ def _cost(way: Way, query: BoundQuery, figures: Figures) -> float:
             return READ * sum(events.values()) + LEVEL * deep * compared
         case ChainWalk():
             return _walk_cost(way, query, figures)
+        case CountedBranches(branches):
+            return sum(_cost(of_branch, branch.query, figures) for branch, of_branch in branches)
 
 
 def _walk_cost(walk: ChainWalk, query: BoundQuery, figures: Figures) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from cepheid.algebra.answer_shape import MatchAggregate
@@ -17,8 +18,10 @@ from cepheid.algebra.expressions import (
     variables,
     walk,
 )
-from cepheid.algebra.patterns import Conjunction, Leaf, Negation, Pattern, Sequence
+from cepheid.algebra.patterns import Closure, Conjunction, Leaf, Negation, Pattern, Sequence
+from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import BoundQuery, Clock, Kind, Role
+from cepheid.answers.counted.branches import Branch, branches_of
 from cepheid.answers.counted.chain_kernel import check_conditions
 from cepheid.answers.counted.chain_walks import ChainWalk, chain_of, chain_walks
 from cepheid.answers.counted.counting_automaton import (
@@ -55,7 +58,17 @@ class Counting:
     carried: dict[str, CarriedValue]
 
 
-Way: TypeAlias = Counting | NeighborPair | ChainWalk
+ChainWay: TypeAlias = Counting | NeighborPair | ChainWalk
+
+
+@dataclass(frozen=True)
+class CountedBranches:
+    """Each branch is counted by itself, in its own way."""
+
+    branches: tuple[tuple[Branch, ChainWay], ...]
+
+
+Way: TypeAlias = ChainWay | CountedBranches
 """How matches can be counted."""
 
 
@@ -65,11 +78,28 @@ def ways(query: BoundQuery) -> tuple[Way, ...]:
     for reason in _reasons(query):
         raise NotCounted(reason)
     try:
+        return _ways_of_chain(query)
+    except NotCounted:
+        closures = any(isinstance(part, Closure) for part in walk_pattern(query.pattern))
+        if closures or _is_chain(query):
+            raise
+    branches = branches_of(query)
+    each = [_ways_of_chain(branch.query) for branch in branches]
+    return tuple(
+        CountedBranches(
+            tuple((b, of_b[min(n, len(of_b) - 1)]) for b, of_b in zip(branches, each, strict=True))
+        )
+        for n in range(max(map(len, each)))
+    )
+
+
+def _ways_of_chain(query: BoundQuery) -> tuple[ChainWay, ...]:
+    try:
         return (counting(query),)
-    except NotCounted as reason:
-        if _is_chain(query):
-            return _chain_walks(query)
-        raise reason
+    except NotCounted:
+        if not _is_chain(query):
+            raise
+    return _chain_walks(query)
 
 
 def steps_of(way: Way) -> tuple[str, ...]:
@@ -81,6 +111,9 @@ def steps_of(way: Way) -> tuple[str, ...]:
             return walk.events
         case ChainWalk():
             return way.events
+        case CountedBranches(branches):
+            every = chain.from_iterable(steps_of(of_branch) for _, of_branch in branches)
+            return tuple(dict.fromkeys(every))
 
 
 def counting(query: BoundQuery) -> Counting:
@@ -115,7 +148,7 @@ def _is_chain(query: BoundQuery) -> bool:
             return False
 
 
-def _chain_walks(query: BoundQuery) -> tuple[Way, ...]:
+def _chain_walks(query: BoundQuery) -> tuple[ChainWay, ...]:
     assert query.answers is not None
     if not all(map(_of_last, query.answers.aggregates)):
         raise NotCounted("an aggregate needs every match")
@@ -192,12 +225,14 @@ def last_variable(query: BoundQuery) -> str | None:
 
 def of_last(expr: Expr, query: BoundQuery) -> Expr:
     """The same value read from the last event, where it can be: a part of the key is the same for
-    all events."""
+    all events of a match."""
     key = {part.uniform for part in query.key}
     last = last_variable(query) or END
 
     def change(node: Expr) -> Expr | None:
-        if isinstance(node, Attribute) and node.name in key:
+        if not isinstance(node, Attribute) or node.name not in key:
+            return None
+        if _always(node.variable, query.pattern):
             return Attribute(last, node.name, node.type)
         return None
 

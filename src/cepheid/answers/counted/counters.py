@@ -7,9 +7,10 @@ from typing import assert_never
 import pyarrow as pa
 
 from cepheid.algebra.query import BoundQuery
+from cepheid.answers.counted.branch_counter import BranchCounter
 from cepheid.answers.counted.chain_counter import ChainCounter
 from cepheid.answers.counted.chain_walks import ChainWalk
-from cepheid.answers.counted.countable import Counting, Way
+from cepheid.answers.counted.countable import CountedBranches, Counting, Way
 from cepheid.answers.counted.counted_matches import Counter
 from cepheid.answers.counted.neighbor_counter import NeighborCounter
 from cepheid.answers.counted.neighbor_pair import NeighborPair
@@ -25,5 +26,7 @@ def counter_of(way: Way, query: BoundQuery, schema: pa.Schema, jit: bool) -> Cou
             return ChainCounter(query, schema, jit, way)
         case NeighborPair():
             return NeighborCounter(query, schema, jit, way)
+        case CountedBranches():
+            return BranchCounter(way, lambda part, branch: counter_of(part, branch, schema, jit))
         case _:
             assert_never(way)
