@@ -156,7 +156,11 @@ class LiveRules:
     def _names(self) -> list[str]:
         """The names of the versions, in order."""
         system, folder = self._place()
-        entries = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        selector = fs.FileSelector(folder, allow_not_found=True)
+        try:
+            entries = system.get_file_info(selector)
+        except FileNotFoundError:  # a program that publishes has just named its file
+            return self._names()
         names = (info.base_name for info in entries if info.base_name.endswith(_SUFFIX))
         return sorted(name.removesuffix(_SUFFIX) for name in names if not name.startswith("."))
 
