@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,41 @@ def test_compiling_while_it_runs(
     rows = [row for batch in found for row in batch.to_pylist()]
     assert sorted(map(str, rows)) == sorted(map(str, plain.to_pylist()))
     assert plain.num_rows > 1
+
+
+@pytest.mark.parametrize("limit", [None, cep.Limit(total=40)], ids=["no limit", "limit"])
+@pytest.mark.parametrize(
+    ("text", "plan_of"),
+    [
+        ("PATTERN A a -> B b WHERE b.x > a.x + 0.125 WITHIN 9", automaton_plan),
+        ("PATTERN A a ; B b WHERE b.x > a.x + 0.125 WITHIN 9", make_plan),
+    ],
+    ids=["automaton", "join"],
+)
+def test_a_kernel_is_compiled_when_the_rest_would_take_longer(
+    text: str,
+    plan_of: Callable[[BoundQuery], Plan],
+    limit: cep.Limit | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the middle of a batch; what of it wasn't looked at yet doesn't count as held."""
+    monkeypatch.setenv("CEPHEID_CACHE", str(tmp_path))
+    monkeypatch.setattr("cepheid.engine.tree.compile_seconds", lambda source: 1e-3)
+    compiling.load.cache_clear()
+    rows = 6_000
+    events = pa.table(
+        {"ts": range(rows), "type": ["A", "B", "C"] * (rows // 3), "x": [1.0, 3.0, 0.5, 2.0] * 1500}
+    )
+    query = cep.Query(text).bind(events.schema, time="ts", type="type")
+    engine = Engine(replace(plan_of(query), limit=limit), events.schema)
+    (batch,) = events.to_batches()
+    found = [row for b in engine.push(batch) for row in b.to_pylist()]
+    found += [row for b in engine.finish() for row in b.to_pylist()]
+    root = engine.tree.roots[0]
+    assert not root.compiled().provisional and root.plain_seconds > 0
+    plain = cep.match(events, text, time="ts", type="type", jit=False)
+    assert sorted(map(str, found)) == sorted(map(str, plain.to_pylist()))
 
 
 def test_few_rows_are_not_worth_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,15 @@ from cepheid.plan.nodes import LeafNode, Node, Plan
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reads import leaves
 
-COMPILE_AT = 200
-"""Below this many rows an uncached kernel runs as plain Python: compiling it would take longer."""
+COMPILE_AT = FOREVER
+"""From so many rows on, no kernel runs as plain Python, even if compiling it takes longer."""
+
+AT_ONCE = 200
+"""The same if all rows are matched in one round, of which nobody knows how long it takes."""
+
+FIRST_ROUND = 1 << 8
+"""How many rows are matched first by kernels that aren't compiled; then twice as many, and so on.
+So it shows in time how long the others would take."""
 
 
 class Advisor(Protocol):
@@ -85,6 +92,8 @@ class Engine:
         self._longest = needs.longest(plan)
         # Where ends are moved among tie-breaks, positions are ranks among all there are.
         self._at_once = needs.tie(plan) is not None
+        if compile_at is None:
+            compile_at = min(COMPILE_AT, AT_ONCE) if self._at_once else COMPILE_AT
         store = EventStore(returned_columns(plan), Interner(), plan.schema.start is not None)
         self.context = Context(
             store,
@@ -93,7 +102,7 @@ class Engine:
             needs.in_time(plan),
             needs.tie(plan),
             plan.limit,
-            COMPILE_AT if compile_at is None else compile_at,
+            compile_at,
         )
         # AFTER MATCH would only hold back what ends where more may come.
         self.context.prompt = plan.selection is None
@@ -322,8 +331,10 @@ class Engine:
     def _rounds(self) -> Iterator[pa.RecordBatch]:
         context, store = self.context, self.context.store
         end = store.base + store.n
+        size = self._first_size()
         while True:
-            limit = min(end, self._row + self._round_size)
+            begin, plain = self._row, self.tree.plain_seconds
+            limit = min(end, begin + size)
             last = limit == end
             context.frontier = self._reached if last else int(store.clock[limit - 1 - store.base])
             context.horizon = self._horizon(limit)
@@ -344,9 +355,24 @@ class Engine:
                 self._round_size = needs.next_round_size(self._round_size, self._least_round, made)
             self._expire()
             yield from self._limit()
+            took = self.tree.plain_seconds - plain
+            size = self._next_size(size, took, limit - begin, end - limit)
             yield from self._adapt()
             if last:
                 return
+
+    def _first_size(self) -> int:
+        """How many rows the first round of a batch has."""
+        patient = self.context.jit and self.context.compile_at > 0 and not self._at_once
+        return FIRST_ROUND if patient and self.tree.compile_seconds else self._round_size
+
+    def _next_size(self, size: int, plain: float, rows: int, left: int) -> int:
+        """How many rows the next round has. Kernels are compiled if what is left of the batch would
+        take longer as plain Python: `rows` of it took `plain` seconds."""
+        waiting = self.tree.compile_seconds if plain else 0.0
+        if plain * left > waiting * rows:
+            self.context.compile_at = 0
+        return min(2 * size, self._round_size) if self.context.compile_at else self._round_size
 
     def _passed(self) -> int:
         """The clock that everything has been looked at with. Where events are counted, others of

@@ -20,6 +20,7 @@ from cepheid.engine.node_operators import build_operators
 from cepheid.engine.operators.base import Context, Horizon, LeafOperator, Operator
 from cepheid.engine.sink import make_sink
 from cepheid.kernels.compile import is_cold
+from cepheid.kernels.patience import compile_seconds
 from cepheid.plan.nodes import (
     Filter,
     LeafNode,
@@ -208,6 +209,18 @@ class OperatorTree:
     def cold(self) -> int:
         """How many kernels are not yet compiled on this machine."""
         return sum(_is_cold(o) for o in self.operators if not isinstance(o, LeafOperator))
+
+    @property
+    def plain_seconds(self) -> float:
+        """Seconds in kernels that ran as plain Python because they weren't compiled yet."""
+        return sum(operator.plain_seconds for operator in self.operators)
+
+    @property
+    def compile_seconds(self) -> float:
+        """How long compiling the kernels would take that run so for now."""
+        inner = (o for o in self.operators if not isinstance(o, LeafOperator))
+        calls = (operator.compiled() for operator in inner)
+        return sum(compile_seconds(call.source) for call in calls if call.provisional)
 
     @property
     def compiling(self) -> float:

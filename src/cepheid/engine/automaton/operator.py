@@ -187,8 +187,7 @@ class AutomatonOperator(Operator):
         store = self.context.store
         if not (self.program.prompt and self.context.prompt):
             return store.base + int(np.searchsorted(position, horizon))
-        ends = (leaf.out.records.slots[0, : leaf.out.visible][-1:] for leaf in self.inputs)
-        return max((int(end[0]) + 1 for end in ends if len(end)), default=store.base)
+        return self._reached_row()
 
     def _clock(self, position: Ints, horizon: int) -> int:
         """The clock that has been reached before the horizon: a clock of events also tells
@@ -209,18 +208,19 @@ class AutomatonOperator(Operator):
             for n, pool in enumerate(pools):
                 state[AutomatonState.POOLS + n] = pool.n
                 state[AutomatonState.POOLS + len(pools) + n] = pool.base
-            round_.compiled.kernel(
-                tuple(listed.arrays for listed in round_.lists),
-                round_.rows,
-                self._alive,
-                round_.scratch,
-                round_.sums,
-                (*self._arrays(round_.compiled), NOTHING),
-                (*round_.compiled.params, 0),
-                self.out.records,
-                (*(pool.rows for pool in pools), NOTHING),
-                state,
-            )
+            with self.running(round_.compiled):
+                round_.compiled.kernel(
+                    tuple(listed.arrays for listed in round_.lists),
+                    round_.rows,
+                    self._alive,
+                    round_.scratch,
+                    round_.sums,
+                    (*self._arrays(round_.compiled), NOTHING),
+                    (*round_.compiled.params, 0),
+                    self.out.records,
+                    (*(pool.rows for pool in pools), NOTHING),
+                    state,
+                )
             self.out.n = self.out.visible = int(state[AutomatonState.COUNT])
             for n, pool in enumerate(pools):
                 pool.n = int(state[AutomatonState.POOLS + n])
@@ -268,7 +268,14 @@ class AutomatonOperator(Operator):
             needed[np.searchsorted(position, floors.min()) :] = True
         needed[np.searchsorted(position, round_.horizon) :] = True
         self._needed = None if back else needed
-        self._held = (int(needed.sum()), most), needed
+        held = needed.copy()  # of the rows that have been looked at
+        held[self._reached_row() - store.base :] = False
+        self._held = (int(held.sum()), most), held
+
+    def _reached_row(self) -> int:
+        """The absolute number of the first row that no class has shown yet."""
+        ends = (leaf.out.records.slots[0, : leaf.out.visible][-1:] for leaf in self.inputs)
+        return max((int(end[0]) + 1 for end in ends if len(end)), default=self.context.store.base)
 
     def _moved_back(self, floors: Ints, round_: Round) -> Ints:
         """Move the floors back to what starts, also future ones, may look back at."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from cepheid.engine.rows.buffers import Buffer, Pool
 from cepheid.engine.rows.store import EventStore
 from cepheid.kernels import KernelState, load
 from cepheid.kernels.compile import is_cold
+from cepheid.kernels.patience import is_patient, note_plain
 from cepheid.options import Limit
 from cepheid.plan.nodes import LeafNode, Node
 
@@ -52,12 +55,13 @@ class Horizon:
 @dataclass
 class Context:
     """What all operators of an engine share. `in_time`: the clock is time. `tie` orders events of
-    the same time, `limit` bounds what is held. Below `compile_at` rows, kernels that this machine
-    hasn't compiled before run as plain Python. `frontier` is the clock that has been reached:
-    every event before it is known, and so is every one before the horizon. `eat` is the clock at
-    or before which nothing counts any more. `floor` is where events were forgotten up to, because
-    there were more than the limit allows. `prompt`: events of the last position, of which more may
-    come, are matched with the others where that is possible; states of 0.1 have not done so.
+    the same time, `limit` bounds what is held. From `compile_at` rows on, kernels that this machine
+    hasn't compiled don't run as plain Python any more. `frontier` is the clock that has been
+    reached: every event before it is known, and so is every one before the horizon. `eat` is the
+    clock at or before which nothing counts any more. `floor` is where events were forgotten up to,
+    because there were more than the limit allows. `prompt`: events of the last position, of which
+    more may come, are matched with the others where that is possible; states of 0.1 have not done
+    so.
     `warming`: kernels are called although there is nothing to do, so that they are compiled."""
 
     store: EventStore
@@ -77,9 +81,10 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
-    """A kernel and its arguments. `provisional`: it runs as plain Python until there are many
-    rows."""
+    """A kernel of this source, and its arguments. `provisional`: it runs as plain Python until
+    compiling it is worth the time."""
 
+    source: str
     kernel: Any
     columns: tuple[KernelColumn, ...]
     params: tuple[Any, ...]
@@ -117,6 +122,7 @@ class Operator(ABC):
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
         self.results: tuple[Any, ...] = ()
         self.kernels = 0  # how many have been made so far
+        self.plain_seconds = 0.0  # in kernels that ran as plain Python, to be compiled later
         self._compiled: dict[tuple[int, bool], KernelCall] = {}
         self._seen: tuple[int, KernelCall] | None = None
         self._columns: list[Any] = []
@@ -133,15 +139,28 @@ class Operator(ABC):
 
     def compiled(self) -> KernelCall:
         """The kernel for the columns in which NULLs have been seen. Compiling takes seconds, so a
-        kernel that this machine has never compiled is compiled for many rows only."""
+        kernel that this machine has never compiled runs as plain Python for a while."""
         store = self.context.store
         shape = (len(store.nullable), self.returned is None)  # `nullable` only ever grows
         many = store.base + store.n >= self.context.compile_at
         known = self._compiled.get(shape)
-        if known is None or (known.provisional and many):
+        worth = known is not None and (many or not is_patient(known.source))
+        if known is None or (known.provisional and worth):
             known = self._compiled[shape] = self._compile(store.nullable, many)
             self.kernels += 1
         return known
+
+    @contextmanager
+    def running(self, call: KernelCall) -> Iterator[None]:
+        """Note how long the kernel takes, if it runs as plain Python for now."""
+        if not call.provisional:
+            yield
+            return
+        began = thread_time()
+        yield
+        took = thread_time() - began
+        self.plain_seconds += took
+        note_plain(call.source, took)
 
     def _arrays(self, compiled: KernelCall) -> list[Any]:
         """The store's columns that the kernel reads; looked up again only when rows have come."""
@@ -159,10 +178,11 @@ class Operator(ABC):
             inputs = Inputs(nullable, objects=True)
             source = self.source(inputs)
         jit = self.context.jit and not inputs.objects
-        provisional = jit and not many and is_cold(source)
+        provisional = jit and not many and is_patient(source) and is_cold(source)
         kernel = load(source, jit and not provisional)
         params = tuple(self._param(p, inputs.objects) for p in inputs.params)
         return KernelCall(
+            source,
             kernel,
             tuple(inputs.columns),
             params,
@@ -210,16 +230,18 @@ class Operator(ABC):
         state[KernelState.EAT] = context.eat
         state[KernelState.COUNT] = self.out.n
         state[KernelState.ROOM] = len(self.results[0]) if self.results else self.out.capacity
-        compiled.kernel(
-            outer,
-            inner,
-            heads,
-            (*fixed, *arrays, *(p.rows for p in pools), *(self.demanded if self.demand else ())),
-            (*compiled.params, *(p.base for p in pools)),
-            self.out.records,
-            self.results,
-            state,
-        )
+        demanded = self.demanded if self.demand else ()
+        with self.running(compiled):
+            compiled.kernel(
+                outer,
+                inner,
+                heads,
+                (*fixed, *arrays, *(p.rows for p in pools), *demanded),
+                (*compiled.params, *(p.base for p in pools)),
+                self.out.records,
+                self.results,
+                state,
+            )
         self.out.n = self.out.visible = int(state[KernelState.COUNT])
         return int(state[KernelState.DONE])
 
