@@ -115,7 +115,6 @@ def test_all_that_does_not_fit_the_events(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (("--analyze",), "--analyze is for a query"),
         (("--format", "svg"), "a set of rules is explained as text or json, not as svg"),
     ],
 )

@@ -75,13 +75,19 @@ def run(
     return engine.schema, by_end(engine.schema, matches) if key_by_key(plan) else matches
 
 
-def profile(prepared: Prepared, source: Source, options: Options) -> tuple[Profile, Planned]:
-    """Run the query in one thread, drop its matches, and return its profile and its last plan."""
+def profile(
+    prepared: Prepared,
+    source: Source,
+    options: Options,
+    take: Callable[[pa.RecordBatch], None] = lambda matches: None,
+) -> tuple[Profile, Planned]:
+    """Run the query in one thread, and return its profile and its last plan. `take` is called with
+    its matches."""
     until = last_moment(options.until, prepared.plan)
     table = _whole(prepared, source)
     engine, batches, notices = _start(prepared, prepared.engine, source, table, options)
-    for _ in _matches(engine, batches, lambda rows: None, notices, until):
-        pass
+    for matches in _matches(engine, batches, lambda rows: None, notices, until):
+        take(matches)
     advisor = engine.advisor
     return engine.profile(), advisor.planned if isinstance(advisor, Adapter) else prepared.planned
 

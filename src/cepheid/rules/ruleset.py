@@ -13,10 +13,11 @@ from typing import Any, Literal, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.errors import OptionError, QueryError, RuleSetError
+from cepheid.errors import OptionError, QueryError, RuleSetError, UnsupportedError
 from cepheid.language.diagnostics import Source
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
+from cepheid.query.runtimes import runtime_of
 from cepheid.query.several_endless import is_endless
 from cepheid.reasons.looked_at import Amount
 from cepheid.rules.explain.set_explanation import SetExplanation, explained
@@ -27,8 +28,10 @@ from cepheid.rules.load.carried import enabled, with_headers, with_values
 from cepheid.rules.load.rule_names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
 from cepheid.rules.load.validation import check, columns_of
+from cepheid.rules.run.profiled import profiled
 from cepheid.rules.run.rule_session import open_session
 from cepheid.rules.run.runtimes import set_runtime_of
+from cepheid.rules.run.set_profile import SetProfile
 from cepheid.rules.template import Rule, Template
 from cepheid.sessions.session import Session, resumed
 
@@ -363,6 +366,29 @@ class RuleSet(Mapping[str, Rule]):
         silent = [name for name in self if name not in matches][:most]
         funnels = {name: self[name].funnel(data, chosen, rows=rows) for name in silent}
         return SetFunnels({name: matches.get(name, 0) for name in self}, funnels)
+
+    @takes_options
+    def profile(
+        self, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> SetProfile:
+        """Run the rules, and say what they did: the matches of each, and for every pass its time
+        and the partial matches it held. For tables in this process.
+
+        >>> events = pa.table({"ts": [1, 2, 3], "type": ["A", "B", "B"], "x": [5, 7, 1]})
+        >>> rules = RuleSet.from_template(
+        ...     "rise", "PATTERN A a ; B b WHERE b.x > :by WITHIN 5", {"by": [4, 9]}
+        ... )
+        >>> rules.profile(events, time="ts", type="type").to_arrow().to_pylist()[0]
+        {'rule': 'rise-1', 'template': 'rise', 'matches': 1, 'pass': 1, 'rules_in_pass': 2,
+         'seconds': ..., 'held': 1}
+        """
+        chosen = options_of(options, named)
+        if runtime_of(data).place != "process" or is_endless(data):
+            raise UnsupportedError(
+                "profile is for tables in this process: take some of the data, or watch a stream "
+                "with cepheid.status"
+            )
+        return profiled(self.templates, data, chosen)
 
     # ── checking ─────────────────────────────────────────────────────────────
 

@@ -67,10 +67,10 @@ def explain(
 
     A folder is a set of rules, and so is a file with several queries, or with a
     table of its parameters beside it. For a set it shows which rules share a pass over the events,
-    what they share, and
-    which run alone and why. If rules are wrong, it reports all errors instead.
+    what they share, and which run alone and why; with --analyze also how often each matched, how
+    long each pass took, and how much it held. If rules are wrong, it reports all errors instead.
 
-        cepheid explain rules/ --input cards.parquet --time ts --type kind
+        cepheid explain rules/ --input cards.parquet --time ts --type kind --analyze
     """
     form = form_of(format, output)
     if analyze and not events.input:
@@ -91,8 +91,8 @@ def explain(
     guard = guard_of(inputs, overwrite)
     guard.check_file(output, "--output")
     if isinstance(wanted, RuleSet):
-        _refuse_for_rules(analyze, form, sources)
-        written = _rules(wanted, sources, options, form)
+        _refuse_for_rules(form, sources)
+        written = _rules(wanted, sources, options, form, analyze)
     else:
         (parsed,) = wanted
         data, options = _data(parsed, sources, options, analyze)
@@ -142,10 +142,8 @@ def _written(explanation: Explanation, form: Form) -> str:
 # ── rules ────────────────────────────────────────────────────────────────────
 
 
-def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.InputSource]) -> None:
-    """A set has no columns that would fit all of its rules, no single plan to draw, and no run."""
-    if analyze:
-        raise typer.BadParameter("--analyze is for a query: use `cepheid run` for rules")
+def _refuse_for_rules(form: Form, sources: Sequence[arguments.InputSource]) -> None:
+    """A set has no columns that would fit all of its rules, and no single plan to draw."""
     if form not in (Form.TEXT, Form.JSON):
         raise typer.BadParameter(f"a set of rules is explained as text or json, not as {form}")
     if not sources:
@@ -155,18 +153,27 @@ def _refuse_for_rules(analyze: bool, form: Form, sources: Sequence[arguments.Inp
 
 
 def _rules(
-    rules: RuleSet, sources: Sequence[arguments.InputSource], options: Options, form: Form
+    rules: RuleSet,
+    sources: Sequence[arguments.InputSource],
+    options: Options,
+    form: Form,
+    analyze: bool,
 ) -> str:
-    """How the set is run; `RuleSetError` with all that is wrong with any of its rules."""
+    """How the set is run, and what it did, if it is; `RuleSetError` with all that is wrong with any
+    of its rules."""
     from cepheid.cli.inputs import open_inputs
     from cepheid.errors import RuleSetError
 
     queries = [template.query.syntax for template in rules.templates]
-    columns = open_inputs(sources, queries, options).columns
-    findings = rules.check(columns, options)
+    inputs = open_inputs(sources, queries, options)
+    findings = rules.check(inputs.columns, options)
     if findings:
         raise RuleSetError(findings)
-    explanation = rules.explain(columns, options)
+    explanation = rules.explain(inputs.columns, options)
+    profile = rules.profile(inputs.read().data, options) if analyze else None
     if form is Form.JSON:
-        return json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False)
-    return str(explanation)
+        content = explanation.to_dict()
+        if profile is not None:
+            content["profile"] = profile.to_arrow().to_pylist()
+        return json.dumps(content, indent=2, ensure_ascii=False)
+    return str(explanation) if profile is None else f"{explanation}\n\n{profile}"

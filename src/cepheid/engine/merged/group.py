@@ -80,6 +80,11 @@ class GroupMachines:
         count = _shares(group, first)
         self._machines = [Machine(group.merged, first.schema, jit=jit) for _ in range(count)]
 
+    @property
+    def instances(self) -> int:
+        """Partial matches that are held, expired ones that are not dropped yet among them."""
+        return sum(machine.instances for machine in self._machines)
+
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The alerts that end in these events, which follow those before."""
         shares = _split(self._group, batch, len(self._machines))

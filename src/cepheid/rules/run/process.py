@@ -198,14 +198,14 @@ def run(
             rows = sorted_by(with_extracted(table, group.required), group.query.schema.order)
             yield from matches(group, compiled.rules, schema, slices(rows), options.jit)
         for query in compiled.runs:
-            for events in _events(query, table):
+            for events in events_of(query, table):
                 with naming(compiled.rules[RULE][query.members[0].rules[0]]):
                     _, batches = execution.run(query.prepared, EventTable.of(events), options)
                 for batch in batches:
                     yield alerts_of_queries(compiled.rules, query.attributions, batch, schema)
 
 
-def _events(query: EngineRun, table: pa.Table) -> Iterator[pa.Table]:
+def events_of(query: EngineRun, table: pa.Table) -> Iterator[pa.Table]:
     """The events that the query runs over: all of them, or those that are dealt to its variants."""
     variants = query.members[0].variants
     if variants is None:
