@@ -39,6 +39,65 @@ def v_shape(measures: str, rows: str = "", after: str = "") -> list[tuple[Any, .
     return [tuple(row.values()) for row in found]
 
 
+ACME = [12, 17, 19, 21, 25, 12, 15, 20, 24, 25, 19, 15, 25, 25, 14, 12, 14, 24, 23, 22]
+UP_AND_DOWN = "DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price)"
+
+
+def test_shapes_of_oracles_ticker() -> None:
+    """The ticker of Oracle's documentation: V shapes that share a row, and a W shape."""
+    rows = pa.table({"symbol": ["ACME"] * 20, "day": range(1, 21), "price": ACME})
+    clause = """PARTITION BY symbol ORDER BY day
+        MEASURES STRT.day AS first, LAST(DOWN.day) AS bottom, LAST(UP.day) AS last
+        AFTER MATCH SKIP TO LAST UP PATTERN ({0}) """
+    found = [
+        tuple(row.values()) for row in run(clause.format("STRT DOWN+ UP+") + UP_AND_DOWN, rows)
+    ]
+    assert found == [("ACME", 5, 6, 10), ("ACME", 10, 12, 13), ("ACME", 14, 16, 18)]
+    found = [
+        tuple(row.values())
+        for row in run(clause.format("STRT DOWN+ UP+ DOWN+ UP+") + UP_AND_DOWN, rows)
+    ]
+    assert found == [("ACME", 5, 12, 13)]
+
+
+def test_counts_of_oracles_ticker() -> None:
+    rows = pa.table({"symbol": ["ACME"] * 20, "day": range(1, 21), "price": ACME})
+    clause = """PARTITION BY symbol ORDER BY day
+        MEASURES FINAL count(UP.day) AS up_days, FINAL count(day) AS days,
+            RUNNING count(day) AS so_far, price - STRT.price AS change
+        ALL ROWS PER MATCH AFTER MATCH SKIP TO LAST UP PATTERN (STRT DOWN+ UP+) """
+    found = [tuple(row.values()) for row in run(clause + UP_AND_DOWN, rows)]
+    assert found[:6] == [
+        ("ACME", day, 4, 6, day - 4, change, 25 + change)
+        for day, change in zip(range(5, 11), (0, -13, -10, -5, -1, 0), strict=True)
+    ]
+    assert [row[1] for row in found] == [*range(5, 11), *range(10, 14), *range(14, 19)]
+
+
+def test_orders_of_trinos_blog() -> None:
+    """`START` is a label like any other."""
+    orders = [
+        ("cust_1", 11, 100),
+        ("cust_1", 12, 200),
+        ("cust_2", 13, 8),
+        ("cust_1", 14, 100),
+        ("cust_2", 15, 4),
+        ("cust_1", 16, 50),
+        ("cust_1", 17, 100),
+        ("cust_2", 18, 6),
+    ]
+    names = ("customer", "day", "price")
+    rows = pa.table(dict(zip(names, zip(*orders, strict=True), strict=True)))
+    clause = """PARTITION BY customer ORDER BY day
+        MEASURES START.price AS first, LAST(DOWN.price) AS bottom, LAST(UP.price) AS last,
+            START.day AS begin, LAST(UP.day) AS end
+        ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (START DOWN+ UP+) """
+    assert [tuple(row.values()) for row in run(clause + UP_AND_DOWN, rows)] == [
+        ("cust_1", 200, 50, 100, 12, 17),
+        ("cust_2", 8, 4, 6, 13, 18),
+    ]
+
+
 def test_one_row_per_match() -> None:
     measures = "STRT.day AS first, LAST(DOWN.day) AS bottom, LAST(UP.day) AS last"
     assert v_shape(measures) == [("X", 1, 3, 5), ("X", 6, 7, 8), ("Y", 2, 3, 4)]

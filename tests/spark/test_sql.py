@@ -169,6 +169,12 @@ def test_mistakes_are_found_before_any_job(spark: Any) -> None:
         assert "\n" not in str(failed.value)
 
 
+def test_tables_of_a_statement_on_spark_are_sparks(spark: Any) -> None:
+    statement = "SELECT * FROM a MATCH_RECOGNIZE (PARTITION BY id PATTERN (A)) JOIN b USING (id)"
+    with pytest.raises(cep.OptionError, match="`b` is a Table, and the statement runs on Spark"):
+        cep.sql(statement, {"a": spark.range(2), "b": pa.table({"id": [1]})})
+
+
 STREAMED = """SELECT k, low AS bottom, n FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
     MEASURES LAST(DOWN.x) AS low, MATCH_NUMBER() AS n PATTERN (A DOWN+ UP) WITHIN INTERVAL '1' HOUR
     DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)) WHERE low < 5"""

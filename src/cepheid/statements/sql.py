@@ -11,6 +11,7 @@ from cepheid.extras import require
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options, refuse_dead_letters
+from cepheid.query.option_arguments import of_kind
 from cepheid.row_patterns.clause import parse_recognition
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
 from cepheid.row_patterns.syntax import Recognition
@@ -148,6 +149,10 @@ def _prepared(
         refuse_dead_letters(Options(time="", dead_letters=dead_letters))
         return statement, InProcessTables(given, statement)
     require("spark")
+    for name, table in given.items():
+        if not _is_spark_frame(table):
+            what = f"`{name}` is {of_kind(table)}, and the statement runs on Spark"
+            raise OptionError(f"{what}: pass spark.createDataFrame({name})")
     from cepheid.statements.on_spark import SparkTables
 
     return statement, SparkTables(given, statement, spark, dead_letters)
