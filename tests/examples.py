@@ -27,6 +27,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "counted branches": (40, 1000),
     "counted chains": (30, 1000),
     "counted patterns": (1, 20),
+    "dealt rules in sessions": (20, 150),
     "durations": (40, 150),
     "engine": (100, 600),
     "folds": (40, 200),

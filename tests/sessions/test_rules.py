@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 import cepheid as cep
 from cepheid.algebra import bind
 from cepheid.algebra.types import Schema
+from cepheid.engine.attribution import variants
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import RuleSet
@@ -27,6 +29,7 @@ from tests.oracle.events import Event
 from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
 from tests.rules.test_batch import expected, rule_set
+from tests.rules.test_pass_work import cases as mixed_rules
 from tests.sessions.test_properties import WAYS, Way, arranged
 
 SCHEMA = pa.schema({"ts": pa.int64(), "type": pa.string(), "id": pa.int64(), "x": pa.int64()})
@@ -84,6 +87,49 @@ def test_any_rules(drawn: Set, way: Way) -> None:
         found[row["rule"]][json.dumps(text, sort_keys=True)] += 1
     for name, rule in rules.items():
         assert found[name] == expected(rule, schema, drawn.events), rule
+
+
+@settings(
+    max_examples=examples("dealt rules in sessions"),
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
+@given(mixed_rules(), WAYS)
+def test_rules_over_dealt_events(case: tuple[RuleSet, tuple[Event, ...], int], way: Way) -> None:
+    drawn, events, _ = case
+    options = Options("ts", type="type", tie="n", jit=False, delay=way.delay)
+    schema = Schema(COLUMNS, time="ts", type="type", tie="n")
+    whole = table(schema, events)
+    needed = needs(drawn.templates, whole.schema, options)
+    rules = RuleSet(
+        tuple(t for t, own in zip(drawn.templates, needed, strict=True) if isinstance(own, Needs))
+    )
+    if not rules:
+        return
+    data, arrivals = arranged(bind(parse("PATTERN A a"), schema), whole, way)
+    found: dict[str, Counter[str]] = {name: Counter() for name in rules}
+    with patch.object(variants, "MOST_ROWS", way.most):
+        for row in pushed(rules, data, arrivals, way, options):
+            text = [row["match_start"], row["match_end"], json.loads(row["match"])]
+            found[row["rule"]][json.dumps(text, sort_keys=True)] += 1
+    for name, rule in rules.items():
+        assert found[name] == expected(rule, schema, events), (rule.query.text, rule.params)
+
+
+def test_rules_of_a_template_are_one_query_in_a_session() -> None:
+    """Whose events are dealt to them; one that goes and one that comes leave the others be."""
+    template = "PATTERN A{2} a WHERE [id] AND a.x > :p WITHIN 50 RETURN LAST(a.x) AS x"
+    rules = RuleSet.from_template("two", template, {"p": [1, 2, 3]})
+    options = Options("ts", type="type", jit=False)
+    session = cep.open(rules, SCHEMA, options)
+    rows = [{"ts": n, "type": "A", "id": 1, "x": x} for n, x in enumerate((2, 3, 4, 5))]
+    assert session.push(pa.Table.from_pylist(rows[:2], SCHEMA))["rule"].to_pylist() == ["two-1"]
+    changed = rules.without("two-1") | RuleSet.from_template("new", template, {"p": [0, 0, 9]})
+    session = cep.resume(changed, SCHEMA, session.save(), options)
+    third = session.push(pa.Table.from_pylist(rows[2:3], SCHEMA))
+    assert sorted(third["rule"].to_pylist()) == ["two-2"]
+    fourth = session.push(pa.Table.from_pylist(rows[3:], SCHEMA))
+    assert sorted(fourth["rule"].to_pylist()) == ["new-1", "new-2", "two-2", "two-3"]
 
 
 ANSWERING = {

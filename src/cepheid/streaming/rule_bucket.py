@@ -17,6 +17,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from cepheid.engine.attribution.variants import Variants
+from cepheid.engine.operators.base import FOREVER
 from cepheid.errors import StateError
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, framed, unframed
@@ -44,11 +46,26 @@ Generations = tuple[Generation, ...]
 
 @dataclass(frozen=True)
 class Member:
-    """A query that runs on its own, its unique name, and how its matches become alerts."""
+    """A query that runs on its own, its unique name, and how its matches become alerts. With
+    `variants`, events are dealt to those."""
 
     name: str
     job: Job
     to_alerts: Callable[[pa.RecordBatch], pa.RecordBatch]
+    variants: Variants | None = None
+
+    def match(self, bucket: Bucket, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The query's matches that are decided by these rows, in order, and by the watermark."""
+        names = self.job.schema.names
+        if self.variants is None:
+            yield from bucket.match(rows.select(names), watermark)
+            return
+        dealt = self.variants.dealt_as_they_come(rows)
+        last = next(dealt)
+        for following in dealt:
+            yield from bucket.match(last.select(names), -FOREVER)
+            last = following
+        yield from bucket.match(last.select(names), watermark)
 
 
 @dataclass(frozen=True)
@@ -193,8 +210,7 @@ class RuleBucket:
             self._matches += alerts.num_rows
             yield alerts
         for member in self._program.members:
-            member_rows = rows.select(member.job.schema.names)
-            for matches in self._members[member.name].match(member_rows, watermark):
+            for matches in member.match(self._members[member.name], rows, watermark):
                 alerts = member.to_alerts(matches)
                 self._matches += alerts.num_rows
                 yield alerts

@@ -10,10 +10,12 @@ To copy all events to all variants would be as expensive as a run for each. So a
 match binds, and whose conditions few events satisfy, is the *anchor*: other events are copied only
 to variants that have an anchor with the same key, no further away in time than a match reaches.
 What a match depends on, forbidden events too, lies within that distance of each of its events.
+In a stream the anchor may come later, so there every variant gets all events that it can take.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -88,6 +90,34 @@ class Variants:
         if table.num_rows:
             batch = _one_batch(table)
             yield from _dealt(_ClassifiedBatch(self, batch), 0, self.rows.length)
+
+    def dealt_as_they_come(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Copies of events of which more will follow: tables in their order, at least one. Whether
+        an anchor comes later isn't known, so that a variant gets all events that it can take."""
+        table = table.select(self.required)
+        size = max(1, MOST_ROWS // max(1, self.rows.length))
+        for begin in range(0, max(1, table.num_rows), size):
+            stretch = _ClassifiedBatch(self, _one_batch(table.slice(begin, size)))
+            conditions = (member.class_.conditions for member in stretch.members)
+            near = [
+                nearest(asked, self.rows, member.batch)
+                for asked, member in zip(conditions, stretch.members, strict=True)
+            ]
+            pairs = [_class_pairs(m, n, self.rows, 0) for m, n in _each(stretch, near)]
+            yield _copied(stretch, pairs)
+
+    def schema_of(self, events: pa.Schema) -> pa.Schema:
+        """The columns of dealt events."""
+        (none,) = self.dealt_as_they_come(events.empty_table())
+        return none.schema
+
+    @property
+    def digest(self) -> str:
+        """The same for the same variants with the same numbers: saved events have these."""
+        digest = hashlib.blake2b(digest_size=16)
+        for name in sorted(self.rows.parameters):
+            digest.update(repr((name, self.rows.parameters[name].to_pylist())).encode())
+        return digest.hexdigest()
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -54,7 +54,7 @@ class RuleRuns:
         refuse_chains(templates, "sessions and iterators")
         for template, need in zip(templates, needs(templates, given, options), strict=True):
             pass_of(template, (None,), need)  # raises what is wrong with a rule
-        compiled = compile_rules(templates, given, options)
+        compiled = compile_rules(templates, given, options, deals=True)
         for query in compiled.alone:
             last_moment(options.until, query.prepared.plan)
         bound = columns.bound

@@ -60,7 +60,7 @@ class SetOnStream(SetOnSpark):
     def explain(
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, None]:
-        return compile_rules(templates, columns_of(data), options, by_key=True), None
+        return compile_rules(templates, columns_of(data), options, by_key=True, deals=True), None
 
 
 def match_stream(
@@ -74,7 +74,7 @@ def match_stream(
     templates are then those of the start. `keys` are the passes' keys, if given."""
     frame = on_spark.read(data, options)
     columns = columns_of(data)
-    compiled = compile_rules(templates, columns, options)
+    compiled = compile_rules(templates, columns, options, deals=True)
     frame = on_spark.with_columns(frame, [*compiled.required, *(k for k in keys or () if k)])
     chosen = passes(templates, columns, options) if keys is None else tuple(keys)
     if not chosen:

@@ -19,6 +19,7 @@ from cepheid.algebra.schemas import bind_schema, bind_streams
 from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution, alerts_of_queries
+from cepheid.engine.attribution.variants import VARIANT, Variants
 from cepheid.engine.match_schema import output_schema
 from cepheid.engine.merged.engine import MergedRules
 from cepheid.engine.merged.group import RuleGroup
@@ -131,7 +132,7 @@ class StreamCompiler:
         return _kept[place]
 
     def _compile(self, templates: Sequence[Template]) -> CompiledRules:
-        return compile_rules(tuple(templates), self.columns, self.options)
+        return compile_rules(tuple(templates), self.columns, self.options, deals=True)
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,7 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
             f"{generations[place].number}.{n}",
             _job(compiler, run),
             partial(alerts_of_queries, parts.rules, attributions, schema=compiler.alert_schema),
+            run.members[0].variants,
         )
         for (place, n), (run, attributions) in parts.runs.items()
     ]
@@ -218,6 +220,9 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
 
 
 def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
+    variants = run.members[0].variants
+    if variants is not None:
+        return _dealt_job(compiler, run, variants)
     names = [name for name in compiler.schema.names if name in run.prepared.plan.required]
     schema = pa.schema([compiler.schema.field(name) for name in names])
     tied = tied_by(member.bound for member in run.members)
@@ -229,6 +234,20 @@ def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
     answering = prepared.counted(prompt=True) or prepared
     shape = prepared.query.answers
     return FoldedJob(answering, schema, same, jit=jit, tied_by=tied, shape=shape, limit=limit)
+
+
+def _dealt_job(compiler: StreamCompiler, run: EngineRun, variants: Variants) -> Job:
+    """Over events that are dealt: each variant has its copy, so copies of an event are no tie."""
+    schema = variants.schema_of(compiler.schema)
+    names = [name for name in schema.names if name in run.prepared.plan.required]
+    tied = tied_by(member.bound for member in run.members)
+    return Job(
+        run.prepared,
+        pa.schema([schema.field(name) for name in names]),
+        {**signature(run.prepared), "variants": variants.digest},
+        jit=compiler.options.jit,
+        tied_by=None if tied is None else (*tied, VARIANT),
+    )
 
 
 def _left(attribution: Attribution, numbers: Ints) -> Attribution:
