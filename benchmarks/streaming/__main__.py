@@ -14,7 +14,7 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
 from benchmarks.streaming import soak, speed, start, writing
 from benchmarks.streaming.running import session
-from benchmarks.tree import add_dry_run, may_record
+from benchmarks.tree import add_dry_run, commit, may_record
 
 
 def arguments() -> argparse.Namespace:
@@ -35,7 +35,7 @@ def arguments() -> argparse.Namespace:
     first.add_argument("--queries", type=int, nargs="*", default=[1, 5], help="how many at once")
     first.add_argument("--turns", type=int, default=start.TURNS)
     first.add_argument("--against", type=Path, help="the folder `src` of another version")
-    for parts in (fast, long):
+    for parts in (fast, long, first):
         add_dry_run(parts)
     return parser.parse_args()
 
@@ -49,21 +49,30 @@ def show(console: Console, figures: Record) -> None:
 
 def starts(given: argparse.Namespace, console: Console) -> int:
     ours = Path(__file__).parents[2] / "src"
-    other = {} if given.against is None else {"before": given.against.resolve()}
+    other = {} if given.against is None else {named(given.against): given.against.resolve()}
     with console.status("starting") as status:
-        figures = start.measure(given.queries, {**other, "now": ours}, given.turns, status.update)
+        versions = {**other, start.NOW: ours}
+        figures = start.measure(given.queries, versions, given.turns, status.update)
     show(console, figures)
+    if not given.dry_run:
+        writing.keep(figures)
+        writing.update_page()
     return int(failed(figures))
+
+
+def named(sources: Path) -> str:
+    """Another version, by its commit."""
+    return f"before ({commit(sources.resolve()) or 'no commit'})"
 
 
 def main() -> int:
     given = arguments()
     console = Console(emoji=False, width=None if sys.stdout.isatty() else 160)
-    if given.kind == "start":
-        return starts(given, console)
     recording = not getattr(given, "quick", False) and not given.dry_run
     if recording and not may_record():
         return 1
+    if given.kind == "start":
+        return starts(given, console)
     shown: list[Record] = []
     config = soak.CONFIG if given.kind == "soak" else speed.CONFIG
     try:

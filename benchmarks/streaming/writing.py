@@ -87,6 +87,8 @@ def markdown(figures: Record) -> str:
             f"{short(figures['matches'])} matches; the second tenth of the run, once the window "
             "is full, against the last one:"
         )
+    elif figures["name"] == "start":
+        parts.append(f"`{figures['command']}`")
     else:
         turns = f" --turns {figures['turns']}"
         parts.append(f"`python -m benchmarks.streaming speed {figures['name']}{turns}`")
@@ -104,7 +106,7 @@ def markdown(figures: Record) -> str:
 
 def update_page(folder: Path = RESULTS, path: Path = PAGE) -> None:
     """Put all that has been run at full size into the page."""
-    files = [folder / f"{name}.json" for name in (*PARTS, "soak")]
+    files = [folder / f"{name}.json" for name in (*PARTS, "start", "soak")]
     known = [json.loads(file.read_text()) for file in files if file.exists()]
     text = "\n".join(markdown(figures) for figures in known if not figures["quick"])
     replace_section(path, BEGIN, END, f"\n{text}\n")

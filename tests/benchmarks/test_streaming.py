@@ -20,7 +20,7 @@ from benchmarks.streaming.floor import Forwarding, Storing, stored
 from benchmarks.streaming.running import Batch, session, typical
 from benchmarks.streaming.soak import Sample
 from benchmarks.streaming.speed import COLUMNS, Setup, cepheid, joined
-from benchmarks.streaming.writing import keep_soak, markdown, update_page
+from benchmarks.streaming.writing import keep, keep_soak, markdown, update_page
 from cepheid.cli.fraud_demo import QUERY
 from cepheid.spark.streaming.pipeline import ROCKSDB
 
@@ -152,8 +152,37 @@ def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
     program.write_text(FAILING)
     # Spark fails twice because the machine is busy, and then the query fails.
     with pytest.raises(RuntimeError, match="a query has failed:\nStateError: the query is not"):
-        start.start(tmp_path, 3, tmp_path, program)
+        start.start(tmp_path, 3, tmp_path, program, True)
     assert (tmp_path / "attempts").read_text() == "xxx"
     with pytest.raises(RuntimeError, match="failed to connect back"):
-        start.start(tmp_path, 99, tmp_path, program)
+        start.start(tmp_path, 99, tmp_path, program, True)
     assert (tmp_path / "attempts").read_text() == "xxxxxx"
+
+
+def test_starts_are_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of plain Spark, of a version before and of ours, which is compared with that."""
+
+    def begun(folder: Path, count: int, source: Path, program: Path, archive: bool) -> start.Start:
+        seconds = 9.0 if program.stem == "started_plain" else 20.0 if source == old else 10.0
+        batches = seconds if archive else seconds + 2
+        return start.Start(1, 2, batches, planning=3, cpu=2 * seconds)
+
+    old = tmp_path / "old"
+    monkeypatch.setattr(start, "create_archive", lambda: None)
+    monkeypatch.setattr(start, "start", begun)
+    figures = start.measure([5], {"before": old, start.NOW: tmp_path}, 1, lambda _: None)
+    (table,) = figures["tables"]
+    assert [(row[0], row[1], row[3]) for row in table["rows"] if row[1] == "first"] == [
+        ("plain Spark", "first", "9.0"),
+        ("before", "first", "20.0"),
+        ("now", "first", "10.0"),
+        ("now, the first time", "first", "12.0"),
+    ]
+    assert [claim["holds"] for claim in figures["claims"]] == [True] * 4
+    keep(figures, tmp_path)
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- streaming: begin -->\n<!-- streaming: end -->\n")
+    update_page(tmp_path, readme)
+    text = readme.read_text()
+    assert "From nothing to a first batch" in text
+    assert "`python -m benchmarks.streaming start --queries 5 --turns 1 --against SOURCES`" in text

@@ -306,6 +306,25 @@ def test_utf_16_is_told(tmp_path: Path) -> None:
         opened(write(tmp_path, "e.csv", "t,x\n1,2\n".encode("utf-16")))
 
 
+@pytest.mark.parametrize(
+    ("mark", "told"),
+    [
+        (";", r"e\.csv: its header .* 't;x': it has semicolons .*sep=';'"),
+        ("|", r"bars between its columns.*sep='\|'"),
+        ("\t", r"tabs between its columns.*\.tsv.*--input-format tsv"),
+    ],
+)
+def test_columns_that_no_comma_separates_are_told(mark: str, told: str, tmp_path: Path) -> None:
+    text = "t,x\n1,2\n2,3\n".replace(",", mark)
+    with pytest.raises(DataError, match=told):
+        opened(write(tmp_path, "e.csv", text))
+
+
+def test_a_single_column_may_have_any_name(tmp_path: Path) -> None:
+    path = write(tmp_path, "e.csv", "t;x\n1\n2\n")
+    assert read(path, InputOptions("t;x")).table["t;x"].to_pylist() == [1, 2]
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_zeros_that_a_crash_has_left(ending: str, tmp_path: Path) -> None:
     """They are a bad row, as in a stream; in the first line they say that it is no text."""

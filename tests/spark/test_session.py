@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cepheid.spark.start import session
-from cepheid.spark.start.quiet.sitecustomize import TALKATIVE
+from cepheid.spark.start.quiet.sitecustomize import TALKATIVE, without_archives
 from cepheid.spark.start.session import ensure_worker_python, with_quiet
 
 
@@ -170,3 +170,32 @@ def test_spark_is_kept_quiet(tmp_path: Path) -> None:
     assert silent.returncode == 0 and not silent.stdout + silent.stderr
     alone = {**os.environ, "PYTHONPATH": with_quiet("")}
     assert subprocess.run([sys.executable, "-c", ""], env=alone, capture_output=True).stderr == b""
+
+
+def test_spark_loads_pyspark_from_the_installed_package(tmp_path: Path) -> None:
+    """Not from the archive in it, all of which each process would compile again."""
+    packages = tmp_path / "packages"
+    for name in ("pyspark", "py4j"):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "__init__.py").touch()
+    library = packages / "pyspark" / "python" / "lib"
+    (tmp_path / "linked").symlink_to(packages)
+    archives = [str(library / "pyspark.zip"), str(library / "py4j-0.10.9.9-src.zip")]
+    others = ["/opt/ours", str(tmp_path / "python" / "lib" / "pyspark.zip")]
+    for folder in (str(packages), str(tmp_path / "linked")):
+        assert without_archives([*archives, *others, folder]) == [*others, folder]
+    # A workers' Python without the package needs the archives, and so does a Spark without Py4J.
+    assert without_archives([*archives, *others]) == [*archives, *others]
+    (packages / "py4j" / "__init__.py").unlink()
+    assert without_archives([*archives, str(packages)]) == [archives[1], str(packages)]
+
+
+@pytest.mark.classic
+def test_workers_load_pyspark_from_the_installed_package(spark: SparkSession) -> None:
+    def place(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            archives = [p for p in sys.path if p.endswith((".zip", ".zip/")) and "spark" in p]
+            yield pa.record_batch({"archives": [" ".join(archives)]})
+
+    rows = spark.range(1, numPartitions=1).mapInArrow(place, "archives string")
+    assert [row["archives"] for row in rows.collect()] == [""]

@@ -29,6 +29,14 @@ _HEAD, _PIECE, _PIECES = 1 << 15, 1 << 13, 15
 """The sampled bytes: of a file's beginning, of each other piece, and the number of pieces. With
 several files, less is read of each."""
 
+_CONVERTED = "write it with commas: pandas.read_csv(file, sep={0!r}).to_csv(other, index=False)"
+_OTHER_DELIMITERS = {
+    "\t": ("tabs", "name it .tsv, or name its format: --input-format tsv"),
+    ";": ("semicolons", _CONVERTED.format(";")),
+    "|": ("bars", _CONVERTED.format("|")),
+}
+"""What may separate columns in a file that is taken for CSV: its name, and what to do."""
+
 _COMPRESSED = 1 << 17
 """The sampled bytes of a compressed file, of which only the beginning can be read."""
 
@@ -115,7 +123,10 @@ def sample_files(
         pieces = _pieces(file, _HEAD // share, max(1, _PIECES // len(chosen)))
         texts = (_decoded(piece, file, encoding, n == 0) for n, piece in enumerate(pieces))
         try:
-            samples.append(sample_texts(texts, format, str(file)))
+            sample = sample_texts(texts, format, str(file))
+            if sample.header != (time,):
+                _refuse_other_delimiters(sample.header, str(file))
+            samples.append(sample)
         except (DataError, OSError) as error:
             if not lenient:
                 raise
@@ -157,6 +168,18 @@ def _add_header(sample: FileSample, header: tuple[str, ...], file: str) -> None:
         raise DataError(f"{file}: there are several columns called `{twice[0]}`")
     sample.header = header
     sample.cells = {name: CellSample() for name in header}
+
+
+def _refuse_other_delimiters(header: Sequence[str], file: str) -> None:
+    """Refuse a single column whose name holds what separates columns elsewhere."""
+    [name] = header if len(header) == 1 else [""]
+    other = next((mark for mark in _OTHER_DELIMITERS if mark in name), None)
+    if other is not None:
+        marks, hint = _OTHER_DELIMITERS[other]
+        raise DataError(
+            f"{file}: its header is a single column, {name[:60]!r}: it has {marks} between "
+            f"its columns, where CSV has commas; {hint}"
+        )
 
 
 def _not_json(file: str, text: str) -> DataError:

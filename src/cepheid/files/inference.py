@@ -175,9 +175,7 @@ def _nested_type(values: Sequence[object]) -> pa.DataType | None:
 
 
 def agree(columns: Sequence[InferredColumn], *, exact: bool = False) -> InferredColumn:
-    """The type on which most of the files agree; text if there is none. Files without cells don't
-    count. Integers beside fractions are fractions, and dates beside times are times: each of their
-    cells fits.
+    """The type on which most of the files agree; text if there is none.
 
     Files without cells don't count. Integers beside fractions are fractions, and dates beside times
     are times: no cell of them fails to fit.

@@ -155,8 +155,10 @@ def column_notes(folder: Folder, evidence: Evidence, given: InputOptions) -> Ite
     if not evidence.files or not decided:
         return
     named = f"{folder.name}=" if folder.name else ""
+    files = evidence.files
+    deciding = "its file" if files == 1 else f"most of {many(files, 'file')}"
     yield (
-        f"{folder.path}: the columns are those of most of {many(evidence.files, 'file')}, and are "
+        f"{folder.path}: the columns are those of {deciding}, and are "
         "kept with the checkpoint. To be sure of them, declare them: --schema "
         f"'{named}{schema_text(folder.form.columns)}'"
     )

@@ -1,9 +1,10 @@
 """An archive of the classes that Spark loads when a session and its first stream start.
 
-Java then maps them into memory, read and verified, instead of taking them out of 200 jars.
-`python -m cepheid.spark.start.class_archive` writes it once, to the user's cache folder. Sessions
-of `local_session` use it from then on. Java checks that it belongs to the same runtime and the same
-jars, and does without it otherwise.
+Java then maps them into memory, read and verified, instead of taking them out of 200 jars. The
+first session of `local_session` writes it to the user's cache folder when it ends
+(`java.archive_options`), and the others use it. Java checks that it belongs to the same runtime and
+the same jars, and does without it otherwise. `python -m cepheid.spark.start.class_archive` writes
+one beforehand, with the classes of a stream.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def load_classes(folder: str, archive: str) -> None:
     import cepheid as cep
     from cepheid.spark.start.session import java_options, local_session
 
-    options = f"{java_options()} -XX:ArchiveClassesAtExit={archive}"
+    options = f'{java_options()} "-XX:ArchiveClassesAtExit={archive}"'
     spark = local_session("local[2]", config={"spark.driver.extraJavaOptions": options})
     gateway: Any = spark.sparkContext._gateway
     times = pa.array([1, 2], pa.int64()).cast(pa.timestamp("us", "UTC"))

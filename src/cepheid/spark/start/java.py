@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -77,13 +77,48 @@ def bundled_home() -> Path:
     return home
 
 
-def archive_options() -> str:
-    """The Java options that use the archive of classes (`class_archive`), if there is one."""
-    path = archive_path()
-    if not path.is_file():
+def archive_options(environ: Mapping[str, str] | None = None) -> str:
+    """The Java options that use the archive of Spark's classes (`class_archive`). Without one, Java
+    writes it when it ends in order: the classes that this session has loaded."""
+    environ = os.environ if environ is None else environ
+    if _has_folders(environ) or not _can_archive():
         return ""
-    # If Java can't use it, that is no matter for whoever reads the output of a program.
-    return f"-XX:SharedArchiveFile={path} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+    try:
+        path = archive_path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # nowhere to write, or no home
+        return ""
+    # What Java can't use or write is no matter for whoever reads the output of a program.
+    quiet = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+    if _is_complete(path):
+        return f'"-XX:SharedArchiveFile={path}" -XX:+VerifySharedSpaces {quiet}'
+    return f'"-XX:ArchiveClassesAtExit={path}" {quiet}'
+
+
+def _is_complete(archive: Path) -> bool:
+    """Java writes the beginning of an archive last: it is zero where it was killed before."""
+    try:
+        with archive.open("rb") as file:
+            return any(file.read(4))
+    except OSError:
+        return False
+
+
+def _has_folders(environ: Mapping[str, str]) -> bool:
+    """Whether there are folders among what Java loads, of which it makes no archive."""
+    import pyspark
+
+    spark = environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    settings = environ.get("SPARK_CONF_DIR") or Path(spark, "conf")
+    named = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
+    return Path(settings).is_dir() or any(environ.get(name) for name in named)
+
+
+@lru_cache
+def _can_archive() -> bool:
+    """Whether Java has an archive of its own classes, which others are added to."""
+    java = Path(ensure_java()).resolve()
+    return (java.parents[1] / "lib" / "server" / "classes.jsa").is_file()
 
 
 def archive_path() -> Path:
