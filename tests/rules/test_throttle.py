@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cepheid as cep
+from cepheid.engine.attribution.throttled import throttled, throttled_by_rule
 
 EVENTS = pa.table(
     {
@@ -73,6 +75,18 @@ def test_keeps_what_skip_for_keeps(steps: list[tuple[int, int]], pause: int) -> 
     found = cep.RuleSet.of({"rule": text}).match(events, time="ts", type="type", throttle=pause)
     assert found["match_end"].to_pylist() == skipping["match_end"].to_pylist()
     assert sum(found["suppressed"].to_pylist()) + found.num_rows == len(steps)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_alerts_may_come_in_parts(size: int) -> None:
+    """As on Spark, where they are sorted by rule and key."""
+    rules = cep.RuleSet.of({"any": "PATTERN A a WHERE [id]", "free": "PATTERN A a WHERE a.x > 2"})
+    alerts = rules.match(EVENTS, time="ts", type="type").sort_by("rule")
+    alerts = alerts.take(pc.sort_indices(alerts, [("rule", "ascending"), ("key", "ascending")]))
+    exempt = pa.array(["free"])
+    parts = list(throttled_by_rule(alerts.to_batches(max_chunksize=size), 5, exempt))
+    whole = throttled(alerts, 5, exempt)
+    assert pa.Table.from_batches(parts, whole.schema).to_pylist() == whole.to_pylist()
 
 
 def test_durations_on_timestamps_and_frames() -> None:

@@ -135,6 +135,18 @@ def test_a_frame_and_a_table_give_the_same(
     assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
 
 
+def test_alerts_are_throttled(spark: SparkSession, events: pa.Table) -> None:
+    rules = KEYED | ROW | SHARED
+    expected = rules.match(events, throttle="1 minute", **OPTIONS)
+    frame = spark.createDataFrame(events).repartition(3, F.rand(1))
+    found = rules.match(frame, partitions=3, throttle="1 minute", **OPTIONS)
+    assert found.columns == expected.column_names
+    columns = ["rule", "key", "match_start", "match_end", "suppressed"]
+    plain = found.toArrow().cast(expected.schema).select(columns)
+    assert rows(plain) == rows(expected.select(columns))
+    assert sum(expected["suppressed"].to_pylist()) > 10
+
+
 @pytest.mark.parametrize("placement", ["keys", "one", "split"])
 @pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_matches_are_the_same_wherever_rules_are_placed(

@@ -23,8 +23,9 @@ from pyspark.sql import types as t
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.schemas import bind_streams
 from cepheid.algebra.types import Type
-from cepheid.engine.attribution.json_rows import MATCH, RULE
+from cepheid.engine.attribution.json_rows import KEY, MATCH, RULE
 from cepheid.engine.attribution.owners import Attribution, alerts_of_queries
+from cepheid.engine.attribution.throttled import throttled_by_rule, throttled_schema
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.merged.group import RuleGroup, matches, necessary
@@ -197,6 +198,19 @@ def as_alerts(
             yield alerts_of_queries(rules, attributions, batch, schema)
 
     return mapped(query_matches, run, schema)
+
+
+def throttled_alerts(
+    alerts: DataFrame, schema: pa.Schema, pause: int, exempt: pa.Array
+) -> DataFrame:
+    """One alert for a rule and key in a pause. Alerts are shuffled by both, and sorted."""
+    by = [named(RULE), named(KEY)]
+    together = alerts.repartition(*by).sortWithinPartitions(*by)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return throttled_by_rule(batches, pause, exempt)
+
+    return mapped(together, run, throttled_schema(schema))
 
 
 def typed_of(set_matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:

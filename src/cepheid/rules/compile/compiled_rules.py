@@ -22,6 +22,7 @@ from cepheid.algebra.expressions import Varying
 from cepheid.algebra.query import BoundQuery, Output
 from cepheid.algebra.text import query_text
 from cepheid.algebra.types import Type
+from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.attribution.residual import Residual
@@ -123,6 +124,13 @@ class CompiledRules:
         """The columns that any rule reads."""
         groups = (group.required for group in self.groups)
         return frozenset().union(*groups, *(query.required for query in self.alone))
+
+    @property
+    def choosing(self) -> pa.Array:
+        """The names of the rules that choose among their matches: AFTER MATCH SKIP, LIMIT."""
+        numbers = [query.rules for query in self.alone if query.bound.selection is not None]
+        chosen = np.concatenate([np.zeros(0, np.int64), *numbers])
+        return self.rules[RULE].combine_chunks().take(pa.array(chosen))
 
     @property
     def runs(self) -> tuple[EngineRun, ...]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cepheid.algebra.query import Clock
 from cepheid.engine.attribution.json_rows import RULE, alert_schema
+from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.options import Options, refuse_dead_letters
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules
@@ -25,7 +26,8 @@ from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import PlacedPass, passes_of
 from cepheid.rules.run.alert_columns import require_alert_columns
 from cepheid.rules.run.passes import needs_of
-from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
+from cepheid.rules.run.runtimes import Templates, Throttle
+from cepheid.rules.run.throttle import check_carried, throttle_ticks
 from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import match_prepared
 from cepheid.spark.partitions.rule_work import PassWork, QueryWork
@@ -40,7 +42,6 @@ class SetOnSpark:
     def match(
         self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
     ) -> Any:
-        refuse_throttle(throttle, "DataFrames")
         refuse_chains(templates, "DataFrames")
         refuse_dead_letters(options)
         frame = on_spark.read(data, options)
@@ -69,7 +70,12 @@ class SetOnSpark:
                 matches = match_prepared(run.prepared, data, options)
                 alerts = on_spark.as_alerts(matches, run.attributions, compiled.rules, schema)
                 frames.append(alerts)
-        return on_spark.union(frame, frames, schema)
+        alerts = on_spark.union(frame, frames, schema)
+        if throttle is None:
+            return alerts
+        check_carried(schema)
+        pause = throttle_ticks(throttle, schema.field(MATCH_END).type, options)
+        return on_spark.throttled_alerts(alerts, schema, pause, compiled.choosing)
 
     def explain(
         self, templates: Templates, data: Any, options: Options

@@ -17,6 +17,7 @@ from cepheid.algebra.nested_columns import with_extracted
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.attribution.json_rows import RULE, alert_schema
 from cepheid.engine.attribution.owners import alerts_of_queries
+from cepheid.engine.attribution.throttled import throttled
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.merged.group import matches
@@ -40,7 +41,7 @@ from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
 from cepheid.rules.run.chains import chain_of, followed, said_once
 from cepheid.rules.run.rule_session import alerts_of_endless
 from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
-from cepheid.rules.run.throttle import throttle_ticks, throttled
+from cepheid.rules.run.throttle import check_carried, throttle_ticks
 from cepheid.rules.template import Template
 
 
@@ -80,7 +81,8 @@ class SetInProcess:
         result = result.take(pa.array(order))
         if throttle is not None:
             pause = throttle_ticks(throttle, result.schema.field(MATCH_END).type, options)
-            result = throttled(result, pause, _choosing(compiled))
+            check_carried(result.schema)
+            result = throttled(result, pause, compiled.choosing)
         return like(data, result.schema, iter(result.to_batches()))
 
     def explain(
@@ -176,13 +178,6 @@ def _filled(alerts: pa.Table, schema: pa.Schema) -> pa.Table:
         for f in schema
     ]
     return pa.table(columns, schema=schema)
-
-
-def _choosing(compiled: CompiledRules) -> pa.Array:
-    """The names of the rules that choose among their matches: AFTER MATCH SKIP, LIMIT."""
-    numbers = [query.rules for query in compiled.alone if query.bound.selection is not None]
-    chosen = np.concatenate([np.zeros(0, np.int64), *numbers])
-    return compiled.rules[RULE].combine_chunks().take(pa.array(chosen))
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

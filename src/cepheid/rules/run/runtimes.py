@@ -46,7 +46,7 @@ class SetRuntime(Protocol):
 def refuse_throttle(throttle: Throttle, kind: str) -> None:
     if throttle is not None:
         raise UnsupportedError(
-            f"throttle= is for tables in this process, not for {kind}: write AFTER MATCH SKIP FOR "
+            f"throttle= is for tables and DataFrames, not for {kind}: write AFTER MATCH SKIP FOR "
             "1 hour in the rules"
         )
 
