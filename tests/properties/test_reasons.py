@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
@@ -74,8 +76,35 @@ def check_change(case: Case, rows: dict[str, list[int]]) -> None:
     verdict = cep.why(data, case.query_text, options_of(case), events=rows)
     assert not any(binds(found, rows) for found in bindings(case, case.query_text))
     assert not verdict.matches
-    if verdict.changed is not None:
-        assert any(binds(found, rows) for found in bindings(case, verdict.changed))
+    if verdict.changed is None:
+        # No condition is one that could have been left out.
+        query = parse(case.query_text)
+        for condition in conjuncts(query.where):
+            try:
+                found = bindings(case, render(without(query, render_expression(condition))))
+            except cep.CepheidError:
+                continue  # it can't be left out
+            assert not any(binds(match, rows) for match in found)
+        return
+    assert any(binds(found, rows) for found in bindings(case, verdict.changed))
+    assert verdict.change is not None
+    for smaller in less_changed(verdict.change, verdict.changed):
+        assert not any(binds(found, rows) for found in bindings(case, smaller)), smaller
+
+
+def less_changed(change: str, changed: str) -> Iterator[str]:
+    """The same change, a bit smaller: it must not be enough."""
+    new, said, _ = change.partition(" instead of ")
+    if (amount := re.fullmatch(r"LIMIT (\d+)", change)) and amount[1] != "1":
+        yield changed.replace(change, f"LIMIT {int(amount[1]) - 1}")
+    if not said or changed.count(new) != 1:
+        return
+    if amount := re.fullmatch(r"WITHIN (\d+) (\w+)", new):
+        yield changed.replace(new, f"WITHIN {int(amount[1]) - 1} {amount[2]}")
+    elif amount := re.fullmatch(r"(!.* FOR )(\d+) (\w+)", new):
+        yield changed.replace(new, f"{amount[1]}{int(amount[2]) + 1} {amount[3]}")
+    elif len(re.findall("[<>]=", new)) == 1:
+        yield changed.replace(new, re.sub("([<>])=", r"\1", new))
 
 
 def bindings(case: Case, text: str) -> list[dict[str, object]]:

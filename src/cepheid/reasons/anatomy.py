@@ -98,6 +98,10 @@ class Anatomy:
         kept = (h for h in self.having if left_out is not None and h is not left_out)
         return replace(self.syntax, having=all_of(kept))
 
+    def with_having(self, old: ast.Expression, new: ast.Expression) -> ast.Query:
+        changed = (new if h is old else h for h in self.having)
+        return replace(self.syntax, having=all_of(changed))
+
     def without_negation(self, negation: WrittenNegation) -> ast.Query:
         """Without the conditions on it, too; the others keep their key."""
         rest = set(self.bound.variables) - negation.variables

@@ -160,6 +160,17 @@ class LocalTrials:
             for o in outcomes
         ]
 
+    def values(self, query: ast.Query, expression: ast.Expression) -> list[Any]:
+        """The values of an expression in the first match; none if it can't be computed."""
+        returns = (ast.ReturnItem(expression, "value"),)
+        first = replace(plain(query), returns=returns, limit=ast.MatchLimit(ast.EventCount(1)))
+        try:
+            table = self._matched(first)
+        except CepheidError:
+            return []
+        value = table["value"][0].as_py() if table.num_rows else None
+        return [v for v in (value if isinstance(value, list) else [value]) if v is not None]
+
     # ── the events ──────────────────────────────────────────────────────────
 
     @property

@@ -5,10 +5,8 @@ Every answer is a run: of the query, or of a part of it, held to these events.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import partial
 
 from cepheid.algebra import patterns
@@ -16,23 +14,18 @@ from cepheid.algebra.query import Clock
 from cepheid.language import ast
 from cepheid.language.render import render, render_expression, render_pattern
 from cepheid.language.traversal import walk
-from cepheid.reasons.anatomy import Anatomy, WrittenCondition, WrittenNegation, all_of
-from cepheid.reasons.local_trials import LocalTrials
+from cepheid.reasons.anatomy import WrittenCondition, WrittenNegation, all_of
 from cepheid.reasons.progress import after_match_text
 from cepheid.reasons.trials import Binding
-from cepheid.reasons.why.investigation import readable, values_seen, window_words
+from cepheid.reasons.why.changes import changes
+from cepheid.reasons.why.held_events import HeldEvents
+from cepheid.reasons.why.investigation import values_seen, window_words
 from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
-
-Rows = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class ChosenEvents:
-    """Events, by the rows of their variables, in front of a query."""
-
-    parts: Anatomy
-    trials: LocalTrials
-    rows: Rows
+class ChosenEvents(HeldEvents):
+    """Events in front of a query: whether they match, and if not, why."""
 
     def verdict(self, written: ast.Query) -> WhyNot:
         """Whether they match, and if not, why."""
@@ -44,60 +37,20 @@ class ChosenEvents:
         problems = tuple(self._types())
         if not problems:  # nothing can be run with events of other types
             problems = (*self._places(), *self._forbidden(), *self._choices())
-        change, changed = next(self._changes(conditions), (None, None))
-        text = None if changed is None else render(changed)
+        outcomes = {c.text: c.outcome for c in conditions}
+        change = next(
+            (c for c in changes(self, outcomes) if self.match_of(c.query) is not None), None
+        )
         return WhyNot(
             query,
             self.rows,
             False,
             conditions,
             problems,
-            change,
-            text,
+            None if change is None else change.text,
+            None if change is None else render(change.query),
             self.trials.sample,
         )
-
-    # ── runs ────────────────────────────────────────────────────────────────
-
-    def match_of(self, query: ast.Query) -> Binding | None:
-        """A match of the query that binds these events. HAVING kills other matches without looking
-        for another, so it leaves the choice of events alone; AFTER MATCH and LIMIT it doesn't."""
-        if query.after_match is None and query.limit is None:
-            having = [h for h in (query.having,) if h is not None]
-            query = replace(query, having=all_of([*having, *self._pins(singles=True)]))
-        outcome = self.trials.run(query, most=None)
-        return next((m for m in outcome.matches if self._binds(m)), None)
-
-    def _binds(self, match: Binding) -> bool:
-        return all(set(rows) <= set(match.rows.get(v, ())) for v, rows in self.rows.items())
-
-    def _pins(
-        self, singles: bool = False, of: frozenset[str] | None = None
-    ) -> list[ast.Expression]:
-        names = [v for v in self.rows if of is None or v in of]
-        if singles:
-            names = [v for v in names if v in self.parts.singles]
-        return [self._pin(v, self.rows[v]) for v in names]
-
-    def _pin(self, variable: str, rows: tuple[int, ...]) -> ast.Expression:
-        return ast.InList(
-            ast.Attribute(variable, self.trials.row), tuple(ast.Literal(row) for row in rows)
-        )
-
-    def _held(
-        self, conditions: list[WrittenCondition], negation: WrittenNegation | None, wide: bool
-    ) -> ast.Query:
-        """The pattern held to these events, with `;` for every operator, these conditions and no
-        negation but one."""
-        syntax = self.parts.syntax
-        query = replace(self.parts.chosen(), where=None)
-        for other in self.parts.negations:
-            if other is not negation:
-                query = replace(query, pattern=self.parts.pattern_without(query.pattern, other))
-        where = [*self._pins(), *(c.node for c in conditions)]
-        within = self.parts.window(self.trials.longest(self.parts.bound.window)) if wide else None
-        query = replace(query, pattern=_any_order_of_choice(query.pattern), where=all_of(where))
-        return replace(query, within=within or syntax.within)
 
     # ── what is wrong ───────────────────────────────────────────────────────
 
@@ -106,7 +59,7 @@ class ChosenEvents:
             leaf = self.parts.leaves[variable]
             for row in rows:
                 query = ast.Query(
-                    leaf, streams=self.parts.syntax.streams, where=self._pin(variable, (row,))
+                    leaf, streams=self.parts.syntax.streams, where=self.pin(variable, (row,))
                 )
                 if not self.trials.run(query).matches:
                     column = self.trials.options.type
@@ -117,9 +70,9 @@ class ChosenEvents:
 
     def _places(self) -> Iterator[str]:
         """Order and window."""
-        if self.trials.run(self._held([], None, wide=False)).matches:
+        if self.trials.run(self.held(wide=False)).matches:
             return
-        wide = self.trials.run(self._held([], None, wide=True)).matches
+        wide = self.trials.run(self.held(wide=True)).matches
         small = list(self._small())
         if not wide and small:
             yield from small
@@ -149,12 +102,12 @@ class ChosenEvents:
         return f"from first to last it is {span}"
 
     def _forbidden(self) -> Iterator[str]:
-        wide = not self.trials.run(self._held([], None, wide=False)).matches
-        if not self.trials.run(self._held([], None, wide=wide)).matches:
+        wide = not self.trials.run(self.held(wide=False)).matches
+        if not self.trials.run(self.held(wide)).matches:
             return
         for negation in self.parts.negations:
             conditions = [c for c in self.parts.conditions if c.variables & negation.variables]
-            outcome = self.trials.run(self._held(conditions, negation, wide=wide))
+            outcome = self.trials.run(self.held(wide, conditions, negation))
             if outcome.refused is None and not outcome.matches:
                 yield f"{negation.text} forbids them" + self._forbidding(negation, conditions)
 
@@ -162,7 +115,7 @@ class ChosenEvents:
         """The rows of a forbidden event, where it can stand in the place of its negation."""
         if not isinstance(negation.node, ast.Negation) or negation.node.duration is not None:
             return ""
-        held = self._held(conditions, negation, wide=False)
+        held = self.held(False, conditions, negation)
         item = negation.node.item
         matches = self.trials.run(
             replace(held, pattern=_with_item(held.pattern, negation.node, item))
@@ -256,62 +209,19 @@ class ChosenEvents:
         return "true"
 
     def _of_singles(self, node: ast.Expression, names: list[str]) -> str:
-        leaves = tuple(self.parts.leaves[v] for v in names)
-        pattern = leaves[0] if len(leaves) == 1 else ast.Conjunction(leaves)
-        pins = self._pins(of=frozenset(names))
-        within = self.parts.window(self.trials.longest(self.parts.bound.window))
-        query = ast.Query(pattern, streams=self.parts.syntax.streams, within=within)
+        query = self.leaves_held(names)
+        pins = query.where
+        assert pins is not None
         for outcome, test in (("true", node), ("false", ast.Unary("NOT", node))):
             if isinstance(node, ast.KeyTest) and outcome == "false":
                 test = ast.Literal(True)
-            ran = self.trials.run(replace(query, where=all_of([*pins, test])))
+            ran = self.trials.run(replace(query, where=all_of([pins, test])))
             if ran.refused is not None:
                 return "not checked"
             if ran.matches:
                 return outcome
-        any_ = self.trials.run(replace(query, where=all_of(pins)))
+        any_ = self.trials.run(replace(query, where=pins))
         return "unknown" if any_.matches else "not checked"
-
-    # ── the smallest change ─────────────────────────────────────────────────
-
-    def _changes(self, conditions: tuple[CheckedCondition, ...]) -> Iterator[tuple[str, ast.Query]]:
-        """Single changes with which these events match, the smallest first. Each was run."""
-        for text, query in self._candidates(conditions):
-            if self.match_of(query) is not None:
-                yield text, query
-
-    def _candidates(
-        self, conditions: tuple[CheckedCondition, ...]
-    ) -> Iterator[tuple[str, ast.Query]]:
-        parts, syntax = self.parts, self.parts.syntax
-        pairs = list(zip(parts.conditions, conditions, strict=True))
-        for condition, checked in pairs:
-            looser = _looser(condition.node, self.rows, self.trials)
-            if checked.outcome == "false" and looser is not None:
-                text = f"{render_expression(looser)} instead of {condition.text}"
-                yield text, parts.with_condition(condition, looser)
-        wide = self.trials.run(self._held([], None, wide=True)).matches
-        window = parts.bound.window
-        if wide and window is not None and window.clock is Clock.TIME:
-            size = readable(parts, wide[0].end - wide[0].start + 1)
-            if size > window.size:
-                now = window_words(parts, window.size)
-                yield f"{window_words(parts, size)} instead of {now}", parts.with_window(size)
-        for condition, _ in sorted(pairs, key=lambda pair: pair[1].outcome == "true"):
-            yield f"without {condition.text}", parts.without(condition)
-        for negation in parts.negations:
-            yield f"without {negation.text}", parts.without_negation(negation)
-        for having in parts.having:
-            text = f"without HAVING {render_expression(having)}"
-            yield text, parts.without_having(having)
-        if syntax.after_match is not None:
-            text = f"without {after_match_text(syntax.after_match)}"
-            yield text, replace(syntax, after_match=None)
-        if syntax.limit is not None:
-            yield "without LIMIT", replace(syntax, limit=None)
-        loose = _any_order_of_choice(syntax.pattern)
-        if loose != syntax.pattern:
-            yield "`;` instead of the other operators", replace(syntax, pattern=loose)
 
 
 def _won(winner: Binding | None) -> str:
@@ -319,33 +229,6 @@ def _won(winner: Binding | None) -> str:
         return " leaves their match out"
     rows = ", ".join(f"{v} {' '.join(map(str, r))}" for v, r in winner.rows.items() if r)
     return f" keeps another match: {rows}"
-
-
-def _looser(node: ast.Expression, rows: Rows, trials: LocalTrials) -> ast.Expression | None:
-    """The comparison with a number that the value just satisfies."""
-    match node:
-        case ast.Comparison((ast.Attribute() as read, ast.Literal(value)), (operator,)):
-            pass
-        case _:
-            return None
-    if isinstance(value, bool | str) or value is None or len(rows.get(read.variable, ())) != 1:
-        return None
-    seen = trials.cell(rows[read.variable][0], read.name)
-    if isinstance(seen, bool) or not isinstance(seen, int | float):
-        return None
-    if operator not in ("<", "<=", ">", ">=") or not math.isfinite(seen):
-        return None
-    bound = seen if isinstance(seen, int) else Decimal(repr(seen))
-    return ast.Comparison((read, ast.Literal(bound)), (operator[0] + "=",))
-
-
-def _any_order_of_choice(pattern: ast.Pattern) -> ast.Pattern:
-    """The top-level sequence with `;` alone."""
-    match pattern:
-        case ast.Sequence(_, operators):
-            return replace(pattern, operators=(ast.SequenceOperator.ANY,) * len(operators))
-        case _:
-            return pattern
 
 
 def _with_item(pattern: ast.Pattern, old: ast.Pattern, new: ast.Pattern) -> ast.Pattern:
