@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -93,6 +94,49 @@ def test_a_threshold_is_the_smallest_change() -> None:
             "LIMIT leaves their match out: earlier ones are enough",
             "LIMIT 2",
         ),
+        (
+            "PATTERN A a ; B b WHERE [id] WITHIN 9 LIMIT 1 PER KEY",
+            {"a": 0, "b": 2},
+            "LIMIT leaves their match out: earlier ones are enough",
+            "LIMIT 2 PER KEY",
+        ),
+        (
+            "PATTERN A a ; B b WITHIN 9 AFTER MATCH SKIP FOR 5",
+            {"a": 0, "b": 2},
+            "AFTER MATCH SKIP FOR 5 units keeps another match: a 0, b 1",
+            "without AFTER MATCH SKIP FOR 5 units",
+        ),
+        ("PATTERN A a ; B b WITHIN 9", {"b": [1, 2]}, "`b` binds one event, not 2", None),
+        (
+            "PATTERN A a ; (B b | C c) WITHIN 9",
+            {"b": 1, "c": 3},
+            "they are of branches that exclude each other",
+            None,
+        ),
+        (
+            "PATTERN A a => B+ b => C c WHERE b.x < 6",
+            {"a": 0, "b": 1, "c": 3},
+            "`=> C c`: row 2 comes before it",
+            "without b.x < 6",
+        ),
+        (
+            "PATTERN A a ; B+ b UNTIL (b.x > 6) ; C c WITHIN 9",
+            {"a": 0, "b": [1, 2]},
+            "UNTIL (b.x > 6) ends the group before them",
+            "without UNTIL (b.x > 6)",
+        ),
+        (
+            "PATTERN A a ; B{3} b ; C c WITHIN 9",
+            {"b": [1, 2]},
+            "`B{3} b` needs 3 events, not 2",
+            "B{2} b instead of B{3} b",
+        ),
+        (
+            "PATTERN (A a @ 3) ; C c WITHIN 9",
+            {"a": 0, "c": 3},
+            "they aren't in the order of the pattern",
+            "A a @ 2 units instead of A a @ 3 units",
+        ),
     ],
 )
 def test_what_is_wrong(
@@ -100,6 +144,11 @@ def test_what_is_wrong(
 ) -> None:
     verdict = ask(query, given)
     assert (verdict.matches, verdict.problems, verdict.change) == (False, (problem,), change)
+
+
+def test_rows_of_numpy_in_any_order() -> None:
+    query = "PATTERN A a ; B+ b ; C c WITHIN 9"
+    assert ask(query, {"a": np.int64(0), "b": np.array([2, 1])}).rows == {"a": (0,), "b": (1, 2)}
 
 
 def test_groups() -> None:
@@ -178,6 +227,20 @@ def test_events_by_a_condition() -> None:
     [
         ({"aa": 1}, "events= names `aa`, which no match binds; did you mean `a`?"),
         ({"a": 99}, "there is no row 99: the data have 4, from 0"),
+        (
+            {"a": 1.5},
+            "events= names `a` by 1.5: pass the number of a row, a list of them, or a condition "
+            "such as 'a.x > 5'",
+        ),
+        (
+            {"a": []},
+            "events= names `a` by []: pass the number of a row, a list of them, or a condition "
+            "such as 'a.x > 5'",
+        ),
+        (
+            {"a": "a.x > 0 LIMIT 3"},
+            "events= names events by a condition, which `a.x > 0 LIMIT 3` isn't alone",
+        ),
         ({}, "events= names no event: pass rows, as in events={'a': 17, 'b': 23}"),
     ],
 )
@@ -212,3 +275,19 @@ def test_a_group_that_is_too_small() -> None:
         type="type",
     )
     assert verdict.problems == ("`A{3,} a` needs 3 events, not 2",)
+
+
+def test_of_many_events_those_that_match_are_taken() -> None:
+    """20 × 20 combinations, of which the last one matches."""
+    data = pa.table(
+        {
+            "ts": range(40),
+            "type": ["A", "B"] * 20,
+            "x": [0] * 38 + [1, 2],
+        }
+    )
+    query = "PATTERN A a => B b WHERE a.x < b.x"
+    assert ask(query, {"a": "a.x >= 0", "b": "b.x >= 0"}, data).rows == {"a": (38,), "b": (39,)}
+    # Nothing matches: those that lie closest together fail one condition only.
+    verdict = ask("PATTERN A a => B b WHERE a.x > b.x", {"a": "a.x = 0", "b": "b.x = 2"}, data)
+    assert verdict.rows == {"a": (36,), "b": (39,)}

@@ -83,7 +83,7 @@ def _clauses(query: Query) -> Iterator[str]:
     if query.using is not None:
         yield f"USING {query.using.value}"
     if query.after_match is not None:
-        yield f"AFTER MATCH {_after_match(query.after_match)}"
+        yield render_after_match(query.after_match)
     if query.group_by is not None:
         yield from render_group_by(query.group_by)
     if query.returns:
@@ -118,10 +118,11 @@ def render_group_by(group_by: GroupBy) -> Iterator[str]:
         yield f"HAVING {render_expression(group_by.having)}"
 
 
-def _after_match(after: AfterMatch) -> str:
+def render_after_match(after: AfterMatch) -> str:
     if after.duration is not None:
-        return f"{after.skip.value} {_duration(after.duration)}"
-    return after.skip.value + ("" if after.variable is None else f" {quoted(after.variable)}")
+        return f"AFTER MATCH {after.skip.value} {_duration(after.duration)}"
+    variable = "" if after.variable is None else f" {quoted(after.variable)}"
+    return f"AFTER MATCH {after.skip.value}{variable}"
 
 
 def _return_item(item: ReturnItem) -> str:

@@ -75,6 +75,10 @@ class Anatomy:
         return leaves_of(self.syntax.pattern, self.bound)
 
     @property
+    def closures(self) -> tuple[ast.Closure, ...]:
+        return tuple(n for n in walk(self.syntax.pattern) if isinstance(n, ast.Closure))
+
+    @property
     def singles(self) -> frozenset[str]:
         """Variables that bind one event, or none."""
         return frozenset(n for n, v in self.bound.variables.items() if v.kind is not Kind.GROUP)

@@ -177,6 +177,10 @@ class LocalTrials:
     def streams(self) -> bool:
         return isinstance(self.data, Mapping)
 
+    def rows(self) -> list[int]:
+        """The numbers of the events."""
+        return [row for table in self._tables() for row in table[self.row].to_pylist()]
+
     def check_column(self, name: str) -> None:
         check_name(name, [column for table in self._tables() for column in table.column_names])
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.clock import times
+from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.traversal import walk
 from cepheid.options import Options
@@ -50,7 +51,7 @@ def trials_of(
     """The events for a query, of repeatable data: here, or where they are. With `by` first events
     are told apart by their values of this column."""
     bound = query.bind(runtime.columns(data), options)
-    most = None if rows == "all" else rows or FAR_ROWS
+    most = _most(rows, FAR_ROWS)
     columns = _columns(query.syntax, options, by)
     kept = runtime.keep_events(data, _plain(options), columns, _key(bound), most, BROUGHT)
     if kept is not None:
@@ -68,7 +69,7 @@ def looked_at(
 ) -> LocalTrials:
     """The events for a query in this process: of repeatable data, at most about so many. Those of
     the rows `around` are among them."""
-    most = None if rows == "all" else rows or ROWS
+    most = _most(rows, ROWS)
     source, total = runtime.first_events(data, options.time, most)
     tables = dict(source) if isinstance(source, Mapping) else {"": source}
     whole = sum(len(t) for t in tables.values())
@@ -107,7 +108,7 @@ def looked_near(
     window = bound.window
     room = window.size if window is not None and window.clock is Clock.TIME else 0
     span = (min(moments) - room, max(moments) + room) if moments else (0, 0)
-    most = None if rows == "all" else rows or ROWS
+    most = _most(rows, ROWS)
     near = None if key is None else (key, keys - {None})
     tables, total = runtime.near(data, options.time, near, span, most)
     tables = dict(tables) if isinstance(tables, Mapping) else {"": tables}
@@ -141,6 +142,16 @@ def _local(
         sample,
         numbered=runtime.place == "process",
     )
+
+
+def _most(rows: Amount, usual: int) -> int | None:
+    if rows is None:
+        return usual
+    if isinstance(rows, int) and rows > 0:
+        return rows
+    if rows == "all":
+        return None
+    raise DataError(f'rows= is a number of events, at least 1, or "all", not {rows!r}')
 
 
 def _plain(options: Options) -> Options:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cepheid.language import ast
-from cepheid.language.render import render_expression
+from cepheid.language.render import render_after_match, render_expression
 from cepheid.reasons.anatomy import Anatomy, Component
 from cepheid.reasons.trials import Starts, Trials
 
@@ -112,7 +112,7 @@ def _endings(parts: Anatomy) -> Iterator[Attempt]:
     if parts.syntax.limit is not None:
         yield "limit", "LIMIT", whole, True
     if after is not None:
-        yield "after match", after_match_text(after), replace(whole, after_match=None), True
+        yield "after match", render_after_match(after), replace(whole, after_match=None), True
     for condition in (c for c in parts.conditions if c.match):
         yield "condition", condition.text, _all(parts.without(condition)), True
     for negation in parts.trailing:
@@ -125,10 +125,6 @@ def _endings(parts: Anatomy) -> Iterator[Attempt]:
 def _all(query: ast.Query) -> ast.Query:
     """Also the matches that AFTER MATCH and LIMIT leave out."""
     return replace(query, after_match=None, limit=None)
-
-
-def after_match_text(after: ast.AfterMatch) -> str:
-    return f"AFTER MATCH {after.skip.value}"
 
 
 def _causes(

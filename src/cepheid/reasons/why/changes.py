@@ -17,11 +17,10 @@ from typing import Any
 from cepheid.algebra.query import Clock
 from cepheid.algebra.values import MICROSECONDS
 from cepheid.language import ast
-from cepheid.language.render import render_expression, render_pattern
+from cepheid.language.render import render_after_match, render_expression, render_pattern
 from cepheid.language.traversal import walk
 from cepheid.options import TICK_US
-from cepheid.reasons.progress import after_match_text
-from cepheid.reasons.why.held_events import HeldEvents, any_order_of_choice
+from cepheid.reasons.why.held_events import HeldEvents, any_order_of_choice, with_part
 from cepheid.reasons.why.investigation import readable, window_words
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -207,32 +206,30 @@ def _windows(events: HeldEvents) -> Iterator[Change]:
 
 
 def _times(events: HeldEvents) -> Iterator[Change]:
-    """A negation with a time of its own, as long as no forbidden event falls into it."""
+    """A shorter time of a negation, in which no forbidden event falls, or of a delay."""
     syntax = events.parts.syntax
-    for negation in events.parts.negations:
-        node = negation.node
-        if not isinstance(node, ast.Negation) or node.duration is None:
+    for node in walk(syntax.pattern):
+        if not isinstance(node, ast.Negation | ast.Delay) or node.duration is None:
             continue
         size = _ticks(node.duration, events)
 
-        def shorter(
-            ticks: int, node: ast.Negation = node, pattern: ast.Pattern = syntax.pattern
-        ) -> ast.Query:
+        def shorter(ticks: int, node: ast.Negation | ast.Delay = node) -> ast.Query:
             new = replace(node, duration=_duration(ticks, events))
-            return replace(syntax, pattern=_with_part(pattern, node, new))
+            return replace(syntax, pattern=with_part(syntax.pattern, node, new))
 
         if size is not None and size > 1 and events.match_of(shorter(1)) is not None:
             longest = _least(_fits(events, shorter, False), 1, size) - 1
             new = replace(node, duration=_duration(longest, events))
-            yield Change(f"{render_pattern(new)} instead of {negation.text}", shorter(longest))
+            text = f"{render_pattern(new)} instead of {render_pattern(node)}"
+            yield Change(text, shorter(longest))
 
 
 def _sizes(events: HeldEvents) -> Iterator[Change]:
     """A group of as few or as many events as these are."""
     leaves = {leaf: v for v, leaf in events.parts.leaves.items()}
     syntax = events.parts.syntax
-    for node in walk(syntax.pattern):
-        if not isinstance(node, ast.Closure) or node.item not in leaves:
+    for node in events.parts.closures:
+        if node.item not in leaves:
             continue
         size = len(events.rows.get(leaves[node.item], ()))
         match node.quantifier:
@@ -244,7 +241,7 @@ def _sizes(events: HeldEvents) -> Iterator[Change]:
                 new = replace(node, quantifier=ast.Exactly(size))
             case _:
                 continue
-        pattern = _with_part(syntax.pattern, node, new)
+        pattern = with_part(syntax.pattern, node, new)
         text = f"{render_pattern(new)} instead of {render_pattern(node)}"
         yield Change(text, replace(syntax, pattern=pattern))
 
@@ -262,7 +259,8 @@ def _limits(events: HeldEvents) -> Iterator[Change]:
     place = next((n for n, match in enumerate(every, 1) if events.binds(match)), None)
     if place is not None:
         least = _least(_fits(events, larger), 0, place)
-        yield Change(f"LIMIT {least}", larger(least))
+        per_key = " PER KEY" if limit.per_key else ""
+        yield Change(f"LIMIT {least}{per_key}", larger(least))
 
 
 def _fits(
@@ -289,11 +287,16 @@ def _without(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[Change
         yield Change(f"without {condition.text}", parts.without(condition))
     for negation in parts.negations:
         yield Change(f"without {negation.text}", parts.without_negation(negation))
+    for closure in events.parts.closures:
+        if closure.until is not None:
+            free = with_part(syntax.pattern, closure, replace(closure, until=None))
+            text = f"without UNTIL ({render_expression(closure.until)})"
+            yield Change(text, replace(syntax, pattern=free))
     for having in parts.having:
         text = f"without HAVING {render_expression(having)}"
         yield Change(text, parts.without_having(having))
     if syntax.after_match is not None:
-        text = f"without {after_match_text(syntax.after_match)}"
+        text = f"without {render_after_match(syntax.after_match)}"
         yield Change(text, replace(syntax, after_match=None))
     if syntax.limit is not None:
         yield Change("without LIMIT", replace(syntax, limit=None))
@@ -337,16 +340,3 @@ def _ticks(duration: ast.Duration, events: HeldEvents) -> int | None:
     unit = events.trials.options.unit
     tick = TICK_US[unit] if events.parts.ticks and unit is not None else 1
     return int(duration.amount * MICROSECONDS[duration.unit]) // tick
-
-
-def _with_part(pattern: ast.Pattern, old: ast.Pattern, new: ast.Pattern) -> ast.Pattern:
-    """The pattern with a part in the place of another."""
-    if pattern == old:
-        return new
-    match pattern:
-        case ast.Sequence(items) | ast.Conjunction(items) | ast.Disjunction(items):
-            return replace(pattern, items=tuple(_with_part(item, old, new) for item in items))
-        case ast.Closure(item) | ast.Unless(item) | ast.Delay(item):
-            return replace(pattern, item=_with_part(item, old, new))
-        case _:
-            return pattern

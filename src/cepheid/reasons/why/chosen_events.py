@@ -5,20 +5,22 @@ Every answer is a run: of the query, or of a part of it, held to these events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
+
+import numpy as np
 
 from cepheid.algebra import patterns
 from cepheid.algebra.query import Clock
 from cepheid.language import ast
-from cepheid.language.render import render, render_expression, render_pattern
+from cepheid.language.render import render, render_after_match, render_expression, render_pattern
 from cepheid.language.traversal import walk
-from cepheid.reasons.anatomy import WrittenCondition, WrittenNegation, all_of
-from cepheid.reasons.progress import after_match_text
+from cepheid.reasons.anatomy import Component, WrittenCondition, WrittenNegation, all_of
 from cepheid.reasons.trials import Binding
 from cepheid.reasons.why.changes import changes
-from cepheid.reasons.why.held_events import HeldEvents
+from cepheid.reasons.why.held_events import HeldEvents, with_part
 from cepheid.reasons.why.investigation import values_seen, window_words
 from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
 
@@ -34,7 +36,7 @@ class ChosenEvents(HeldEvents):
         matched = self.match_of(self.parts.syntax) is not None
         if matched:
             return WhyNot(query, self.rows, True, conditions, (), None, None, self.trials.sample)
-        problems = tuple(self._types())
+        problems = (*self._types(), *self._numbers(), *self._branches())
         if not problems:  # nothing can be run with events of other types
             problems = (*self._places(), *self._forbidden(), *self._choices())
         outcomes = {c.text: c.outcome for c in conditions}
@@ -68,6 +70,12 @@ class ChosenEvents(HeldEvents):
                         "" if type_ is None else f": its {column} is {type_}"
                     )
 
+    def _numbers(self) -> Iterator[str]:
+        """Several events of a variable that binds one."""
+        for variable, rows in self.rows.items():
+            if variable in self.parts.singles and len(rows) > 1:
+                yield f"`{variable}` binds one event, not {len(rows)}"
+
     def _places(self) -> Iterator[str]:
         """Order and window."""
         if self.trials.run(self.held(wide=False)).matches:
@@ -82,10 +90,26 @@ class ChosenEvents(HeldEvents):
             window = window_words(self.parts, self.parts.bound.window.size)
             yield f"they aren't in the window, {window}: {self._span_words(wide[0])}"
 
+    def _branches(self) -> Iterator[str]:
+        """Events of several branches of a disjunction."""
+        variables = {leaf: v for v, leaf in self.parts.leaves.items()}
+        for node in walk(self.parts.syntax.pattern):
+            if isinstance(node, ast.Disjunction):
+                branches = [
+                    {
+                        variables[leaf]
+                        for leaf in walk(item)
+                        if isinstance(leaf, ast.Atom | ast.AnyOf)
+                    }
+                    for item in node.items
+                ]
+                if sum(not branch.isdisjoint(self.rows) for branch in branches) > 1:
+                    yield "they are of branches that exclude each other"
+
     def _small(self) -> Iterator[str]:
         """Groups that need more events than are given."""
         leaves = {leaf: v for v, leaf in self.parts.leaves.items()}
-        for node in walk(self.parts.syntax.pattern):
+        for node in self.parts.closures:
             match node:
                 case ast.Closure(item, ast.Between(least) | ast.Exactly(least)) if item in leaves:
                     rows = self.rows.get(leaves[item], ())
@@ -118,7 +142,7 @@ class ChosenEvents(HeldEvents):
         held = self.held(False, conditions, negation)
         item = negation.node.item
         matches = self.trials.run(
-            replace(held, pattern=_with_item(held.pattern, negation.node, item))
+            replace(held, pattern=with_part(held.pattern, negation.node, item))
         ).matches
         rows = [
             r for v in sorted(negation.variables) for m in matches[:1] for r in m.rows.get(v, ())
@@ -129,7 +153,8 @@ class ChosenEvents(HeldEvents):
         """What was taken instead of these events, and which clause left their match out."""
         base = self.match_of(self.parts.chosen())
         if base is None:
-            yield from self._instead()
+            reasons = chain(self._ended(), self._instead())
+            yield from islice(reasons, 1)
             return
         syntax = self.parts.syntax
         for having in self.parts.having:
@@ -143,7 +168,7 @@ class ChosenEvents(HeldEvents):
             free = self.match_of(replace(unlimited, after_match=None))
             if free is not None:
                 kept = self.trials.run(unlimited, most=None).matches
-                yield after_match_text(syntax.after_match) + _won(self._winner(free, kept))
+                yield render_after_match(syntax.after_match) + _won(self._winner(free, kept))
 
     def _winner(self, match: Binding, kept: tuple[Binding, ...]) -> Binding | None:
         after = self.parts.syntax.after_match
@@ -162,26 +187,59 @@ class ChosenEvents(HeldEvents):
         columns = [part.columns[variable] for part in self.parts.bound.key]
         return tuple(self.trials.cell(bound[variable], column) for column in columns)
 
+    def _ended(self) -> Iterator[str]:
+        """Groups that end before their events."""
+        syntax = self.parts.syntax
+        for node in self.parts.closures:
+            if node.until is not None:
+                free = with_part(syntax.pattern, node, replace(node, until=None))
+                if self.match_of(replace(self.parts.chosen(), pattern=free)) is not None:
+                    yield f"UNTIL ({render_expression(node.until)}) ends the group before them"
+
     def _instead(self) -> Iterator[str]:
-        """The first step that takes other events although the ones before are these."""
+        """Steps that take other events although the ones before are these, or for which another
+        event is in the way."""
         for length, step in enumerate(self.parts.steps, 1):
             if step.operator in (None, ast.SequenceOperator.ANY):
                 continue
+            assert step.operator is not None
             names = frozenset(v for s in self.parts.steps[: length - 1] for v in s.variables)
             earlier = replace(self, rows={v: r for v, r in self.rows.items() if v in names})
             mine = {v: r for v, r in self.rows.items() if v in names or v in step.variables}
             prefix = self.parts.prefix(length)
-            taken = earlier.match_of(prefix)
-            if taken is None or replace(self, rows=mine).match_of(prefix) is not None:
+            if replace(self, rows=mine).match_of(prefix) is not None:
                 continue
-            rows = ", ".join(
-                f"{v} {' '.join(map(str, taken.rows[v]))}"
-                for v in step.variables
-                if taken.rows.get(v)
-            )
-            assert step.operator is not None
-            yield f"`{step.operator.value}` takes {rows} instead"
+            taken = earlier.match_of(prefix)
+            if taken is not None:
+                rows = ", ".join(
+                    f"{v} {' '.join(map(str, taken.rows[v]))}"
+                    for v in step.variables
+                    if taken.rows.get(v)
+                )
+                yield f"`{step.operator.value}` takes {rows} instead"
+            elif step.operator is ast.SequenceOperator.STRICT:
+                yield from self._between(names, step)
+
+    def _between(self, names: Collection[str], step: Component) -> Iterator[str]:
+        """The events of the stream that stand where `=>` allows none."""
+        moments, known = self.trials.moments, set(self.trials.rows())
+        before = [int(moments[r]) for v in names for r in self.rows.get(v, ())]
+        after = [int(moments[r]) for v in step.variables for r in self.rows.get(v, ())]
+        if not before or not after:
             return
+        start, end = max(before), min(after)
+        key = self._key_of(next(r for v in step.variables for r in self.rows.get(v, ())))
+        inside = [r for r in np.flatnonzero((moments > start) & (moments < end)) if r in known]
+        rows = [str(r) for r in inside if self._key_of(int(r)) == key]
+        if rows:
+            more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+            where = f"`{step.operator.value if step.operator else ''} {step.text}`"
+            yield f"{where}: row {', '.join(rows[:3])}{more} comes before it"
+
+    def _key_of(self, row: int) -> tuple[object, ...]:
+        """The values of the columns that are a key of every variable."""
+        uniform = [part.uniform for part in self.parts.bound.key]
+        return tuple(self.trials.cell(row, c) for c in uniform if c is not None)
 
     # ── conditions ──────────────────────────────────────────────────────────
 
@@ -229,11 +287,3 @@ def _won(winner: Binding | None) -> str:
         return " leaves their match out"
     rows = ", ".join(f"{v} {' '.join(map(str, r))}" for v, r in winner.rows.items() if r)
     return f" keeps another match: {rows}"
-
-
-def _with_item(pattern: ast.Pattern, old: ast.Pattern, new: ast.Pattern) -> ast.Pattern:
-    match pattern:
-        case ast.Sequence(items) | ast.Conjunction(items):
-            return replace(pattern, items=tuple(new if item == old else item for item in items))
-        case _:
-            return pattern

@@ -24,9 +24,14 @@ class HeldEvents:
     rows: Rows
 
     def match_of(self, query: ast.Query) -> Binding | None:
-        """A match of the query that binds these events. HAVING kills other matches without looking
-        for another, so it leaves the choice of events alone; AFTER MATCH and LIMIT it doesn't.
-        Where no choice is made, WHERE is the same, and other events aren't combined at all."""
+        """A match of the query that binds all of these events."""
+        return next((m for m in self.matches_of(query) if self.binds(m)), None)
+
+    def matches_of(self, query: ast.Query) -> tuple[Binding, ...]:
+        """At least the matches in which single variables bind some of their rows. HAVING kills
+        other matches without looking for another, so it leaves the choice of events alone; that of
+        AFTER MATCH and LIMIT it doesn't. Where no choice is made, WHERE is the same, and other
+        events aren't combined at all."""
         if query.after_match is None and query.limit is None:
             pins = self.pins(singles=True)
             if _chooses(query.pattern):
@@ -35,8 +40,15 @@ class HeldEvents:
             else:
                 where = [w for w in (query.where,) if w is not None]
                 query = replace(query, where=all_of([*where, *pins]))
-        outcome = self.trials.run(query, most=None)
-        return next((m for m in outcome.matches if self.binds(m)), None)
+            if self._single:
+                return self.trials.run(query, most=1).matches
+        return self.trials.run(query, most=None).matches
+
+    @property
+    def _single(self) -> bool:
+        """Whether each variable has one row, so that every match that binds some binds all."""
+        one = all(len(rows) == 1 for rows in self.rows.values())
+        return one and self.rows.keys() <= self.parts.singles
 
     def binds(self, match: Binding) -> bool:
         return all(set(rows) <= set(match.rows.get(v, ())) for v, rows in self.rows.items())
@@ -94,6 +106,19 @@ def any_order_of_choice(pattern: ast.Pattern) -> ast.Pattern:
     match pattern:
         case ast.Sequence(_, operators):
             return replace(pattern, operators=(ast.SequenceOperator.ANY,) * len(operators))
+        case _:
+            return pattern
+
+
+def with_part(pattern: ast.Pattern, old: ast.Pattern, new: ast.Pattern) -> ast.Pattern:
+    """The pattern with a part in the place of another."""
+    if pattern == old:
+        return new
+    match pattern:
+        case ast.Sequence(items) | ast.Conjunction(items) | ast.Disjunction(items):
+            return replace(pattern, items=tuple(with_part(item, old, new) for item in items))
+        case ast.Closure(item) | ast.Unless(item) | ast.Delay(item):
+            return replace(pattern, item=with_part(item, old, new))
         case _:
             return pattern
 

@@ -9,11 +9,11 @@ from itertools import islice
 from cepheid.algebra.query import Clock
 from cepheid.algebra.text import span_text
 from cepheid.language import ast
-from cepheid.language.render import render, render_expression
+from cepheid.language.render import render, render_after_match, render_expression
 from cepheid.language.traversal import walk
 from cepheid.plan.amounts import count
 from cepheid.reasons.anatomy import Anatomy, all_of, anatomy
-from cepheid.reasons.progress import Stage, after_match_text, stages
+from cepheid.reasons.progress import Stage, stages
 from cepheid.reasons.trials import MOST, Binding, MatchCount, Outcome, Trials
 from cepheid.reasons.why.report import Lost, Miss, ReportedStep, VariableEvents, Why, WithoutPart
 from cepheid.reasons.why.spelling import misspelled_types, misspelled_values
@@ -120,7 +120,7 @@ def _variations(parts: Anatomy) -> Iterator[tuple[str, str, ast.Query]]:
         yield "having", text, parts.without_having(having)
     after = parts.syntax.after_match
     if after is not None:
-        yield "after match", after_match_text(after), replace(parts.syntax, after_match=None)
+        yield "after match", render_after_match(after), replace(parts.syntax, after_match=None)
     if parts.syntax.limit is not None:
         yield "limit", "LIMIT", replace(parts.syntax, limit=None)
 
