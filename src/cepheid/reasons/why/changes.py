@@ -27,12 +27,12 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class QueryChange:
     text: str
     query: ast.Query
 
 
-def changes(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[Change]:
+def changes(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[QueryChange]:
     """`outcomes` are those of the conditions, by their texts: the ones that are true come last."""
     thresholds = [*_of_conditions(events, outcomes), *_of_having(events)]
     yield from (change for _, change in sorted(thresholds, key=lambda found: found[0]))
@@ -43,7 +43,7 @@ def changes(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[Change]
 
 # ── thresholds ───────────────────────────────────────────────────────────────
 
-Measured = tuple[float, Change]
+Measured = tuple[float, QueryChange]
 """How large a change is, relative to what it changes."""
 
 
@@ -53,14 +53,14 @@ def _of_conditions(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[
         if outcomes[condition.text] != "true":
             for size, looser in _looser(condition.node, events):
                 text = f"{render_expression(looser)} instead of {condition.text}"
-                yield size, Change(text, parts.with_condition(condition, looser))
+                yield size, QueryChange(text, parts.with_condition(condition, looser))
 
 
 def _of_having(events: HeldEvents) -> Iterator[Measured]:
     for having in events.parts.having:
         for size, looser in _looser(having, events):
             text = f"HAVING {render_expression(looser)} instead of {render_expression(having)}"
-            yield size, Change(text, events.parts.with_having(having, looser))
+            yield size, QueryChange(text, events.parts.with_having(having, looser))
 
 
 Looser = Iterator[tuple[float, ast.Expression]]
@@ -181,14 +181,14 @@ def _replaced(node: Any, old: object, new: object) -> Any:
 # ── other amounts ────────────────────────────────────────────────────────────
 
 
-def _amounts(events: HeldEvents) -> Iterator[Change]:
+def _amounts(events: HeldEvents) -> Iterator[QueryChange]:
     yield from _windows(events)
     yield from _times(events)
     yield from _sizes(events)
     yield from _limits(events)
 
 
-def _windows(events: HeldEvents) -> Iterator[Change]:
+def _windows(events: HeldEvents) -> Iterator[QueryChange]:
     parts, window = events.parts, events.parts.bound.window
     if window is None:
         return
@@ -202,10 +202,12 @@ def _windows(events: HeldEvents) -> Iterator[Change]:
         least = _least(fits, window.size, events.trials.longest(window))
     if least is not None and least > window.size:
         now = window_words(parts, window.size)
-        yield Change(f"{window_words(parts, least)} instead of {now}", parts.with_window(least))
+        yield QueryChange(
+            f"{window_words(parts, least)} instead of {now}", parts.with_window(least)
+        )
 
 
-def _times(events: HeldEvents) -> Iterator[Change]:
+def _times(events: HeldEvents) -> Iterator[QueryChange]:
     """A shorter time of a negation, in which no forbidden event falls, or of a delay."""
     syntax = events.parts.syntax
     for node in walk(syntax.pattern):
@@ -221,10 +223,10 @@ def _times(events: HeldEvents) -> Iterator[Change]:
             longest = _least(_fits(events, shorter, False), 1, size) - 1
             new = replace(node, duration=_duration(longest, events))
             text = f"{render_pattern(new)} instead of {render_pattern(node)}"
-            yield Change(text, shorter(longest))
+            yield QueryChange(text, shorter(longest))
 
 
-def _sizes(events: HeldEvents) -> Iterator[Change]:
+def _sizes(events: HeldEvents) -> Iterator[QueryChange]:
     """A group of as few or as many events as these are."""
     leaves = {leaf: v for v, leaf in events.parts.leaves.items()}
     syntax = events.parts.syntax
@@ -243,10 +245,10 @@ def _sizes(events: HeldEvents) -> Iterator[Change]:
                 continue
         pattern = with_part(syntax.pattern, node, new)
         text = f"{render_pattern(new)} instead of {render_pattern(node)}"
-        yield Change(text, replace(syntax, pattern=pattern))
+        yield QueryChange(text, replace(syntax, pattern=pattern))
 
 
-def _limits(events: HeldEvents) -> Iterator[Change]:
+def _limits(events: HeldEvents) -> Iterator[QueryChange]:
     syntax = events.parts.syntax
     limit = syntax.limit
     if limit is None:
@@ -260,7 +262,7 @@ def _limits(events: HeldEvents) -> Iterator[Change]:
     if place is not None:
         least = _least(_fits(events, larger), 0, place)
         per_key = " PER KEY" if limit.per_key else ""
-        yield Change(f"LIMIT {least}{per_key}", larger(least))
+        yield QueryChange(f"LIMIT {least}{per_key}", larger(least))
 
 
 def _fits(
@@ -281,28 +283,28 @@ def _least(fits: Callable[[int], bool], low: int, high: int) -> int:
 # ── without a part ───────────────────────────────────────────────────────────
 
 
-def _without(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[Change]:
+def _without(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[QueryChange]:
     parts, syntax = events.parts, events.parts.syntax
     for condition in sorted(parts.conditions, key=lambda c: outcomes[c.text] == "true"):
-        yield Change(f"without {condition.text}", parts.without(condition))
+        yield QueryChange(f"without {condition.text}", parts.without(condition))
     for negation in parts.negations:
-        yield Change(f"without {negation.text}", parts.without_negation(negation))
+        yield QueryChange(f"without {negation.text}", parts.without_negation(negation))
     for closure in events.parts.closures:
         if closure.until is not None:
             free = with_part(syntax.pattern, closure, replace(closure, until=None))
             text = f"without UNTIL ({render_expression(closure.until)})"
-            yield Change(text, replace(syntax, pattern=free))
+            yield QueryChange(text, replace(syntax, pattern=free))
     for having in parts.having:
         text = f"without HAVING {render_expression(having)}"
-        yield Change(text, parts.without_having(having))
+        yield QueryChange(text, parts.without_having(having))
     if syntax.after_match is not None:
         text = f"without {render_after_match(syntax.after_match)}"
-        yield Change(text, replace(syntax, after_match=None))
+        yield QueryChange(text, replace(syntax, after_match=None))
     if syntax.limit is not None:
-        yield Change("without LIMIT", replace(syntax, limit=None))
+        yield QueryChange("without LIMIT", replace(syntax, limit=None))
 
 
-def _operators(events: HeldEvents) -> Iterator[Change]:
+def _operators(events: HeldEvents) -> Iterator[QueryChange]:
     """Each of the top-level operators as `;`, and all of them."""
     syntax = events.parts.syntax
     if not isinstance(syntax.pattern, ast.Sequence):
@@ -313,10 +315,10 @@ def _operators(events: HeldEvents) -> Iterator[Change]:
         new = (*operators[:place], ast.SequenceOperator.ANY, *operators[place + 1 :])
         right = render_pattern(syntax.pattern.items[place + 1])
         text = f"`; {right}` instead of `{operators[place].value} {right}`"
-        yield Change(text, replace(syntax, pattern=replace(syntax.pattern, operators=new)))
+        yield QueryChange(text, replace(syntax, pattern=replace(syntax.pattern, operators=new)))
     if len(others) > 1:
         loose = any_order_of_choice(syntax.pattern)
-        yield Change("`;` instead of the other operators", replace(syntax, pattern=loose))
+        yield QueryChange("`;` instead of the other operators", replace(syntax, pattern=loose))
 
 
 # ── durations and patterns ───────────────────────────────────────────────────
