@@ -158,6 +158,15 @@ def test_why_not_and_its_change(page: Page) -> None:
     status(page, "2 matches in 4 events")
 
 
+def test_typed_values_may_have_another_type(page: Page) -> None:
+    """`x` was a number."""
+    write_query(page, "PATTERN A a ; B b WHERE [x] WITHIN 10")
+    write_events(page, "A@1(x='ann') B@2(x='ann') B@3(x='bob')")
+    status(page, "1 match in 3 events")
+    write_events(page, "A@1(x=1.5) B@2(x=1.5) B@3(x=2)")
+    status(page, "1 match in 3 events")
+
+
 def test_a_link_opened_in_a_new_page(page: Page, browser: Browser) -> None:
     write_query(page, QUERY + "  -- to pass on")
     status(page, "1 match in 4 events")

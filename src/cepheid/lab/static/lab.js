@@ -297,6 +297,16 @@ async function showText() {
   byId("events-problem").textContent = problem ?? "";
 }
 
+const NUMBER = /^(byte|short|int|long|float|double|decimal)/;
+
+// Whether a column of this type can have the values that were typed, whose type is `read`.
+function holds(type, read) {
+  if (read === "long") return NUMBER.test(type);
+  if (read === "double") return /^(float|double|decimal)/.test(type);
+  if (read === "string") return !NUMBER.test(type) && type !== "boolean";
+  return type === read;
+}
+
 const readSoon = soon(async () => {
   const text = byId("events-text").value;
   const { events, problem } = await tried("read", { text });
@@ -312,7 +322,7 @@ const readSoon = soon(async () => {
       if (isMoment(c.type) && wasMoments) c.type = known.get(c.name);
     } else if (c.name === "type" && situation.type !== null) {
       c.name = situation.type;
-    } else if (known.has(c.name)) {
+    } else if (known.has(c.name) && holds(known.get(c.name), c.type)) {
       c.type = known.get(c.name);
     }
   }

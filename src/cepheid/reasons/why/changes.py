@@ -20,8 +20,8 @@ from cepheid.language import ast
 from cepheid.language.render import render_after_match, render_expression, render_pattern
 from cepheid.language.traversal import walk
 from cepheid.options import TICK_US
-from cepheid.reasons.why.held_events import HeldEvents, any_order_of_choice, with_part
 from cepheid.reasons.why.investigation import readable, window_words
+from cepheid.reasons.why.pinned_events import PinnedEvents, any_order_of_choice, with_part
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -32,7 +32,7 @@ class QueryChange:
     query: ast.Query
 
 
-def changes(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[QueryChange]:
+def changes(events: PinnedEvents, outcomes: Mapping[str, str]) -> Iterator[QueryChange]:
     """`outcomes` are those of the conditions, by their texts: the ones that are true come last."""
     thresholds = [*_of_conditions(events, outcomes), *_of_having(events)]
     yield from (change for _, change in sorted(thresholds, key=lambda found: found[0]))
@@ -47,7 +47,7 @@ Measured = tuple[float, QueryChange]
 """How large a change is, relative to what it changes."""
 
 
-def _of_conditions(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[Measured]:
+def _of_conditions(events: PinnedEvents, outcomes: Mapping[str, str]) -> Iterator[Measured]:
     parts = events.parts
     for condition in parts.conditions:
         if outcomes[condition.text] != "true":
@@ -56,7 +56,7 @@ def _of_conditions(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[
                 yield size, QueryChange(text, parts.with_condition(condition, looser))
 
 
-def _of_having(events: HeldEvents) -> Iterator[Measured]:
+def _of_having(events: PinnedEvents) -> Iterator[Measured]:
     for having in events.parts.having:
         for size, looser in _looser(having, events):
             text = f"HAVING {render_expression(looser)} instead of {render_expression(having)}"
@@ -66,7 +66,7 @@ def _of_having(events: HeldEvents) -> Iterator[Measured]:
 Looser = Iterator[tuple[float, ast.Expression]]
 
 
-def _looser(node: ast.Expression, events: HeldEvents) -> Looser:
+def _looser(node: ast.Expression, events: PinnedEvents) -> Looser:
     """A condition with one of its constants moved to what the events have."""
     for part in dict.fromkeys(walk(node)):
         match part:
@@ -87,7 +87,7 @@ def _of_comparison(
     left: ast.Expression,
     operator: str,
     right: ast.Expression,
-    events: HeldEvents,
+    events: PinnedEvents,
 ) -> Looser:
     if _is_constant(right):
         for size, new, bound in _moved(left, operator, right, events):
@@ -102,7 +102,7 @@ def _of_range(
     operand: ast.Expression,
     low: ast.Expression,
     high: ast.Expression,
-    events: HeldEvents,
+    events: PinnedEvents,
 ) -> Looser:
     if _is_constant(low) and _is_constant(high):
         for size, _, bound in _moved(operand, ">", low, events):
@@ -112,7 +112,7 @@ def _of_range(
 
 
 def _moved(
-    read: ast.Expression, operator: str, bound: ast.Expression, events: HeldEvents
+    read: ast.Expression, operator: str, bound: ast.Expression, events: PinnedEvents
 ) -> Iterator[tuple[float, str, ast.Expression]]:
     """How far the bound moves, the operator and the new bound: so that the values of these events
     just satisfy it, or, for a condition under NOT, just don't."""
@@ -129,7 +129,7 @@ def _moved(
 
 
 def _closer(
-    part: ast.OccursWithin, names: tuple[str, ...], old: ast.Duration, events: HeldEvents
+    part: ast.OccursWithin, names: tuple[str, ...], old: ast.Duration, events: PinnedEvents
 ) -> Iterator[tuple[float, ast.Expression]]:
     moments = [int(events.trials.moments[r]) for v in names for r in events.rows.get(v, ())]
     span, now = max(moments, default=0) - min(moments, default=0), _ticks(old, events)
@@ -159,7 +159,7 @@ def _number(value: Any) -> int | Decimal | None:
             return None
 
 
-def _bound_of(value: int | Decimal, old: ast.Expression, events: HeldEvents) -> ast.Expression:
+def _bound_of(value: int | Decimal, old: ast.Expression, events: PinnedEvents) -> ast.Expression:
     if any(isinstance(part, ast.Duration) for part in walk(old)):
         return _duration(int(value), events)
     return ast.Unary("-", ast.Literal(-value)) if value < 0 else ast.Literal(value)
@@ -181,14 +181,14 @@ def _replaced(node: Any, old: object, new: object) -> Any:
 # ── other amounts ────────────────────────────────────────────────────────────
 
 
-def _amounts(events: HeldEvents) -> Iterator[QueryChange]:
+def _amounts(events: PinnedEvents) -> Iterator[QueryChange]:
     yield from _windows(events)
     yield from _times(events)
     yield from _sizes(events)
     yield from _limits(events)
 
 
-def _windows(events: HeldEvents) -> Iterator[QueryChange]:
+def _windows(events: PinnedEvents) -> Iterator[QueryChange]:
     parts, window = events.parts, events.parts.bound.window
     if window is None:
         return
@@ -207,7 +207,7 @@ def _windows(events: HeldEvents) -> Iterator[QueryChange]:
         )
 
 
-def _times(events: HeldEvents) -> Iterator[QueryChange]:
+def _times(events: PinnedEvents) -> Iterator[QueryChange]:
     """A shorter time of a negation, in which no forbidden event falls, or of a delay."""
     syntax = events.parts.syntax
     for node in walk(syntax.pattern):
@@ -226,7 +226,7 @@ def _times(events: HeldEvents) -> Iterator[QueryChange]:
             yield QueryChange(text, shorter(longest))
 
 
-def _sizes(events: HeldEvents) -> Iterator[QueryChange]:
+def _sizes(events: PinnedEvents) -> Iterator[QueryChange]:
     """A group of as few or as many events as these are."""
     leaves = {leaf: v for v, leaf in events.parts.leaves.items()}
     syntax = events.parts.syntax
@@ -248,7 +248,7 @@ def _sizes(events: HeldEvents) -> Iterator[QueryChange]:
         yield QueryChange(text, replace(syntax, pattern=pattern))
 
 
-def _limits(events: HeldEvents) -> Iterator[QueryChange]:
+def _limits(events: PinnedEvents) -> Iterator[QueryChange]:
     syntax = events.parts.syntax
     limit = syntax.limit
     if limit is None:
@@ -266,7 +266,7 @@ def _limits(events: HeldEvents) -> Iterator[QueryChange]:
 
 
 def _fits(
-    events: HeldEvents, query_of: Callable[[int], ast.Query], match: bool = True
+    events: PinnedEvents, query_of: Callable[[int], ast.Query], match: bool = True
 ) -> Callable[[int], bool]:
     """Whether there is a match with an amount, or isn't."""
     return lambda amount: (events.match_of(query_of(amount)) is not None) is match
@@ -283,7 +283,7 @@ def _least(fits: Callable[[int], bool], low: int, high: int) -> int:
 # ── without a part ───────────────────────────────────────────────────────────
 
 
-def _without(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[QueryChange]:
+def _without(events: PinnedEvents, outcomes: Mapping[str, str]) -> Iterator[QueryChange]:
     parts, syntax = events.parts, events.parts.syntax
     for condition in sorted(parts.conditions, key=lambda c: outcomes[c.text] == "true"):
         yield QueryChange(f"without {condition.text}", parts.without(condition))
@@ -304,7 +304,7 @@ def _without(events: HeldEvents, outcomes: Mapping[str, str]) -> Iterator[QueryC
         yield QueryChange("without LIMIT", replace(syntax, limit=None))
 
 
-def _operators(events: HeldEvents) -> Iterator[QueryChange]:
+def _operators(events: PinnedEvents) -> Iterator[QueryChange]:
     """Each of the top-level operators as `;`, and all of them."""
     syntax = events.parts.syntax
     if not isinstance(syntax.pattern, ast.Sequence):
@@ -324,7 +324,7 @@ def _operators(events: HeldEvents) -> Iterator[QueryChange]:
 # ── durations and patterns ───────────────────────────────────────────────────
 
 
-def _duration(size: int, events: HeldEvents) -> ast.Duration:
+def _duration(size: int, events: PinnedEvents) -> ast.Duration:
     """In its largest whole unit."""
     if events.parts.ticks:
         return ast.Duration(size, ast.Unit.UNITS)
@@ -333,7 +333,7 @@ def _duration(size: int, events: HeldEvents) -> ast.Duration:
     return ast.Duration(size // long, unit)
 
 
-def _ticks(duration: ast.Duration, events: HeldEvents) -> int | None:
+def _ticks(duration: ast.Duration, events: PinnedEvents) -> int | None:
     """Its size in microseconds, or in the units of an integer time."""
     if isinstance(duration.amount, ast.Parameter):
         return None

@@ -20,13 +20,13 @@ from cepheid.language.traversal import walk
 from cepheid.reasons.anatomy import Component, WrittenCondition, WrittenNegation, all_of
 from cepheid.reasons.trials import Binding
 from cepheid.reasons.why.changes import changes
-from cepheid.reasons.why.held_events import HeldEvents, with_part
 from cepheid.reasons.why.investigation import values_seen, window_words
+from cepheid.reasons.why.pinned_events import PinnedEvents, with_part
 from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
 
 
 @dataclass(frozen=True)
-class ChosenEvents(HeldEvents):
+class ChosenEvents(PinnedEvents):
     """Events in front of a query: whether they match, and if not, why."""
 
     def verdict(self, written: ast.Query) -> WhyNot:

@@ -16,7 +16,7 @@ Rows = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class HeldEvents:
+class PinnedEvents:
     """Events, by the rows of their variables, in front of a query."""
 
     parts: Anatomy
