@@ -62,6 +62,7 @@ def test_explain(ticker: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (["nope.sql", "-t", "t=TICKER"], "there is no file nope.sql"),
+        ([" ", "-t", "t=TICKER"], "the statement is empty"),
         (["SELECT 1", "-t", "TICKER"], "a table needs a name: --table ticker=ticker.csv"),
         (["SELECT 1", "-t", "t=TICKER", "--analyze"], "--analyze goes with --explain"),
         (["SELECT 1", "-t", "t=TICKER", "--explain", "-o", "x.csv"], "leave out --output"),

@@ -39,6 +39,10 @@ MISTAKES = {
         "CEP604: INITIAL is for patterns of a WINDOW, not for MATCH_RECOGNIZE",
         "leave it out",
     ),
+    "ORDER BY t PATTERN (A) WITHIN 5 EVENTS": (
+        "CEP109: this is a duration, and is not counted in events",
+        "as in `10 minutes`",
+    ),
     "PATTERN (A) WITHIN 5 > 3": (
         "CEP606: WITHIN needs an interval",
         "write `WITHIN INTERVAL '10' MINUTES`",

@@ -99,6 +99,8 @@ def sql(
 
 def _file_of(statement: str) -> Path | None:
     """The file that holds the statement; None if it is the statement itself."""
+    if not statement.strip():
+        raise typer.BadParameter("the statement is empty")
     path = Path(statement)
     if len(statement.split()) > 1 and path.suffix != ".sql":
         return None

@@ -134,6 +134,9 @@ def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistak
         return Mistake("CEP110", "FOR takes a time, no number of events", here.span, hint)
     no_unit = here.keyword in CLAUSES_OF_SQL or here.keyword in ("SKIP", "ONE", "ALL")
     if last.kind == "number" and here.kind == "word" and "UNIT" in accepted and not no_unit:
+        if here.keyword in ("EVENT", "EVENTS"):
+            message = "this is a duration, and is not counted in events"
+            return Mistake("CEP109", message, here.span, "as in `10 minutes`")
         near = nearest(here.text, [*UNIT_WORDS, "events"])
         keyword = nearest(here.text, accepted & RESERVED)
         if keyword and _likeness(here.text, keyword) >= _likeness(here.text, near or ""):
