@@ -41,6 +41,7 @@ _SAMPLES: dict[str, tuple[str, ...]] = {
     "EVENTS": ("EVENTS", "event"),
     "EXTENT": ("RUNNING", "final"),
     "INTERVAL": ("INTERVAL", "interval"),
+    "MOMENT": ("DATE", "timestamp"),
     "UNIT": ("units", "ms", "seconds", "min", "hours", "days", "weeks"),
     "COMPARISON": ("<>", "!=", "<=", ">=", "==", "=", "<", ">"),
     "_EQUALS": ("=", "=="),
