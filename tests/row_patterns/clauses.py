@@ -58,8 +58,11 @@ def draw_operand(random: Random, labels: list[str], own: str | None) -> str:
 def draw_condition(random: Random, labels: list[str], own: str) -> str:
     def simple() -> str:
         if random.random() < 0.15:  # of texts
-            other = random.choice([f"LAST({random.choice(labels)}.s)", "'b'", "PREV(s)"])
-            return f"{own}.s {random.choice(_OPERATORS)} {other}"
+            far = f"LAST({random.choice(labels)}.s, {random.randrange(2)})"
+            read = random.choice([f"{own}.s", f"{own}.s", f"concat({far}, 'a')", "min(s)"])
+            either = f"{random.choice(['coalesce', 'greatest', 'least'])}({far}, 'b')"
+            other = random.choice([far, "'b'", "PREV(s)", either, f"max({own}.s)"])
+            return f"{read} {random.choice(_OPERATORS)} {other}"
         if random.random() < 0.15:  # of labels
             label = random.choice([*labels, "U"])
             read = random.choice(

@@ -131,7 +131,9 @@ class _Partition:
         if within is not None:
             time = self.recognition.order[0].column
             first, last = (self.rows[path[n].row][time] for n in (0, -1))
-            if last - first >= within.amount:
+            if (last is None) is not (first is None):
+                return False
+            if last is not None and last - first >= within.amount:
                 return False
         condition = self.conditions.get(label)
         if condition is None:
@@ -217,6 +219,13 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "-": lambda x, y: x - y,
     "*": lambda x, y: x * y,
 }
+_FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
+    "coalesce": lambda values: next(iter(_known(values)), None),
+    "greatest": lambda values: max(_known(values), default=None),
+    "least": lambda values: min(_known(values), default=None),
+    "length": lambda values: None if None in values else len(values[0]),
+    "concat": lambda values: None if None in values else "".join(values),
+}
 _AGGREGATES = ("count", "sum", "avg", "min", "max", "array_agg")
 
 
@@ -267,6 +276,8 @@ class _Reading:
                 return self.shifted(argument, shift)
             case ast.Call(name, (argument,)) if name in _AGGREGATES:
                 return self.aggregate(name, argument, node.distinct, final)
+            case ast.Call(name, arguments) if name in _FUNCTIONS:
+                return _FUNCTIONS[name]([self.value(a) for a in arguments])
         raise AssertionError(node)
 
     def shifted(self, node: ast.Expression, shift: int) -> Any:
@@ -329,7 +340,7 @@ class _Reading:
             values: list[Any] = [t.label for t in rows]
         else:
             values = [self.of_row(node, t.row) for t in rows]
-        known = [v for v in values if v is not None]
+        known = _known(values)
         if distinct:
             known = values = list(dict.fromkeys(known))
         match name:
@@ -358,6 +369,10 @@ def _nodes(node: object) -> Iterator[Any]:
     for name in ("arguments", "operands"):
         for part in getattr(node, name, ()):
             yield from _nodes(part)
+
+
+def _known(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
 
 
 def _number(rest: Sequence[ast.Expression], default: int) -> int:

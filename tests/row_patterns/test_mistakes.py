@@ -226,6 +226,18 @@ MISTAKES = {
         "CEP210: can't compare `s` (string) with `1` (integer)",
         "for the text, write `'1'`",
     ),
+    "MEASURES t AS y PATTERN (A B) DEFINE B AS A.s LIKE s": (
+        "CEP628: `A.s LIKE s` can't be checked while rows are taken",
+        "a function in DEFINE reads one row: not an aggregate, nor texts of several rows",
+    ),
+    "MEASURES t AS y PATTERN (A B) DEFINE B AS upper(min(s)) = 'X'": (
+        "CEP628: `upper(min(s)) = 'X'` can't be checked while rows are taken",
+        "a function in DEFINE reads one row: not an aggregate, nor texts of several rows",
+    ),
+    "PATTERN (A B) SUBSET U = (A, B), V = (A, U)": (
+        "CEP611: a SUBSET is made of labels, and `U` is a SUBSET itself",
+        "name the labels of `U`",
+    ),
     "PATTERN (A) WITHIN INTERVAL '1' HOUR": (
         "CEP616: WITHIN needs ORDER BY with an ascending time",
         "order by the time of the rows first",

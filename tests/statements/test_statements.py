@@ -104,6 +104,24 @@ def test_strings_and_comments_hide_clauses(dialect: Dialect, text: str) -> None:
     assert Statement(Source(text), dialect).clauses == ()
 
 
+@pytest.mark.parametrize("table", ["STREAM t", "STREAM a.t", "STREAM(t)", "stream", '"a"."t"'])
+@pytest.mark.parametrize("alias", ["", " u", ' AS "u"'])
+def test_tables_that_only_spark_names_so(table: str, alias: str) -> None:
+    text = f"SELECT * FROM {table}{alias} {CLAUSE}"
+    (clause,) = Statement(Source(text), Dialect.SPARK).clauses
+    # Spark decides whether `stream u` is a stream, or a table with an alias.
+    left = alias if (table, alias) == ("stream", " u") else ""
+    assert text[clause.table.start : clause.table.end] == table + left
+
+
+@pytest.mark.parametrize("table", ["t", "db.t", "(SELECT * FROM t)"])
+@pytest.mark.parametrize("alias", ["", " u", " AS u"])
+def test_merge_uses_what_a_clause_returns(table: str, alias: str) -> None:
+    text = f"MERGE INTO h USING {table}{alias} {CLAUSE} m ON h.k = m.k WHEN MATCHED THEN DELETE"
+    (clause,) = Statement(Source(text), Dialect.SPARK).clauses
+    assert text[clause.table.start : clause.table.end] == table
+
+
 @pytest.mark.parametrize("dialect", [Dialect.SPARK, Dialect.DUCKDB])
 def test_texts_inside_of_a_clause_are_those_of_our_language(dialect: Dialect) -> None:
     body = r"PATTERN (A) DEFINE A AS s <> '\' AND s <> ')' -- )"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from cepheid.algebra.binding.expressions.resolution import Clause
@@ -12,10 +13,14 @@ from cepheid.algebra.binding.findings import Findings, did_you_mean
 from cepheid.algebra.binding.scope import Scope, listed
 from cepheid.algebra.expressions import Attribute, Constant, walk
 from cepheid.algebra.kinds import attribute_type
+from cepheid.algebra.nested_columns import with_extracted
 from cepheid.algebra.structure import Structure
 from cepheid.algebra.types import Schema, Type
+from cepheid.engine.lowering import NotLowered
 from cepheid.language import ast
 from cepheid.language.diagnostics import Source
+from cepheid.row_patterns.arrangement import ArrangedRows
+from cepheid.row_patterns.definitions import path_checks
 from cepheid.row_patterns.leaves import CLASSIFIER, MatchNumber, RowExpression
 from cepheid.row_patterns.row_binder import RowBinder
 from cepheid.row_patterns.row_program import RowProgram, TooLong, compile_pattern
@@ -87,6 +92,25 @@ def bind(recognition: Recognition, columns: pa.Schema, source: Source) -> BoundR
     return bound
 
 
+def check_conditions(
+    recognition: Recognition, bound: BoundRecognition, columns: pa.Schema, source: Source
+) -> None:
+    """A `QueryError`, if a condition of DEFINE can't be checked while rows are taken."""
+    nothing = with_extracted(columns.empty_table(), bound.reads)
+    rows = ArrangedRows(nothing, np.zeros(1, np.int64))
+    findings = Findings(source)
+    for definition in recognition.definitions:
+        condition = bound.conditions[definition.label]
+        try:
+            path_checks(bound.program.labels, {definition.label: condition}, rows)
+        except NotLowered:
+            text = findings.text(definition.condition.span)
+            message = f"`{text}` can't be checked while rows are taken"
+            hint = "a function in DEFINE reads one row: not an aggregate, nor texts of several rows"
+            findings.add("CEP628", message, definition.condition.span, hint)
+    findings.check()
+
+
 class _ClauseBinder:
     def __init__(self, recognition: Recognition, schema: Schema, findings: Findings) -> None:
         self.recognition = recognition
@@ -109,6 +133,10 @@ class _ClauseBinder:
         self.sets[name] = frozenset(labels)
 
     def _no_label(self, name: str, span: ast.Span) -> None:
+        if name in self.sets:
+            message = f"a SUBSET is made of labels, and `{name}` is a SUBSET itself"
+            self.findings.add("CEP611", message, span, f"name the labels of `{name}`")
+            return
         hint = did_you_mean(name, self.sets, f"labels are {listed(self.sets)}")
         self.findings.add("CEP611", f"the pattern has no label `{name}`", span, hint)
 

@@ -10,7 +10,7 @@ giving rows back needs no work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -47,8 +47,10 @@ _TEXTS = (Type.STRING, Type.BINARY)
 _LEVEL = 5
 """How deep the kernel's checks stand."""
 
-_STRICT = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "neg", "not"})
-"""Operators that are NULL if an operand is."""
+_NOT_STRICT = frozenset({"and", "or", "case", "coalesce", "greatest", "least", "is_null", "in"})
+"""All operators but these are NULL if an operand is."""
+_OF_CODES = frozenset({"=", "<>", "<", "<=", ">", ">=", *_NOT_STRICT})
+"""Operators that do the same to the ranks of texts as to the texts."""
 
 
 def of_rows(label: str, condition: RowExpression) -> bool:
@@ -122,17 +124,14 @@ def absorbed(condition: RowExpression) -> RowExpression:
     leaves: list[Leaf] = list(condition.leaves)
 
     def change(expr: Expr) -> Expr | None:
-        if not isinstance(expr, Call) or expr.operator in ("and", "or", "case", "coalesce"):
+        if not isinstance(expr, Call) or expr.operator in _NOT_STRICT:
             return None
         read = [a for a in expr.arguments if isinstance(a, Attribute)]
         constants = [a for a in expr.arguments if isinstance(a, Constant) and a.value is not None]
         if len(read) != 1 or len(read) + len(constants) != len(expr.arguments):
             return None
         leaf = leaves[leaf_number(read[0])]
-        text = leaf.type in _TEXTS
-        if not isinstance(leaf, Navigation) or (expr.operator not in _STRICT and not text):
-            return None
-        if expr.operator in ("is_null", "in"):
+        if not isinstance(leaf, Navigation):
             return None
         argument = Call(
             expr.operator,
@@ -291,8 +290,7 @@ class _CheckWriter:
     def test(self, label: int, condition: RowExpression) -> list[str]:
         low = _PathLowering(self, condition.leaves, f"t{label}_")
         with low.block(f"if label == {label}:"):
-            expression = transform(condition.expression, _as_codes)
-            low.line(f"ok = {low.true(expression)}")
+            low.line(f"ok = {low.true(_in_codes(condition.expression))}")
         return low.code.lines
 
 
@@ -409,17 +407,18 @@ def _coded(type_: Type) -> Type:
     return Type.INTEGER if type_ in _TEXTS else type_
 
 
-def _as_codes(expr: Expr) -> Expr | None:
-    """Texts are compared as their ranks, which are integers."""
-    match expr:
-        case Attribute(variable, name, type_) if type_ in _TEXTS:
-            return Attribute(variable, name, Type.INTEGER)
-        case Call(operator) if any(a.type in _TEXTS for a in expr.arguments):
-            if operator not in ("=", "<>", "<", "<=", ">", ">=", "is_null", "in"):
-                raise NotLowered(expr)
-        case _:
-            pass
-    return None
+def _in_codes(expr: Expr) -> Expr:
+    """The same with texts as their ranks, which are integers."""
+    for call in (node for node in walk(expr) if isinstance(node, Call)):
+        reads_texts = any(part.type in _TEXTS for part in (call, *call.arguments))
+        if reads_texts and call.operator not in _OF_CODES:
+            raise NotLowered(call)
+    return transform(expr, _as_code)
+
+
+def _as_code(expr: Expr) -> Expr | None:
+    code = isinstance(expr, Attribute | Constant | Call) and expr.type in _TEXTS
+    return replace(expr, type=Type.INTEGER) if code else None
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cepheid.engine.arrays.columns import microseconds
-from cepheid.engine.lowering import NotLowered
-from cepheid.errors import DataError, UnsupportedError
+from cepheid.errors import DataError
 from cepheid.row_patterns.arrangement import ArrangedRows
 from cepheid.row_patterns.bound import BoundRecognition
 from cepheid.row_patterns.definitions import path_checks, row_bits
@@ -42,13 +43,7 @@ def search(
 ) -> MatchedRows:
     """The matches of all partitions. With `ongoing`, those that later rows can't change."""
     program = bound.program
-    try:
-        checks = path_checks(program.labels, bound.conditions, rows)
-    except NotLowered as error:
-        raise UnsupportedError(
-            "a condition of DEFINE combines texts of several rows in a way that can't be checked "
-            f"while rows are taken: {error}"
-        ) from None
+    checks = path_checks(program.labels, bound.conditions, rows)
     machine = RowMachine(
         program,
         bound.skip,
@@ -58,15 +53,21 @@ def search(
         budget or Budget(),
     )
     bits = row_bits(program.labels, bound.conditions, rows)
-    times = None
-    if bound.window is not None:
-        column = rows.column(bound.order[0].column)
-        times = microseconds(column).fill_null(0).to_numpy(zero_copy_only=False)
+    times = None if bound.window is None else _times(bound, rows)
     try:
         return machine.run(bits, rows.begins, times, jit, ongoing)
     except Stuck as stuck:
         dependent = tuple(program.labels[number] for number in sorted(checks.labels))
         raise DataError(_explained(bound, rows, stuck, dependent)) from None
+
+
+def _times(bound: BoundRecognition, rows: ArrangedRows) -> NDArray[np.int64]:
+    """What WITHIN measures. Rows without a time are within reach of each other alone."""
+    key = bound.order[0]
+    nowhere = 1 << 62 if key.nulls_first is False else -(1 << 62)
+    known = microseconds(rows.column(key.column)).fill_null(nowhere)
+    times: NDArray[np.int64] = known.to_numpy(zero_copy_only=False)
+    return times
 
 
 def _explained(

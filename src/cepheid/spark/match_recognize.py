@@ -16,7 +16,7 @@ from cepheid.algebra.nested_columns import read_fields
 from cepheid.errors import DataError
 from cepheid.language.diagnostics import Source
 from cepheid.options import Options
-from cepheid.row_patterns.bound import BoundRecognition, bind
+from cepheid.row_patterns.bound import BoundRecognition, bind, check_conditions
 from cepheid.row_patterns.endless import check_endless
 from cepheid.row_patterns.recognition_summary import RecognitionSummary, order_text, summary
 from cepheid.row_patterns.recognize import RecognitionProfile, profiled
@@ -130,6 +130,7 @@ def _read(recognition: Recognition, source: Source, frame: DataFrame) -> ReadFra
     schema = readable(event_schema(events))
     bound = bind(recognition, schema, source)
     check_readable(reasons(schema), bound.reads)
+    check_conditions(recognition, bound, schema, source)
     if frame.isStreaming:
         check_endless(recognition, bound, source)
         time = bound.order[0].column

@@ -18,7 +18,7 @@ from cepheid.extras import require
 from cepheid.inprocess.frames import as_table, like, to_arrow
 from cepheid.language.ast import Span
 from cepheid.language.diagnostics import Source
-from cepheid.row_patterns.bound import BoundRecognition, bind
+from cepheid.row_patterns.bound import BoundRecognition, bind, check_conditions
 from cepheid.row_patterns.recognition_summary import RecognitionSummary, order_text, summary
 from cepheid.row_patterns.recognize import profiled, recognize
 from cepheid.row_patterns.syntax import Recognition
@@ -148,6 +148,7 @@ def _bound(
     events = to_arrow(frame)
     bound = bind(recognition, events.schema, source)
     check_readable(reasons(events.schema), bound.reads)
+    check_conditions(recognition, bound, events.schema, source)
     return bound, with_extracted(as_table(events), bound.reads)
 
 

@@ -18,7 +18,7 @@ from cepheid.statements.tokens import QUERIES, RECOGNIZE, Dialect, Token, tokens
 _BEFORE_TABLE = frozenset({"FROM", "JOIN", "LATERAL", ","})
 _BEFORE_ANY_TABLE = _BEFORE_TABLE | {"(", "TABLE", "USING"}
 _BEGIN_TABLE = frozenset({"FROM", "JOIN", "SELECT", "(", ","})
-_NO_ALIAS = frozenset({"FROM", "JOIN", "TABLE", "AS", "LATERAL", "ON", "WHERE", "SELECT", ","})
+_NO_ALIAS = _BEFORE_TABLE | {"TABLE", "USING", "AS", "ON", "WHERE", "SELECT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,22 @@ class Statement:
         left out, unless it names the columns."""
         last = place - 1
         if last >= 1 and self.tokens[last].is_name and self._ends_table(last - 1):
-            last = self._before_alias(last)
+            last = last if self._is_stream(last - 1) else self._before_alias(last)
         if last < 0 or self.tokens[last].word in _NO_ALIAS:
             raise self._no_table(self.tokens[place])
         begin = self._table_start(self._before_columns(last))
+        begin -= self._is_stream(begin - 1)
         before = self.tokens[begin - 1].word if begin else ""
         if before not in _BEFORE_ANY_TABLE or self._is_lateral_view(begin):
             raise self._no_table(self.tokens[place])
         return begin, last
+
+    def _is_stream(self, place: int) -> bool:
+        """Whether Spark's `STREAM` may stand there, before the name of a table. `FROM stream t` is
+        left to Spark, with the alias that t may be."""
+        if place < 1 or self.dialect is not Dialect.SPARK or self.tokens[place].word != "STREAM":
+            return False
+        return self.tokens[place - 1].word in _BEFORE_ANY_TABLE
 
     def _no_table(self, token: Token) -> QueryError:
         hint = "put what it reads into a subquery: `FROM (SELECT …) MATCH_RECOGNIZE ( … )`"
@@ -177,6 +185,8 @@ class Statement:
             begin = self._first_row(self._opening(last))
             before = tokens[begin - 1] if begin else None
             if before is None or not before.is_name or before.word in _BEFORE_TABLE:
+                return begin
+            if before.word == "USING" and tokens[begin + 1].word in QUERIES:  # of MERGE
                 return begin
             begin -= 1
             if before.word == RECOGNIZE:  # one clause reads the result of another

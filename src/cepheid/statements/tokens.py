@@ -39,12 +39,13 @@ class Token:
 
     @property
     def is_name(self) -> bool:
-        return self.kind in ("word", "quoted")
+        """Spark can be told to take `"x"` for a name."""
+        return self.kind in ("word", "quoted") or self.text.startswith('"')
 
     @property
     def name(self) -> str:
         """The name without its quotes."""
-        if self.kind != "quoted":
+        if self.kind == "word":
             return self.text
         quote = self.text[0]
         return self.text[1:-1].replace(quote * 2, quote)
