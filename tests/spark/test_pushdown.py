@@ -104,6 +104,7 @@ def test_explain(events: DataFrame) -> None:
     assert found.distribution == (
         ("partitioning", "key card (7 partitions)"),
         ("why", "WHERE connects all variables by the key, so matches never cross keys"),
+        ("hot keys", "cut into slices of time, if a first look finds any"),
         ("columns", "ts, name, card, amount, text, payload"),
         ("pushed to Spark", "a: name = 'A' AND a.amount < 100"),
         ("pushed to Spark", "b: name = 'B' AND b.amount > 250"),

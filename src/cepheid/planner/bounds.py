@@ -70,21 +70,24 @@ def _awaits(sequence: Sequence) -> bool:
     return len(binding) > 1 or not all(isinstance(item, Leaf) for item in binding)
 
 
-def uncut(query: BoundQuery) -> str | None:
+def uncut(query: BoundQuery, keyed: bool = False) -> str | None:
     """Why the data of the query can't be cut in time, so that each match is found from the rows
     less than a window before its end and less than a window after its start; None if it can.
 
     What `->`, `=>` and closures choose lies between start and end of the match, what negations and
     groups at an edge look at is bounded by the window, and an end that `@` has moved counts for it.
-    A negation FOR a time before the match looks back as far from its start (`lookback`).
+    A negation FOR a time before the match looks back as far from its start (`lookback`). With
+    `keyed`, the data are the events of a key.
     """
     if counts_all(query):
         return "LIMIT counts all matches"
     if query.window is None:
         return "there is no window"
     if query.window.clock is Clock.EVENTS:
-        return "the window counts events of the whole stream"
+        return f"the window counts events of the {'key' if keyed else 'whole stream'}"
     if skips(query):
+        if keyed:
+            return "AFTER MATCH and LIMIT choose among all matches of a key"
         return "AFTER MATCH chooses among all matches, and no key partitions them"
     if _looks_ahead(query.pattern):
         return "a strict negation depends on the next event, however late it is"

@@ -2,7 +2,8 @@
 
 Filter and prune in Spark, partition, order, and hand the rows to the engine in `mapInArrow`,
 which streams: a task holds the rows of a window, not of a partition. Nothing runs before the
-result is used, except that time slices need one small job to find the range of time.
+result is used, except that time slices need one small job to find the range of time, and keys one
+to find those with too many rows.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from cepheid.spark.partitions.layout import (
     Slices,
     choose,
     find_partial,
+    hot_keys_text,
     layout_reason,
     layout_text,
 )
@@ -177,8 +179,10 @@ def explain(query: Bindable, data: Data, options: Options) -> Explained:
         ("partitioning", layout_text(layout, source.shuffled)),
         ("why", layout_reason(layout, source.plan, source.prepared.query, options)),
     )
+    hot = hot_keys_text(layout, source.prepared.query, options)
+    keys = () if hot is None else (("hot keys", hot),)
     answers = tuple(_answers_text(source, schema))
-    distribution = (*partitioning, *answers, *before_engine(source))
+    distribution = (*partitioning, *keys, *answers, *before_engine(source))
     return Explained(source.prepared, distribution, prompt=False)
 
 

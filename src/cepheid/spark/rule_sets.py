@@ -22,7 +22,7 @@ from pyspark.sql import types as t
 
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.schemas import bind_streams
-from cepheid.algebra.types import Type
+from cepheid.algebra.types import Schema, Type
 from cepheid.engine.attribution.json_rows import KEY, MATCH, RULE
 from cepheid.engine.attribution.owners import Attribution, alerts_of_queries
 from cepheid.engine.attribution.throttled import throttled_by_rule, throttled_schema
@@ -34,10 +34,11 @@ from cepheid.spark.batch import Data, frames_of, merge_streaming, merge_streams
 from cepheid.spark.columns.column_names import named, safe, types_of
 from cepheid.spark.columns.entrance import entered
 from cepheid.spark.columns.extraction import with_paths
-from cepheid.spark.columns.predicates import Translator, combine
+from cepheid.spark.columns.predicates import Translator, combine, microseconds
 from cepheid.spark.columns.schema import event_schema, spark_schema
 from cepheid.spark.partitions.arrange import cut_between, key_columns, placed, span_of
 from cepheid.spark.partitions.batch_sizes import gather
+from cepheid.spark.partitions.hot_keys import Reach, look
 from cepheid.spark.partitions.salts import salts
 from cepheid.spark.partitions.worker import SECTION_COLUMN, Range, owned, sections
 from cepheid.spark.start.session import PANDAS_NOTICE, adopt_session
@@ -98,8 +99,7 @@ def with_columns(frame: Frame, names: Iterable[str]) -> Frame:
 
 def tasks(frame: Frame, options: Options) -> tuple[int, int]:
     """The number of tasks that run at once, and of the session's shuffle partitions."""
-    conf = frame.events.sparkSession.conf
-    shuffled = options.partitions or int(conf.get("spark.sql.shuffle.partitions") or 200)
+    shuffled = shuffle_partitions(frame, options)
     session: object = frame.events.sparkSession
     # A Connect session is no instance of the classic class, and only tells by what it does: a range
     # has as many partitions as tasks run at once.
@@ -107,6 +107,11 @@ def tasks(frame: Frame, options: Options) -> tuple[int, int]:
         return session.sparkContext.defaultParallelism, shuffled
     spread = frame.events.sparkSession.range(_MANY).select(F.spark_partition_id().alias("n"))
     return spread.agg(F.max("n")).toArrow().column(0)[0].as_py() + 1, shuffled
+
+
+def shuffle_partitions(frame: Frame, options: Options) -> int:
+    conf = frame.events.sparkSession.conf
+    return options.partitions or int(conf.get("spark.sql.shuffle.partitions") or 200)
 
 
 def span(frame: Frame, options: Options) -> Range | None:
@@ -253,18 +258,48 @@ def _arranged(
         rows = rows.withColumn(safe(name), _numbered(values, named(name)))
     if key is None and not all(part.single for part in parts):
         return _sliced(frame, rows, parts, times, options)
+    if len(parts) == 1:
+        if key is None:
+            return rows.sortWithinPartitions(*order), None
+        reach = Reach(parts[0].merged.reach)
+        rows, owned = by_key(frame, rows, schema, key, reach, options)
+        return rows, None if owned is None else {n: (0, range_) for n, range_ in owned.items()}
     if key is not None:
         rows = rows.filter(named(key).isNotNull())
-        by = [*key_columns(frame.types, schema, [key]), *([named(_PART)] if len(parts) > 1 else [])]
-        if options.partitions is None:
-            rows = rows.repartition(*by)
-        else:
-            rows = rows.repartition(options.partitions, *by)
-    if len(parts) == 1:
-        return rows.sortWithinPartitions(*order), None
+        rows = _spread(rows, options, *key_columns(frame.types, schema, [key]), named(_PART))
     rows = rows.withColumnRenamed(_PART, SECTION_COLUMN)
     held = {n: (n, _ALWAYS) for n in range(len(parts))}
     return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), held
+
+
+def by_key(
+    frame: Frame,
+    rows: DataFrame,
+    schema: Schema,
+    key: str,
+    reach: Reach | None,
+    options: Options,
+) -> tuple[DataFrame, Mapping[int, Range] | None]:
+    """The rows in sorted partitions by their key. With `reach`, hot keys are cut: then by section,
+    of which each owns a range of match ends."""
+    rows = rows.filter(named(key).isNotNull())
+    columns = key_columns(frame.types, schema, [key])
+    hash_ = F.xxhash64(*columns)
+    clock = microseconds(named(schema.time), frame.types[schema.time])
+    order = [named(name) for name in schema.order]
+    if reach is not None and options.partitioning == "auto":
+        partitions = shuffle_partitions(frame, options)
+        hot = look(rows, hash_, clock, schema.time, reach, partitions)
+        if hot is not None:
+            rows = _spread(hot.rows(rows, hash_, clock), options, named(SECTION_COLUMN))
+            return rows.sortWithinPartitions(named(SECTION_COLUMN), *order), hot.owned
+    return _spread(rows, options, *columns).sortWithinPartitions(*order), None
+
+
+def _spread(rows: DataFrame, options: Options, *columns: Column) -> DataFrame:
+    if options.partitions is None:
+        return rows.repartition(*columns)
+    return rows.repartition(options.partitions, *columns)
 
 
 def _sliced(

@@ -7,8 +7,9 @@ them would be a scan, and they are few.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from operator import or_
 
 import pyarrow as pa
@@ -18,15 +19,17 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Schema
 from cepheid.options import Options
 from cepheid.plan.reads import leaves
+from cepheid.planner.bounds import uncut
 from cepheid.spark.columns.class_filters import classify, relevant, type_text
 from cepheid.spark.columns.column_names import named
 from cepheid.spark.columns.predicates import Translator, combine
-from cepheid.spark.partitions.arrange import TimeSlices, cut_between, key_columns, placed
+from cepheid.spark.partitions.arrange import TimeSlices, cut_between, placed
 from cepheid.spark.partitions.batch_sizes import gather
+from cepheid.spark.partitions.hot_keys import Reach
 from cepheid.spark.partitions.rule_work import PassWork, QueryWork, alerts
 from cepheid.spark.partitions.salts import salts
 from cepheid.spark.partitions.worker import SECTION_COLUMN, Range, owned, sections
-from cepheid.spark.rule_sets import GATHERED, Frame, group_takes, mapped, tasks
+from cepheid.spark.rule_sets import GATHERED, Frame, by_key, group_takes, mapped, tasks
 
 MOST_FILTERED = 8
 """Of more queries than these, rows are filtered by their types alone: what Spark would have to
@@ -42,18 +45,34 @@ def is_hashable(frame: Frame, schema: Schema, column: str) -> bool:
 def match_keyed(frame: Frame, key: str, work: PassWork, options: Options) -> DataFrame:
     """The alerts of rules that keep the events of different values of the key apart."""
     schema = _schema(work)
-    rows = _relevant(frame, work, key).filter(named(key).isNotNull())
-    by = key_columns(frame.types, schema, [key])
-    if options.partitions is None:
-        rows = rows.repartition(*by)
-    else:
-        rows = rows.repartition(options.partitions, *by)
-    packed = pickle.dumps(work)
+    rows = _relevant(frame, work, key)
+    rows, held = by_key(frame, rows, schema, key, _reach(work), options)
+    return mapped(rows, partial(_run, pickle.dumps(work), held), work.schema)
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from alerts(pickle.loads(packed), gather(batches, GATHERED))
 
-    return mapped(rows.sortWithinPartitions(*map(named, schema.order)), run, work.schema)
+def _run(
+    packed: bytes, held: Mapping[int, Range] | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The alerts of a partition; with `held`, of each section those that end in its range."""
+    work, gathered = pickle.loads(packed), gather(batches, GATHERED)
+    if held is None:
+        yield from alerts(work, gathered)
+        return
+    for section, pieces in sections(gathered):
+        yield from owned(alerts(work, pieces), held[section])
+
+
+def _reach(work: PassWork) -> Reach | None:
+    """How far in time the alerts depend on events; None if that isn't limited."""
+    reaches = [] if work.group is None else [Reach(work.group.merged.reach)]
+    for query in work.queries:
+        if query.variants is not None and query.reach is not None:
+            reaches.append(Reach(query.reach, query.reach))
+        elif query.variants is None and uncut(query.prepared.query) is None:
+            reaches.append(Reach.of(query.prepared.plan))
+        else:
+            return None
+    return reduce(or_, reaches)
 
 
 def match_sliced(frame: Frame, work: PassWork, times: Range | None, options: Options) -> DataFrame:
@@ -68,21 +87,13 @@ def match_sliced(frame: Frame, work: PassWork, times: Range | None, options: Opt
     _, shuffled = tasks(frame, options)
     cut = None if times is None or None in reaches else cut_between(times, reach, shuffled, True)
     if cut is None or cut.count < 2:
-
-        def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from alerts(pickle.loads(packed), gather(batches, GATHERED))
-
-        return mapped(rows.repartition(1).sortWithinPartitions(*order), whole, work.schema)
+        rows = rows.repartition(1).sortWithinPartitions(*order)
+        return mapped(rows, partial(_run, packed, None), work.schema)
     held = _owned(cut, shuffled)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        unpacked = pickle.loads(packed)
-        for section, pieces in sections(gather(batches, GATHERED)):
-            yield from owned(alerts(unpacked, pieces), held[section])
-
     rows = replace(cut, salts=tuple(held)).rows(rows, schema.time, frame.types[schema.time])
     rows = rows.repartition(max(shuffled, cut.count), named(SECTION_COLUMN))
-    return mapped(rows.sortWithinPartitions(named(SECTION_COLUMN), *order), run, work.schema)
+    rows = rows.sortWithinPartitions(named(SECTION_COLUMN), *order)
+    return mapped(rows, partial(_run, packed, held), work.schema)
 
 
 def _owned(cut: TimeSlices, shuffled: int) -> dict[int, Range]:

@@ -19,12 +19,13 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import STREAM_COLUMN, Schema, Type
 from cepheid.engine.rows.classes import CLASS_COLUMN, MOST_CLASSES
 from cepheid.engine.rows.clock import CLOCK_COLUMN, check_times
-from cepheid.plan.nodes import LeafNode, Plan, lookback, waits
+from cepheid.plan.nodes import LeafNode, Plan
 from cepheid.plan.reads import joined_columns, kept_columns, uniform_key
 from cepheid.planner import Prepared
 from cepheid.spark.columns.class_filters import Class, left_columns, mask, relevant
 from cepheid.spark.columns.column_names import named
 from cepheid.spark.columns.predicates import Translator, combine, microseconds
+from cepheid.spark.partitions.hot_keys import Reach, look
 from cepheid.spark.partitions.layout import (
     ByKey,
     ByPartialKey,
@@ -109,7 +110,8 @@ def arrange(
     source: EventSource, layout: Layout, spare: Layout | None, task: Task
 ) -> tuple[DataFrame, Task]:
     """The partitioned rows, and the workers' task. For slices this runs a small job that finds the
-    time range; if it is too short to cut, the layout `spare` is used."""
+    time range; if it is too short to cut, the layout `spare` is used. For keys that may be cut it
+    runs one that looks for hot keys."""
     rows = relevant_rows(source, layout)
     match layout:
         case Rows():
@@ -118,13 +120,8 @@ def arrange(
                 *source.position,
             ]
             return rows.sortWithinPartitions(*(named(n) for n in order)), task
-        case ByKey() if layout.uniform:
-            if not in_events(source.plan):
-                rows = source.spread(rows, *source.key(layout.columns[0]))
-            return _sorted(source, rows), task
         case ByKey():
-            rows = source.spread(by_keys(source, rows, layout), named(SECTION_COLUMN))
-            return _sorted(source, rows.drop(SECTION_COLUMN)), task
+            return _by_key(source, rows, layout, task)
         case ByPartialKey():
             rows = copied(source, rows, layout, salts(source.shuffled))
             return _in_sections(source, rows), _sectioned(task)
@@ -139,6 +136,29 @@ def arrange(
             return _sorted(source, rows.repartition(1)), task
         case _:
             assert_never(layout)
+
+
+def _by_key(
+    source: EventSource, rows: DataFrame, layout: ByKey, task: Task
+) -> tuple[DataFrame, Task]:
+    if layout.uniform:
+        key = source.key(layout.columns[0])
+        # NULL equals nothing, and may be the most frequent of all.
+        rows = rows.filter(combine(and_, [k.isNotNull() for k in key]))
+        hash_ = F.xxhash64(*key)
+    else:
+        rows, key = by_keys(source, rows, layout), [named(SECTION_COLUMN)]
+        hash_ = named(SECTION_COLUMN)
+    time = source.plan.schema.time
+    clock = microseconds(named(time), source.types[time])
+    if layout.cut:
+        hot = look(rows, hash_, clock, time, Reach.of(source.plan), source.shuffled)
+        if hot is not None:
+            sections = _in_sections(source, hot.rows(rows, hash_, clock))
+            return sections, replace(_sectioned(task), owned=hot.owned)
+    if not (layout.uniform and in_events(source.plan)):  # else they are together already
+        rows = source.spread(rows, *key)
+    return _sorted(source, rows.drop(SECTION_COLUMN)), task
 
 
 def _sorted(source: EventSource, rows: DataFrame) -> DataFrame:
@@ -397,11 +417,9 @@ class TimeSlices:
 
 
 def _cut(source: EventSource, rows: DataFrame) -> TimeSlices | None:
-    plan, time = source.plan, source.plan.schema.time
-    assert plan.window is not None
-    waiting = any(waits(root) for root in plan.alternatives)
-    reach = plan.window.size + lookback(plan)
-    return cut_of(rows, time, source.types[time], reach, source.shuffled, waiting)
+    time, reach = source.plan.schema.time, Reach.of(source.plan)
+    type_, waiting = source.types[time], reach.after > 0
+    return cut_of(rows, time, type_, reach.before, source.shuffled, waiting)
 
 
 def cut_of(

@@ -14,13 +14,19 @@ an equality of some variables: what it takes first must not depend on which rows
 `=>` looks at the whole stream although there is a key (its attribute is called differently), rows
 must stay together, too.
 
-A hot key is one partition's work; `slices` can be forced instead.
+A hot key would be the work of one partition. If a match depends on nothing outside its window, the
+rows of such a key go to slices of time instead (`hot_keys`), each with a copy of the window beside
+it, while the others stay by key. No match is lost: it has one key and ends in one slice, which has
+all rows of the key that it depends on, those of a window before its end and, if it is known only
+later, of a window after it. None is found twice: a slice returns only the matches that end in its
+own time, and slices of a key don't overlap. Rows of other keys beside them change nothing, since
+matches never cross keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from cepheid.algebra.expressions import Attribute, Call
@@ -44,9 +50,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class ByKey:
-    """The columns of the key, for each class in the order of the masks' bits."""
+    """The columns of the key, for each class in the order of the masks' bits. With `cut`, a key
+    with too many rows may go to slices of time."""
 
     columns: tuple[tuple[str, ...], ...]
+    cut: bool = False
 
     @property
     def uniform(self) -> bool:
@@ -115,6 +123,16 @@ def layout_reason(layout: Layout, plan: Plan, query: BoundQuery, options: Option
             assert_never(layout)
 
 
+def hot_keys_text(layout: Layout, query: BoundQuery, options: Options) -> str | None:
+    """What happens to a key with too many rows."""
+    if not isinstance(layout, ByKey):
+        return None
+    if layout.cut:
+        return "cut into slices of time, if a first look finds any"
+    reason = "forced" if options.partitioning != "auto" else uncut(query, keyed=True)
+    return f"stay whole: {reason}"
+
+
 def in_events(plan: Plan) -> bool:
     """Whether the window counts events, so that rows must be numbered before the filter."""
     return plan.window is not None and plan.window.clock is Clock.EVENTS
@@ -128,7 +146,7 @@ def choose(plan: Plan, query: BoundQuery, options: Options, translator: Translat
             if _one_event(plan, query):
                 return Rows()
             if keyed is not None and not counts_all(query):
-                return keyed
+                return replace(keyed, cut=uncut(query) is None)
             return Single() if uncut(query) else Slices()
         case "key":
             if counts_all(query):

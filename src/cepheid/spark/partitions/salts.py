@@ -7,6 +7,8 @@ balance depends on it.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 
@@ -25,6 +27,27 @@ def salts(partitions: int) -> tuple[int, ...]:
         salt_of.setdefault(partition_of(number, partitions), number)
         if len(salt_of) == partitions:
             return tuple(salt_of[p] for p in range(partitions))
+    raise AssertionError
+
+
+def salted(chosen: Sequence[int], partitions: int) -> list[int]:
+    """Different integers, each of which goes to the partition chosen for it.
+
+    >>> [partition_of(salt, 5) for salt in salted([3, 3, 0], 5)]
+    [3, 3, 0]
+    """
+    waiting: dict[int, list[int]] = defaultdict(list)
+    for n, partition in enumerate(chosen):
+        waiting[partition].append(n)
+    numbers = [0] * len(chosen)
+    for number in count():
+        if not waiting:
+            return numbers
+        partition = partition_of(number, partitions)
+        if partition in waiting:
+            numbers[waiting[partition].pop()] = number
+            if not waiting[partition]:
+                del waiting[partition]
     raise AssertionError
 
 
