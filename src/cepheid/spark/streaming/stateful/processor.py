@@ -89,8 +89,10 @@ class Processor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         self._done.add(bucket)
         wakes = yield from _read(self._work).step(bucket, self._cells, rows, reached)
-        if wakes is not None:  # Spark calls when the watermark is beyond the timer
-            self._handle.registerTimer(max(wakes - 1, reached))
+        if wakes is not None:
+            # Spark calls when the watermark is beyond the timer, and never for a timer that isn't
+            # beyond the watermark of the batch that registers it.
+            self._handle.registerTimer(max(wakes - 1, reached + 1))
 
 
 @lru_cache(maxsize=QUERIES)
