@@ -46,6 +46,15 @@ def draw_regardless_of_modules() -> None:
     providers._get_local_constants = lambda: providers._local_constants
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compile_as_users_do() -> None:
+    """The package `benchmarks`, which some tests import, makes kernels compile at once."""
+    from cepheid.engine import run
+    from cepheid.engine.operators.base import FOREVER
+
+    run.COMPILE_AT = FOREVER
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--slow"):
         return

@@ -259,4 +259,6 @@ def test_dead_letters_of_a_stream(spark: Any, tmp_path: Path) -> None:
 def test_what_streams_refuse(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(cep.QueryError, match="CEP620: a stream needs ORDER BY"):
-        cep.sql("SELECT * FROM r MATCH_RECOGNIZE (PATTERN (A))", {"r": stream})
+        cep.sql(
+            "SELECT * FROM r MATCH_RECOGNIZE (MEASURES count(*) AS n PATTERN (A))", {"r": stream}
+        )

@@ -128,7 +128,9 @@ def test_many_matches_are_counted_or_said_to_be_more(
     chain = cep.why(frame(spark, data), "PATTERN A a ; B b WHERE b.x > 5 WITHIN 20", **TIMES)
     assert (chain.matches, chain.complete) == (20, True)  # counted without finding them
     assert [part.more for part in chain.without] == [5]
-    each = cep.why(frame(spark, data), "PATTERN A a & B b WHERE b.x > a.x WITHIN 20", **TIMES)
+    each = cep.why(
+        frame(spark, data), "PATTERN A a & (B b -> B c) WHERE b.x > a.x WITHIN 20", **TIMES
+    )
     assert (each.matches, each.complete) == (5, False)
     assert "more than 5 matches in 10 events" in str(each)
 
