@@ -26,6 +26,10 @@ MANY = 1024
 SHARE = 4
 """They do if those that are known are at most so many times as many: they are hashed anew."""
 
+SCANS = 8
+"""So often few strings are looked for among those of Arrow. Another time, all get a dictionary,
+which costs more than these scans."""
+
 
 @dataclass(frozen=True, slots=True)
 class ManyTexts:
@@ -57,12 +61,20 @@ class ManyTexts:
         at = pc.index(self.texts, text).as_py()
         return None if at < 0 else int(self.codes[at])
 
-    def texts_of(self, codes: Ints) -> pa.Array | None:
-        """The texts of these codes, if they are all among these."""
+    def codes_of(self, texts: list[str]) -> dict[Coded, int]:
+        """The codes of those that are among these."""
+        at = pc.index_in(self.texts, value_set=pa.array(texts, pa.large_string()))
+        held = np.flatnonzero(pc.is_valid(at).to_numpy(zero_copy_only=False))
+        found = at.take(pa.array(held)).to_pylist()
+        codes = self.codes[held].tolist()
+        return {texts[place]: code for place, code in zip(found, codes, strict=True)}
+
+    def places(self, codes: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """The place of each of these codes, and whether it is among these."""
+        if not len(self):
+            return np.zeros(len(codes), np.int64), np.zeros(len(codes), np.bool_)
         at = np.searchsorted(self.codes, codes).clip(max=len(self) - 1)
-        if not len(self) or not np.array_equal(self.codes[at], codes):
-            return None
-        return self.texts.take(pa.array(at))
+        return at, self.codes[at] == codes
 
     def among(self, codes: Ints) -> ManyTexts:
         kept = np.isin(self.codes, codes)
@@ -82,13 +94,14 @@ class Interner:
     `forget` drops the strings that no retained event has: one that comes again gets a new code,
     which can't be wrong, since nothing is left to compare it with. So memory follows the window.
 
-    Texts that come many at once stay with Arrow until few come, which then get a dictionary to be
-    looked up in.
+    Texts that come many at once stay with Arrow until few have come several times, which then get
+    a dictionary to be looked up in.
     """
 
     def __init__(self) -> None:
         self._codes: dict[Coded, int] = {}
         self._many = NONE  # what isn't among `_codes`
+        self._scans = 0
         self._strings: dict[int, Coded] | None = None  # the reverse, made on first use
         self._next = NO_TEXT + 1
 
@@ -140,7 +153,6 @@ class Interner:
         texts = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
         if texts and not values.null_count and len(values) >= max(MANY, len(self) // SHARE):
             return self._known_of_many(values.cast(pa.large_string()))
-        self._fold()
         return self._known_of_few(values.to_pylist())
 
     def _known_of_many(self, texts: pa.Array) -> Ints:
@@ -155,13 +167,26 @@ class Interner:
         return codes
 
     def _known_of_few(self, values: list[Coded | None]) -> Ints:
+        if len(self._many) and self._scans == SCANS:
+            self._fold()
         given = self._codes
         new = [value for value in values if value is not None and value not in given]
+        held = self._held(new)
+        if held:
+            new = [value for value in new if value not in held]
         self._add(new)
         if len(new) == len(values):
             return np.arange(self._next - len(new), self._next)
-        numbers = (-1 if value is None else given[value] for value in values)
+        numbers = (-1 if v is None else held[v] if v in held else given[v] for v in values)
         return np.fromiter(numbers, np.int64, len(values))
+
+    def _held(self, values: list[Coded]) -> dict[Coded, int]:
+        """The codes of those that Arrow has."""
+        texts = [value for value in values if isinstance(value, str)] if len(self._many) else []
+        if not texts:
+            return {}
+        self._scans += 1
+        return self._many.codes_of(texts)
 
     def _add(self, values: list[Coded]) -> None:
         """Give codes to new values, all at once."""
@@ -176,6 +201,7 @@ class Interner:
         if len(self._many):
             self._codes.update(self._many.items())
             self._many, self._strings = NONE, None
+        self._scans = 0
 
     def _unfold(self) -> None:
         """Leave all texts to Arrow."""
@@ -193,20 +219,32 @@ class Interner:
     ) -> tuple[NDArray[np.object_], NDArray[np.bool_] | None]:
         """The strings of these codes, as Python objects."""
         self._fold()
+        return self._objects(codes), valid
+
+    def _objects(self, codes: NDArray[np.generic]) -> NDArray[np.object_]:
+        """The strings of codes in the dictionary."""
         if self._strings is None:
             self._strings = dict(zip(self._codes.values(), self._codes, strict=True))
-        texts = map(self._strings.get, codes.tolist())
-        return np.fromiter(texts, np.object_, len(codes)), valid
+        return np.fromiter(map(self._strings.get, codes.tolist()), np.object_, len(codes))
 
     def encoded(self, codes: Ints) -> pa.Array:
         """The bytes of the texts of these codes, none for NO_TEXT."""
-        array = self._many.texts_of(codes)
-        if array is not None:
-            return array
-        texts, _ = self.decode(codes, None)
+        at, held = self._many.places(codes)
+        texts = self._many.texts.take(pa.array(at[held]))
+        if held.all():
+            return texts
+        others = self._encoded_objects(self._objects(codes[~held]))
+        if not len(texts):
+            return others
+        both = pa.concat_arrays([texts.cast(others.type), others])
+        order = np.where(held, np.cumsum(held) - 1, len(texts) + np.cumsum(~held) - 1)
+        return both.take(pa.array(order))
+
+    @staticmethod
+    def _encoded_objects(texts: NDArray[np.object_]) -> pa.Array:
         if set(map(type, texts)) == {str}:
             return pa.array(texts, pa.large_string())  # several times as fast as one by one
-        encoded = (text.encode() if isinstance(text, str) else text for text in texts)
+        encoded = [text.encode() if isinstance(text, str) else text for text in texts]
         return pa.array([e if isinstance(e, bytes) else b"" for e in encoded], pa.large_binary())
 
     def strings(self, codes: Container[int]) -> dict[int, str | bytes]:
