@@ -171,6 +171,10 @@ def is_free(block: list[Item], n: int, anchors: Anchors) -> bool:
     return closure.mode is Mode.PREFIXES and has_left
 
 
+def takes_prefixes(item: Item) -> bool:
+    return isinstance(item.pattern, Closure) and item.pattern.mode is Mode.PREFIXES
+
+
 def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Choice]:
     """The `{n}` runs (and other free groups) are chosen first; a maximal group then lies between
     its chosen neighbors."""
@@ -192,6 +196,10 @@ def resolve(search: Search, block: list[Item], anchors: Anchors) -> Iterator[Cho
         neighbor = anchors.right if behind is None else behind
         upper = None if neighbor is None else neighbor.start
         leads = lower is None and closure.mode is Mode.PREFIXES  # what stood before it is empty
+        if leads and any(m > n and not takes_prefixes(block[m]) for m in waiting):
+            # It lies before what is chosen right of it.
+            yield from choose([*waiting[1:], n], state, spans, fits)
+            return
         if leads or (n in other and waits(closure, lower, upper)):
             if lower is None and item.after is NEXT:
                 raise AssertionError("binding refuses a leading closure before `->`")
