@@ -63,8 +63,8 @@ _INDEX = re.compile(r"\bu\(")
 """Indexes as Numba is to see them. Plain Python would call a function for each one."""
 
 # Binary searches: the number of leading values below (or at most) x among the first n. The least
-# value of a group's elements. Functions that Python refuses where Numba goes on with infinity or
-# NaN.
+# value of a group's elements. Functions that Python refuses where Numba continues with infinity
+# or NaN.
 _SEARCH = """
 @jit
 def lower_bound(values, n, x):

@@ -81,10 +81,10 @@ class LocalTrials:
 
     def run(self, query: ast.Query, most: int | None = MOST) -> Outcome:
         """The matches of a variation, at most so many of them."""
-        asked = plain(query), most
-        if asked not in self.known:
-            self.known[asked] = self._run(*asked)
-        return self.known[asked]
+        question = plain(query), most
+        if question not in self.known:
+            self.known[question] = self._run(*question)
+        return self.known[question]
 
     def _run(self, query: ast.Query, most: int | None) -> Outcome:
         try:

@@ -18,7 +18,7 @@ from cepheid.algebra.types import Type
 
 @dataclass(frozen=True)
 class GroupScope:
-    """The group expressions, and the aggregates and the values of matches that were asked for.
+    """The group expressions, and the aggregates and the values of matches that it names.
     `time` is the type of a window's ends. `open`: an aggregate over matches may stand here; else
     it is in a clause that comes before there are groups, or inside another one."""
 

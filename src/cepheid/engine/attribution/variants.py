@@ -100,8 +100,8 @@ class Variants:
             stretch = _ClassifiedBatch(self, _one_batch(table.slice(begin, size)))
             conditions = (member.class_.conditions for member in stretch.members)
             near = [
-                nearest(asked, self.rows, member.batch)
-                for asked, member in zip(conditions, stretch.members, strict=True)
+                nearest(of_member, self.rows, member.batch)
+                for of_member, member in zip(conditions, stretch.members, strict=True)
             ]
             pairs = [_class_pairs(m, n, self.rows, 0) for m, n in _each(stretch, near)]
             yield _copied(stretch, pairs)

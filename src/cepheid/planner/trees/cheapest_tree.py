@@ -27,7 +27,7 @@ MOST_HANGING = 8
 """The same if closures or negations hang on its joins: each of those is looked at by itself."""
 
 MOST_ROOTS = 6
-"""How many trees with different roots are told: the cheapest, and some that lost."""
+"""How many trees with different roots are shown: the cheapest, and some that lost."""
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def _by_cell(rows: DataFrame, heavy: list[int], grid: Grid) -> Iterator[tuple[in
 
 
 def _small(rows: DataFrame) -> bool:
-    """Whether Spark knows that a look isn't worth its job. A Connect session can't be asked."""
+    """Whether Spark knows that a look isn't worth its job. A Connect session doesn't tell."""
     session: object = rows.sparkSession
     if not isinstance(session, SparkSession):
         return False
