@@ -67,6 +67,30 @@ def test_ctrl_c(command: tuple[str, ...], begun: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["s.csv"]
 
 
+def test_ctrl_c_in_the_lab(tmp_path: Path) -> None:
+    """While the process that answers its questions loads, which the terminal signals, too."""
+    (tmp_path / "s.csv").write_text("ts,id\n1,1\n2,2\n")
+    command = ("lab", *ALL_PAIRS, "-i", "s.csv", "--no-browser")
+    code, told = interrupted(tmp_path, *command, when=lambda: answering_processes(tmp_path))
+    assert (code, told.splitlines()[1:]) == (130, ["interrupted"])
+
+
+def answering_processes(folder: Path) -> list[Path]:
+    """Those that the lab has started in a folder, on Linux."""
+    return [
+        path.parent
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if b"answers_process" in read(path) and (path.parent / "cwd").resolve() == folder.resolve()
+    ]
+
+
+def read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
 LOADING = """
 import os, signal, sys
 
@@ -116,6 +140,45 @@ def test_ctrl_c_that_is_ignored_stays_so() -> None:
     """As in the background of a shell script."""
     code, printed = interrupted_while_loading("typer", RUN_SCRIPT, ignored)
     assert (code, "Usage: cepheid" in printed) == (0, True)
+
+
+IN_A_CALLBACK = """
+import ctypes, os, signal, sys, time
+from cepheid.cli.output.failure import ended_by_signals, exit_cleanly
+
+@ctypes.CFUNCTYPE(None)
+def called_from_c():
+    os.kill(os.getpid(), signal.{name})
+    time.sleep(0)
+
+with ended_by_signals(), exit_cleanly():
+    called_from_c()
+    {after}
+"""
+
+
+@pytest.mark.parametrize("after", ["time.sleep(60)", "raise RuntimeError('no compiled object')"])
+@pytest.mark.parametrize(
+    ("name", "code", "printed"),
+    [("SIGINT", 130, "interrupted\n"), ("SIGTERM", 143, "terminated\n")],
+)
+def test_a_signal_that_comes_while_c_calls_python(
+    after: str, name: str, code: int, printed: str
+) -> None:
+    """As when a kernel is compiled: C drops what is raised, and may fail for the lack of a
+    result."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_CALLBACK.format(name=name, after=after)],
+        capture_output=True, text=True, preexec_fn=handled, timeout=50,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, printed)
+
+
+def test_other_errors_in_callbacks_are_printed() -> None:
+    program = IN_A_CALLBACK.format(name="SIGINT", after="pass")
+    program = program.replace("os.kill(os.getpid(), signal.SIGINT)", "1 / 0")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0 and "ZeroDivisionError" in done.stderr
 
 
 @pytest.mark.slow

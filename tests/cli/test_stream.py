@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,10 +22,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepheid.cli.arguments import InputSource
-from cepheid.cli.output.failure import SET_ASIDE, message
+from cepheid.cli.output.failure import INTERRUPTED, SET_ASIDE, message
 from cepheid.cli.stream.checkpoint_lock import locked
 from cepheid.cli.stream.dead_letters import diverted
-from cepheid.cli.stream.run_stream import _watch
+from cepheid.cli.stream.run_stream import Stop, _watch
 from cepheid.cli.stream.stream_columns import Folder, refuse_other_inputs
 from cepheid.cli.stream.stream_queries import ATTEMPTS, BUSY, StreamQueries
 from cepheid.cli.stream.stream_status import PLAIN_SECONDS, Plain, Totals
@@ -265,7 +264,7 @@ def stopped_after_a_batch(log: Path) -> str:
     while running.poll() is None and "batch 1 " not in log.read_text():
         time.sleep(0.2)
     os.killpg(running.pid, signal.SIGINT)  # as the terminal does: to the JVM and its workers, too
-    assert running.wait(120) == 0, log.read_text()
+    assert running.wait(120) == INTERRUPTED, log.read_text()
     return log.read_text()
 
 
@@ -441,7 +440,7 @@ def test_the_watch_ends_with_its_queries_and_has_counted_their_batches(tmp_path:
     totals, shown = Totals(), list[str]()
     with StreamQueries(starts) as running:
         waiting = WaitingFiles([], tmp_path)
-        stopped, written = threading.Event(), list[Mapping[str, Any]]()
+        stopped, written = Stop(), list[Mapping[str, Any]]()
 
         def show(text: str, _: int) -> None:
             shown.append(text)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from cepheid.cli.output.failure import INTERRUPTED
 from cepheid.cli.queries import WatchedRules, read_stream
 from cepheid.cli.stream.stream_rules import FIRST, LATER, change_text
 from cepheid.errors import RuleSetError
@@ -222,7 +223,7 @@ def test_rules_change_while_a_stream_runs(place: Path) -> None:
         # Spark reports on a batch after it has committed it.
         assert stream.tells(" · 10 events, 5 matches, 0 late, "), stream.told()
 
-        assert stream.interrupt() == 0, stream.told()
+        assert stream.interrupt() == INTERRUPTED, stream.told()
     finally:
         stream.end()
     told = stream.told()

@@ -100,9 +100,11 @@ class Desk:
     async def _started(self) -> Process:
         """The process, when it has loaded what it needs and says so by an empty line."""
         if self._process is None or self._process.returncode is not None:
+            # A session of its own: Ctrl-C at the terminal is for the server, which then ends it.
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "cepheid.lab.answers_process", stdin=PIPE, stdout=PIPE
-            )
+                sys.executable, "-m", "cepheid.lab.answers_process",
+                stdin=PIPE, stdout=PIPE, start_new_session=True,
+            )  # fmt: skip
             assert self._process.stdout is not None
             await self._process.stdout.readline()
         return self._process

@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import walk_tb
@@ -54,6 +56,11 @@ _NO_JAVA = (
     "Spark's Java process has ended or doesn't answer: it may have run out of memory. Start the "
     "command again; a stream continues where it stopped"
 )
+_PAUSE = 0.1
+"""Seconds after which a signal comes again whose exception was dropped."""
+
+_comes_again = threading.Event()
+
 _WHOLE = "(CEPHEID_DEBUG=1 in the environment shows the traceback)"
 
 
@@ -66,6 +73,8 @@ def exit_cleanly() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if _comes_again.is_set():  # this error follows from the one that was dropped
+            time.sleep(5 * _PAUSE)
         if os.environ.get("CEPHEID_DEBUG"):
             raise
         print(message(error), file=sys.stderr)
@@ -103,21 +112,36 @@ def ended_by_signals() -> Iterator[None]:
 @contextmanager
 def raised_by(number: signal.Signals, error: type[BaseException]) -> Iterator[None]:
     """Let a signal raise this error in the block, and silence logs from then on. One that is
-    ignored, as in the background of a shell script, stays so."""
+    ignored, as in the background of a shell script, stays so.
+
+    C code that calls Python drops what is raised there, such as Numba's compiler, or whatever ends
+    the life of an object. The signal then comes again a moment later.
+    """
     if signal.getsignal(number) is signal.SIG_IGN:
         yield
         return
+    before, hook = signal.getsignal(number), sys.unraisablehook
 
     def end(number: int, frame: FrameType | None) -> None:
         if not os.environ.get("CEPHEID_DEBUG"):
             logging.disable(logging.CRITICAL)
         raise error
 
-    before = signal.signal(number, end)
+    def repeat(dropped: sys.UnraisableHookArgs) -> None:
+        if not isinstance(dropped.exc_value, error):
+            hook(dropped)
+            return
+        _comes_again.set()
+        threading.Timer(_PAUSE, os.kill, (os.getpid(), number)).start()
+
+    signal.signal(number, end)
+    sys.unraisablehook = repeat
     try:
         yield
     finally:
         signal.signal(number, before)
+        sys.unraisablehook = hook
+        _comes_again.clear()
 
 
 def exit_code(error: Exception) -> int:

@@ -63,6 +63,13 @@ and files that couldn't be read."""
 _POLL_SECONDS = 0.3
 
 
+class Stop(threading.Event):
+    """A requested stop."""
+
+    exit_code = 0
+    """That of a process which the same signal has ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamTarget:
     """The options of a stream run; `queries` are the files."""
@@ -119,7 +126,7 @@ def run_stream(
     master: str,
 ) -> tuple[str, int]:
     """Run until the files are done, or until the stream is stopped; return the summary and the exit
-    code. A requested stop is a success."""
+    code."""
     for source in sources:  # what is wrong with them, before Spark starts
         input_options(source, options.time)
     _refuse_places(sources, target)
@@ -147,10 +154,10 @@ def _run_alone(
         finally:
             with ends_with(stopped):
                 spark.stop()
-    done = stopped.is_set() or totals.complete
+    code = stopped.exit_code or (0 if totals.complete else SET_ASIDE)
     grouped = isinstance(query, Query) and query.syntax.group_by is not None
     what = "answers" if grouped else "matches"
-    return _summary(totals, target, what, stopped.is_set()), 0 if done else SET_ASIDE
+    return _summary(totals, target, what, stopped.is_set()), code
 
 
 def _summary(totals: Totals, target: StreamTarget, what: str, stopped: bool) -> str:
@@ -218,7 +225,7 @@ def _run(
     sources: Sequence[InputSource],
     options: Options,
     target: StreamTarget,
-    stopped: threading.Event,
+    stopped: Stop,
     totals: Totals,
 ) -> None:
     only = query if isinstance(query, Query) else None
@@ -317,7 +324,7 @@ def _watch(
     running: StreamQueries,
     unreadable: Unreadable,
     waiting: WaitingFiles,
-    stopped: threading.Event,
+    stopped: Stop,
     totals: Totals,
     show: Show,
     write: Callable[[Mapping[str, Any]], None],
@@ -342,7 +349,7 @@ def _watch(
 
 
 @contextmanager
-def ends_with(stopped: threading.Event) -> Iterator[None]:
+def ends_with(stopped: Stop) -> Iterator[None]:
     """Ignore failures after a stop signal: it often goes to all processes at once, and Spark's may
     end first."""
     try:
@@ -353,11 +360,12 @@ def ends_with(stopped: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[Stop]:
     """Ctrl-C and SIGTERM request a stop; a second one ends the process at once."""
-    stopped = threading.Event()
+    stopped = Stop()
 
     def stop(number: int, frame: FrameType | None) -> None:
+        stopped.exit_code = 128 + number
         stopped.set()
         signal.signal(number, signal.SIG_DFL)
 
