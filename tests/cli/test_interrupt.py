@@ -76,11 +76,13 @@ def test_ctrl_c_in_the_lab(tmp_path: Path) -> None:
 
 
 def answering_processes(folder: Path) -> list[Path]:
-    """Those that the lab has started in a folder, on Linux."""
+    """Those that the lab has started in a folder and that load Arrow, on Linux."""
     return [
-        path.parent
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if b"answers_process" in read(path) and (path.parent / "cwd").resolve() == folder.resolve()
+        path
+        for path in Path("/proc").glob("[0-9]*")
+        if b"answers_process" in read(path / "cmdline")
+        and (path / "cwd").resolve() == folder.resolve()
+        and b"libarrow" in read(path / "maps")
     ]
 
 

@@ -225,7 +225,7 @@ def test_integer_time_has_a_unit(tmp_path: Path) -> None:
         (("--time", "tss"), 2, "error: there is no column `tss` (--time); did you mean `ts`?\n"),
         (
             ("--time", "type", "--type", "id"),
-            1,
+            2,
             "the time column `type` is text, such as 'A'. A time is written as in ISO 8601",
         ),
         (("--input", "missing.csv"), 2, "error: missing.csv: No such file or folder\n"),

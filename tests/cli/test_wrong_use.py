@@ -33,6 +33,10 @@ CALLED = ("run", "q.cep", *GIVEN)
     [
         ((*CALLED, "--time", "tss"), "there is no column `tss` (--time); did you mean `ts`?"),
         ((*CALLED, "--time", "x"), "the time column `x` is double; it must be a timestamp"),
+        ((*CALLED, "--time", "x"), "cast it to an integer, and say what one is with --unit"),
+        ((*CALLED, "--time", "list"), "the time column `list` is text, such as 'a'"),
+        ((*CALLED, "--runtime", "spark", "--threads", "2"), "--threads is for a run in process"),
+        (("analyze", "q.cep", *GIVEN, "-o", "x.csv"), "statistics are .json, not x.csv"),
         ((*CALLED, "--type", "typ"), "there is no column `typ` (--type); did you mean `type`?"),
         ((*CALLED, "--type", "x"), "the type column `x` is double; it must be a string"),
         ((*CALLED, "--tie", "tie"), "there is no column `tie` (--tie); there are ts, type, x"),

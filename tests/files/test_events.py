@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cepheid.errors import DataError
+from cepheid.errors import DataError, OptionError
 from cepheid.files import line_blocks
 from cepheid.files.bad_rows import BadRows
 from cepheid.files.cell_values import MOMENT
@@ -359,12 +359,27 @@ def test_an_empty_file(ending: str, tmp_path: Path) -> None:
         ("e.json", '[{"t": 1},\n {"t": 2}]', "it is one JSON array"),
         ("e.json", '{\n "t": 1\n}\n', "no line is a JSON object; the first one is '{'"),
         ("e.csv", "t,x,t\n1,2,3\n", "there are several columns called `t`"),
-        ("e.csv", "t,x\nsoon,1\nlater,2\n", r"`t` is text, such as 'soon'.*--time-format"),
     ],
 )
 def test_files_that_cannot_be_read(name: str, text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         opened(write(tmp_path, name, text))
+
+
+def test_a_time_that_is_text(tmp_path: Path) -> None:
+    path = write(tmp_path, "e.csv", "t,x\nsoon,1\nlater,2\n")
+    with pytest.raises(OptionError, match=r"`t` is text, such as 'soon'.*--time-format"):
+        opened(path)
+
+
+def test_a_declared_column_that_is_misspelled(tmp_path: Path) -> None:
+    path = write(tmp_path, "e.csv", "t,price,prices\n1,1,2\n")
+    with pytest.warns(UserWarning, match=r"no column `prixe` \(--schema\); did you mean `price`\?"):
+        read(path, InputOptions("t", parse_columns("prixe double")))
+    # These may come in later files.
+    read(
+        path, InputOptions("t", parse_columns("user long, price double, prices long, pricex long"))
+    )
 
 
 @pytest.mark.parametrize("name", ["e.csv.gz", "e.jsonl.gz"])

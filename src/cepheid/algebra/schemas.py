@@ -37,8 +37,8 @@ _MOMENTS = (Type.INTEGER, Type.TIMESTAMP, Type.DATE)
 _NAMES = (Type.STRING, Type.BINARY, Type.INTEGER, Type.BOOLEAN, Type.DATE)
 _TO_MOMENTS = {
     Type.STRING: ": parse it first, with `to_datetime` (pandas, polars) or `to_timestamp` (Spark)",
-    Type.FLOAT: ": cast it to an integer, and say with `unit` what one is",
-    Type.DECIMAL: ": cast it to an integer, and say with `unit` what one is",
+    Type.FLOAT: ": cast it to an integer, and say what one is with unit=",
+    Type.DECIMAL: ": cast it to an integer, and say what one is with unit=",
     Type.DURATION: ": add it to the date that it counts from",
 }
 

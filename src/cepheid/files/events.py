@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from cepheid.files.line_blocks import blocks_of, read_block
 from cepheid.files.parquet_rows import parquet_columns, read_parquet
 from cepheid.files.text_rows import REJECTED, EventRows, RowFormat
 from cepheid.files.time_format import TimeFormat
+from cepheid.language.diagnostics import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,9 @@ def nothing_to_tell(path: str) -> DataError:
 
 
 def columns_of(path: str, sampled: Sampled, given: InputOptions) -> InputColumns:
-    """The columns that were sampled, or are declared: those count. DataError if the event time
-    can't be one."""
+    """The columns that were sampled, or are declared: those count. OptionError if the event
+    time can't be one."""
+    _warn_of_misspelled(path, sampled, given)
     types = {column.name: column.type for column in sampled.columns}
     types |= {column.name: column.type for column in given.declared}
     for name in (given.time, given.start):
@@ -84,6 +87,18 @@ def columns_of(path: str, sampled: Sampled, given: InputOptions) -> InputColumns
             types[name] = _time_type(path, name, types[name], sampled, given)
     schema = pa.schema(list(types.items()))
     return InputColumns(schema, sampled.columns, sampled.header, sampled.multiline)
+
+
+def _warn_of_misspelled(path: str, sampled: Sampled, given: InputOptions) -> None:
+    """Warn of declared columns that the files don't have, if they have a similar one: it would be
+    read as if nothing had been declared."""
+    known = [column.name for column in sampled.columns]
+    undeclared = {*known} - {*given.declared.names}
+    for name in given.declared.names:
+        if name not in known and (close := nearest(name, undeclared)):
+            warnings.warn(
+                f"{path} has no column `{name}` (--schema); did you mean `{close}`?", stacklevel=2
+            )
 
 
 def _time_type(
@@ -95,7 +110,7 @@ def _time_type(
         return type_
     examples = next(c.examples for c in sampled.columns if c.name == name)
     shown = f", such as {examples[0]!r}" if examples else ""
-    raise DataError(
+    raise OptionError(
         f"{path}: the time column `{name}` is text{shown}. A time is written as in ISO "
         "8601, 2026-01-31T12:00:00Z, or --time-format says how: '%d.%m.%Y %H:%M:%S'"
     )

@@ -132,6 +132,8 @@ def run(
     on_spark = stream or _is_on_spark(runtime, master, files)
     if on_spark and arguments.reads_standard_input(events.input):
         raise typer.BadParameter("Spark reads files, not standard input: --input PATH")
+    if on_spark and threads != Options.threads:
+        raise typer.BadParameter("--threads is for a run in process; on Spark, --master 'local[4]'")
     if on_spark:
         require("spark")
     if endless.page:
