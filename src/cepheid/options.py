@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
 from numbers import Integral
@@ -177,6 +177,16 @@ class Options:
         _one_of("placement", self.placement, ("auto", "keys", "one", "split"))
         if self.unit is not None:
             _one_of("unit", self.unit, ("us", "ms", "s", "min", "h", "d"))
+        if not isinstance(self.plan, str):
+            raise OptionError(
+                f"plan is auto, left-deep, right-deep or a tree of joins such as '((a b) c)'; not "
+                f"{self.plan!r}"
+            )
+        if not isinstance(self.jit, bool):
+            raise OptionError(f"jit is True or False, not {self.jit!r}")
+        _names("without", self.without)
+        if not isinstance(self.dead_letters, bool):
+            _names("dead_letters", self.dead_letters)
         for part, kind, remedy in _KINDS:
             _instance(part, getattr(self, part), kind, remedy)
         if self.start is not None and self.tie is not None:
@@ -226,13 +236,13 @@ def refuse_delay(options: Options, kind: str, instead: str) -> None:
         )
 
 
-def duration_us(text: str) -> int:
+def duration_us(text: object) -> int:
     """A duration in microseconds.
 
     >>> duration_us("90 seconds"), duration_us("1 hour")
     (90000000, 3600000000)
     """
-    parts = DURATION.fullmatch(text)
+    parts = DURATION.fullmatch(text) if isinstance(text, str) else None
     if parts is None:
         raise OptionError(f"a duration is like '10 seconds', not {text!r}")
     return int(parts[1]) * _US[parts[2]]
@@ -241,6 +251,14 @@ def duration_us(text: str) -> int:
 def _column(part: str, name: object) -> None:
     if not isinstance(name, str) and (name is not None or part == "time"):
         raise OptionError(f"{part} is the name of a column, a string; not {name!r}")
+
+
+def _names(part: str, names: object) -> None:
+    if isinstance(names, str | bytes) or not isinstance(names, Collection):
+        raise OptionError(f"{part} is a list of names, not {names!r}")
+    for name in names:
+        if not isinstance(name, str):
+            raise OptionError(f"{part} is a list of names, not {names!r}")
 
 
 def _delay(delay: object) -> None:
@@ -253,7 +271,9 @@ def _delay(delay: object) -> None:
 
 
 def _count(name: str, count: object) -> None:
-    if count is not None and (not isinstance(count, Integral) or count < 1):
+    if count is None and name != "threads":
+        return
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
         raise OptionError(f"{name} must be at least 1, not {count!r}")
 
 
