@@ -20,6 +20,7 @@ LONG = "CEPHEID_LONG"
 NUMBERS: dict[str, tuple[int, int]] = {
     "after match": (40, 150),
     "answers": (60, 300),
+    "answers against SQL": (40, 600),
     "any query is bound": (40, 60),
     "any text": (200, 400),
     "bounds": (40, 100),
