@@ -144,7 +144,7 @@ def _sql(
     return f"""
         WITH r AS (SELECT *, true AS there FROM ({rows})),
              every AS (SELECT unnest(range(min(low), max(low) + 1, {step})) AS low FROM r),
-             filled AS (SELECT * EXCLUDE (low, high), every.low AS low, every.low + {sizes['r']}
+             filled AS (SELECT * EXCLUDE (low, high), every.low AS low, every.low + {sizes["r"]}
                         AS high FROM every LEFT JOIN r ON r.low = every.low)
         SELECT {counts}, low, high FROM filled GROUP BY low, high {after}"""
 

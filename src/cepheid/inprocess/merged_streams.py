@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.nested_columns import read_fields
-from cepheid.algebra.schemas import Input, bind_streams
-from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN, Schema
+from cepheid.algebra.schemas import bind_streams
+from cepheid.algebra.types import STREAM_COLUMN, Schema
 from cepheid.engine.arrays.columns import decoded
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.order import sorted_by
@@ -103,30 +103,6 @@ def _cast(stream: str, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedAr
             f"stream `{stream}`: column `{field.name}` is {column.type}, and {field.type} in all "
             f"streams together, which it doesn't fit: {why}"
         ) from None
-
-
-def merge_inputs(
-    streams: Mapping[str, pa.Table], inputs: Mapping[str, Input], schema: pa.Schema
-) -> pa.Table:
-    """Streams of events and of matches as one table (see `algebra.schemas.bind_inputs`)."""
-    tables = []
-    for name, input_ in inputs.items():
-        table = streams[name]
-        given = dict(zip(table.column_names, table.columns, strict=True))
-        given[TIME_COLUMN], given[START_COLUMN] = (
-            table[input_.time],
-            table[input_.start or input_.time],
-        )
-        if input_.type is None:
-            given[STREAM_COLUMN] = pa.chunked_array([pa.repeat(pa.scalar(name), table.num_rows)])
-        else:
-            given[STREAM_COLUMN] = table[input_.type]
-        columns = [
-            given[f.name].cast(f.type) if f.name in given else pa.nulls(table.num_rows, f.type)
-            for f in schema
-        ]
-        tables.append(pa.Table.from_arrays(columns, schema=schema))
-    return pa.concat_tables(tables)
 
 
 def slices(table: pa.Table) -> Iterator[pa.RecordBatch]:

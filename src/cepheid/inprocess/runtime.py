@@ -26,7 +26,7 @@ from cepheid.inprocess.frames import (
     may_be_endless,
     to_arrow,
 )
-from cepheid.inprocess.merged_streams import merge, merge_inputs, streams_of
+from cepheid.inprocess.merged_streams import merge, streams_of
 from cepheid.inprocess.prepared_queries import prepared_for
 from cepheid.inprocess.text_comparisons import as_texts, compared_by_order, looks_numeric
 from cepheid.inprocess.threads import division_text
@@ -35,6 +35,7 @@ from cepheid.options import Options, refuse_dead_letters, refuse_delay
 from cepheid.planner import Prepared, prepare
 from cepheid.runtime import Bindable, Columns, Explained, Place
 from cepheid.statistics import Statistics
+from cepheid.streaming.chained_query import merge_inputs
 
 
 @dataclass(frozen=True)

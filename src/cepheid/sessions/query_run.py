@@ -19,7 +19,6 @@ from cepheid.engine.rows.order import key_by_key, sorted_by
 from cepheid.errors import UnsupportedError
 from cepheid.inprocess.disorder import NEVER, WaitingRows
 from cepheid.inprocess.execution import named_streams
-from cepheid.inprocess.merged_streams import merge_inputs
 from cepheid.options import Options
 from cepheid.plan.reads import final_leaves, kept_columns
 from cepheid.planner import Prepared
@@ -27,7 +26,7 @@ from cepheid.sessions.held_cells import HeldCells, nested, within
 from cepheid.sessions.key_buckets import KeyBuckets
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes, table_of
-from cepheid.streaming.chained_query import ChainedQuery
+from cepheid.streaming.chained_query import ChainedQuery, merge_inputs
 from cepheid.streaming.counted_keys import CountedKeys, keys_share
 from cepheid.streaming.folded_bucket import FoldedJob
 from cepheid.streaming.signature import answers_signature, signature

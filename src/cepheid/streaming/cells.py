@@ -39,6 +39,31 @@ class Cells(Protocol):
     def remove_segment(self, number: int) -> None: ...
 
 
+class Region:
+    """The cells of a part of a bucket, within the bucket's cells."""
+
+    def __init__(self, cells: Cells, number: int) -> None:
+        self._cells, self._first = cells, (number + 1) << 32
+
+    def header(self) -> bytes | None:
+        return self._cells.segment(self._first)
+
+    def set_header(self, data: bytes) -> None:
+        self._cells.set_segment(self._first, data)
+
+    def remove_header(self) -> None:
+        self._cells.remove_segment(self._first)
+
+    def segment(self, number: int) -> bytes | None:
+        return self._cells.segment(self._first + 1 + number)
+
+    def set_segment(self, number: int, data: bytes) -> None:
+        self._cells.set_segment(self._first + 1 + number, data)
+
+    def remove_segment(self, number: int) -> None:
+        self._cells.remove_segment(self._first + 1 + number)
+
+
 def framed(data: bytes) -> bytes:
     return _FRAME.pack(_MAGIC, FORMAT, zlib.crc32(data)) + data
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cepheid.algebra.nested_columns import read_fields
 from cepheid.algebra.schemas import Input
+from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.answers.answer_rows import AnswerRows
 from cepheid.engine.match_schema import output_schema
 from cepheid.errors import UnsupportedError
@@ -66,3 +67,27 @@ def results_known_after(label: str, prepared: Prepared, events: pa.Schema) -> in
             "that may never end: give it a window of time, or end its pattern with an event"
         )
     return known
+
+
+def merge_inputs(
+    streams: Mapping[str, pa.Table], inputs: Mapping[str, Input], schema: pa.Schema
+) -> pa.Table:
+    """Streams of events and of matches as one table (see `algebra.schemas.bind_inputs`)."""
+    tables = []
+    for name, input_ in inputs.items():
+        table = streams[name]
+        given = dict(zip(table.column_names, table.columns, strict=True))
+        given[TIME_COLUMN], given[START_COLUMN] = (
+            table[input_.time],
+            table[input_.start or input_.time],
+        )
+        if input_.type is None:
+            given[STREAM_COLUMN] = pa.chunked_array([pa.repeat(pa.scalar(name), table.num_rows)])
+        else:
+            given[STREAM_COLUMN] = table[input_.type]
+        columns = [
+            given[f.name].cast(f.type) if f.name in given else pa.nulls(table.num_rows, f.type)
+            for f in schema
+        ]
+        tables.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(tables)

@@ -21,7 +21,7 @@ from cepheid.engine.attribution.variants import Variants
 from cepheid.engine.operators.base import FOREVER
 from cepheid.errors import StateError
 from cepheid.streaming.bucket import Bucket, Job, open_bucket
-from cepheid.streaming.cells import Cells, framed, unframed
+from cepheid.streaming.cells import Cells, Region, framed, unframed
 from cepheid.streaming.report import Report
 from cepheid.streaming.saved import TOKEN, token_of
 from cepheid.streaming.signature import Signature, require_same
@@ -112,31 +112,6 @@ class RulesJob:
     signature: Signature
     buckets: int
     rules: RulesVersion | None = None
-
-
-class Region:
-    """The cells of a part of a bucket, within the bucket's cells."""
-
-    def __init__(self, cells: Cells, number: int) -> None:
-        self._cells, self._first = cells, (number + 1) << 32
-
-    def header(self) -> bytes | None:
-        return self._cells.segment(self._first)
-
-    def set_header(self, data: bytes) -> None:
-        self._cells.set_segment(self._first, data)
-
-    def remove_header(self) -> None:
-        self._cells.remove_segment(self._first)
-
-    def segment(self, number: int) -> bytes | None:
-        return self._cells.segment(self._first + 1 + number)
-
-    def set_segment(self, number: int, data: bytes) -> None:
-        self._cells.set_segment(self._first + 1 + number, data)
-
-    def remove_segment(self, number: int) -> None:
-        self._cells.remove_segment(self._first + 1 + number)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ class EventSource:
     partitions as the session says, or fewer if they would be small. With `keeps`, rows go to
     Python with all columns that the query reads: they are saved, and RETURN may read more of
     them later. Some rows may be `results` of other queries, by the names of their streams, which
-    then go to Python, too."""
+    then go to Python, too. Where results meet the rows only in Python, those aren't `classed`
+    before."""
 
     events: DataFrame
     prepared: Prepared
@@ -59,6 +60,7 @@ class EventSource:
     shuffled: int
     keeps: bool = False
     results: tuple[str, ...] = ()
+    classed: bool = True
 
     @property
     def plan(self) -> Plan:
@@ -66,7 +68,7 @@ class EventSource:
 
     @property
     def masked(self) -> bool:
-        return len(self.classes) <= MOST_CLASSES
+        return self.classed and len(self.classes) <= MOST_CLASSES
 
     @property
     def position(self) -> list[str]:

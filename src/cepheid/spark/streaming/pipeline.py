@@ -67,7 +67,7 @@ from cepheid.spark.streaming.stateful.packed_rows import (
     packing,
     unpacking,
 )
-from cepheid.spark.streaming.stateful.processor import Processor
+from cepheid.spark.streaming.stateful.processor import Processor, Work
 from cepheid.spark.streaming.status.reports import (
     RESULT,
     observe_each,
@@ -111,7 +111,7 @@ def match_stream(
     """The matches as a streaming DataFrame."""
     source.prepared.warn()
     if link is not None:
-        _refuse_in_chains(options)
+        refuse_in_chains(options)
         watermark = replace(watermark, delayed=True)
         source = replace(source, results=link.labels)
     output = output_schema(source.plan, schema)
@@ -122,7 +122,7 @@ def match_stream(
     result = returned if letters is None else returned.append(letters.field)
     adopt_session(source.events.sparkSession)
     run = uuid4().hex[:12]
-    source = replace(source, events=_observed(source, letters, run, link))
+    source = replace(source, events=observed(source, letters, run, link))
     layout = stream_layout(source, options)
     _refuse_durations(source, layout, options)
     with warnings.catch_warnings():
@@ -130,15 +130,14 @@ def match_stream(
         if _is_stateless(source, layout, link):
             return observe_each(_stateless(source, layout, options, letters, result), run)
         packed = _stateful(source, layout, options, watermark, letters, run, link)
-        if parts is None:
-            return packed.mapInArrow(unpacking(result), spark_schema(result))
-        folded = packed.mapInArrow(folding(parts), PACKED)
-        lag = 0 if link is None else link.lag
-        packed = answer_stream(folded, parts, source.prepared, options, watermark, run, lag)
+        if parts is not None:
+            folded = packed.mapInArrow(folding(parts), PACKED)
+            lag = 0 if link is None else link.lag
+            packed = answer_stream(folded, parts, source.prepared, options, watermark, run, lag)
         return packed.mapInArrow(unpacking(result), spark_schema(result))
 
 
-def _refuse_in_chains(options: Options) -> None:
+def refuse_in_chains(options: Options) -> None:
     """Refuse what a query that reads the results of others, or is read by them, can't have."""
     if options.dead_letters is not False:
         raise OptionError(
@@ -160,7 +159,7 @@ def _is_stateless(source: EventSource, layout: Layout, link: ChainLink | None) -
     return query.nothing is not None or (isinstance(layout, Rows) and alone)
 
 
-def _observed(
+def observed(
     source: EventSource, letters: Letters | None, run: str, link: ChainLink | None
 ) -> DataFrame:
     """Select the needed columns. Spark pushes no filter below an observation, so every event is
@@ -185,30 +184,13 @@ def _stateful(
     run: str,
     link: ChainLink | None,
 ) -> DataFrame:
-    use_rocksdb(source.events.sparkSession)
     if isinstance(layout, Single) and options.partitioning == "auto":
         warnings.warn(ONE_BUCKET, stacklevel=6)
     count = bucket_count(layout, options)
     rows = bucketed(source, layout, count, None if letters is None else letters.columns.names)
     kind = bucket_type(source, layout)
     single = by_single_key(source, layout)
-    shared = counts_keys(source, layout) and not single
-    idle = None if options.idle is None else watermark.length("idle", options.idle, options.unit)
-    counted = source.prepared.counted(prompt=True)
-    job = Job(
-        CountedKeys(source.plan, idle) if shared else counted or source.prepared,
-        row_schema(source),
-        found_signature(source.prepared),
-        0 if single else count,
-        task_of(source, options.jit).left,
-        watermark.delayed,
-        options.jit,
-        tuple(kept_columns(source.plan)),
-        idle if single else None,
-        source.prepared.settled,
-        tied_by([source.prepared.query]),
-        *(() if link is None else (link.labels, link.lag)),
-    )
+    job = job_of(source, layout, options, watermark, link)
     packed = t.StructType(
         [t.StructField(BUCKET, spark_type(kind)), t.StructField(DATA, t.BinaryType())]
     )
@@ -219,14 +201,45 @@ def _stateful(
     whole = rows.mapInArrow(packing(kind, time, clock_buckets), packed)
     if heartbeat is not None:
         whole = with_clock(whole, clock_buckets)
-    results = whole.groupBy(BUCKET).transformWithStateInPandas(
-        Processor(BucketWork(job, arriving, watermark, run, letters, heartbeat)),
-        outputStructType=RESULT,
-        outputMode="Append",
-        timeMode="EventTime",
-    )
+    results = processed(whole, BucketWork(job, arriving, watermark, run, letters, heartbeat))
     left_out = () if link is None else link.left_out
     return observe_results(results, run, not single, left_out).filter(F.col(DATA).isNotNull())
+
+
+def job_of(
+    source: EventSource,
+    layout: Layout,
+    options: Options,
+    watermark: Watermark,
+    link: ChainLink | None,
+) -> Job:
+    """What the buckets of the query have in common."""
+    single = by_single_key(source, layout)
+    shared = counts_keys(source, layout) and not single
+    idle = None if options.idle is None else watermark.length("idle", options.idle, options.unit)
+    counted = source.prepared.counted(prompt=True)
+    return Job(
+        CountedKeys(source.plan, idle) if shared else counted or source.prepared,
+        row_schema(source),
+        found_signature(source.prepared),
+        0 if single else bucket_count(layout, options),
+        task_of(source, options.jit).left,
+        watermark.delayed,
+        options.jit,
+        tuple(kept_columns(source.plan)),
+        idle if single else None,
+        source.prepared.settled,
+        tied_by([source.prepared.query]),
+        *(() if link is None else (link.labels, link.lag)),
+    )
+
+
+def processed(packed: DataFrame, work: Work) -> DataFrame:
+    """What a stateful operator makes of packed rows."""
+    use_rocksdb(packed.sparkSession)
+    return packed.groupBy(BUCKET).transformWithStateInPandas(
+        Processor(work), outputStructType=RESULT, outputMode="Append", timeMode="EventTime"
+    )
 
 
 def _refuse_durations(source: EventSource, layout: Layout, options: Options) -> None:

@@ -14,17 +14,15 @@ from cepheid.runtime import Bindable, Explained, Place
 from cepheid.spark.batch import (
     before_engine,
     frames_of,
-    merge_inputs,
-    merge_streams,
-    read_events,
     source_of,
 )
 from cepheid.spark.batch_runtime import SparkBatch
 from cepheid.spark.columns.entrance import entered
+from cepheid.spark.streaming.chained_streams import ChainedStreams
 from cepheid.spark.streaming.clock.ahead import hold_back
 from cepheid.spark.streaming.clock.time import delay_of, watermark_of, with_watermark
 from cepheid.spark.streaming.explain import explain_stream
-from cepheid.spark.streaming.pipeline import ChainLink, match_stream
+from cepheid.spark.streaming.pipeline import match_stream
 from cepheid.streaming.chained_query import ChainedQuery
 
 
@@ -76,25 +74,5 @@ class SparkStream(SparkBatch):
             raise DataError("several streams must all be streaming DataFrames, or none of them")
         watermark = watermark_of(given, options.time)
         kept = {n: with_watermark(hold_back(f, options), options.time) for n, f in frames.items()}
-
-        def result(query: ChainedQuery, last: bool, counts: bool) -> DataFrame:
-            here = counts and (bool(query.base) or not query.labels)
-            link = ChainLink(query.labels, query.lag, last, here)
-            if query.labels:
-                below = counts and not here
-                results = {
-                    label: result(queries[label], False, below and label == query.labels[0])
-                    for label in query.labels
-                }
-                read = {**{name: kept[name] for name in query.base}, **results}
-                events = merge_inputs(read, query.inputs, query.columns)
-            elif named:
-                chosen = query.prepared.schema.streams or ()
-                read = {name: frame for name, frame in kept.items() if name in chosen}
-                events = merge_streams(read, query.columns)
-            else:
-                (events,) = kept.values()
-            source = read_events(query.prepared, events, query.columns, options)
-            return match_stream(source, query.columns, options, watermark, link)
-
-        return {name: result(query, True, True) for name, query in queries.items()}
+        chains = ChainedStreams(queries, kept, named, options, watermark)
+        return {name: chains.result(query) for name, query in queries.items()}

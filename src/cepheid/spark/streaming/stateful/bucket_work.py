@@ -68,7 +68,7 @@ class BucketWork:
             heard = any(packed.values())
             ticks = time_passed(cells, self.heartbeat, ticks, heard, clock)
         bucket: Bucket | RuleBucket
-        warm = _warm.pop(place, None)  # nothing is, if this fails
+        warm = kept_bucket(place)
         match self.job:
             case Job() as job:
                 bucket = single = open_bucket(job, cells, warm)
@@ -87,7 +87,7 @@ class BucketWork:
             bucket.remove(cells)
         else:
             bucket.save(cells)
-            _keep(place, bucket)
+            keep(place, bucket)
         unread = late_among(packed[UNREAD], ticks)
         yield report_row(number, replace(bucket.report(), late=late.num_rows + unread))
         return self._wakes(bucket, reached)
@@ -139,7 +139,12 @@ def arrived(
     return packed, newest, clock
 
 
-def _keep(place: tuple[str, object], bucket: Bucket | RuleBucket) -> None:
+def kept_bucket(place: tuple[str, object]) -> Any:
+    """The bucket in memory, which isn't there any more if what follows fails."""
+    return _warm.pop(place, None)
+
+
+def keep(place: tuple[str, object], bucket: Any) -> None:
     """Keep the bucket in memory; beyond the limit, drop the least recently used one."""
     _warm[place] = bucket
     if len(_warm) > WARM:

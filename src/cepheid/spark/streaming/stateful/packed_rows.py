@@ -31,24 +31,27 @@ REASON_COLUMN = "__reason"
 FUTURE, NO_TIME, LATE = "future", "no time", "late"
 """The reason why a row is in no match, and the column that holds it."""
 
-KIND = b"cepheid"
+KIND, QUERY = b"cepheid", b"cepheid query"
 REJECTED, UNREAD, LETTERS = b"rejected", b"unread", b"letters"
 """What is packed besides rows of buckets and matches: rows that are rejected, the times of those
-that no variable takes, and dead letters."""
+that no variable takes, and dead letters. Where several queries share buckets, it is also noted for
+which one rows are packed."""
 
 TIME, COUNT = "time", "count"
 
 Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def packing(bucket: pa.DataType, time: str, clock_buckets: Sequence[int] = ()) -> Mapped:
+def packing(
+    bucket: pa.DataType, time: str, clock_buckets: Sequence[int] = (), query: str | None = None
+) -> Mapped:
     """One row for each bucket that has rows, for every so many rows.
 
     The first bucket always has one: in its header stands what query the state belongs to, and how
     many buckets there are. If those have changed, others may look like new ones. It also gets the
     rows without a bucket: those that are rejected, as they are, and how many there are of each
     time of the others, for some bucket to count those that are late. The `clock_buckets` have one,
-    too, if there are rows of any.
+    too, if there are rows of any. Rows for one `query` of several have its name.
     """
     schema = pa.schema({BUCKET: bucket, DATA: pa.binary()})
     first = FIRST if pa.types.is_integer(bucket) else FIRST_KEY
@@ -60,8 +63,8 @@ def packing(bucket: pa.DataType, time: str, clock_buckets: Sequence[int] = ()) -
             for number in [first, *clock_buckets] if first == FIRST else clock_buckets:
                 empty = batch.slice(0, 0).drop_columns([BUCKET_COLUMN, *_outside(batch)])
                 parts.setdefault(number, empty)
-            cells = [(place, arrow_bytes(part)) for place, part in parts.items()]
-            cells += [(first, arrow_bytes(part)) for part in _of_none(outside, time)]
+            packed = [*parts.items(), *((first, part) for part in _of_none(outside, time))]
+            cells = [(place, arrow_bytes(_named(part, query))) for place, part in packed]
             places, data = (pa.array(values) for values in zip(*cells, strict=True))
             yield pa.record_batch([places.cast(bucket), data.cast(pa.binary())], schema)
 
@@ -109,6 +112,18 @@ def counted_times(times: pa.Array) -> pa.RecordBatch:
 
 def _marked(rows: pa.RecordBatch, kind: bytes) -> pa.RecordBatch:
     return rows.replace_schema_metadata({KIND: kind})
+
+
+def _named(rows: pa.RecordBatch, query: str | None) -> pa.RecordBatch:
+    if query is None:
+        return rows
+    return rows.replace_schema_metadata({**(rows.schema.metadata or {}), QUERY: query.encode()})
+
+
+def query_of(rows: pa.Table) -> str:
+    """The query for which rows are packed."""
+    name: bytes = rows.schema.metadata[QUERY]
+    return name.decode()
 
 
 def kind_of(rows: pa.Table) -> bytes | None:
