@@ -3,6 +3,7 @@ table, each once, through restarts, with late events and open windows."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -55,6 +56,16 @@ CHAINS: dict[str, list[str]] = {
         LEFT,
         "INTO Again PATTERN Left l ; A a WHERE [id] WITHIN 9 seconds RETURN a.id AS id, a.n AS n",
         "INTO Three PATTERN Again g ; B b WHERE [id] WITHIN 9 seconds RETURN g.n, b.n AS b",
+    ],
+    "Diamond": [
+        PAIR,
+        "INTO Next PATTERN Pair p ; C c FROM ticks, Pair WHERE [id] WITHIN 9 seconds "
+        "RETURN p.id AS id, c.n AS n",
+        "INTO Diamond PATTERN Pair p ; Next x WHERE [id] WITHIN 40 seconds RETURN p.n, x.n AS c",
+    ],
+    "Named": [
+        "INTO Chosen PATTERN B b WHERE b.n % 2 = 0 RETURN b.id AS key, b.n AS n",
+        "INTO Named PATTERN Chosen b ; Chosen c WHERE [key] WITHIN 9 seconds RETURN b.n, c.n AS c",
     ],
 }  # fmt: skip
 
@@ -125,7 +136,7 @@ def test_late_events(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_other_chains(spark: SparkSession, tmp_path: Path) -> None:
-    names = ("Alone", "Three")
+    names = ("Alone", "Three", "Diamond", "Named")
     courses = [Course(name, CHAINS[name], parts(EVENTS), OPTIONS) for name in names]
     outcome = run(spark, tmp_path, courses)
     for name in names:
@@ -140,6 +151,28 @@ def stream(spark: SparkSession) -> DataFrame:
         F.lit(1).alias("id"),
         F.col("value").alias("n"),
     )
+
+
+OPERATORS = {
+    "SameKey": 1,
+    "OtherKey": 2,
+    "KnownLater": 1,
+    "Alone": 2,
+    "AfterAnswers": 3,
+    "Three": 1,
+    "Diamond": 1,
+    "Named": 1,
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_queries_whose_keys_agree_share_an_operator(spark: SparkSession, name: str) -> None:
+    """Answers have one of their own."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="no key connects the variables")
+        matches = cep.match(stream(spark), CHAINS[name], **OPTIONS)[name]
+    plan = matches._jdf.queryExecution().analyzed().toString()
+    assert plan.count("TransformWithState") == OPERATORS[name]
 
 
 OPEN = "INTO Open PATTERN A a => !B b WHERE b.id > 1 WITHIN 5 seconds"

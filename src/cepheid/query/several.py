@@ -136,11 +136,15 @@ def _check_label(query: Query, labels: Mapping[str, Query], base: Collection[str
 
 def step_of(query: Query, labels: Mapping[str, Query], base: Collection[str] | None) -> QueryStep:
     """The streams that a query reads: those of FROM; without FROM, all input streams, and the
-    labels that its pattern names."""
+    labels that its pattern names. `FROM A a, B b` without PATTERN reads no more than it names."""
     named = query.syntax.streams
     if not named:
-        read = tuple(t for t in types_of(query.syntax.pattern) if t in labels)
-        return QueryStep(query, name_of(query), read, tuple(base or (EVENTS,)))
+        types = types_of(query.syntax.pattern)
+        read = tuple(t for t in types if t in labels)
+        matches_alone = query.syntax.relational and {*types} == {*read}
+        return QueryStep(
+            query, name_of(query), read, () if matches_alone else tuple(base or (EVENTS,))
+        )
     findings = _findings(query)
     read = tuple(dict.fromkeys(n for n in named if n in labels))
     rest = tuple(dict.fromkeys(n for n in named if n not in labels))

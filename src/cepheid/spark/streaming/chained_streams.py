@@ -57,7 +57,7 @@ Columns = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Member:
+class OperatorQuery:
     """A query of an operator that runs several; its rows have their bucket by these columns.
     `source` has those that come to it from outside, if any do."""
 
@@ -99,7 +99,7 @@ class ChainedStreams:
                 if label not in together
             }
             outside = bool(results) or _reads_events(member)
-            members.append(Member(member, self.source(member, results), columns, outside))
+            members.append(OperatorQuery(member, self.source(member, results), columns, outside))
         link = ChainLink(query.labels, query.lag, last, here)
         if len(members) == 1:
             source = members[0].source
@@ -218,7 +218,7 @@ def _reads_events(query: ChainedQuery) -> bool:
 
 
 def match_together(
-    members: Sequence[Member],
+    members: Sequence[OperatorQuery],
     options: Options,
     watermark: Watermark,
     link: ChainLink,
@@ -244,7 +244,7 @@ def match_together(
 
 
 def _together(
-    members: Sequence[Member],
+    members: Sequence[OperatorQuery],
     options: Options,
     watermark: Watermark,
     link: ChainLink,
