@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 QUERY = "PATTERN A a ; B b\nWHERE b.x > a.x\nWITHIN 10"
@@ -184,6 +184,31 @@ def test_a_link_opened_in_a_new_page(page: Page, browser: Browser) -> None:
     other.goto(page.url.split("#")[0] + "#damaged")
     other.reload()
     status(other, "in 2 events")  # those that the command began with
+    context.close()
+
+
+def test_a_slow_lab_loses_nothing(browser: Browser, lab: str) -> None:
+    """What is clicked before the page has begun, and typed before the text of the events came."""
+    context = browser.new_context()
+    context.set_default_timeout(WAIT)
+    page = context.new_page()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/start", hold)
+    page.goto(lab)
+    page.wait_for_function("document.getElementById('status').textContent === 'starting'")
+    expect(page.locator("main")).to_have_attribute("inert", "")
+    page.route("**/ask/write", hold)
+    held.pop().continue_()
+    page.click("#as-text")
+    page.fill("#events-text", EVENTS)
+    page.wait_for_timeout(300)
+    held.pop().continue_()
+    status(page, "in 4 events")
+    expect(page.locator("#events-text")).to_have_value(EVENTS)
     context.close()
 
 

@@ -291,9 +291,13 @@ async function whyNot() {
 
 // ── events as text ──
 
+// What was typed before the answer came stays.
 async function showText() {
+  const field = byId("events-text");
+  field.value = "";
   const { text, problem } = await tried("write", state.situation);
-  byId("events-text").value = text ?? "";
+  if (field.value !== "") return;
+  field.value = text ?? "";
   byId("events-problem").textContent = problem ?? "";
 }
 
@@ -474,6 +478,7 @@ async function begin() {
     if (situation) take(situation);
   });
   take((await fromAddress()) ?? start.situation);
+  byId("work").inert = false;
 }
 
 begin();
