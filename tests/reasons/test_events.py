@@ -63,6 +63,36 @@ def test_a_threshold_is_the_smallest_change() -> None:
             "without !B n",
         ),
         (
+            "PATTERN A a ; !B n FOR 3",
+            {"a": 0},
+            "!B n FOR 3 units forbids them: row 1",
+            "!B n FOR 1 unit instead of !B n FOR 3 units",
+        ),
+        (
+            "PATTERN A a ; !(B n ; B m) ; C c WITHIN 9",
+            {"a": 0, "c": 3},
+            "!(B n ; B m) forbids them: rows 1, 2",
+            "without !(B n ; B m)",
+        ),
+        (
+            "PATTERN (A a ; C c) \\ (B n ; B m) WITHIN 9",
+            {"a": 0, "c": 3},
+            "\\ (B n ; B m) forbids them: rows 1, 2",
+            "without \\ (B n ; B m)",
+        ),
+        (
+            "PATTERN (A a ; C c) \\ B n WHERE n.x > 6 WITHIN 9",
+            {"a": 0, "c": 3},
+            "\\ B n forbids them: row 2",
+            "without \\ B n",
+        ),
+        (
+            "PATTERN A a => C c",
+            {"a": 0, "c": 3},
+            "`=> C c`: rows 1, 2 come before it",
+            "`-> C c` instead of `=> C c`",
+        ),
+        (
             "PATTERN A a -> B b WITHIN 9",
             {"a": 0, "b": 2},
             "`->` takes b 1 instead",
@@ -263,6 +293,12 @@ def test_rows_of_large_data_are_looked_at() -> None:
         many, "PATTERN A a => B b", events={"a": 800, "b": 803}, rows=50, time="ts", type="type"
     )
     assert verdict.problems == ("`=>` takes b 801 instead",)
+
+
+def test_values_of_a_group() -> None:
+    verdict = ask("PATTERN A a ; B+ b ; C c WHERE b.x > 5 WITHIN 9", {"b": [1, 2]})
+    assert verdict.conditions == (CheckedCondition("b.x > 5", "false", (("b.x", "5, 7"),)),)
+    assert verdict.change == "b.x >= 5 instead of b.x > 5"
 
 
 def test_a_group_that_is_too_small() -> None:

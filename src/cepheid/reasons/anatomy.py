@@ -260,7 +260,10 @@ def _negations(written: ast.Pattern, bound: patterns.Pattern) -> Iterator[Writte
             )
         case ast.Unless(item, exception), patterns.Unless():
             names = frozenset(patterns.leaves(bound.exception))
-            yield WrittenNegation(written, f"\\ {render_pattern(exception)}", names)
+            parts = ast.Sequence | ast.Conjunction | ast.Disjunction
+            text = render_pattern(exception)
+            text = f"({text})" if isinstance(exception, parts) else text
+            yield WrittenNegation(written, f"\\ {text}", names)
             yield from _negations(item, bound.item)
         case _:
             for written_item, bound_item in zip(

@@ -1,7 +1,7 @@
 """Single changes of a query, one of which may make given events match: the smallest first.
 
 First amounts that the query has: a threshold, by its relative change; then a window, a time, a
-size, LIMIT. Then the query without one of its parts, and with `;` for another operator. Whether one
+size, LIMIT. Then the query without one of its parts, and with a looser operator. Whether one
 is enough is for a run to say.
 """
 
@@ -23,6 +23,10 @@ from cepheid.options import TICK_US
 from cepheid.reasons.why.investigation import readable, window_words
 from cepheid.reasons.why.pinned_events import PinnedEvents, any_order_of_choice, with_part
 
+_LOOSER = {
+    ast.SequenceOperator.STRICT: (ast.SequenceOperator.NEXT, ast.SequenceOperator.ANY),
+    ast.SequenceOperator.NEXT: (ast.SequenceOperator.ANY,),
+}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -134,7 +138,7 @@ def _closer(
     moments = [int(events.trials.moments[r]) for v in names for r in events.rows.get(v, ())]
     span, now = max(moments, default=0) - min(moments, default=0), _ticks(old, events)
     if now is not None:
-        for size in dict.fromkeys(readable(events.parts, least) for least in (span, span + 1)):
+        for size in dict.fromkeys(readable(events.parts, long) for long in (span, span + 1)):
             if size > now:
                 yield (size - now) / size, replace(part, duration=_duration(size, events))
 
@@ -192,18 +196,18 @@ def _windows(events: PinnedEvents) -> Iterator[QueryChange]:
     parts, window = events.parts, events.parts.bound.window
     if window is None:
         return
-    least: int | None = None
+    shortest: int | None = None
     if window.clock is Clock.TIME:
         wide = events.trials.run(events.held(wide=True)).matches
         spans = [m.end - m.start + 1 for m in wide]
-        least = readable(parts, min(spans)) if spans else None
+        shortest = readable(parts, min(spans)) if spans else None
     elif events.match_of(parts.with_window(events.trials.longest(window))) is not None:
         fits = _fits(events, parts.with_window)
-        least = _least(fits, window.size, events.trials.longest(window))
-    if least is not None and least > window.size:
+        shortest = least(fits, window.size, events.trials.longest(window))
+    if shortest is not None and shortest > window.size:
         now = window_words(parts, window.size)
         yield QueryChange(
-            f"{window_words(parts, least)} instead of {now}", parts.with_window(least)
+            f"{window_words(parts, shortest)} instead of {now}", parts.with_window(shortest)
         )
 
 
@@ -220,7 +224,7 @@ def _times(events: PinnedEvents) -> Iterator[QueryChange]:
             return replace(syntax, pattern=with_part(syntax.pattern, node, new))
 
         if size is not None and size > 1 and events.match_of(shorter(1)) is not None:
-            longest = _least(_fits(events, shorter, False), 1, size) - 1
+            longest = least(_fits(events, shorter, False), 1, size) - 1
             new = replace(node, duration=_duration(longest, events))
             text = f"{render_pattern(new)} instead of {render_pattern(node)}"
             yield QueryChange(text, shorter(longest))
@@ -260,9 +264,9 @@ def _limits(events: PinnedEvents) -> Iterator[QueryChange]:
     every = events.trials.run(replace(syntax, limit=None), most=None).matches
     place = next((n for n, match in enumerate(every, 1) if events.binds(match)), None)
     if place is not None:
-        least = _least(_fits(events, larger), 0, place)
+        enough = least(_fits(events, larger), 0, place)
         per_key = " PER KEY" if limit.per_key else ""
-        yield QueryChange(f"LIMIT {least}{per_key}", larger(least))
+        yield QueryChange(f"LIMIT {enough}{per_key}", larger(enough))
 
 
 def _fits(
@@ -272,7 +276,7 @@ def _fits(
     return lambda amount: (events.match_of(query_of(amount)) is not None) is match
 
 
-def _least(fits: Callable[[int], bool], low: int, high: int) -> int:
+def least(fits: Callable[[int], bool], low: int, high: int) -> int:
     """The least amount above `low` that fits; `high` does."""
     while high - low > 1:
         middle = (low + high) // 2
@@ -305,17 +309,19 @@ def _without(events: PinnedEvents, outcomes: Mapping[str, str]) -> Iterator[Quer
 
 
 def _operators(events: PinnedEvents) -> Iterator[QueryChange]:
-    """Each of the top-level operators as `;`, and all of them."""
+    """Each of the top-level operators as a looser one, and all of them as `;`."""
     syntax = events.parts.syntax
     if not isinstance(syntax.pattern, ast.Sequence):
         return
     operators = syntax.pattern.operators
     others = [n for n, o in enumerate(operators) if o is not ast.SequenceOperator.ANY]
     for place in others:
-        new = (*operators[:place], ast.SequenceOperator.ANY, *operators[place + 1 :])
         right = render_pattern(syntax.pattern.items[place + 1])
-        text = f"`; {right}` instead of `{operators[place].value} {right}`"
-        yield QueryChange(text, replace(syntax, pattern=replace(syntax.pattern, operators=new)))
+        for looser in _LOOSER[operators[place]]:
+            new = (*operators[:place], looser, *operators[place + 1 :])
+            text = f"`{looser.value} {right}` instead of `{operators[place].value} {right}`"
+            pattern = replace(syntax.pattern, operators=new)
+            yield QueryChange(text, replace(syntax, pattern=pattern))
     if len(others) > 1:
         loose = any_order_of_choice(syntax.pattern)
         yield QueryChange("`;` instead of the other operators", replace(syntax, pattern=loose))

@@ -5,9 +5,10 @@ Every answer is a run: of the query, or of a part of it, held to these events.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import nsmallest
 from itertools import chain, islice
 
 import numpy as np
@@ -19,10 +20,13 @@ from cepheid.language.render import render, render_after_match, render_expressio
 from cepheid.language.traversal import walk
 from cepheid.reasons.anatomy import Component, WrittenCondition, WrittenNegation, all_of
 from cepheid.reasons.trials import Binding
-from cepheid.reasons.why.changes import changes
+from cepheid.reasons.why.changes import changes, least
 from cepheid.reasons.why.investigation import values_seen, window_words
 from cepheid.reasons.why.pinned_events import PinnedEvents, with_part
 from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
+
+SUSPECTS = 1_000
+"""Events among which the one that a negation forbids is looked for."""
 
 
 @dataclass(frozen=True)
@@ -133,21 +137,41 @@ class ChosenEvents(PinnedEvents):
             conditions = [c for c in self.parts.conditions if c.variables & negation.variables]
             outcome = self.trials.run(self.held(wide, conditions, negation))
             if outcome.refused is None and not outcome.matches:
-                yield f"{negation.text} forbids them" + self._forbidding(negation, conditions)
+                yield f"{negation.text} forbids them" + self._forbidding(negation, conditions, wide)
 
-    def _forbidding(self, negation: WrittenNegation, conditions: list[WrittenCondition]) -> str:
-        """The rows of a forbidden event, where it can stand in the place of its negation."""
-        if not isinstance(negation.node, ast.Negation) or negation.node.duration is not None:
+    def _forbidding(
+        self, negation: WrittenNegation, conditions: list[WrittenCondition], wide: bool
+    ) -> str:
+        """The rows of the events that are forbidden: the first with which these events don't match
+        if no other of the negation's events are there."""
+        held = self.held(wide, conditions, negation)
+        rows = self._suspects(negation)
+
+        def forbidden(low: int, high: int) -> bool:
+            pins = [self.pin(v, rows[low:high]) for v in sorted(negation.variables)]
+            where = all_of([held.where, *pins] if held.where is not None else pins)
+            outcome = self.trials.run(replace(held, where=where))
+            return outcome.refused is None and not outcome.matches
+
+        if not rows or not forbidden(0, len(rows)):
             return ""
-        held = self.held(False, conditions, negation)
-        item = negation.node.item
-        matches = self.trials.run(
-            replace(held, pattern=with_part(held.pattern, negation.node, item))
-        ).matches
-        rows = [
-            r for v in sorted(negation.variables) for m in matches[:1] for r in m.rows.get(v, ())
-        ]
-        return f": row {', '.join(map(str, rows))}" if rows else ""
+        high = least(lambda end: forbidden(0, end), 0, len(rows))
+        places = least(lambda places: forbidden(high - places, high), 0, high)
+        return f": {_rows_words(sorted({rows[high - places], rows[high - 1]}))}"
+
+    def _suspects(self, negation: WrittenNegation) -> tuple[int, ...]:
+        """Events of the negation's types in the order of time, those closest to the given ones."""
+        moments = self.trials.moments
+        given = [int(moments[row]) for rows in self.rows.values() for row in rows]
+        leaves = [self.parts.leaves[v] for v in sorted(negation.variables)]
+        queries = [ast.Query(leaf, streams=self.parts.syntax.streams) for leaf in leaves]
+        matches = [m for query in queries for m in self.trials.run(query, most=None).matches]
+        rows = {row for match in matches for part in match.rows.values() for row in part}
+
+        def away(row: int) -> int:
+            return max(min(given) - int(moments[row]), int(moments[row]) - max(given), 0)
+
+        return tuple(sorted(nsmallest(SUSPECTS, rows, key=away), key=lambda r: (moments[r], r)))
 
     def _choices(self) -> Iterator[str]:
         """What was taken instead of these events, and which clause left their match out."""
@@ -230,11 +254,10 @@ class ChosenEvents(PinnedEvents):
         start, end = max(before), min(after)
         key = self._key_of(next(r for v in step.variables for r in self.rows.get(v, ())))
         inside = [r for r in np.flatnonzero((moments > start) & (moments < end)) if r in known]
-        rows = [str(r) for r in inside if self._key_of(int(r)) == key]
+        rows = [int(r) for r in inside if self._key_of(int(r)) == key]
         if rows:
-            more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
             where = f"`{step.operator.value if step.operator else ''} {step.text}`"
-            yield f"{where}: row {', '.join(rows[:3])}{more} comes before it"
+            yield f"{where}: {_rows_words(rows)} {'comes' if len(rows) == 1 else 'come'} before it"
 
     def _key_of(self, row: int) -> tuple[object, ...]:
         """The values of the columns that are a key of every variable."""
@@ -280,6 +303,11 @@ class ChosenEvents(PinnedEvents):
                 return outcome
         any_ = self.trials.run(replace(query, where=pins))
         return "unknown" if any_.matches else "not checked"
+
+
+def _rows_words(rows: Sequence[int]) -> str:
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows[:3]))}{more}"
 
 
 def _won(winner: Binding | None) -> str:

@@ -18,6 +18,9 @@ from cepheid.reasons.trials import MOST, Binding, MatchCount, Outcome, Trials
 from cepheid.reasons.why.report import Lost, Miss, ReportedStep, VariableEvents, Why, WithoutPart
 from cepheid.reasons.why.spelling import misspelled_types, misspelled_values
 
+SEEN = 5
+"""Values of a group that are shown."""
+
 MISSES = 5
 """Nearest misses that are shown, if the caller doesn't say."""
 
@@ -255,12 +258,14 @@ def _key_values(
 def values_seen(
     node: ast.Expression, rows: Mapping[str, tuple[int, ...]], trials: Trials
 ) -> Iterator[tuple[str, str]]:
-    """The attributes that a condition reads of single events, with their values."""
+    """The attributes that a condition reads, with their values; of a group, the first of them."""
     read = dict.fromkeys(n for n in walk(node) if isinstance(n, ast.Attribute))
     if isinstance(node, ast.KeyTest):
         read = dict.fromkeys(ast.Attribute(v, node.attribute) for v in rows)
     for attribute in read:
         bound = rows.get(attribute.variable, ())
-        if len(bound) == 1:
-            value = trials.cell(bound[0], attribute.name)
-            yield render_expression(attribute), "NULL" if value is None else str(value)
+        values = [trials.cell(row, attribute.name) for row in bound[:SEEN]]
+        texts = ["NULL" if value is None else str(value) for value in values]
+        if texts:
+            more = ["…"] if len(bound) > SEEN else []
+            yield render_expression(attribute), ", ".join([*texts, *more])
