@@ -80,7 +80,7 @@ class Example:
 @dataclass(frozen=True, slots=True)
 class Alike:
     """First events, or matches, that the same queries have: the places of these queries, how many
-    there are, and the value of the column by which they are told apart. One of them is `first`, if
+    there are, and the value by which they are told apart. One of them is `first`, if
     they are events, with its match of each query."""
 
     queries: frozenset[int]
@@ -132,10 +132,11 @@ class KeptEvents(Protocol):
         queries: Sequence[Bindable],
         steps: Sequence[Sequence[int]] | None,
         width: int,
-        by: str | None = None,
+        by: str | int | None = None,
     ) -> list[Alike]:
         """The first events of the queries' matches, or without steps the matches, by the queries
-        that have them and by the value of a column at the first event."""
+        that have them and by `by` at the first event: the value of a column, or the start of the
+        window of that size."""
         ...
 
     def step_times(
@@ -144,7 +145,7 @@ class KeptEvents(Protocol):
         steps: Sequence[Sequence[int]],
         width: int,
         between: Sequence[tuple[Sequence[int], Sequence[int]]],
-        by: str | None = None,
+        by: str | int | None = None,
     ) -> list[tuple[int, object, int, int]]:
         """Query, value of `by`, median and 90th percentile of the time between the last events of
         two groups of variables, over the earliest-ending match of each first event."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -74,3 +75,40 @@ def test_a_bar_is_as_long_as_its_share() -> None:
         f'width="{210 * part:g}" height="20" rx="3" class="reach"' in drawing
         for part in (1, 0.75, 0.25)
     ] == [True] * 3
+
+
+DAY = "GROUP BY TUMBLE({}) RETURN window_start, count(*) AS n"
+
+
+def test_windows_of_group_by() -> None:
+    """By the windows that first events are in, wherever their matches end."""
+    query = f"{QUERY} {DAY.format(6)}"
+    found = funnel("window_start", query)
+    assert found.groups == ("0", "6", "18", "30")  # in the order of numbers
+    reached = {
+        group: [s.reached for s in found.steps if s.group == group] for group in found.groups
+    }
+    assert reached == {"0": [1, 1, 1, 1], "6": [1, 1, 0, 0], "18": [1, 1, 0, 0], "30": [1, 0, 0, 0]}
+    assert [s.median for s in found.steps if s.text == "B b"] == [1, 2, 6, None]
+    assert found.to_arrow().column_names[0] == "window_start"
+
+
+def test_windows_of_moments_are_told_in_utc() -> None:
+    start = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+    moments = [start + timedelta(minutes=10 * n) for n in EVENTS["ts"].to_pylist()]
+    data = EVENTS.set_column(0, "ts", pa.array(moments))
+    query = QUERY.replace("WITHIN 10", f"WITHIN 2 hours {DAY.format('1 day')}")
+    found = cep.funnel(data, query, by="WINDOW_START", time="ts", type="type")
+    assert found.groups == ("2026-03-01 00:00:00", "2026-03-02 00:00:00")
+    assert [s.reached for s in found.steps] == [1, 1, 1, 1, 3, 2, 0, 0]
+
+
+@pytest.mark.parametrize("window", ["HOP(5, 10)", "SESSION(5)", "RANGE(5)"])
+def test_windows_that_overlap_or_need_matches(window: str) -> None:
+    with pytest.raises(cep.DataError, match=r"by='window_start' needs GROUP BY TUMBLE"):
+        funnel("window_start", f"{QUERY} GROUP BY {window} RETURN window_end, count(*) AS n")
+
+
+def test_windows_of_a_query_that_has_none() -> None:
+    with pytest.raises(cep.DataError, match="there is no column `window_start`"):
+        funnel("window_start")

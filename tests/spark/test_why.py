@@ -87,6 +87,14 @@ def compare(spark: SparkSession, data: pa.Table, query: str) -> cep.Why:
 
 
 @pytest.mark.essential
+def test_funnels_by_windows(spark: SparkSession, there: None) -> None:
+    query = f"{QUERY} GROUP BY TUMBLE(4) RETURN window_start, count(*) AS n"
+    here = cep.funnel(EVENTS, query, by="window_start", **TIMES)
+    assert here.groups == ("0", "4", "8")
+    assert cep.funnel(frame(spark, EVENTS), query, by="window_start", **TIMES) == here
+
+
+@pytest.mark.essential
 def test_several_streams(spark: SparkSession, there: None) -> None:
     pandas = EVENTS.to_pandas()
     streams = {name: pandas[pandas.type == name].drop(columns="type") for name in "ABX"}

@@ -25,6 +25,7 @@ from cepheid.planner import prepare
 from cepheid.planner.bounds import require_bounds
 from cepheid.query.option_arguments import of_kind, options_of
 from cepheid.query.runtimes import runtime_of
+from cepheid.reasons.first_groups import groups_of
 from cepheid.reasons.funnel import Funnel, funnel_of
 from cepheid.reasons.local_trials import LocalTrials
 from cepheid.reasons.looked_at import Amount, looked_at, looked_near, trials_of
@@ -201,10 +202,13 @@ class Query:
         **named: Unpack[GivenOptions],
     ) -> Funnel:
         """How many got to each step of the pattern; see `cepheid.funnel`."""
-        trials = self._trials(data, options_of(options, named), rows, by)
-        if by is not None:
-            trials.check_column(by)
-        return funnel_of(self.syntax, trials, by)
+        chosen = options_of(options, named)
+        runtime, source = self._repeatable(data, chosen)
+        groups = groups_of(by, self.bind(runtime.columns(source), chosen))
+        trials = trials_of(self, source, chosen, runtime, rows, groups)
+        if isinstance(groups, str):
+            trials.check_column(groups)
+        return funnel_of(self.syntax, trials, groups)
 
     @takes_options
     def timeline(
@@ -220,9 +224,9 @@ class Query:
         trials = self._here(data, options_of(options, named), rows)
         return timeline_of(self.syntax, trials, lanes)
 
-    def _trials(self, data: Any, options: Options, rows: Amount, by: str | None = None) -> Trials:
+    def _trials(self, data: Any, options: Options, rows: Amount) -> Trials:
         runtime, source = self._repeatable(data, options)
-        return trials_of(self, source, options, runtime, rows, by)
+        return trials_of(self, source, options, runtime, rows)
 
     def _here(
         self, data: Any, options: Options, rows: Amount, around: Sequence[int] = ()

@@ -95,7 +95,8 @@ def funnel(
     and what stopped the others.
 
     `data` and the options are as for `match`, `rows` is as for `why`. With `by` there is a funnel
-    for each value of this column at the first event.
+    for each value of this column at the first event; of a query that groups its matches by
+    TUMBLE, `by="window_start"` makes one for each window that first events are in.
 
     >>> import cepheid as cep, pyarrow as pa
     >>> events = pa.table({"ts": [1, 2, 3, 9], "name": ["A", "B", "A", "A"]})

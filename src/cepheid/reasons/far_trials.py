@@ -19,6 +19,7 @@ from cepheid.engine.rows.event_types import types_in
 from cepheid.errors import CepheidError
 from cepheid.language import ast
 from cepheid.options import Options
+from cepheid.reasons.first_groups import Groups, StartWindows, group_text
 from cepheid.reasons.trials import (
     COUNT,
     VALUES,
@@ -35,7 +36,6 @@ from cepheid.reasons.trials import (
     first_line,
     limited,
     plain,
-    value_text,
 )
 from cepheid.runtime import Alike, Bindable, Example, KeptEvents
 
@@ -48,10 +48,10 @@ _GROUP = 20
 
 @dataclass(frozen=True)
 class FarTrials:
-    """Kept events (see `Trials`). First events are told apart by their values of `by`."""
+    """Kept events (see `Trials`). First events are told apart by `by`."""
 
     events: KeptEvents
-    by: str | None = None
+    by: Groups | None = None
     numbered: bool = False
     known: dict[ast.Query, tuple[Starts, str | None]] = field(default_factory=dict, repr=False)
     groups: dict[int, Any] = field(default_factory=dict, repr=False)
@@ -100,7 +100,7 @@ class FarTrials:
             return
         order, width = _places(steps)
         with _quiet():
-            kinds = self.events.alike([q for _, q in runnable], order, width, self.by)
+            kinds = self.events.alike([q for _, q in runnable], order, width, _far(self.by))
         for place, (query, _) in enumerate(runnable):
             self.known[query] = dict(self._starts(kinds, place, steps)), None
 
@@ -125,7 +125,7 @@ class FarTrials:
         return min((row for v in steps[0] for row in match.rows.get(v, ())), default=-1)
 
     def step_times(
-        self, steps: Steps, queries: Sequence[ast.Query], by: str | None
+        self, steps: Steps, queries: Sequence[ast.Query], by: Groups | None
     ) -> list[Mapping[str | None, StepTime]]:
         order, width = _places(steps)
         found: list[dict[str | None, StepTime]] = [{} for _ in queries]
@@ -135,9 +135,9 @@ class FarTrials:
         wanted = [self._earliest(queries[n], steps) for n in runnable]
         between = [(order[n], order[n + 1]) for n in runnable]
         with _quiet():
-            rows = self.events.step_times(wanted, order, width, between, by)
+            rows = self.events.step_times(wanted, order, width, between, _far(by))
         for place, value, median, p90 in rows:
-            group = None if by is None else value_text(value)
+            group = None if by is None else group_text(value, by)
             found[runnable[place]][group] = StepTime(median, p90)
         return list(found)
 
@@ -223,10 +223,11 @@ class FarTrials:
         schemas = columns.values() if isinstance(columns, Mapping) else (columns,)
         check_name(name, [column for schema in schemas for column in schema.names])
 
+    def group(self, row: int, by: Groups) -> str:
+        return group_text(self.groups[row], by)
+
     def cell(self, row: int, column: str) -> Any:
         """Events of examples are read together, when the first of them is needed."""
-        if column == self.by and row in self.groups:
-            return self.groups[row]
         if row not in self.cells:
             for event in self.events.fetch({row} | self.examples - self.cells.keys()):
                 self.cells[event[self.events.rows.row]] = event
@@ -253,6 +254,11 @@ def _places(steps: Steps) -> tuple[list[list[int]], int]:
         order.append(list(range(width, width + len(step))))
         width += len(step)
     return order, width
+
+
+def _far(by: Groups | None) -> str | int | None:
+    """A column, or the size of windows."""
+    return by.size if isinstance(by, StartWindows) else by
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cepheid.algebra.answer_shape import WINDOW_START
 from cepheid.algebra.text import span_text
 from cepheid.explain.markup import element, escape
 from cepheid.explain.page import STYLE, document, section
@@ -18,10 +19,11 @@ from cepheid.language.render import render
 from cepheid.plan.amounts import count, share
 from cepheid.reasons.anatomy import anatomy
 from cepheid.reasons.columns_of_text import columns
+from cepheid.reasons.first_groups import Groups, StartWindows
 from cepheid.reasons.funnel_picture import funnel_picture
 from cepheid.reasons.progress import Stage, stages
 from cepheid.reasons.saved import save
-from cepheid.reasons.trials import StepTime, Trials, value_text
+from cepheid.reasons.trials import StepTime, Trials
 from cepheid.reasons.why.report import Lost
 from cepheid.reasons.why.report_page import table
 from cepheid.reasons.why.report_text import lost_words
@@ -49,7 +51,7 @@ class Funnel:
     """How far partial matches get: print it, or save it as .txt, .json, .svg or .html.
 
     query    its text
-    by       the column whose values are the groups, None if there is one group
+    by       the column whose values are the groups, or `window_start`; None if there is one group
     steps    of each group, the steps and the complete match
     events   how many events were looked at; `sample` says which, if not all
     ticks    whether times are integers without a unit
@@ -131,19 +133,28 @@ class Funnel:
         save(path, {".txt": lambda: f"{self}\n", **forms})
 
 
-def funnel_of(query: ast.Query, trials: Trials, by: str | None) -> Funnel:
-    """The funnel of a query; with `by`, one for each value of the column at the first event."""
+def funnel_of(query: ast.Query, trials: Trials, by: Groups | None) -> Funnel:
+    """The funnel of a query; with `by`, one for each group of first events."""
     parts = anatomy(query, trials)
     reached = stages(parts, trials)
     later = [parts.prefix(length) for length in range(2, len(parts.steps) + 1)]
     step_times = trials.step_times(parts.step_variables, later, by)
     groups: list[tuple[str | None, set[int] | None]] = [(None, None)]
     if by is not None:
-        values = {row: value_text(trials.cell(row, by)) for row in reached[0].starts}
-        names = sorted(set(values.values()))
+        values = {row: trials.group(row, by) for row in reached[0].starts}
+        names = sorted(set(values.values()), key=_order)
         groups = [(name, {row for row in values if values[row] == name}) for name in names]
     steps = tuple(s for name, rows in groups for s in _steps(reached, step_times, name, rows))
-    return Funnel(render(query), by, steps, trials.count, trials.sample, parts.ticks)
+    column = WINDOW_START if isinstance(by, StartWindows) else by
+    return Funnel(render(query), column, steps, trials.count, trials.sample, parts.ticks)
+
+
+def _order(name: str) -> tuple[bool, float, str]:
+    """Numbers by their size."""
+    try:
+        return False, float(name), name
+    except ValueError:
+        return True, 0.0, name
 
 
 def _steps(

@@ -22,6 +22,7 @@ from cepheid.inprocess.runtime import InProcess
 from cepheid.language import ast
 from cepheid.options import Options
 from cepheid.plan.amounts import count
+from cepheid.reasons.first_groups import Groups, StartWindows, group_text
 from cepheid.reasons.trials import (
     COUNT,
     MOST,
@@ -39,7 +40,6 @@ from cepheid.reasons.trials import (
     first_line,
     limited,
     plain,
-    value_text,
 )
 
 INTERPRETED = 20_000
@@ -114,7 +114,7 @@ class LocalTrials:
         return -1
 
     def step_times(
-        self, steps: Steps, queries: Sequence[ast.Query], by: str | None
+        self, steps: Steps, queries: Sequence[ast.Query], by: Groups | None
     ) -> list[Mapping[str | None, StepTime]]:
         return [
             self._step_times(steps, place, query, by)
@@ -122,13 +122,13 @@ class LocalTrials:
         ]
 
     def _step_times(
-        self, steps: Steps, place: int, query: ast.Query, by: str | None
+        self, steps: Steps, place: int, query: ast.Query, by: Groups | None
     ) -> Mapping[str | None, StepTime]:
         times: dict[str | None, list[int]] = {}
         for start, match in self.starts(steps, query)[0].items():
             before, now = (self._latest(match, step) for step in steps[place - 1 : place + 1])
             if before is not None and now is not None:
-                group = None if by is None else value_text(self.cell(start, by))
+                group = None if by is None else self.group(start, by)
                 times.setdefault(group, []).append(now - before)
         return {group: _quantiles(known) for group, known in times.items()}
 
@@ -183,6 +183,12 @@ class LocalTrials:
 
     def check_column(self, name: str) -> None:
         check_name(name, [column for table in self._tables() for column in table.column_names])
+
+    def group(self, row: int, by: Groups) -> str:
+        if isinstance(by, StartWindows):
+            moment = int(self.moments[row])
+            return group_text(moment - moment % by.size, by)
+        return group_text(self.cell(row, by), by)
 
     def cell(self, row: int, column: str) -> Any:
         if column not in self.cells:

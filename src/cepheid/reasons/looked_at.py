@@ -20,6 +20,7 @@ from cepheid.language.traversal import walk
 from cepheid.options import Options
 from cepheid.plan.amounts import count
 from cepheid.reasons.far_trials import FarTrials
+from cepheid.reasons.first_groups import Groups
 from cepheid.reasons.local_trials import INTERPRETED, LocalTrials
 from cepheid.reasons.trials import Trials, Variation
 from cepheid.runtime import Bindable, KeptRows, Runtime
@@ -46,13 +47,13 @@ def trials_of(
     options: Options,
     runtime: Runtime,
     rows: Amount,
-    by: str | None = None,
+    by: Groups | None = None,
 ) -> Trials:
     """The events for a query, of repeatable data: here, or where they are. With `by` first events
-    are told apart by their values of this column."""
+    are told apart."""
     bound = query.bind(runtime.columns(data), options)
     most = _most(rows, FAR_ROWS)
-    columns = _columns(query.syntax, options, by)
+    columns = _columns(query.syntax, options, by if isinstance(by, str) else None)
     kept = runtime.keep_events(data, _plain(options), columns, _key(bound), most, BROUGHT)
     if kept is not None:
         return FarTrials(kept, by)

@@ -19,6 +19,7 @@ from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import nearest
 from cepheid.options import Options
+from cepheid.reasons.first_groups import Groups
 
 MOST = 10_000
 """Matches of a variation that are counted. One condition less may give billions."""
@@ -145,10 +146,10 @@ class Trials(Protocol):
         ...
 
     def step_times(
-        self, steps: Steps, queries: Sequence[ast.Query], by: str | None
+        self, steps: Steps, queries: Sequence[ast.Query], by: Groups | None
     ) -> list[Mapping[str | None, StepTime]]:
-        """For each query of at least two steps, and value of `by` at the first event: the time
-        between its last two steps."""
+        """For each query of at least two steps, and group of first events: the time between its
+        last two steps."""
         ...
 
     def number(self, query: ast.Query, most: int | None) -> MatchCount:
@@ -166,6 +167,10 @@ class Trials(Protocol):
 
     def check_column(self, name: str) -> None:
         """Refuse a column that no stream has."""
+        ...
+
+    def group(self, row: int, by: Groups) -> str:
+        """The name of the group that a first event is in."""
         ...
 
     def cell(self, row: int, column: str) -> Any:
@@ -190,11 +195,6 @@ def check_name(name: str, known: Sequence[str]) -> None:
         close = nearest(name, known)
         hint = f"; did you mean `{close}`?" if close else ""
         raise DataError(f"there is no column `{name}`{hint}")
-
-
-def value_text(value: object) -> str:
-    """A value of a column as the name of a group."""
-    return "NULL" if value is None else str(value)
 
 
 COUNT = "n"

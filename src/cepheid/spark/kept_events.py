@@ -82,7 +82,7 @@ class SparkEvents:
         queries: Sequence[Bindable],
         steps: Sequence[Sequence[int]] | None,
         width: int,
-        by: str | None = None,
+        by: str | int | None = None,
     ) -> list[Alike]:
         """One job for all, with two shuffles: by subject, and by the set of queries that have it.
         The example of a first event is its earliest-ending match; of a match, the shortest of all
@@ -119,7 +119,7 @@ class SparkEvents:
         steps: Sequence[Sequence[int]],
         width: int,
         between: Sequence[tuple[Sequence[int], Sequence[int]]],
-        by: str | None = None,
+        by: str | int | None = None,
     ) -> list[tuple[int, object, int, int]]:
         found = self._matches(queries, steps, width, between)
         example = F.min(F.struct("end", "start", "rows", "step_time"))
@@ -174,14 +174,19 @@ class SparkEvents:
             parts.append(matches.select(*(c.alias(n) for n, c in columns.items())))
         return reduce(DataFrame.unionAll, parts)
 
-    def _values(self, column: str) -> DataFrame:
-        """The values of a column by the numbers of events."""
+    def _values(self, by: str | int) -> DataFrame:
+        """The values of a column, or the starts of windows of that size, by the numbers of
+        events."""
+        moment = F.col(self.rows.moment)
         parts = []
         for frame in self._frames:
-            known = _names(frame, column)
-            if known:
-                value = F.col(in_quotes(known[0])).alias("value")
-                parts.append(frame.select(F.col(self.rows.row).alias("first"), value))
+            if isinstance(by, int):
+                value = moment - F.pmod(moment, F.lit(by))
+            elif known := _names(frame, by):
+                value = F.col(in_quotes(known[0]))
+            else:
+                continue
+            parts.append(frame.select(F.col(self.rows.row).alias("first"), value.alias("value")))
         return reduce(DataFrame.unionAll, parts)
 
     # ── events and values ───────────────────────────────────────────────────

@@ -92,7 +92,10 @@ def funnel(
     query: arguments.QueryText = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="A funnel for each of its values at the first event."),
+        typer.Option(
+            metavar="COLUMN",
+            help="A funnel for each of its values at the first event, or for each window_start.",
+        ),
     ] = None,
     rows: Rows = None,
     format: Forms = None,
