@@ -50,6 +50,17 @@ def test_a_statement_in_a_file_is_written(ticker: Path, tmp_path: Path) -> None:
     assert ticker.read_text() == TICKER
 
 
+def test_parameters(ticker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = V_SHAPE.replace("< PREV(price)", "< PREV(price) AND price > :least", 1)
+    arguments = (f"{shape} WHERE bottom < :last", "--table", f"ticker={ticker}")
+    assert run(*arguments, "--param", "least=46", "--param", "last=9") == 0
+    assert "0 rows in" in capsys.readouterr().out
+    assert run(*arguments, "--param", "least=40", "--param", "last=9") == 0
+    assert "1 row in" in capsys.readouterr().out
+    assert run(*arguments, "--param", "last=9") == 2
+    assert "the parameter `:least` has no value" in capsys.readouterr().err
+
+
 def test_explain(ticker: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(V_SHAPE, "--table", f"ticker={ticker}", "--explain", "--analyze") == 0
     told = capsys.readouterr().out

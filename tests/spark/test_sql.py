@@ -72,6 +72,16 @@ def test_clauses_stand_where_tables_may(spark: Any) -> None:
         assert sorted(row[-1] for row in found) == [1, 4], statement
 
 
+@pytest.mark.essential
+def test_parameters(spark: Any) -> None:
+    rows = {"k": ["a", "a", "a", "b", "b"], "t": [1, 2, 3, 1, 2], "x": [3, 1, 2, 5, 4]}
+    tables = {"t": spark.createDataFrame(pa.table(rows).to_pandas())}
+    below = LOWS.replace("x < PREV(x)", "x < PREV(x) AND x > :least")
+    statement = f"SELECT low, :word AS w FROM (SELECT * FROM t WHERE k IN (:k, 'b')) {below}"
+    given = {"k": "a", "least": 3, "word": ":k", "unused": [1]}
+    assert [tuple(row) for row in cep.sql(statement, tables, params=given).collect()] == [(4, ":k")]
+
+
 def test_statements_that_make_something(spark: Any) -> None:
     rows = {"k": ["a", "a"], "t": [1, 2], "x": [3, 1]}
     tables = {"t": spark.createDataFrame(pa.table(rows).to_pandas())}

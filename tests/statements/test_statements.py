@@ -104,6 +104,32 @@ def test_strings_and_comments_hide_clauses(dialect: Dialect, text: str) -> None:
     assert Statement(Source(text), dialect).clauses == ()
 
 
+@pytest.mark.parametrize(
+    ("statement", "params", "rows"),
+    [
+        (
+            "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES x + :by AS y "
+            "PATTERN (A) DEFINE A AS x IN :some)",
+            {"by": 10, "some": [3, 5]},
+            [{"k": "a", "y": 13}, {"k": "b", "y": 15}],
+        ),
+        (
+            f"SELECT low + 0 AS low FROM (SELECT * FROM t WHERE k = :k) {CLAUSE} WHERE low < $most",
+            {"k": "b", "most": 5, "unused": None},
+            [{"low": 4}],
+        ),
+        (
+            "SELECT low FROM cep_match(TABLE(t), 'PATTERN a WHERE a.x = :x RETURN a.x AS low', "
+            "time => 't') WHERE ':x' <> low::text",
+            {"x": 4},
+            [{"low": 4}],
+        ),
+    ],
+)
+def test_parameters(statement: str, params: dict[str, object], rows: list[object]) -> None:
+    assert cep.sql(statement, {"t": pa.table(ROWS)}, params=params).to_pylist() == rows
+
+
 @pytest.mark.parametrize("table", ["STREAM t", "STREAM a.t", "STREAM(t)", "stream", '"a"."t"'])
 @pytest.mark.parametrize("alias", ["", " u", ' AS "u"'])
 def test_tables_that_only_spark_names_so(table: str, alias: str) -> None:
@@ -298,7 +324,7 @@ def test_ctrl_c_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Connection:
         extract_statements = staticmethod(duckdb.extract_statements)
 
-        def sql(self, text: str) -> Relation:
+        def sql(self, text: str, params: object) -> Relation:
             return Relation()
 
     monkeypatch.setattr(InProcessTables, "_connection", Connection())

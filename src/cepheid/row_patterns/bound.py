@@ -78,7 +78,12 @@ class BoundRecognition:
         return self.partition if self.rows is RowsPerMatch.ONE else tuple(self.schema.columns)
 
 
-def bind(recognition: Recognition, columns: pa.Schema, source: Source) -> BoundRecognition:
+def bind(
+    recognition: Recognition,
+    columns: pa.Schema,
+    source: Source,
+    params: Mapping[str, object] | None = None,
+) -> BoundRecognition:
     """Raises a `QueryError` with everything that is wrong."""
     findings = Findings(source)
     time = recognition.order[0].column if recognition.order else ""
@@ -86,7 +91,7 @@ def bind(recognition: Recognition, columns: pa.Schema, source: Source) -> BoundR
     nested = {f.name: f.type for f in columns if types[f.name] is Type.OTHER}
     resolved = {name.lower(): name for name in types}
     schema = Schema(types, resolved.get(time.lower(), time), nested=nested)
-    binder = _ClauseBinder(recognition, schema, findings)
+    binder = _ClauseBinder(recognition, schema, findings, params or {})
     bound = binder.bound()
     findings.check()
     return bound
@@ -112,8 +117,15 @@ def check_conditions(
 
 
 class _ClauseBinder:
-    def __init__(self, recognition: Recognition, schema: Schema, findings: Findings) -> None:
+    def __init__(
+        self,
+        recognition: Recognition,
+        schema: Schema,
+        findings: Findings,
+        params: Mapping[str, object],
+    ) -> None:
         self.recognition = recognition
+        self.params = params
         self.schema = schema
         self.findings = findings
         self.labels = tuple(dict.fromkeys(label.name for label in labels_of(recognition.pattern)))
@@ -254,7 +266,7 @@ class _ClauseBinder:
         lowering = RowBinder(
             Scope(self.schema, {}, frozenset()),
             _NO_STRUCTURE,
-            {},
+            self.params,
             self.findings,
             Clause.RETURN if defines is None else Clause.WHERE,
             sets=self.sets,
@@ -288,8 +300,7 @@ class _ClauseBinder:
             hint = f"order by one of a subquery: `(SELECT *, {cast_} FROM …)`"
             self.findings.add("CEP616", message, within.span, hint)
             return None
-        lowering = RowBinder(
-            Scope(self.schema, {}, frozenset()), _NO_STRUCTURE, {}, self.findings, Clause.WHERE
-        )
+        scope = Scope(self.schema, {}, frozenset())
+        lowering = RowBinder(scope, _NO_STRUCTURE, self.params, self.findings, Clause.WHERE)
         size = lowering.duration(within)
         return int(size.value) if isinstance(size, Constant) and size.value is not None else None

@@ -5,7 +5,7 @@ A stream goes through buckets with state (`streaming/row_pipeline`)."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from cepheid.algebra.kinds import check_readable, readable, reasons
 from cepheid.algebra.nested_columns import read_fields
 from cepheid.errors import DataError
 from cepheid.language.diagnostics import Source
+from cepheid.language.traversal import parameters
 from cepheid.options import Options
 from cepheid.row_patterns.bound import BoundRecognition, bind, check_conditions
 from cepheid.row_patterns.endless import check_endless
@@ -47,15 +48,20 @@ class ReadFrame:
 
 
 def recognize(
-    recognition: Recognition, source: Source, frame: DataFrame, dead_letters: bool = False
+    recognition: Recognition,
+    source: Source,
+    frame: DataFrame,
+    params: Mapping[str, object],
+    dead_letters: bool = False,
 ) -> DataFrame:
     """The rows that MATCH_RECOGNIZE returns. A wrong clause is an error here, before any job. On a
     stream `dead_letters` adds a column for rows that can be in no match."""
-    read = _read(recognition, source, frame)
+    read = _read(recognition, source, frame, params)
     bound = read.bound
     result = recognize_table(bound, read.schema.empty_table()).schema
     if frame.isStreaming:
-        return _recognize_stream(recognition, source, read, result, dead_letters)
+        text = _text(recognition, source, params)
+        return _recognize_stream(read, result, text, dead_letters)
     if not bound.partition:
         warnings.warn(
             "MATCH_RECOGNIZE without PARTITION BY runs in one task: Spark can't divide the work",
@@ -72,26 +78,32 @@ def recognize(
         return _arranged(read).mapInArrow(run, spark_schema(result))
 
 
+def _text(recognition: Recognition, source: Source, params: Mapping[str, object]) -> str:
+    """The clause, and what its parameters stand for: state is kept for both."""
+    text = " ".join(source.text[recognition.span.start : recognition.span.end].split())
+    return " ".join([text, *(f":{name} = {params[name]!r}" for name in parameters(recognition))])
+
+
 def _recognize_stream(
-    recognition: Recognition,
-    source: Source,
-    read: ReadFrame,
-    result: pa.Schema,
-    dead_letters: bool,
+    read: ReadFrame, result: pa.Schema, text: str, dead_letters: bool
 ) -> DataFrame:
     from cepheid.spark.streaming.row_pipeline import recognize_stream
 
-    text = " ".join(source.text[recognition.span.start : recognition.span.end].split())
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=PANDAS_NOTICE)
         return recognize_stream(read.bound, read.rows, read.schema, result, text, dead_letters)
 
 
 def explain(
-    recognition: Recognition, source: Source, table: str, frame: DataFrame, analyze: bool
+    recognition: Recognition,
+    source: Source,
+    table: str,
+    frame: DataFrame,
+    params: Mapping[str, object],
+    analyze: bool,
 ) -> RecognitionSummary:
     """How `recognize` runs; with `analyze` it is run, and its rows are dropped."""
-    read = _read(recognition, source, frame)
+    read = _read(recognition, source, frame, params)
     bound = read.bound
     keys = ", ".join(bound.partition)
     if frame.isStreaming:
@@ -124,11 +136,13 @@ def _profile(read: ReadFrame) -> RecognitionProfile:
     return RecognitionProfile(*(figure or 0 for figure in row))
 
 
-def _read(recognition: Recognition, source: Source, frame: DataFrame) -> ReadFrame:
+def _read(
+    recognition: Recognition, source: Source, frame: DataFrame, params: Mapping[str, object]
+) -> ReadFrame:
     adopt_session(frame.sparkSession)
     events = entered(frame)
     schema = readable(event_schema(events))
-    bound = bind(recognition, schema, source)
+    bound = bind(recognition, schema, source, params)
     check_readable(reasons(schema), bound.reads)
     check_conditions(recognition, bound, schema, source)
     if frame.isStreaming:

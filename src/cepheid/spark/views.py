@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -37,10 +37,10 @@ def _active() -> Any:
         raise OptionError(f"there are neither tables nor a Spark session: {remedy}") from None
 
 
-def run_sql(spark: Any, text: str) -> DataFrame:
+def run_sql(spark: Any, text: str, params: Mapping[str, object]) -> DataFrame:
     """The result of a statement; `OptionError`, if it isn't one, or names what isn't there."""
     try:
-        frame: DataFrame = spark.sql(text)
+        frame: DataFrame = spark.sql(text, args=dict(params) or None)
     except PySparkException as error:
         sentence = _BEHIND.split(spark_sentence(str(error)))[0]
         raise OptionError(f"Spark: {sentence}") from None

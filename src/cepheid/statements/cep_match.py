@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -18,14 +18,22 @@ from cepheid.statements.tokens import Token
 Result = TypeVar("Result")
 
 
-def matched(statement: Statement, clause: Matching, frame: Any) -> Any:
-    options = _options(statement, clause)
+def matched(
+    statement: Statement, clause: Matching, frame: Any, params: Mapping[str, object]
+) -> Any:
+    options = {**_options(statement, clause), "params": params}
     query = str(literal_value(clause.query))
     return _placed(statement, clause.query, lambda: match(frame, query, **options))
 
 
-def explained(statement: Statement, clause: Matching, frame: Any, analyze: bool) -> Explanation:
-    options = _options(statement, clause)
+def explained(
+    statement: Statement,
+    clause: Matching,
+    frame: Any,
+    params: Mapping[str, object],
+    analyze: bool,
+) -> Explanation:
+    options = {**_options(statement, clause), "params": params}
     text = str(literal_value(clause.query))
     return _placed(
         statement, clause.query, lambda: Query(text).explain(frame, analyze=analyze, **options)
@@ -33,7 +41,7 @@ def explained(statement: Statement, clause: Matching, frame: Any, analyze: bool)
 
 
 def _options(statement: Statement, clause: Matching) -> dict[str, Any]:
-    known = [option.name for option in fields(Options)]
+    known = [option.name for option in fields(Options) if option.name != "params"]
     options: dict[str, Any] = {}
     for token, value in clause.options:
         name = token.name.lower()

@@ -22,6 +22,7 @@ from cepheid.row_patterns.bound import BoundRecognition, bind, check_conditions
 from cepheid.row_patterns.recognition_summary import RecognitionSummary, order_text, summary
 from cepheid.row_patterns.recognize import profiled, recognize
 from cepheid.row_patterns.syntax import Recognition
+from cepheid.statements.parameters import in_duckdb, parameters_in
 from cepheid.statements.statement import Recognizing, Statement
 from cepheid.statements.tokens import QUERIES, Dialect, Token, tokens_of
 
@@ -34,11 +35,12 @@ class InProcessTables:
 
     given: Mapping[str, Any]
     statement: Statement
+    params: Mapping[str, object]
 
     def without_rows(self) -> InProcessTables:
         """The same tables with their columns alone: nothing is matched."""
         empty = {n: to_arrow(frame).schema.empty_table() for n, frame in self.given.items()}
-        return InProcessTables(empty, self.statement)
+        return InProcessTables(empty, self.statement, self.params)
 
     @cached_property
     def _results(self) -> dict[str, pa.Table]:
@@ -75,12 +77,22 @@ class InProcessTables:
         return name if name in self.given else folded.get(name.lower())
 
     def recognize(self, recognition: Recognition, source: Source, frame: Any) -> pa.Table:
-        return recognize(*_bound(recognition, source, frame))
+        return recognize(*self._bound(recognition, source, frame))
+
+    def _bound(
+        self, recognition: Recognition, source: Source, frame: Any
+    ) -> tuple[BoundRecognition, pa.Table]:
+        """The clause, and the columns that it reads."""
+        events = to_arrow(frame)
+        bound = bind(recognition, events.schema, source, self.params)
+        check_readable(reasons(events.schema), bound.reads)
+        check_conditions(recognition, bound, events.schema, source)
+        return bound, with_extracted(as_table(events), bound.reads)
 
     def explain(
         self, recognition: Recognition, source: Source, table: str, frame: Any, analyze: bool
     ) -> RecognitionSummary:
-        bound, rows = _bound(recognition, source, frame)
+        bound, rows = self._bound(recognition, source, frame)
         profile = profiled(bound, rows)[1] if analyze else None
         by = f"by {', '.join(bound.partition)}" if bound.partition else "none"
         order = f", in order of {order_text(bound.order)}" if bound.order else ""
@@ -108,11 +120,13 @@ class InProcessTables:
             connection.register(name, table)
         import duckdb
 
+        text = in_duckdb(text, self.params)
         try:
             kinds = [statement.type for statement in connection.extract_statements(text)]
             if len(kinds) != 1 or kinds[0] not in _returning():
                 raise OptionError("in this process, `sql` runs one statement: a SELECT or a COPY")
-            return connection.sql(text).to_arrow_table()
+            used = parameters_in(text, Dialect.DUCKDB, self.params)
+            return connection.sql(text, params=used or None).to_arrow_table()
         except RuntimeError as error:
             if "interrupted" in str(error):  # what DuckDB makes of Ctrl-C
                 raise KeyboardInterrupt from None
@@ -139,17 +153,6 @@ def _returning() -> tuple[Any, ...]:
     from duckdb import StatementType
 
     return StatementType.SELECT, StatementType.EXPLAIN, StatementType.COPY
-
-
-def _bound(
-    recognition: Recognition, source: Source, frame: Any
-) -> tuple[BoundRecognition, pa.Table]:
-    """The clause, and the columns that it reads."""
-    events = to_arrow(frame)
-    bound = bind(recognition, events.schema, source)
-    check_readable(reasons(events.schema), bound.reads)
-    check_conditions(recognition, bound, events.schema, source)
-    return bound, with_extracted(as_table(events), bound.reads)
 
 
 # ── statements that need no DuckDB ───────────────────────────────────────────

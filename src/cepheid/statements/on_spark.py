@@ -14,6 +14,7 @@ from cepheid.row_patterns.syntax import Recognition
 from cepheid.spark.columns.column_names import in_quotes
 from cepheid.spark.match_recognize import explain, recognize
 from cepheid.spark.views import run_sql, session_of, view_of
+from cepheid.statements.parameters import parameters_in
 from cepheid.statements.statement import Statement
 from cepheid.statements.tokens import QUERIES, Dialect, tokens_of
 
@@ -23,9 +24,15 @@ class SparkTables:
     user's."""
 
     def __init__(
-        self, given: Mapping[str, Any], statement: Statement, spark: Any, dead_letters: bool
+        self,
+        given: Mapping[str, Any],
+        statement: Statement,
+        spark: Any,
+        params: Mapping[str, object],
+        dead_letters: bool,
     ) -> None:
         self.spark = session_of(given.values(), spark)
+        self.params = params
         self.dead_letters = dead_letters
         self.statement = statement
         self.given = {
@@ -44,19 +51,20 @@ class SparkTables:
     def recognize(self, recognition: Recognition, source: Source, frame: Any) -> Any:
         if not frame.isStreaming:
             refuse_dead_letters(Options(time="", dead_letters=self.dead_letters))
-        return recognize(recognition, source, frame, self.dead_letters)
+        return recognize(recognition, source, frame, self.params, self.dead_letters)
 
     def explain(
         self, recognition: Recognition, source: Source, table: str, frame: Any, analyze: bool
     ) -> RecognitionSummary:
-        return explain(recognition, source, table, frame, analyze)
+        return explain(recognition, source, table, frame, self.params, analyze)
 
     def register(self, frame: Any) -> str:
         return view_of(frame)
 
     def run(self, statement: str) -> Any:
         try:
-            return run_sql(self.spark, with_tables(statement, self.given))
+            used = parameters_in(statement, Dialect.SPARK, self.params)
+            return run_sql(self.spark, with_tables(statement, self.given), used)
         except OptionError as error:
             if "[INVALID_TEMP_OBJ_REFERENCE]" not in str(error):
                 raise

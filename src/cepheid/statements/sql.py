@@ -27,6 +27,9 @@ Frame = TypeVar("Frame")
 class Tables(Protocol[Frame]):
     """Where the tables of a statement are, and what runs the rest of it."""
 
+    @property
+    def params(self) -> Mapping[str, object]: ...
+
     def select(self, table: str, common: str, span: Span) -> Frame:
         """A table that the statement reads, after the WITH of the `common` tables that come before,
         if there are any. `span` is where it stands."""
@@ -50,6 +53,7 @@ def sql(
     tables: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
+    params: Mapping[str, Any] | None = None,
     dead_letters: bool = False,
 ) -> Any:
     """The result of a SQL statement in which `MATCH_RECOGNIZE ( … )` may follow any table.
@@ -58,6 +62,8 @@ def sql(
     Spark, and the result is a DataFrame. Otherwise `tables` are frames in this process; what stands
     around the clauses runs in DuckDB (the extra `sql`). A plain `SELECT columns FROM t
     MATCH_RECOGNIZE ( … )` needs no DuckDB. The result is of the kind of the first table.
+
+    `params` are the values of `:name`, in clauses and around them.
 
     Over a stream, `dead_letters=True` gives what MATCH_RECOGNIZE returns a column `dead_letter`,
     and a row for each row of the stream that is late or has no valid time.
@@ -73,7 +79,7 @@ def sql(
     ... ''', {"ticker": ticker}).to_pylist()
     [{'bottom': 3, 'price': 8}]
     """
-    statement, chosen = _prepared(text, tables, spark, dead_letters)
+    statement, chosen = _prepared(text, tables, spark, params, dead_letters)
     replaced: list[tuple[Clause, str]] = []
     for clause in statement.clauses:
         _, result = _result(statement, clause, chosen, replaced)
@@ -86,6 +92,7 @@ def explain_sql(
     tables: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
+    params: Mapping[str, Any] | None = None,
     analyze: bool = False,
 ) -> StatementExplanation:
     """How the clauses of a statement are run: the program of each pattern, which conditions are
@@ -111,7 +118,7 @@ def explain_sql(
       DOWN  while rows are taken: price < A.price
     ...
     """
-    statement, chosen = _prepared(text, tables, spark)
+    statement, chosen = _prepared(text, tables, spark, params)
     if isinstance(chosen, InProcessTables) and not analyze:
         chosen = chosen.without_rows()
     replaced: list[tuple[Clause, str]] = []
@@ -126,13 +133,17 @@ def explain_sql(
                     chosen.explain(recognition, statement.source, table, frame, analyze)
                 )
             case Matching():
-                summaries.append(explained(statement, clause, frame, analyze))
+                summaries.append(explained(statement, clause, frame, chosen.params, analyze))
         replaced.append((clause, chosen.register(result)))
     return StatementExplanation(tuple(summaries))
 
 
 def _prepared(
-    text: object, tables: object, spark: Any, dead_letters: bool = False
+    text: object,
+    tables: object,
+    spark: Any,
+    params: Mapping[str, Any] | None,
+    dead_letters: bool = False,
 ) -> tuple[Statement, Tables[Any]]:
     """The statement, and the tables of what runs it."""
     if not isinstance(text, str):
@@ -140,6 +151,7 @@ def _prepared(
     if tables is not None and not isinstance(tables, Mapping):
         remedy = 'pass {"name": table}, by the names in the statement'
         raise OptionError(f"tables are a dict of tables, not {type(tables).__name__}: {remedy}")
+    values = Options(time="", params={} if params is None else params).params  # it checks them
     given = {} if tables is None else dict(tables)
     on_spark = spark is not None or not given or any(map(_is_spark_frame, given.values()))
     statement = Statement(Source(text, "sql"), Dialect.SPARK if on_spark else Dialect.DUCKDB)
@@ -147,7 +159,7 @@ def _prepared(
         raise OptionError("the statement is empty")
     if not on_spark:
         refuse_dead_letters(Options(time="", dead_letters=dead_letters))
-        return statement, InProcessTables(given, statement)
+        return statement, InProcessTables(given, statement, values)
     require("spark")
     for name, table in given.items():
         if not _is_spark_frame(table):
@@ -155,7 +167,7 @@ def _prepared(
             raise OptionError(f"{what}: pass spark.createDataFrame({name})")
     from cepheid.statements.on_spark import SparkTables
 
-    return statement, SparkTables(given, statement, spark, dead_letters)
+    return statement, SparkTables(given, statement, spark, values, dead_letters)
 
 
 def _is_spark_frame(table: object) -> bool:
@@ -177,7 +189,7 @@ def _result(
             recognition = parse_recognition(statement.source, clause.body)
             return frame, tables.recognize(recognition, statement.source, frame)
         case Matching():
-            return frame, matched(statement, clause, frame)
+            return frame, matched(statement, clause, frame, tables.params)
 
 
 def _common(statement: Statement, clause: Clause, replaced: list[tuple[Clause, str]]) -> str:

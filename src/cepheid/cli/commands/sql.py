@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,16 @@ _TABLES = Options(time="")
 """Tables have no event time: no row is rejected for one."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A statement, its tables and parameters. Without `master` it runs in this process."""
+
+    text: str
+    sources: tuple[arguments.InputSource, ...]
+    params: dict[str, object]
+    master: str | None
+
+
 @flat
 def sql(
     read: FileOptions,
@@ -39,6 +50,7 @@ def sql(
             "--table", "-t", metavar="NAME=PATH", help="A table of the statement, and its files."
         ),
     ],
+    param: arguments.Parameters = None,
     runtime: Annotated[
         RuntimeName | None, typer.Option(help="By default local; spark if --master is given.")
     ] = None,
@@ -84,17 +96,22 @@ def sql(
     if any(source.name is None for source in sources):
         raise typer.BadParameter("a table needs a name: --table ticker=ticker.csv")
     file = _file_of(statement)
-    text = statement if file is None else file.read_text(encoding="utf-8")
+    asked = Asked(
+        statement if file is None else file.read_text(encoding="utf-8"),
+        sources,
+        arguments.parse_parameters(param or ()),
+        (master or "local[*]") if on_spark else None,
+    )
     if explain:
-        typer.echo(_explained(text, sources, (master or "local[*]") if on_spark else None, analyze))
+        typer.echo(_explained(asked, analyze))
         return
     guard = guard_of([*(source.path for source in sources), file], results.overwrite)
     make = folder_target if on_spark else file_target
     target = make(results.output, results.format, results.rejected, results.show, guard)
-    if on_spark:
-        _run_on_spark(text, sources, target, master or "local[*]")
+    if asked.master is not None:
+        _run_on_spark(asked, asked.master, target)
     else:
-        _run_here(text, sources, target)
+        _run_here(asked, target)
 
 
 def _file_of(statement: str) -> Path | None:
@@ -109,34 +126,32 @@ def _file_of(statement: str) -> Path | None:
     return path
 
 
-def _explained(
-    text: str, sources: tuple[arguments.InputSource, ...], master: str | None, analyze: bool
-) -> str:
+def _explained(asked: Asked, analyze: bool) -> str:
     from cepheid.statements.sql import explain_sql
 
-    if master is None:
+    text, params = asked.text, asked.params
+    if asked.master is None:
         from cepheid.cli.inputs import open_inputs
 
-        inputs = open_inputs(sources, (), _TABLES).read()
-        return str(explain_sql(text, inputs.tables, analyze=analyze))
+        inputs = open_inputs(asked.sources, (), _TABLES).read()
+        return str(explain_sql(text, inputs.tables, params=params, analyze=analyze))
     from cepheid.cli.batch.spark_inputs import open_spark_inputs
     from cepheid.cli.spark_session import spark_session
 
-    with spark_session(master, app="cepheid sql") as spark:
-        tables = open_spark_inputs(spark, sources, (), _TABLES)
+    with spark_session(asked.master, app="cepheid sql") as spark:
+        tables = open_spark_inputs(spark, asked.sources, (), _TABLES)
         frames = {name: input_.events(input_.columns.schema) for name, input_ in tables.items()}
-        return str(explain_sql(text, frames, spark=spark, analyze=analyze))
+        return str(explain_sql(text, frames, spark=spark, params=params, analyze=analyze))
 
 
-def _run_here(text: str, sources: tuple[arguments.InputSource, ...], target: Target) -> None:
-
+def _run_here(asked: Asked, target: Target) -> None:
     from cepheid.cli.batch.run_local import first_rejected, write_results
     from cepheid.cli.inputs import open_inputs
     from cepheid.statements.sql import sql as run
 
     begin = clock.perf_counter()
-    inputs = open_inputs(sources, (), _TABLES).read()
-    result: pa.Table = run(text, inputs.tables)
+    inputs = open_inputs(asked.sources, (), _TABLES).read()
+    result: pa.Table = run(asked.text, inputs.tables, params=asked.params)
     refuse_nested(result.schema, target.written)
     write_results(result.to_batches(), result.schema, inputs.rejected, target)
     seconds = clock.perf_counter() - begin
@@ -147,9 +162,7 @@ def _run_here(text: str, sources: tuple[arguments.InputSource, ...], target: Tar
         typer.echo(rejected_text(rejected, inputs.rejected.num_rows, target.rejected), err=True)
 
 
-def _run_on_spark(
-    text: str, sources: tuple[arguments.InputSource, ...], target: Target, master: str
-) -> None:
+def _run_on_spark(asked: Asked, master: str, target: Target) -> None:
     from cepheid.cli.batch.run_spark import rejected_rows, write_folder
     from cepheid.cli.batch.spark_inputs import open_spark_inputs
     from cepheid.cli.spark_session import spark_session
@@ -158,12 +171,11 @@ def _run_on_spark(
     from cepheid.statements.sql import sql as run
 
     with spark_session(master, app="cepheid sql") as spark, ExitStack() as stack:
-        inputs = open_spark_inputs(spark, sources, (), _TABLES)
+        inputs = open_spark_inputs(spark, asked.sources, (), _TABLES)
         wanted = {name: input_.columns.schema for name, input_ in inputs.items()}
         begin = clock.perf_counter()
-        result = run(
-            text, {n: input_.events(wanted[n]) for n, input_ in inputs.items()}, spark=spark
-        )
+        tables = {name: input_.events(wanted[name]) for name, input_ in inputs.items()}
+        result = run(asked.text, tables, spark=spark, params=asked.params)
         refuse_nested(arrow_schema(result.schema), target.written)
         result = result.persist()
         count = result.count()
