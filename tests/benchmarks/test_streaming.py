@@ -178,7 +178,7 @@ def test_starts_are_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("now", "first", "10.0"),
         ("now, the first time", "first", "12.0"),
     ]
-    assert [claim["holds"] for claim in figures["claims"]] == [True] * 4
+    assert [claim["holds"] for claim in figures["claims"]] == [True] * 8
     keep(figures, tmp_path)
     readme = tmp_path / "README.md"
     readme.write_text("<!-- streaming: begin -->\n<!-- streaming: end -->\n")

@@ -149,6 +149,10 @@ def test_events_from_standard_input(
     assert Path("found.csv").read_text() == FOUND_CSV
     assert run(*command) == 2
     assert "--input - needs --input-format" in unwrapped(capsys.readouterr().err)
+    header = EVENTS.splitlines()[0].encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(header)))
+    assert run(*command, "--input-format", "csv", "--overwrite") == 0
+    assert "\nstandard input has no events" in capsys.readouterr().err
 
 
 # ── a query without a file ───────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from cepheid.cli.option_groups import (
     StreamOptions,
     flat,
 )
+from cepheid.cli.output.command_words import in_command_words
 from cepheid.cli.output.show import console, rejected_text, sample, shown
 from cepheid.cli.target import Result, Target, file_target, folder_target
 from cepheid.extras import require
@@ -204,7 +205,8 @@ def _run_batch(
     _print(by_name, target)
     if not next(iter(by_name.values())).figures.events:
         paths = ", ".join(source.path for source in sources)
-        typer.echo(f"{paths} has no events: there is nothing to match", err=True)
+        empty = f"{paths} has no events: there is nothing to match"
+        typer.echo(in_command_words(empty), err=True)
 
 
 def _check_stream(
