@@ -25,7 +25,7 @@ from cepheid.cli.arguments import InputSource
 from cepheid.cli.output.failure import INTERRUPTED, SET_ASIDE, message
 from cepheid.cli.stream.checkpoint_lock import locked
 from cepheid.cli.stream.dead_letters import diverted
-from cepheid.cli.stream.run_stream import Stop, _watch
+from cepheid.cli.stream.run_stream import Stop, StreamTarget, _watch, marked
 from cepheid.cli.stream.stream_columns import Folder, refuse_other_inputs
 from cepheid.cli.stream.stream_queries import ATTEMPTS, BUSY, StreamQueries
 from cepheid.cli.stream.stream_status import PLAIN_SECONDS, Plain, Totals
@@ -186,6 +186,26 @@ def test_a_checkpoint_is_of_one_run_at_a_time(
         other.communicate()
     with locked(place / "state"):  # its process is gone
         pass
+
+
+def test_a_stream_that_cannot_begin_leaves_nothing(place: Path) -> None:
+    """Neither new folders, nor less than there was in others."""
+    (place / "out").mkdir()
+    for begun in (False, True):
+        target = StreamTarget(
+            place / "out", Format.PARQUET, place / "state", place / "rejected", None,
+            *[None] * 6,
+        )  # fmt: skip
+        with pytest.raises(OptionError), marked(target), locked(target.checkpoint):
+            assert (place / "rejected").is_dir()
+            if begun:
+                target.place("matches").mkdir(parents=True)
+            raise OptionError("there is no column")
+        assert (place / "out").exists()
+        assert {name: (place / name).exists() for name in ("state", "rejected")} == {
+            "state": begun,
+            "rejected": begun,
+        }
 
 
 def test_a_checkpoint_is_of_its_folders(place: Path) -> None:

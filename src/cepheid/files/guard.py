@@ -176,11 +176,16 @@ def mark(folder: Path, made_by: str) -> None:
     _write_marker(folder, {"made_by": made_by, "files": list(_files_in(folder))})
 
 
-def mark_stream(folder: Path) -> None:
-    """Mark a folder as one to which a stream writes; Spark lists its files."""
-    folder.mkdir(parents=True, exist_ok=True)
+def mark_stream(folder: Path) -> bool:
+    """Mark a folder as one to which a stream writes; Spark lists its files. Whether it is new."""
+    try:
+        folder.mkdir(parents=True)
+        new = True
+    except FileExistsError:
+        new = False
     if read_marker(folder) is None:
         _write_marker(folder, {"made_by": "a stream"})
+    return new
 
 
 def replace_text(path: Path, text: str) -> None:

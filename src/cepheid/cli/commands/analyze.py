@@ -49,12 +49,12 @@ def analyze(
     from cepheid.query.analysis import ROWS
     from cepheid.query.analysis import analyze as analyzed
 
-    if str(output) != STANDARD and output.suffix.lower() not in ("", ".json"):
-        raise typer.BadParameter(f"statistics are .json, not {output.name}")
     sources = input_sources(events, read)
     parsed = read_query(file, query)
     guard = guard_of([*(source.path for source in sources), file], overwrite)
     guard.check_file(output, "--output")
+    if str(output) != STANDARD and output.suffix.lower() not in ("", ".json"):
+        raise typer.BadParameter(f"statistics are .json, not {output.name}")
     options = make_options(events)
     refuse_unknown(options.params, (parsed,))
     data = read_events(parsed, sources, options)

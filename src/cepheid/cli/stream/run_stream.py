@@ -7,6 +7,7 @@ checkpoint resumes where they were.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import threading
@@ -39,7 +40,7 @@ from cepheid.cli.stream.stream_status import PLAIN_WIDTH, Show, Totals, many, sc
 from cepheid.cli.stream.unreadable import Unreadable
 from cepheid.cli.stream.waiting_files import WaitingFiles
 from cepheid.cli.target import refuse_nested, refuse_nested_places
-from cepheid.errors import OptionError
+from cepheid.errors import CepheidError, OptionError
 from cepheid.files.formats import Format, is_local, is_pattern, spark_format
 from cepheid.files.guard import guard_of, mark_stream
 from cepheid.options import AUTO, DURATION, Options
@@ -131,10 +132,26 @@ def run_stream(
         input_options(source, options.time)
     _refuse_places(sources, target)
     _refuse_other(query, target)
-    for folder in target.places().values():
-        mark_stream(folder)
-    with locked(target.checkpoint), page_beside(target.checkpoint, target.page):
+    with (
+        marked(target),
+        locked(target.checkpoint),
+        page_beside(target.checkpoint, target.page),
+    ):
         return _run_alone(query, sources, options, target, master)
+
+
+@contextmanager
+def marked(target: StreamTarget) -> Iterator[None]:
+    """The folders that the stream writes to. New ones are removed if it can't begin, since its
+    query doesn't fit the files, or since it is interrupted."""
+    new = [folder for folder in target.places().values() if mark_stream(folder)]
+    try:
+        yield
+    except (CepheidError, KeyboardInterrupt):
+        if not target.place("matches").exists():
+            for folder in new:
+                shutil.rmtree(folder)
+        raise
 
 
 def _run_alone(
