@@ -89,7 +89,9 @@ class Variants:
         table = table if dead is None else table.filter(pc.invert(dead))
         if table.num_rows:
             batch = _one_batch(table)
-            yield from _dealt(_ClassifiedBatch(self, batch), 0, self.rows.length)
+            stretch = _ClassifiedBatch(self, batch)
+            stretch.keep_possible()
+            yield from _dealt(stretch, 0, self.rows.length)
 
     def dealt_as_they_come(self, table: pa.Table) -> Iterator[pa.Table]:
         """Copies of events of which more will follow: tables in their order, at least one. Whether
@@ -134,6 +136,17 @@ class _ClassRows:
     keys: Ints
     batch: pa.RecordBatch
 
+    def within(self, keys: Ints, low: Ints, high: Ints, size: int) -> tuple[Ints, Ints]:
+        """Where in the class the rows of these keys from `low` to before `high` are; `size` is the
+        number of all rows."""
+        places = self.keys * (size + 1) + self.rows
+        begins = np.searchsorted(places, keys * (size + 1) + low, "left")
+        return begins, np.searchsorted(places, keys * (size + 1) + high, "left")
+
+    def where(self, mask: NDArray[np.bool_]) -> _ClassRows:
+        batch = self.batch.filter(pa.array(mask))
+        return _ClassRows(self.class_, self.rows[mask], self.keys[mask], batch)
+
 
 class _ClassifiedBatch:
     """The events, classified once for all variants."""
@@ -157,6 +170,26 @@ class _ClassifiedBatch:
             keys = keys * (1 + int(column.max(initial=0))) + column[rows]
         order = np.argsort(keys, kind="stable")
         return _ClassRows(class_, rows[order], keys[order], self.batch.take(pa.array(rows[order])))
+
+    def reached(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The first row that a match with this one can depend on, and the one after the last."""
+        reach, moments = self.variants.reach, self.times[rows]
+        if reach is None:
+            return np.zeros_like(rows), np.full_like(rows, len(self.times))
+        low = np.searchsorted(self.times, moments - reach, "left")
+        return low, np.searchsorted(self.times, moments + reach, "right")
+
+    def keep_possible(self) -> None:
+        """Drop the rows that no match of any variant can depend on: those that have no event near
+        them of a variable that every match binds."""
+        bound = [n for n, member in enumerate(self.members) if member.class_.anchor]
+        for n in sorted(bound, key=lambda n: len(self.members[n].rows)):
+            needed = self.members[n]
+            for other, member in enumerate(self.members):
+                if other != n and len(needed.rows) < len(member.rows):
+                    low, high = self.reached(member.rows)
+                    begins, ends = needed.within(member.keys, low, high, len(self.times))
+                    self.members[other] = member.where(ends > begins)
 
     def _codes(self) -> dict[str, Ints]:
         """A number for each value of the key's columns; the columns of one part share them."""
@@ -264,35 +297,34 @@ def _needed(
 
 class _Around:
     """Stretches of the rows of a key, around the anchors of a variant: disjoint, so that no row is
-    found twice."""
+    found twice. `first` and `last` are the places in the class of the anchors at both ends."""
 
     def __init__(self, stretch: _ClassifiedBatch, anchor: _ClassRows, pairs: _Pairs) -> None:
-        self.size = len(stretch.times)
-        keys = np.zeros(self.size, np.int64)
-        keys[anchor.rows] = anchor.keys
-        reach, moments = stretch.variants.reach, stretch.times[pairs.rows]
-        low, high = np.zeros_like(moments), np.full_like(moments, self.size)
-        if reach is not None:
-            low = np.searchsorted(stretch.times, moments - reach, "left")
-            high = np.searchsorted(stretch.times, moments + reach, "right")
-        order = np.lexsort((low, keys[pairs.rows], pairs.variants))
-        key, variant = keys[pairs.rows][order], pairs.variants[order]
-        low, high = low[order], high[order]
+        self._stretch, self._anchor = stretch, anchor
+        self._low, self._high = stretch.reached(anchor.rows)
+        place = np.zeros(len(stretch.times), np.int64)
+        place[anchor.rows] = np.arange(len(anchor.rows))
+        at, variant = place[pairs.rows], pairs.variants
+        # Pairs come in the order of their places: small numbers are sorted in linear time.
+        small = np.uint16 if variant.max(initial=0) < 1 << 16 else np.int64
+        order = np.argsort(variant.astype(small), kind="stable")
+        at, variant = at[order], variant[order]
+        key = anchor.keys[at]
         new = np.ones(len(order), np.bool_)
         new[1:] = (key[1:] != key[:-1]) | (variant[1:] != variant[:-1])
-        offset = np.cumsum(new) * (self.size + 1)
-        far = np.maximum.accumulate(high + offset) if len(order) else high
-        new[1:] |= (low + offset)[1:] > far[:-1]
-        first = np.flatnonzero(new)
-        last = np.append(first[1:], len(order)) - 1 if len(first) else first
-        self.variant, self.key = variant[first], key[first]
-        self.low, self.high = low[first], (far - offset)[last]
+        new[1:] |= self._low[at[1:]] > self._high[at[:-1]]
+        starts = np.flatnonzero(new)
+        self.variant, self.first = variant[starts], at[starts]
+        self.last = at[np.append(starts[1:], len(order)) - 1] if len(starts) else at
+        self._known: dict[str, tuple[Ints, Ints]] = {}
 
     def _ranges(self, member: _ClassRows) -> tuple[Ints, Ints]:
-        places = member.keys * (self.size + 1) + member.rows
-        begins = np.searchsorted(places, self.key * (self.size + 1) + self.low, "left")
-        ends = np.searchsorted(places, self.key * (self.size + 1) + self.high, "left")
-        return begins, ends
+        name = member.class_.leaf.variable
+        if name not in self._known:
+            keys = self._anchor.keys
+            begins, ends = member.within(keys, self._low, self._high, len(self._stretch.times))
+            self._known[name] = begins[self.first], ends[self.last]
+        return self._known[name]
 
     def count(self, member: _ClassRows) -> int:
         begins, ends = self._ranges(member)
@@ -312,8 +344,8 @@ class _Around:
 def _copied(stretch: _ClassifiedBatch, pairs: list[_Pairs]) -> pa.Table:
     """A row for each event and variant with a pair, in the order of the events."""
     size = stretch.variants.rows.length
-    codes = [p.rows * size + p.variants for p in pairs]
-    every = np.sort(np.concatenate(codes))
+    codes = [np.sort(p.rows * size + p.variants) for p in pairs]
+    every = np.sort(np.concatenate(codes)) if len(codes) > 1 else codes[0]
     every = every[np.append(True, every[1:] != every[:-1])] if len(every) else every
     at, variant = np.divmod(every, size)
     events = stretch.batch.take(pa.array(at))
@@ -324,7 +356,9 @@ def _copied(stretch: _ClassifiedBatch, pairs: list[_Pairs]) -> pa.Table:
         columns[parameter_column(name)] = values.take(pa.array(variant))
     for member, code, of_member in zip(stretch.members, codes, pairs, strict=True):
         if member.class_.conditions:
+            if not of_member.holds.all():
+                code = np.sort((of_member.rows * size + of_member.variants)[of_member.holds])
             taken = np.zeros(len(every), np.bool_)
-            taken[np.searchsorted(every, code[of_member.holds])] = True
+            taken[np.searchsorted(every, code)] = True
             columns[taken_column(member.class_.leaf.variable)] = pa.array(taken)
     return pa.table(columns)
