@@ -30,6 +30,7 @@ SOME: Mapping[str, tuple[Any, ...]] = {
     "l": ([1, 2], [2, 3, 3], [0], [7]),
     "t": (["u"], ["v", "w", "u"], ["w"]),
     "k": ("u%", "_", "%v%", None),
+    "w": (3, 5, 9, 2),
 }
 """What rules have as parameters whose names begin so."""
 
@@ -63,6 +64,12 @@ TEMPLATES = (
     "A a ; B b WHERE a.s NOT LIKE :k WITHIN 7",
     "A a ; B b WHERE (:k IS NULL OR a.s LIKE :k) AND b.x > :q WITHIN 7",
     "A+ a RUNS WHERE ALL(a.x) > :p AND a.s = :s WITHIN 5 AFTER MATCH SKIP TO NEXT EVENT",
+    "A a ; !B WHERE [id] AND a.x > :p WITHIN :w units",
+    "!B b ; A a ; C c WHERE b.x > :p WITHIN :w units",
+    "!A a ; B b ; !C c WHERE [id] AND b.x > :p WITHIN :w units AFTER MATCH SKIP PAST LAST EVENT",
+    "A a ; B+ b WHERE b.x > PREV(b.x) + :p HAVING sum(b.x) > :q WITHIN :w units",
+    "A a ; B* b WHERE [id] AND a.x > :p WITHIN :w units LIMIT 1 PER KEY",
+    "A a ; C c ; B{1,2} b WHERE [id] AND c.x > :p WITHIN :w units",
 )
 
 
@@ -127,7 +134,7 @@ def test_rules_that_depend_on_other_events_run_alone_and_say_why(
 def _compiled(query: str, columns: Mapping[str, list[Any]], **given: Any) -> Any:
     rules = RuleSet.from_template("rule", query, columns)
     options = Options("ts", type="type", **given)
-    return compile_rules(rules.templates, table(SCHEMA, ()).schema, options, deals=True)
+    return compile_rules(rules.templates, table(SCHEMA, ()).schema, options, deals=True, ends=True)
 
 
 def test_only_events_near_an_anchor_are_copied() -> None:

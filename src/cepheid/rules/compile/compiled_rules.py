@@ -9,34 +9,37 @@ queries as may be, each for all rules that can share it (`shared_query`), each d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Varying
-from cepheid.algebra.query import BoundQuery, Output
+from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.text import query_text
 from cepheid.algebra.types import Type
 from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.owners import Attribution
-from cepheid.engine.attribution.parameters import RuleParameters
-from cepheid.engine.attribution.residual import Residual
-from cepheid.engine.attribution.variants import VARIANT, Variants
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.engine.merged.merge import TemplateRules, merge
 from cepheid.engine.merged.paths import NoPath, path_of
 from cepheid.errors import PlanError, QueryError, UnsupportedError
 from cepheid.options import Options
 from cepheid.planner import Prepared, prepare
-from cepheid.query import Query
 from cepheid.rewrites import rewrite
 from cepheid.rewrites.conditions.constants import spread
 from cepheid.rules.compile.alert_values import rule_columns, with_key
+from cepheid.rules.compile.dealt_queries import (
+    ANSWERS,
+    NO_WINDOW,
+    binding,
+    dealt,
+    dealt_lists,
+    longest_window,
+)
+from cepheid.rules.compile.rule_queries import Alone, Candidate, Columns, Ints, RuleUnit, Target
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
 from cepheid.rules.compile.template_rows import (
@@ -47,53 +50,12 @@ from cepheid.rules.compile.template_rows import (
     values_of,
     varying,
 )
-from cepheid.rules.compile.variant_query import (
-    NoVariants,
-    decisive,
-    is_variant,
-    require_variants,
-    variant_of,
-    with_variants,
-)
+from cepheid.rules.compile.variant_query import NoVariants
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.template import Template
 
-Ints: TypeAlias = NDArray[np.int64]
-Columns: TypeAlias = Any  # a schema, or a dict of them
-
-Bound: TypeAlias = Callable[[Ints, Mapping[str, object]], BoundQuery]
-"""Binds rows of a template with some values fixed."""
-
 FEWEST_VARIANTS = 3
 """From this many on, dealing events is cheaper than a run for each."""
-
-ANSWERS = "it returns answers about its matches"
-NO_WINDOW = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class Alone:
-    """A query that runs on its own for the rules with these numbers, and why it does. Without a
-    residual, its matches belong to all these rules; with one, to the rules whose conditions they
-    satisfy, which `tested` lists as text. `engine.attribution.residual.alerts_of_query` assigns
-    them. With `variants`, the query runs over events that are dealt to those; `bound` is the query
-    over the events as they come."""
-
-    query: Query
-    bound: BoundQuery
-    prepared: Prepared
-    rules: Ints
-    reason: str
-    residual: Residual | None = None
-    tested: tuple[str, ...] = ()
-    variants: Variants | None = None
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """The columns of the events that are read."""
-        if self.variants is not None:
-            return self.variants.required
-        return self.prepared.plan.required
 
 
 @dataclass(frozen=True)
@@ -156,57 +118,33 @@ class CompiledRules:
         return tuple(sorted(runs, key=lambda run: run.place))
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """A template and the global numbers of its rules; `parts` are the templates that it was made
-    of."""
-
-    template: Template
-    numbers: Ints
-    parts: tuple[_Unit, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """Rules that may become a branch of the automaton; `rows` are their rows in the template.
-    `dealt` are the queries that run for them, if that is known."""
-
-    unit: _Unit
-    rows: Ints
-    branch: TemplateRules | None
-    reason: str
-    dealt: tuple[Alone, ...] = ()
-
-    @property
-    def numbers(self) -> Ints:
-        return self.unit.numbers[self.rows]
-
-
 def compile_rules(
     templates: tuple[Template, ...],
     columns: Columns,
     options: Options,
     by_key: bool = False,
     deals: bool = False,
+    ends: bool = False,
 ) -> CompiledRules:
     """Compile the rules. Raises `QueryError` if a rule doesn't fit the events (`check` reports all
     such rules). With `by_key`, rules that have a key in common are a group, for runtimes that
-    spread the work; with `deals`, the runtime can deal events to variants of a query.
+    spread the work; `deals` and `ends` are said in `Target`.
     """
+    target = Target(columns, options, deals, ends)
 
-    def candidates_of(unit: _Unit) -> Iterator[_Candidate]:
-        return _candidates(unit, columns, options, deals)
+    def candidates_of(unit: RuleUnit) -> Iterator[Candidate]:
+        return _candidates(unit, target)
 
     candidates = [c for unit in _units(templates) for c in candidates_of(unit)]
     while True:
         groups, merged_not = _merged(candidates, by_key)
-        shared, rest = _shared(merged_not, columns, options, deals)
+        shared, rest = _shared(merged_not, target)
         if not any(c.unit.parts for c in rest):
-            dealt = [query for query in shared if query.variants is not None]
+            over_dealt = [query for query in shared if query.variants is not None]
             plain = [query for query in shared if query.variants is None]
-            alone = (*plain, *_alone(rest, columns, options))
+            alone = (*plain, *_alone(rest, target))
             joints = joined([query_alone.prepared for query_alone in alone], options, by_key)
-            return CompiledRules(rule_columns(templates), groups, (*alone, *dealt), joints)
+            return CompiledRules(rule_columns(templates), groups, (*alone, *over_dealt), joints)
         apart = {id(c.unit) for c in rest}
         candidates = [
             new
@@ -219,12 +157,12 @@ def compile_rules(
         ]
 
 
-def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
+def _units(templates: tuple[Template, ...]) -> Iterator[RuleUnit]:
     """The templates, with rules that differ only in plain conditions merged into one template."""
     templates = tuple(template for template in templates if len(template))
     begins = np.cumsum([0, *map(len, templates)])
     each = [
-        _Unit(template, begin + np.arange(len(template)))
+        RuleUnit(template, begin + np.arange(len(template)))
         for template, begin in zip(templates, begins[:-1], strict=True)
     ]
     together = {shared.places[0]: shared for shared in lifted(templates)}
@@ -233,14 +171,14 @@ def _units(templates: tuple[Template, ...]) -> Iterator[_Unit]:
         if place in together:
             shared = together[place]
             parts = tuple(each[place] for place in shared.places)
-            yield _Unit(shared.template, begins[list(shared.places)], parts)
+            yield RuleUnit(shared.template, begins[list(shared.places)], parts)
         elif place not in taken:
             yield unit
 
 
 def _merged(
-    candidates: list[_Candidate], by_key: bool
-) -> tuple[tuple[RuleGroup, ...], list[_Candidate]]:
+    candidates: list[Candidate], by_key: bool
+) -> tuple[tuple[RuleGroup, ...], list[Candidate]]:
     """Split the rules into groups that share an automaton and rules that can't."""
     rest = [c for c in candidates if c.branch is None]
     groups: list[RuleGroup] = []
@@ -254,7 +192,7 @@ def _merged(
     return tuple(groups), rest
 
 
-def _by_key(candidates: list[_Candidate]) -> Iterator[tuple[str | None, list[_Candidate]]]:
+def _by_key(candidates: list[Candidate]) -> Iterator[tuple[str | None, list[Candidate]]]:
     """Key columns with the rules that they partition, the column of most rules first; rules without
     a key come last."""
     left = [c for c in candidates if c.branch is not None]
@@ -267,7 +205,7 @@ def _by_key(candidates: list[_Candidate]) -> Iterator[tuple[str | None, list[_Ca
         left = [c for c in left if key is not None and key not in _keys(c)]
 
 
-def _keys(candidate: _Candidate) -> list[str]:
+def _keys(candidate: Candidate) -> list[str]:
     assert candidate.branch is not None
     parts = candidate.branch.path.query.key
     return [part.uniform for part in parts if part.uniform is not None]
@@ -276,17 +214,15 @@ def _keys(candidate: _Candidate) -> list[str]:
 # ── together ─────────────────────────────────────────────────────────────────
 
 
-def _candidates(
-    unit: _Unit, columns: Columns, options: Options, deals: bool
-) -> Iterator[_Candidate]:
+def _candidates(unit: RuleUnit, target: Target) -> Iterator[Candidate]:
     """The window may vary between the rules of a path: there it only drops matches that are too
     long. An automaton would have a state for each value of each list."""
     template = unit.template
     every = np.arange(len(template))
-    if deals and len(template) >= FEWEST_VARIANTS and _looked_up(template):
-        candidate = _Candidate(unit, every, None, "its lists or patterns of texts differ")
+    if target.deals and len(template) >= FEWEST_VARIANTS and _looked_up(template):
+        candidate = Candidate(unit, every, None, "its lists or patterns of texts differ")
         try:
-            yield replace(candidate, dealt=_dealt_lists(candidate, columns, options))
+            yield replace(candidate, dealt=dealt_lists(candidate, target))
             return
         except (NoVariants, QueryError, UnsupportedError):
             pass  # each list by itself
@@ -294,12 +230,12 @@ def _candidates(
     fixed = [name for name in shaping(template) if name not in windows]
     for rows, values in alike(template, np.arange(len(template)), fixed):
         try:
-            branch = _branch(template, rows, values, windows, columns, options)
+            branch = _branch(template, rows, values, windows, target)
         except (NoPath, QueryError) as reason:
             text = reason.args[0] if isinstance(reason, NoPath) else "its parameters can't vary"
-            yield _Candidate(unit, rows, None, text)
+            yield Candidate(unit, rows, None, text)
         else:
-            yield _Candidate(unit, rows, branch, "")
+            yield Candidate(unit, rows, branch, "")
 
 
 def _looked_up(template: Template) -> bool:
@@ -313,9 +249,9 @@ def _branch(
     rows: Ints,
     fixed: Mapping[str, object],
     windows: list[str],
-    columns: Columns,
-    options: Options,
+    target: Target,
 ) -> TemplateRules:
+    columns, options = target.columns, target.options
     sizes = np.zeros(len(template), np.int64)
     longest: BoundQuery | None = None
     constant = True
@@ -338,13 +274,11 @@ def _branch(
 # ── one query for many rules ─────────────────────────────────────────────────
 
 
-def _shared(
-    candidates: list[_Candidate], columns: Columns, options: Options, deals: bool
-) -> tuple[list[Alone], list[_Candidate]]:
+def _shared(candidates: list[Candidate], target: Target) -> tuple[list[Alone], list[Candidate]]:
     """Shared queries for the rules of a template, and the rules that can't share one."""
     shared: list[Alone] = []
-    left: list[_Candidate] = []
-    templates: dict[int, list[_Candidate]] = {}
+    left: list[Candidate] = []
+    templates: dict[int, list[Candidate]] = {}
     for candidate in candidates:
         shared += candidate.dealt
         if not candidate.dealt:
@@ -353,23 +287,20 @@ def _shared(
         rows = np.sort(np.concatenate([candidate.rows for candidate in unit_candidates]))
         whole = replace(unit_candidates[0], rows=rows)
         try:
-            parts = list(_of_template(whole, columns, options, deals))
+            parts = list(_of_template(whole, target))
         except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is reported alone
             parts = [whole]
         shared += [part for part in parts if isinstance(part, Alone)]
-        left += [part for part in parts if isinstance(part, _Candidate)]
+        left += [part for part in parts if isinstance(part, Candidate)]
     return shared, left
 
 
-def _of_template(
-    candidate: _Candidate, columns: Columns, options: Options, deals: bool
-) -> Iterator[Alone | _Candidate]:
+def _of_template(candidate: Candidate, target: Target) -> Iterator[Alone | Candidate]:
     template, query = candidate.unit.template, candidate.unit.template.query
     if len(candidate.rows) == 1 or not template.parameters:
         yield candidate
         return
-
-    bound = _binding(template, columns, options)
+    bound = binding(template, target)
     shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
     example = bound(candidate.rows, {name: some[name] for name in shapes})
@@ -380,96 +311,29 @@ def _of_template(
     same = {*agreed(example), *shapes}.difference(windows)
     fixed = [name for name in template.parameters if name in same]
     groups = list(alike(template, candidate.rows, fixed))
-    if deals and len(groups) >= FEWEST_VARIANTS:
-        reason = candidate.reason
+    if target.deals and len(groups) >= FEWEST_VARIANTS:
         try:
-            yield from _with_variants(candidate, [*shapes], bound, options)
+            yield from dealt(candidate, bound, target)
             return
         except NoVariants as why:
-            candidate = replace(candidate, reason=f"{reason}, and {why.args[0]}")
+            candidate = replace(candidate, reason=f"{candidate.reason}, and {why.args[0]}")
     for rows, values in groups:
         if len(rows) == 1 or len(fixed) == len(template.parameters):
             yield replace(candidate, rows=rows)
             continue
-        sizes = np.zeros(len(template), np.int64)
-        longest = example
-        for places, lengths in alike(template, rows, windows):
-            bound_query = bound(rows, {**values, **lengths})
-            sizes[places] = NO_WINDOW if bound_query.window is None else bound_query.window.size
-            longest = bound_query if sizes[places[0]] == sizes.max() else longest
+        longest, sizes = longest_window(template, rows, windows, bound, values)
         wide = widened(longest, values_of(template, rows), sizes[rows])
-        prepared = prepare(wide.query, options)
+        prepared = prepare(wide.query, target.options)
         numbers, reason = candidate.unit.numbers[rows], candidate.reason
         yield Alone(query, wide.query, prepared, numbers, reason, wide.residual, wide.tested)
-
-
-def _binding(template: Template, columns: Columns, options: Options) -> Bound:
-    def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
-        given = {**options.params, **fixed, **varying(template, rows, fixed)}
-        return with_key(template.query.bind(columns, replace(options, params=given)))
-
-    return bound
-
-
-def _dealt_lists(candidate: _Candidate, columns: Columns, options: Options) -> tuple[Alone, ...]:
-    """Queries for all rules of a template, whose lists are looked up in an index."""
-    template = candidate.unit.template
-    shapes = set(shaping(template)).difference(lists(template, candidate.rows))
-    bound = _binding(template, columns, options)
-    return tuple(_with_variants(candidate, sorted(shapes), bound, options))
-
-
-def _with_variants(
-    candidate: _Candidate, shapes: list[str], bound: Bound, options: Options
-) -> list[Alone]:
-    """A query over dealt events for all rows that agree in these parameters."""
-    template = candidate.unit.template
-    queries = list[Alone]()
-    for rows, values in alike(template, candidate.rows, shapes):
-        query = bound(rows, values)
-        if query.answers is not None:
-            raise NoVariants(ANSWERS)
-        require_variants(query, options)
-        names = decisive(query, agreed(query))
-        variants = list(alike(template, rows, [n for n in template.parameters if n in names]))
-        firsts = np.array([members[0] for members, _ in variants])
-        dealt, events = with_variants(query, names, values_of(template, firsts))
-        if left := agreed(dealt):
-            raise NoVariants(f"`:{min(left)}` is read where no column can stand")
-        of_rule = np.zeros(len(template), np.int64)
-        for number, (members, _) in enumerate(variants):
-            of_rule[members] = number
-        parameters = values_of(template, rows)
-        with_variant = {**parameters.parameters, VARIANT: pa.array(of_rule[rows])}
-        wide = widened(
-            dealt, RuleParameters(len(rows), with_variant), np.zeros(len(rows), np.int64)
-        )
-        whole = _returning(wide.query, variant_of(dealt))
-        residual = replace(wide.residual, conditions=(is_variant(), *wide.residual.conditions))
-        queries.append(
-            Alone(
-                template.query,
-                query,
-                prepare(whole, options),
-                candidate.unit.numbers[rows],
-                candidate.reason,
-                residual,
-                wide.tested,
-                events,
-            )
-        )
-    return queries
-
-
-def _returning(query: BoundQuery, output: Output) -> BoundQuery:
-    return replace(query, outputs=(*query.outputs, output))
 
 
 # ── alone ────────────────────────────────────────────────────────────────────
 
 
-def _alone(candidates: list[_Candidate], columns: Columns, options: Options) -> tuple[Alone, ...]:
+def _alone(candidates: list[Candidate], target: Target) -> tuple[Alone, ...]:
     """Each distinct query once, regardless of names."""
+    columns, options = target.columns, target.options
     by_text: dict[str, tuple[Alone, list[int]]] = {}
     for candidate in candidates:
         template = candidate.unit.template

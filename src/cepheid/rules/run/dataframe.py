@@ -45,9 +45,7 @@ class SetOnSpark:
         refuse_chains(templates, "DataFrames")
         refuse_dead_letters(options)
         frame = on_spark.read(data, options)
-        compiled = compile_rules(
-            templates, columns_of(data), options, by_key=True, deals=_may_share(data, options)
-        )
+        compiled = _compiled(templates, data, options)
         frame = on_spark.with_columns(frame, compiled.required)
         schema = alert_schema(compiled.rules, frame.schema.field(options.time).type)
         times = _times(compiled, frame, options)
@@ -80,9 +78,7 @@ class SetOnSpark:
     def explain(
         self, templates: Templates, data: Any, options: Options
     ) -> tuple[CompiledRules, tuple[PlacedPass, ...] | None]:
-        compiled = compile_rules(
-            templates, columns_of(data), options, by_key=True, deals=_may_share(data, options)
-        )
+        compiled = _compiled(templates, data, options)
         frame = on_spark.with_columns(on_spark.read(data, options), compiled.required)
         return compiled, _placed(compiled, frame, _times(compiled, frame, options), options)
 
@@ -92,6 +88,11 @@ class SetOnSpark:
     def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
         require_alert_columns(matches.columns)
         return on_spark.typed_of(matches, rule, schema)
+
+
+def _compiled(templates: Templates, data: Any, options: Options) -> CompiledRules:
+    deals = _may_share(data, options)
+    return compile_rules(templates, columns_of(data), options, by_key=True, deals=deals, ends=True)
 
 
 def _may_share(data: Any, options: Options) -> bool:

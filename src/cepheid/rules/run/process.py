@@ -61,7 +61,7 @@ class SetInProcess:
         tables = events if isinstance(data, Mapping) else {EVENTS: events}
         chain = chain_of(templates, tables, options)
         first = templates if chain is None else chain.first
-        compiled = compile_rules(first, runtime.columns(events), options, deals=True)
+        compiled = compile_rules(first, runtime.columns(events), options, deals=True, ends=True)
         table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
         every = compiled.rules if chain is None else rule_columns(templates)
         schema = alert_schema(every, _plain(table.schema.field(options.time).type))
@@ -90,7 +90,9 @@ class SetInProcess:
     ) -> tuple[CompiledRules, None]:
         readers = reading(templates, None, False)
         first = tuple(t for n, t in enumerate(templates) if n not in readers)
-        compiled = compile_rules(first, columns_of(data), options, deals=True)
+        compiled = compile_rules(
+            first, columns_of(data), options, deals=True, ends=not is_endless(data)
+        )
         after = tuple((templates[n].name, len(templates[n])) for n in readers)
         return replace(compiled, following=after), None
 

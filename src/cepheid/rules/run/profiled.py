@@ -39,7 +39,7 @@ def profiled(templates: tuple[Template, ...], data: Any, options: Options) -> Se
     tables = events if isinstance(data, Mapping) else {EVENTS: events}
     chain = chain_of(templates, tables, options)
     first = templates if chain is None else chain.first
-    compiled = compile_rules(first, runtime.columns(events), options, deals=True)
+    compiled = compile_rules(first, runtime.columns(events), options, deals=True, ends=True)
     table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
     rules = rule_columns(templates).select([RULE, TEMPLATE])
     places = {name: place for place, name in enumerate(rules[RULE].to_pylist())}

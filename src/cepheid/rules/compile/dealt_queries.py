@@ -1,0 +1,151 @@
+"""One query over dealt events for the rules of a template that take different events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from cepheid.algebra.query import BoundQuery, Output
+from cepheid.engine.attribution.parameters import RuleParameters
+from cepheid.engine.attribution.variants import VARIANT
+from cepheid.errors import QueryError
+from cepheid.options import Options
+from cepheid.planner import prepare
+from cepheid.rules.compile.alert_values import with_key
+from cepheid.rules.compile.own_windows import WINDOW, with_window_parameter
+from cepheid.rules.compile.rule_queries import Alone, Candidate, Ints, Target
+from cepheid.rules.compile.shared_query import agreed, widened, window_parameters
+from cepheid.rules.compile.template_rows import alike, lists, shaping, values_of, varying
+from cepheid.rules.compile.variant_query import (
+    NoVariants,
+    decisive,
+    is_variant,
+    require_variants,
+    variant_of,
+    with_variants,
+)
+from cepheid.rules.template import Template
+
+Bound: TypeAlias = Callable[[Ints, Mapping[str, object]], BoundQuery]
+"""Binds rows of a template with some values fixed."""
+
+ANSWERS = "it returns answers about its matches"
+NO_WINDOW = np.iinfo(np.int64).max
+
+
+def binding(template: Template, target: Target) -> Bound:
+    columns, options = target.columns, target.options
+
+    def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
+        given = {**options.params, **fixed, **varying(template, rows, fixed)}
+        return with_key(template.query.bind(columns, replace(options, params=given)))
+
+    return bound
+
+
+def longest_window(
+    template: Template,
+    rows: Ints,
+    windows: list[str],
+    bound: Bound,
+    fixed: Mapping[str, object],
+) -> tuple[BoundQuery, Ints]:
+    """The query with the longest of the rows' windows, and the windows by row."""
+    sizes = np.zeros(len(template), np.int64)
+    longest: BoundQuery | None = None
+    for places, lengths in alike(template, rows, windows):
+        query = bound(rows, {**fixed, **lengths})
+        sizes[places] = NO_WINDOW if query.window is None else query.window.size
+        longest = query if longest is None or sizes[places[0]] == sizes.max() else longest
+    assert longest is not None
+    return longest, sizes
+
+
+def dealt_lists(candidate: Candidate, target: Target) -> tuple[Alone, ...]:
+    """Queries for all rules of a template, whose lists are looked up in an index."""
+    template = candidate.unit.template
+    shapes = set(shaping(template)).difference(lists(template, candidate.rows))
+    return tuple(_of_shapes(candidate, sorted(shapes), binding(template, target), target.options))
+
+
+def dealt(candidate: Candidate, bound: Bound, target: Target) -> list[Alone]:
+    """Queries over dealt events for the rules of a template; if its windows differ, that may be a
+    condition on events."""
+    template = candidate.unit.template
+    windows = window_parameters(template.query.syntax)
+    if target.ends and windows:
+        others = [name for name in shaping(template) if name not in windows]
+        if len(list(alike(template, candidate.rows, others))) == 1:
+            values = template.values(int(candidate.rows[0]))
+            fixed = {name: values[name] for name in others}
+            longest, sizes = longest_window(template, candidate.rows, windows, bound, fixed)
+            own = with_window_parameter(template, windows, longest, sizes)
+            if own is not None:
+                try:
+                    return _with_own_windows(candidate, own, target)
+                except (NoVariants, QueryError):
+                    pass  # each window by itself
+    return _of_shapes(candidate, shaping(template), bound, target.options)
+
+
+def _with_own_windows(candidate: Candidate, own: Template, target: Target) -> list[Alone]:
+    unit = replace(candidate.unit, template=own)
+    whole = replace(candidate, unit=unit)
+    shapes = [name for name in shaping(own) if name != WINDOW]
+    queries = _of_shapes(whole, shapes, binding(own, target), target.options)
+    query = candidate.unit.template.query
+    tested = [tuple("the window" if f":{WINDOW}" in t else t for t in q.tested) for q in queries]
+    return [
+        replace(each, query=query, tested=tuple(dict.fromkeys(texts)))
+        for each, texts in zip(queries, tested, strict=True)
+    ]
+
+
+def _of_shapes(
+    candidate: Candidate, shapes: list[str], bound: Bound, options: Options
+) -> list[Alone]:
+    """A query over dealt events for all rows that agree in these parameters."""
+    template = candidate.unit.template
+    queries = list[Alone]()
+    for rows, values in alike(template, candidate.rows, shapes):
+        query = bound(rows, values)
+        if query.answers is not None:
+            raise NoVariants(ANSWERS)
+        require_variants(query, options)
+        names = decisive(query, agreed(query))
+        variants = list(alike(template, rows, [n for n in template.parameters if n in names]))
+        firsts = np.array([members[0] for members, _ in variants])
+        query_dealt, events = with_variants(query, names, values_of(template, firsts))
+        if left := agreed(query_dealt):
+            raise NoVariants(f"`:{min(left)}` is read where no column can stand")
+        of_rule = np.zeros(len(template), np.int64)
+        for number, (members, _) in enumerate(variants):
+            of_rule[members] = number
+        parameters = values_of(template, rows)
+        with_variant = {**parameters.parameters, VARIANT: pa.array(of_rule[rows])}
+        wide = widened(
+            query_dealt, RuleParameters(len(rows), with_variant), np.zeros(len(rows), np.int64)
+        )
+        whole = _returning(wide.query, variant_of(query_dealt))
+        residual = replace(wide.residual, conditions=(is_variant(), *wide.residual.conditions))
+        queries.append(
+            Alone(
+                template.query,
+                query,
+                prepare(whole, options),
+                candidate.unit.numbers[rows],
+                candidate.reason,
+                residual,
+                wide.tested,
+                events,
+            )
+        )
+    return queries
+
+
+def _returning(query: BoundQuery, output: Output) -> BoundQuery:
+    return replace(query, outputs=(*query.outputs, output))
