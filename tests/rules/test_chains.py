@@ -154,12 +154,56 @@ def test_several_streams() -> None:
     assert [r["match"] for r in rows.to_pylist() if r["rule"] == "more"] == ['{"ts":7}']
 
 
-def test_elsewhere_rules_read_events_only(tmp_path: Path) -> None:
+def test_on_streams_rules_read_events_only(tmp_path: Path) -> None:
     rules = cep.RuleSet.of({"rise": f"INTO Up {RISE}", "after": "PATTERN Up r ; C c WITHIN 9"})
-    with pytest.raises(cep.UnsupportedError, match="after:1 reads the matches of the rule `Up`"):
-        rules.open(EVENTS.schema, time="ts", type="type")
     with pytest.raises(cep.UnsupportedError, match="rules of streams read events only"):
         cep.LiveRules(str(tmp_path)).publish(rules)
+
+
+KILL_CHAIN = cep.RuleSet.of(
+    {
+        "rise": f"INTO Up {RISE}",
+        "none": "INTO Quiet PATTERN C c ; !A a WHERE [id] WITHIN 2 RETURN c.id, c.x",
+        "last": "PATTERN Second s ; D d WITHIN 20 RETURN s.match_start AS began, s.rule",
+    }
+) | cep.RuleSet.from_template(
+    "second",
+    "INTO Second PATTERN ANY(Up, Quiet) r ; C c WHERE r.id + :by > 0 WITHIN 9 RETURN r.id, r.rule",
+    {"rule": ["near", "far"], "by": [0, -1], "severity": ["low", "high"]},
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_sessions_and_iterators_find_what_tables_have(size: int) -> None:
+    whole = KILL_CHAIN.match(EVENTS, time="ts", type="type")
+    assert {"near", "far", "last"} <= set(whole["rule"].to_pylist())
+    session = KILL_CHAIN.open(EVENTS.schema, time="ts", type="type")
+    found = []
+    for begin in range(0, EVENTS.num_rows, size):
+        found += session.push(EVENTS.slice(begin, size)).to_pylist()
+        saved = session.save()
+        session = KILL_CHAIN.resume(EVENTS.schema, saved, time="ts", type="type")
+    found += session.close().to_pylist()
+    assert session.status.matches == len(found)
+    batches = iter(EVENTS.to_batches(max_chunksize=size))
+    several = KILL_CHAIN.match(batches, time="ts", type="type").read_all()
+    for alerts in (found, several.to_pylist()):
+        assert sorted(map(repr, alerts)) == sorted(map(repr, whole.to_pylist()))
+
+
+def test_a_reader_that_changes_is_a_new_rule() -> None:
+    rise = cep.RuleSet.of({"rise": f"INTO Up {RISE}"})
+    first, second = (
+        cep.RuleSet.of({"next": f"PATTERN Up u ; C c WHERE c.x > {low} WITHIN 9 RETURN c.x"})
+        for low in (0, 1)
+    )
+    session = (rise | first).open(EVENTS.schema, time="ts", type="type")
+    assert session.push(EVENTS.slice(0, 4)).num_rows == 2
+    saved = session.save()
+    same = (rise | first).resume(EVENTS.schema, saved, time="ts", type="type")
+    assert same.push(EVENTS.slice(4)).num_rows == 4
+    other = (rise | second).resume(EVENTS.schema, saved, time="ts", type="type")
+    assert other.push(EVENTS.slice(4)).num_rows == 0
 
 
 READERS = (
@@ -194,3 +238,6 @@ def test_the_matches_are_those_of_several_queries(events: tuple[Event, ...]) -> 
             for r in several.to_pylist()
         ]
         assert sorted(own) == sorted(expected)
+        reader = pa.RecordBatchReader.from_batches(frame.schema, frame.to_batches(max_chunksize=3))
+        endless = rules.match(reader, options).read_all()
+        assert sorted(map(repr, endless.to_pylist())) == sorted(map(repr, rows))

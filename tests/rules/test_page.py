@@ -109,4 +109,4 @@ def plain(printed: str) -> list[str]:
 def test_no_block_is_left_out() -> None:
     kinds = [block.kind.split(" ")[0] for block in BLOCKS]
     assert {*kinds} == {"cep", "csv", "python", "text", "console"}
-    assert kinds.count("python") == 16
+    assert kinds.count("python") == 17

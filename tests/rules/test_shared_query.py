@@ -17,7 +17,8 @@ from cepheid.errors import QueryError, UnsupportedError
 from cepheid.options import Options
 from cepheid.query import Query
 from cepheid.rules import RuleSet
-from cepheid.rules.compile.compiled_rules import Alone, compile_rules
+from cepheid.rules.compile.compiled_rules import compile_rules
+from cepheid.rules.compile.rule_queries import Alone
 from cepheid.rules.compile.shared_query import agreed, window_is_filter
 from tests.corpus.reader import table
 from tests.examples import examples

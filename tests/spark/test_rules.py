@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cepheid.errors import QueryError
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiled_rules import compile_rules
@@ -133,6 +134,35 @@ def test_a_frame_and_a_table_give_the_same(
     assert found.columns == expected.column_names
     assert set(expected["rule"].to_pylist()) == set(rules)
     assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
+
+
+CHAIN = RuleSet.from_template(
+    "large",
+    "INTO Large PATTERN FR a ; FR b WHERE [card] AND b.amount > :low WITHIN 20 minutes "
+    "RETURN a.card, b.id",
+    {"low": [90.0, 95.0], "severity": ["low", "high"]},
+) | RuleSet.of(
+    {
+        "follow": "INTO Follow PATTERN Large l ; DE d WHERE [card] AND d.amount > 90 "
+        "WITHIN 30 minutes RETURN l.rule, l.card, d.id AS last",
+        "of_one": "PATTERN `large-2` l ; US u WHERE [card] AND u.amount > 97 WITHIN 5 minutes",
+        "third": "PATTERN Follow f ; US u WHERE [card] AND u.amount > 95 WITHIN 2 hours "
+        "RETURN f.last, u.id",
+    }
+)
+
+
+@pytest.mark.filterwarnings("ignore:no event is of type")
+def test_rules_read_rules(spark: SparkSession, events: pa.Table) -> None:
+    options = {**OPTIONS, "type": "country"}
+    expected = CHAIN.match(events, **options)
+    assert set(expected["rule"].to_pylist()) == set(CHAIN)
+    found = CHAIN.match(spark.createDataFrame(events), partitions=2, **options)
+    assert found.columns == expected.column_names
+    assert rows(found.toArrow().cast(expected.schema)) == rows(expected)
+    clash = RuleSet.of({"x": "INTO US PATTERN FR f", "y": "PATTERN US u ; DE d WITHIN 5 minutes"})
+    with pytest.raises(QueryError, match="`US` is both a rule of the set and a type of events"):
+        clash.match(spark.createDataFrame(events), **options)
 
 
 def test_alerts_are_throttled(spark: SparkSession, events: pa.Table) -> None:

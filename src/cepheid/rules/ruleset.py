@@ -20,6 +20,7 @@ from cepheid.query import Query, options_of
 from cepheid.query.runtimes import runtime_of
 from cepheid.query.several_endless import is_endless
 from cepheid.reasons.looked_at import Amount
+from cepheid.rules.compile.compilations import Compilations, Compile
 from cepheid.rules.explain.set_explanation import SetExplanation, explained
 from cepheid.rules.explain.set_funnels import MOST_RULES, SetFunnels
 from cepheid.rules.findings import Finding, of_query
@@ -28,14 +29,17 @@ from cepheid.rules.load.carried import enabled, with_headers, with_values
 from cepheid.rules.load.rule_names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
 from cepheid.rules.load.validation import check, columns_of
+from cepheid.rules.run.endless import open_session
 from cepheid.rules.run.profiled import profiled
-from cepheid.rules.run.rule_session import open_session
 from cepheid.rules.run.runtimes import set_runtime_of
 from cepheid.rules.run.set_profile import SetProfile
 from cepheid.rules.template import Rule, Template
 from cepheid.sessions.session import Session, resumed
 
 NOTHING_CARRIED: Mapping[str, Mapping[str, object]] = {}
+
+_KEPT = "_kept"
+"""The attribute with what was compiled."""
 
 _SHOWN = 4
 """How many templates a printed set names."""
@@ -184,8 +188,17 @@ class RuleSet(Mapping[str, Rule]):
         return f"RuleSet({count}{': ' if shown else ''}{', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop caches before pickling."""
-        return {"templates": self.templates}
+        """Drop caches before pickling, but for what `compile` was asked for."""
+        kept = {_KEPT: self._kept} if _KEPT in vars(self) and self._kept.asked else {}
+        return {"templates": self.templates, **kept}
+
+    @cached_property
+    def _kept(self) -> Compilations:
+        return Compilations()
+
+    @property
+    def _compile(self) -> Compile:
+        return self._kept.compiled
 
     @cached_property
     def fingerprint(self) -> str:
@@ -274,7 +287,8 @@ class RuleSet(Mapping[str, Rule]):
         """
         chosen = options_of(options, named)
         try:
-            return set_runtime_of(data).match(self.templates, data, chosen, throttle)
+            runtime = set_runtime_of(data)
+            return runtime.match(self.templates, data, chosen, throttle, self._compile)
         except QueryError:
             # The error is that of one rule, and doesn't know the row of its table.
             if is_endless(data):
@@ -283,6 +297,31 @@ class RuleSet(Mapping[str, Rule]):
             if not any(finding.rows for finding in findings):
                 raise
         raise RuleSetError(findings)
+
+    @takes_options
+    def compile(
+        self, data: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+    ) -> RuleSet:
+        """The same rules, compiled for events with these columns, a schema or data, and these
+        options: `match` doesn't do it again, not even in another process that gets the set as a
+        pickle. A set keeps what its last few runs compiled anyway, but doesn't pickle it.
+
+        >>> columns = pa.schema({"ts": pa.int64(), "type": pa.string(), "x": pa.int64()})
+        >>> rules = RuleSet.of({"pair": "PATTERN A a ; B b WITHIN 5"})
+        >>> rules.compile(columns, time="ts", type="type")
+        RuleSet(1 rule: pair)
+        """
+        chosen = options_of(options, named)
+        if not isinstance(data, pa.Schema | Mapping) and runtime_of(data).place == "stream":
+            raise UnsupportedError(
+                "compile is for data with an end: a stream compiles its rules when it starts, and "
+                "only the new ones when they change"
+            )
+        compiled = RuleSet(self.templates, self.skipped)
+        kept = Compilations(asked=True)
+        set_runtime_of(data).compiled(self.templates, data, chosen, kept.compiled)
+        vars(compiled)[_KEPT] = kept
+        return compiled
 
     @takes_options
     def open(
@@ -333,7 +372,8 @@ class RuleSet(Mapping[str, Rule]):
           2 rules share step 1: type = 'A' AND x <= 2
         """
         chosen = options_of(options, named)
-        return explained(*set_runtime_of(data).explain(self.templates, data, chosen))
+        runtime = set_runtime_of(data)
+        return explained(*runtime.explain(self.templates, data, chosen, self._compile))
 
     @takes_options
     def funnel(

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from operator import and_
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,7 +24,7 @@ from pyspark.sql import types as t
 from cepheid.algebra.expressions import Attribute, Call, Constant
 from cepheid.algebra.schemas import bind_streams
 from cepheid.algebra.types import Schema, Type
-from cepheid.engine.attribution.json_rows import KEY, MATCH, RULE
+from cepheid.engine.attribution.json_rows import KEY, MATCH, RULE, TEMPLATE, alert_rows
 from cepheid.engine.attribution.owners import Attribution, alerts_of_queries
 from cepheid.engine.attribution.throttled import throttled_by_rule, throttled_schema
 from cepheid.engine.attribution.typed_rows import typed
@@ -229,6 +230,50 @@ def typed_of(set_matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
         *map(named, (MATCH, MATCH_START, MATCH_END))
     )
     return mapped(of_rule, run, schema)
+
+
+def typed_of_template(set_matches: DataFrame, template: str, schema: pa.Schema) -> DataFrame:
+    """The alerts of a template's rules, as columns of their own types, and the rule."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = typed(batch, schema)
+            yield rows if RULE in schema.names else rows.append_column(RULE, batch.column(RULE))
+
+    with_rule = schema if RULE in schema.names else schema.append(pa.field(RULE, pa.string()))
+    of_template = set_matches.filter(named(TEMPLATE) == template).select(
+        *map(named, (RULE, MATCH, MATCH_START, MATCH_END))
+    )
+    return mapped(of_template, run, with_rule)
+
+
+def alerts_of_rule(
+    query_matches: DataFrame, rules: pa.Table, number: int, schema: pa.Schema
+) -> DataFrame:
+    """The matches of a rule's query as its alerts."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield alert_rows(rules, np.full(batch.num_rows, number), batch, schema)
+
+    return mapped(query_matches, run, schema)
+
+
+def with_rule(query_matches: DataFrame, rule: str) -> DataFrame:
+    """The matches with the name of their rule, unless the query returns such a column."""
+    if RULE in query_matches.columns:
+        return query_matches
+    return query_matches.withColumn(RULE, F.lit(rule))
+
+
+def with_all_columns(alerts: DataFrame, schema: pa.Schema) -> DataFrame:
+    """Alerts of some rules with the columns that any carries."""
+    kinds = {field.name: field.dataType for field in spark_schema(schema)}
+    columns = [
+        (named(name) if name in alerts.columns else F.lit(None)).cast(kind).alias(name)
+        for name, kind in kinds.items()
+    ]
+    return alerts.select(*columns)
 
 
 def mapped(rows: DataFrame, run: Mapped, schema: pa.Schema) -> DataFrame:

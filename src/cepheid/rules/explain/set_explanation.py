@@ -16,7 +16,8 @@ from cepheid.engine.arrays.columns import Column
 from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST
 from cepheid.engine.merged.dag import ROOT
 from cepheid.engine.merged.group import RuleGroup, values_of
-from cepheid.rules.compile.compiled_rules import Alone, CompiledRules, EngineRun
+from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun
+from cepheid.rules.compile.rule_queries import Alone
 from cepheid.rules.explain.shared_parts import commons, counts
 from cepheid.rules.placement.split import PlacedPass
 

@@ -164,8 +164,17 @@ def circles(templates: Sequence[Template]) -> Iterator[Finding]:
         yield from (of_diagnostic(diagnostic) for diagnostic in error.diagnostics)
 
 
+def first_and_following(
+    templates: tuple[Template, ...],
+) -> tuple[tuple[Template, ...], tuple[tuple[str, int], ...]]:
+    """The templates that read no label; the names of the others, and how many rules each has."""
+    reads = reading(templates, None, False)
+    first = tuple(t for n, t in enumerate(templates) if n not in reads)
+    return first, tuple((templates[n].name, len(templates[n])) for n in reads)
+
+
 def refuse_chains(templates: tuple[Template, ...], kind: str) -> None:
-    """Elsewhere rules read events only."""
+    """On streams of Spark rules read events only."""
     for place, names in reading(templates, None, False).items():
         query = templates[place].query
         raise UnsupportedError(

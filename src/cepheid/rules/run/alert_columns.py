@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from cepheid.algebra.binding.findings import did_you_mean
 from cepheid.engine.attribution.json_rows import MATCH, RULE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
@@ -17,3 +19,14 @@ def require_alert_columns(names: Sequence[str]) -> None:
         if name not in names:
             hint = did_you_mean(name, names, "pass the result of RuleSet.match")
             raise DataError(f"the matches have no column `{name}`; {hint}")
+
+
+def filled(alerts: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With all columns that rules carry."""
+    columns = [
+        alerts[f.name].cast(f.type)
+        if f.name in alerts.column_names
+        else pa.nulls(alerts.num_rows, f.type)
+        for f in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -19,12 +19,14 @@ from cepheid.engine.attribution.json_rows import RULE, alert_schema
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.merged.group import RuleGroup
 from cepheid.options import Options, refuse_dead_letters
+from cepheid.rules.compile.alert_values import rule_columns
+from cepheid.rules.compile.compilations import Compile
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules
-from cepheid.rules.load.readers import refuse_chains
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import PlacedPass, passes_of
 from cepheid.rules.run.alert_columns import require_alert_columns
+from cepheid.rules.run.chains.in_frames import chain_over, followed
 from cepheid.rules.run.passes import needs_of
 from cepheid.rules.run.runtimes import Templates, Throttle
 from cepheid.rules.run.throttle import check_carried, throttle_ticks
@@ -40,12 +42,18 @@ class SetOnSpark:
     """Matches a set of rules over a DataFrame; each pass is one shuffle."""
 
     def match(
-        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+        self,
+        templates: Templates,
+        data: Any,
+        options: Options,
+        throttle: Throttle = None,
+        compile_: Compile = compile_rules,
     ) -> Any:
-        refuse_chains(templates, "DataFrames")
         refuse_dead_letters(options)
         frame = on_spark.read(data, options)
-        compiled = _compiled(templates, data, options)
+        chain = chain_over(templates, data, options)
+        first = templates if chain is None else chain.first
+        compiled = self.compiled(first, data, options, compile_)
         frame = on_spark.with_columns(frame, compiled.required)
         schema = alert_schema(compiled.rules, frame.schema.field(options.time).type)
         times = _times(compiled, frame, options)
@@ -69,16 +77,29 @@ class SetOnSpark:
                 alerts = on_spark.as_alerts(matches, run.attributions, compiled.rules, schema)
                 frames.append(alerts)
         alerts = on_spark.union(frame, frames, schema)
+        if chain is not None:
+            every = alert_schema(rule_columns(templates), schema.field(MATCH_END).type)
+            following = followed(chain, alerts, every, data, options)
+            alerts = on_spark.union(
+                frame, [on_spark.with_all_columns(alerts, every), *following], every
+            )
+            schema = every
         if throttle is None:
             return alerts
         check_carried(schema)
         pause = throttle_ticks(throttle, schema.field(MATCH_END).type, options)
         return on_spark.throttled_alerts(alerts, schema, pause, compiled.choosing)
 
+    def compiled(
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
+    ) -> CompiledRules:
+        deals = _may_share(data, options)
+        return compile_(templates, columns_of(data), options, by_key=True, deals=deals, ends=True)
+
     def explain(
-        self, templates: Templates, data: Any, options: Options
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
     ) -> tuple[CompiledRules, tuple[PlacedPass, ...] | None]:
-        compiled = _compiled(templates, data, options)
+        compiled = self.compiled(templates, data, options, compile_)
         frame = on_spark.with_columns(on_spark.read(data, options), compiled.required)
         return compiled, _placed(compiled, frame, _times(compiled, frame, options), options)
 
@@ -88,11 +109,6 @@ class SetOnSpark:
     def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
         require_alert_columns(matches.columns)
         return on_spark.typed_of(matches, rule, schema)
-
-
-def _compiled(templates: Templates, data: Any, options: Options) -> CompiledRules:
-    deals = _may_share(data, options)
-    return compile_rules(templates, columns_of(data), options, by_key=True, deals=deals, ends=True)
 
 
 def _may_share(data: Any, options: Options) -> bool:

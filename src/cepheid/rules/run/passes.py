@@ -12,7 +12,7 @@ from cepheid.algebra.query import BoundQuery, Clock, Kind
 from cepheid.errors import CepheidError, PlanError, UnsupportedError
 from cepheid.options import Options
 from cepheid.planner.bounds import counts_all
-from cepheid.rules.compile.compiled_rules import Columns
+from cepheid.rules.compile.rule_queries import Columns
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.template import Template
 

@@ -34,12 +34,13 @@ from cepheid.options import Options, refuse_dead_letters
 from cepheid.query.several import EVENTS
 from cepheid.query.several_endless import is_endless
 from cepheid.rules.compile.alert_values import rule_columns
+from cepheid.rules.compile.compilations import Compile
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules, naming
-from cepheid.rules.load.readers import reading
+from cepheid.rules.load.readers import first_and_following
 from cepheid.rules.load.validation import columns_of
-from cepheid.rules.run.alert_columns import ALERT_COLUMNS, require_alert_columns
-from cepheid.rules.run.chains import chain_of, followed, said_once
-from cepheid.rules.run.rule_session import alerts_of_endless
+from cepheid.rules.run.alert_columns import ALERT_COLUMNS, filled, require_alert_columns
+from cepheid.rules.run.chains.in_tables import chain_of, followed, said_once
+from cepheid.rules.run.endless import alerts_of_endless
 from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
 from cepheid.rules.run.throttle import check_carried, throttle_ticks
 from cepheid.rules.template import Template
@@ -50,7 +51,12 @@ class SetInProcess:
     """The events as one table, through which every pass goes once."""
 
     def match(
-        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+        self,
+        templates: Templates,
+        data: Any,
+        options: Options,
+        throttle: Throttle = None,
+        compile_: Compile = compile_rules,
     ) -> Any:
         refuse_dead_letters(options)
         if is_endless(data):
@@ -61,7 +67,7 @@ class SetInProcess:
         tables = events if isinstance(data, Mapping) else {EVENTS: events}
         chain = chain_of(templates, tables, options)
         first = templates if chain is None else chain.first
-        compiled = compile_rules(first, runtime.columns(events), options, deals=True, ends=True)
+        compiled = compile_(first, runtime.columns(events), options, deals=True, ends=True)
         table = as_table(merged(events if isinstance(data, Mapping) else {"": events}, options))
         every = compiled.rules if chain is None else rule_columns(templates)
         schema = alert_schema(every, _plain(table.schema.field(options.time).type))
@@ -74,9 +80,7 @@ class SetInProcess:
         result = pa.Table.from_batches(run(compiled, table, first_schema, options), first_schema)
         if chain is not None:
             more = followed(chain, result, schema, tables, options)
-            result = pa.concat_tables(
-                [_filled(result, schema), pa.Table.from_batches(more, schema)]
-            )
+            result = pa.concat_tables([filled(result, schema), pa.Table.from_batches(more, schema)])
         order = np.argsort(times(result[MATCH_END].combine_chunks()), kind="stable")
         result = result.take(pa.array(order))
         if throttle is not None:
@@ -85,16 +89,18 @@ class SetInProcess:
             result = throttled(result, pause, compiled.choosing)
         return like(data, result.schema, iter(result.to_batches()))
 
+    def compiled(
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
+    ) -> CompiledRules:
+        first, following = first_and_following(templates)
+        ends = not is_endless(data)
+        compiled = compile_(first, columns_of(data), options, deals=True, ends=ends)
+        return replace(compiled, following=following)
+
     def explain(
-        self, templates: Templates, data: Any, options: Options
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
     ) -> tuple[CompiledRules, None]:
-        readers = reading(templates, None, False)
-        first = tuple(t for n, t in enumerate(templates) if n not in readers)
-        compiled = compile_rules(
-            first, columns_of(data), options, deals=True, ends=not is_endless(data)
-        )
-        after = tuple((templates[n].name, len(templates[n])) for n in readers)
-        return replace(compiled, following=after), None
+        return self.compiled(templates, data, options, compile_), None
 
     def counts(self, matches: Any) -> dict[str, int]:
         counts = pc.value_counts(as_table(to_arrow(matches))[RULE].combine_chunks())
@@ -169,17 +175,6 @@ def _queries(compiled: CompiledRules) -> Iterator[tuple[BoundQuery, str]]:
             yield branch.path.query, names[int(numbers[0])].as_py()
     for query in compiled.alone:
         yield query.bound, names[int(query.rules[0])].as_py()
-
-
-def _filled(alerts: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With all columns that rules carry."""
-    columns = [
-        alerts[f.name].cast(f.type)
-        if f.name in alerts.column_names
-        else pa.nulls(alerts.num_rows, f.type)
-        for f in schema
-    ]
-    return pa.table(columns, schema=schema)
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

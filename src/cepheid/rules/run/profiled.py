@@ -25,7 +25,7 @@ from cepheid.options import Options
 from cepheid.query.several import EVENTS
 from cepheid.rules.compile.alert_values import rule_columns
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules, naming
-from cepheid.rules.run.chains import chain_of, said_once
+from cepheid.rules.run.chains.in_tables import chain_of, said_once
 from cepheid.rules.run.process import SetInProcess, events_of
 from cepheid.rules.run.set_profile import MATCHES, PassProfile, SetProfile
 from cepheid.rules.template import Template

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -16,13 +15,11 @@ from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.engine.end_of_data import last_moment
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.clock import times
-from cepheid.errors import DataError, StateError
+from cepheid.errors import StateError
 from cepheid.inprocess.disorder import NEVER
-from cepheid.options import Options, refuse_dead_letters
+from cepheid.options import Options
 from cepheid.planner import Prepared
-from cepheid.query.several_endless import SharedRun, endless_events
 from cepheid.rules.compile.compiled_rules import compile_rules
-from cepheid.rules.load.readers import refuse_chains
 from cepheid.rules.run.passes import needs, pass_of
 from cepheid.rules.run.runtimes import Templates
 from cepheid.rules.run.stream_compiler import (
@@ -33,7 +30,6 @@ from cepheid.rules.run.stream_compiler import (
 )
 from cepheid.runtime import Columns
 from cepheid.sessions.held_cells import HeldCells, nested, within
-from cepheid.sessions.session import Session
 from cepheid.sessions.session_events import EventColumns
 from cepheid.streaming.bucket import Job
 from cepheid.streaming.cells import arrow_bytes, table_of
@@ -49,9 +45,6 @@ class RuleRuns:
     def __init__(
         self, templates: Templates, given: Columns, columns: EventColumns, options: Options
     ) -> None:
-        if not templates:
-            raise DataError("there are no rules: open a session with some")
-        refuse_chains(templates, "sessions and iterators")
         for template, need in zip(templates, needs(templates, given, options), strict=True):
             pass_of(template, (None,), need)  # raises what is wrong with a rule
         compiled = compile_rules(templates, given, options, deals=True)
@@ -141,34 +134,3 @@ class RuleRuns:
         self._bucket.follow(self._cells, self._version)
         (figures,) = table_of(saved["figures"]).to_pylist()
         self._matches, self._shed = figures["matches"], figures["shed"]
-
-
-def open_session(templates: Templates, given: Columns, options: Options) -> Session:
-    refuse_dead_letters(options)
-    columns = EventColumns.of(given, options)
-    return Session(RuleRuns(templates, given, columns, options), columns, options)
-
-
-ALERTS = "alerts"
-
-
-class _NamedRuns:
-    """Rules among the runs over an iterator: their alerts have a name."""
-
-    def __init__(self, runs: RuleRuns) -> None:
-        self._runs = runs
-        self.schema = {ALERTS: runs.schema}
-
-    def step(self, rows: pa.Table, reached: int) -> dict[str, pa.Table]:
-        return {ALERTS: self._runs.step(rows, reached)}
-
-    def finish(self, rows: pa.Table) -> dict[str, pa.Table]:
-        return {ALERTS: self._runs.finish(rows)}
-
-
-def alerts_of_endless(templates: Templates, data: Any, options: Options) -> pa.RecordBatchReader:
-    """The alerts as they are known, over data that can be read once."""
-    given, source, columns = endless_events(data, options)
-    runs = RuleRuns(templates, given, columns, options)
-    shared = SharedRun(_NamedRuns(runs), {ALERTS: None}, source, columns, options)
-    return pa.RecordBatchReader.from_batches(runs.schema, shared.matches(ALERTS))

@@ -9,7 +9,8 @@ import pyarrow as pa
 from cepheid.errors import UnsupportedError
 from cepheid.options import Options
 from cepheid.query.runtimes import runtime_of
-from cepheid.rules.compile.compiled_rules import CompiledRules
+from cepheid.rules.compile.compilations import Compile
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.placement.split import PlacedPass
 from cepheid.rules.template import Template
 
@@ -22,13 +23,24 @@ class SetRuntime(Protocol):
     """Runs a set of rules over one kind of data: what `Runtime` is for a query."""
 
     def match(
-        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+        self,
+        templates: Templates,
+        data: Any,
+        options: Options,
+        throttle: Throttle = None,
+        compile_: Compile = compile_rules,
     ) -> Any:
         """The matches of all rules, as one frame of the data's kind."""
         ...
 
+    def compiled(
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
+    ) -> CompiledRules:
+        """The compiled rules; of the data, only the columns count."""
+        ...
+
     def explain(
-        self, templates: Templates, data: Any, options: Options
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
     ) -> tuple[CompiledRules, tuple[PlacedPass, ...] | None]:
         """The compiled rules, and the placement of their passes if the runtime has one."""
         ...

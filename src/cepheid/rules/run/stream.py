@@ -12,6 +12,7 @@ from cepheid.algebra.kinds import is_unreadable
 from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.errors import DataError
 from cepheid.options import Options
+from cepheid.rules.compile.compilations import Compile
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.load.readers import refuse_chains
 from cepheid.rules.load.validation import columns_of
@@ -45,7 +46,12 @@ class SetOnStream(SetOnSpark):
     placed."""
 
     def match(
-        self, templates: Templates, data: Any, options: Options, throttle: Throttle = None
+        self,
+        templates: Templates,
+        data: Any,
+        options: Options,
+        throttle: Throttle = None,
+        compile_: Compile = compile_rules,
     ) -> Any:
         refuse_throttle(throttle, "streams")
         refuse_chains(templates, "streams")
@@ -57,10 +63,15 @@ class SetOnStream(SetOnSpark):
             "that are stored"
         )
 
+    def compiled(
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
+    ) -> CompiledRules:
+        return compile_(templates, columns_of(data), options, by_key=True, deals=True)
+
     def explain(
-        self, templates: Templates, data: Any, options: Options
+        self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
     ) -> tuple[CompiledRules, None]:
-        return compile_rules(templates, columns_of(data), options, by_key=True, deals=True), None
+        return self.compiled(templates, data, options, compile_), None
 
 
 def match_stream(

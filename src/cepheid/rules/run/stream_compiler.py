@@ -28,7 +28,8 @@ from cepheid.engine.merged.subset import branch_places, subset
 from cepheid.engine.rows.ties import tied_by
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
-from cepheid.rules.compile.compiled_rules import Columns, CompiledRules, EngineRun, compile_rules
+from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules
+from cepheid.rules.compile.rule_queries import Columns
 from cepheid.rules.run.passes import needs, needs_of, pass_of
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.template import Template

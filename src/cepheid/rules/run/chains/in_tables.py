@@ -8,7 +8,7 @@ data (`query.several`). The matches of a template are those of all its rules; `r
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,10 +49,7 @@ class RuleChain:
 
 
 def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) -> RuleChain | None:
-    """None if every rule reads events alone. Raises `QueryError` for a label that events have as
-    their type, and for a circle."""
-    if not any(len(template) for template in templates):
-        return None
+    """None if every rule reads events alone."""
     streams = set(tables) - {EVENTS}
     types = streams | {
         type_
@@ -60,12 +57,21 @@ def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) 
         if options.type is not None and options.type in table.column_names
         for type_ in types_in(table[options.type])
     }
-    typed_events = options.type is not None or bool(streams)
+    return chain_beside(templates, types, options.type is not None or bool(streams))
+
+
+def chain_beside(
+    templates: tuple[Template, ...], types: Collection[str], typed_events: bool
+) -> RuleChain | None:
+    """The chain beside events of these types. Raises `QueryError` for a label that events have as
+    their type, and for a circle."""
+    if not any(len(template) for template in templates):
+        return None
     reads = reading(templates, types if typed_events else None, typed_events)
     if not reads:
         return None
     for place, names in reads.items():
-        for name in sorted(types & names.keys()):
+        for name in sorted(names.keys() & types):
             raise QueryError([_clash(templates[place], name)])
     in_order(templates, reads)
     return RuleChain(templates, reads)

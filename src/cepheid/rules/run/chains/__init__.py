@@ -1,0 +1,1 @@
+"""Rules that read the matches of other rules of the set."""
