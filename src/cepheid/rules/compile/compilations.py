@@ -31,7 +31,7 @@ class Compile(Protocol):
 
 
 @dataclass(frozen=True)
-class Compilation:
+class KeptRules:
     """Rules, what they were compiled for, and the result."""
 
     templates: tuple[Template, ...]
@@ -70,7 +70,7 @@ class Compilations:
     """The last few compilations of a set; `asked` if it was to be compiled, and not only run."""
 
     asked: bool = False
-    kept: list[Compilation] = field(default_factory=list)
+    kept: list[KeptRules] = field(default_factory=list)
 
     def compiled(
         self,
@@ -87,6 +87,6 @@ class Compilations:
             if known.is_for(templates, columns, options, ways):
                 return known.compiled
         compiled = compile_rules(templates, columns, options, by_key, deals, ends)
-        made = Compilation(templates, columns, options, ways, compiled)
+        made = KeptRules(templates, columns, options, ways, compiled)
         self.kept = [made, *self.kept[: KEPT - 1]]
         return compiled

@@ -39,7 +39,14 @@ from cepheid.rules.compile.dealt_queries import (
     dealt_lists,
     longest_window,
 )
-from cepheid.rules.compile.rule_queries import Alone, Candidate, Columns, Ints, RuleUnit, Target
+from cepheid.rules.compile.rule_queries import (
+    Alone,
+    Columns,
+    Ints,
+    RuleCandidate,
+    RuleTarget,
+    RuleUnit,
+)
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
 from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
 from cepheid.rules.compile.template_rows import (
@@ -128,11 +135,11 @@ def compile_rules(
 ) -> CompiledRules:
     """Compile the rules. Raises `QueryError` if a rule doesn't fit the events (`check` reports all
     such rules). With `by_key`, rules that have a key in common are a group, for runtimes that
-    spread the work; `deals` and `ends` are said in `Target`.
+    spread the work; `deals` and `ends` are said in `RuleTarget`.
     """
-    target = Target(columns, options, deals, ends)
+    target = RuleTarget(columns, options, deals, ends)
 
-    def candidates_of(unit: RuleUnit) -> Iterator[Candidate]:
+    def candidates_of(unit: RuleUnit) -> Iterator[RuleCandidate]:
         return _candidates(unit, target)
 
     candidates = [c for unit in _units(templates) for c in candidates_of(unit)]
@@ -177,8 +184,8 @@ def _units(templates: tuple[Template, ...]) -> Iterator[RuleUnit]:
 
 
 def _merged(
-    candidates: list[Candidate], by_key: bool
-) -> tuple[tuple[RuleGroup, ...], list[Candidate]]:
+    candidates: list[RuleCandidate], by_key: bool
+) -> tuple[tuple[RuleGroup, ...], list[RuleCandidate]]:
     """Split the rules into groups that share an automaton and rules that can't."""
     rest = [c for c in candidates if c.branch is None]
     groups: list[RuleGroup] = []
@@ -192,7 +199,7 @@ def _merged(
     return tuple(groups), rest
 
 
-def _by_key(candidates: list[Candidate]) -> Iterator[tuple[str | None, list[Candidate]]]:
+def _by_key(candidates: list[RuleCandidate]) -> Iterator[tuple[str | None, list[RuleCandidate]]]:
     """Key columns with the rules that they partition, the column of most rules first; rules without
     a key come last."""
     left = [c for c in candidates if c.branch is not None]
@@ -205,7 +212,7 @@ def _by_key(candidates: list[Candidate]) -> Iterator[tuple[str | None, list[Cand
         left = [c for c in left if key is not None and key not in _keys(c)]
 
 
-def _keys(candidate: Candidate) -> list[str]:
+def _keys(candidate: RuleCandidate) -> list[str]:
     assert candidate.branch is not None
     parts = candidate.branch.path.query.key
     return [part.uniform for part in parts if part.uniform is not None]
@@ -214,13 +221,13 @@ def _keys(candidate: Candidate) -> list[str]:
 # ── together ─────────────────────────────────────────────────────────────────
 
 
-def _candidates(unit: RuleUnit, target: Target) -> Iterator[Candidate]:
+def _candidates(unit: RuleUnit, target: RuleTarget) -> Iterator[RuleCandidate]:
     """The window may vary between the rules of a path: there it only drops matches that are too
     long. An automaton would have a state for each value of each list."""
     template = unit.template
     every = np.arange(len(template))
     if target.deals and len(template) >= FEWEST_VARIANTS and _looked_up(template):
-        candidate = Candidate(unit, every, None, "its lists or patterns of texts differ")
+        candidate = RuleCandidate(unit, every, None, "its lists or patterns of texts differ")
         try:
             yield replace(candidate, dealt=dealt_lists(candidate, target))
             return
@@ -233,9 +240,9 @@ def _candidates(unit: RuleUnit, target: Target) -> Iterator[Candidate]:
             branch = _branch(template, rows, values, windows, target)
         except (NoPath, QueryError) as reason:
             text = reason.args[0] if isinstance(reason, NoPath) else "its parameters can't vary"
-            yield Candidate(unit, rows, None, text)
+            yield RuleCandidate(unit, rows, None, text)
         else:
-            yield Candidate(unit, rows, branch, "")
+            yield RuleCandidate(unit, rows, branch, "")
 
 
 def _looked_up(template: Template) -> bool:
@@ -249,7 +256,7 @@ def _branch(
     rows: Ints,
     fixed: Mapping[str, object],
     windows: list[str],
-    target: Target,
+    target: RuleTarget,
 ) -> TemplateRules:
     columns, options = target.columns, target.options
     sizes = np.zeros(len(template), np.int64)
@@ -274,11 +281,13 @@ def _branch(
 # ── one query for many rules ─────────────────────────────────────────────────
 
 
-def _shared(candidates: list[Candidate], target: Target) -> tuple[list[Alone], list[Candidate]]:
+def _shared(
+    candidates: list[RuleCandidate], target: RuleTarget
+) -> tuple[list[Alone], list[RuleCandidate]]:
     """Shared queries for the rules of a template, and the rules that can't share one."""
     shared: list[Alone] = []
-    left: list[Candidate] = []
-    templates: dict[int, list[Candidate]] = {}
+    left: list[RuleCandidate] = []
+    templates: dict[int, list[RuleCandidate]] = {}
     for candidate in candidates:
         shared += candidate.dealt
         if not candidate.dealt:
@@ -291,11 +300,11 @@ def _shared(candidates: list[Candidate], target: Target) -> tuple[list[Alone], l
         except (QueryError, UnsupportedError):  # a parameter is fixed, or a row is reported alone
             parts = [whole]
         shared += [part for part in parts if isinstance(part, Alone)]
-        left += [part for part in parts if isinstance(part, Candidate)]
+        left += [part for part in parts if isinstance(part, RuleCandidate)]
     return shared, left
 
 
-def _of_template(candidate: Candidate, target: Target) -> Iterator[Alone | Candidate]:
+def _of_template(candidate: RuleCandidate, target: RuleTarget) -> Iterator[Alone | RuleCandidate]:
     template, query = candidate.unit.template, candidate.unit.template.query
     if len(candidate.rows) == 1 or not template.parameters:
         yield candidate
@@ -331,7 +340,7 @@ def _of_template(candidate: Candidate, target: Target) -> Iterator[Alone | Candi
 # ── alone ────────────────────────────────────────────────────────────────────
 
 
-def _alone(candidates: list[Candidate], target: Target) -> tuple[Alone, ...]:
+def _alone(candidates: list[RuleCandidate], target: RuleTarget) -> tuple[Alone, ...]:
     """Each distinct query once, regardless of names."""
     columns, options = target.columns, target.options
     by_text: dict[str, tuple[Alone, list[int]]] = {}

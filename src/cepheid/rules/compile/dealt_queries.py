@@ -17,7 +17,7 @@ from cepheid.options import Options
 from cepheid.planner import prepare
 from cepheid.rules.compile.alert_values import with_key
 from cepheid.rules.compile.own_windows import WINDOW, with_window_parameter
-from cepheid.rules.compile.rule_queries import Alone, Candidate, Ints, Target
+from cepheid.rules.compile.rule_queries import Alone, Ints, RuleCandidate, RuleTarget
 from cepheid.rules.compile.shared_query import agreed, widened, window_parameters
 from cepheid.rules.compile.template_rows import alike, lists, shaping, values_of, varying
 from cepheid.rules.compile.variant_query import (
@@ -37,7 +37,7 @@ ANSWERS = "it returns answers about its matches"
 NO_WINDOW = np.iinfo(np.int64).max
 
 
-def binding(template: Template, target: Target) -> Bound:
+def binding(template: Template, target: RuleTarget) -> Bound:
     columns, options = target.columns, target.options
 
     def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
@@ -65,14 +65,14 @@ def longest_window(
     return longest, sizes
 
 
-def dealt_lists(candidate: Candidate, target: Target) -> tuple[Alone, ...]:
+def dealt_lists(candidate: RuleCandidate, target: RuleTarget) -> tuple[Alone, ...]:
     """Queries for all rules of a template, whose lists are looked up in an index."""
     template = candidate.unit.template
     shapes = set(shaping(template)).difference(lists(template, candidate.rows))
     return tuple(_of_shapes(candidate, sorted(shapes), binding(template, target), target.options))
 
 
-def dealt(candidate: Candidate, bound: Bound, target: Target) -> list[Alone]:
+def dealt(candidate: RuleCandidate, bound: Bound, target: RuleTarget) -> list[Alone]:
     """Queries over dealt events for the rules of a template; if its windows differ, that may be a
     condition on events."""
     template = candidate.unit.template
@@ -92,7 +92,7 @@ def dealt(candidate: Candidate, bound: Bound, target: Target) -> list[Alone]:
     return _of_shapes(candidate, shaping(template), bound, target.options)
 
 
-def _with_own_windows(candidate: Candidate, own: Template, target: Target) -> list[Alone]:
+def _with_own_windows(candidate: RuleCandidate, own: Template, target: RuleTarget) -> list[Alone]:
     unit = replace(candidate.unit, template=own)
     whole = replace(candidate, unit=unit)
     shapes = [name for name in shaping(own) if name != WINDOW]
@@ -106,7 +106,7 @@ def _with_own_windows(candidate: Candidate, own: Template, target: Target) -> li
 
 
 def _of_shapes(
-    candidate: Candidate, shapes: list[str], bound: Bound, options: Options
+    candidate: RuleCandidate, shapes: list[str], bound: Bound, options: Options
 ) -> list[Alone]:
     """A query over dealt events for all rows that agree in these parameters."""
     template = candidate.unit.template

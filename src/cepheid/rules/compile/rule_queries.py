@@ -22,7 +22,7 @@ Columns: TypeAlias = Any  # a schema, or a dict of them
 
 
 @dataclass(frozen=True)
-class Target:
+class RuleTarget:
     """What rules are compiled for: the columns of the events, and the options of the run. With
     `deals`, the runtime can deal events to variants of a query; with `ends`, the data have an end,
     so that nobody minds if a match is known late."""
@@ -69,7 +69,7 @@ class RuleUnit:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RuleCandidate:
     """Rules that may become a branch of the automaton; `rows` are their rows in the template.
     `dealt` are the queries that run for them, if that is known."""
 
