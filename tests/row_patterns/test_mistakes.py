@@ -182,6 +182,14 @@ MISTAKES = {
         "CEP208: MATCH_RECOGNIZE has no `stddev`",
         "aggregates are count, sum, avg, min, max, collect",
     ),
+    "MEASURES match_sequence_number() AS y ALL ROWS PER MATCH PATTERN (A)": (
+        "CEP208: MATCH_RECOGNIZE has no `match_sequence_number`",
+        "the rows of a match so far are counted with `count(*)`",
+    ),
+    "MEASURES x AS y PATTERN (A) DEFINE A AS x > lag(x)": (
+        "CEP208: MATCH_RECOGNIZE has no `lag`",
+        "the row before is read with `PREV(x)`",
+    ),
     "PATTERN (A) DEFINE A AS x IN (SELECT 1)": (
         "CEP625: a subquery can't stand in MATCH_RECOGNIZE",
         "join what it returns to the table, before MATCH_RECOGNIZE",

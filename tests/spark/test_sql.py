@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import cepheid as cep
+from cepheid.language.diagnostics import Source
+from cepheid.row_patterns.clause import parse_recognition
 from cepheid.row_patterns.recognition_summary import RecognitionSummary
+from cepheid.spark.match_recognize import clause_text
 from cepheid.spark.streaming.status.reports import Status
 from tests.examples import in_turn
 from tests.row_patterns.test_corpus import CASES, Case
@@ -80,6 +83,13 @@ def test_parameters(spark: Any) -> None:
     statement = f"SELECT low, :word AS w FROM (SELECT * FROM t WHERE k IN (:k, 'b')) {below}"
     given = {"k": "a", "least": 3, "word": ":k", "unused": [1]}
     assert [tuple(row) for row in cep.sql(statement, tables, params=given).collect()] == [(4, ":k")]
+
+
+def test_a_stream_resumes_with_the_same_parameters() -> None:
+    source = Source("ORDER BY t MEASURES x + :by AS y PATTERN (A) DEFINE A AS x > :least")
+    recognition = parse_recognition(source)
+    text = clause_text(recognition, source, {"least": 5, "by": 1, "unused": 2})
+    assert text == f"{source.text} :by = 1 :least = 5"
 
 
 def test_statements_that_make_something(spark: Any) -> None:

@@ -37,6 +37,16 @@ _WITH_EXTENT = ("first", "last", *_AGGREGATES)
 """What RUNNING and FINAL may stand before."""
 _OF_QUERIES = ("all", "some", "duration", "reduce")
 """Functions that the query language has for groups and matches."""
+_OF_OTHERS = {
+    "lag": "the row before is read with `PREV(x)`",
+    "lead": "the row after is read with `NEXT(x)`",
+    "first_value": "the first row is read with `FIRST(x)`",
+    "last_value": "the last row is read with `LAST(x)`",
+    "match_sequence_number": "the rows of a match so far are counted with `count(*)`",
+    "string_agg": "values are gathered with `array_agg(x)`",
+    "listagg": "values are gathered with `array_agg(x)`",
+}
+"""Functions of other systems, or of windows, and what stands for them."""
 
 
 @dataclass
@@ -82,6 +92,9 @@ class RowBinder(ExpressionBinder):
                 hint = f"aggregates are {', '.join(dict.fromkeys(_AGGREGATES.values()))}"
                 message = f"MATCH_RECOGNIZE has no `{name}`"
                 return self.wrong("CEP208", message, node.span, hint)
+            case ast.Call(name) if name in _OF_OTHERS:
+                message = f"MATCH_RECOGNIZE has no `{name}`"
+                return self.wrong("CEP208", message, node.span, _OF_OTHERS[name])
             case ast.KeyTest() | ast.OccursWithin():
                 message = f"`{self.text(node)}` is not SQL"
                 return self.wrong("CEP103", message, node.span)

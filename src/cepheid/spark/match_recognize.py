@@ -60,7 +60,7 @@ def recognize(
     bound = read.bound
     result = recognize_table(bound, read.schema.empty_table()).schema
     if frame.isStreaming:
-        text = _text(recognition, source, params)
+        text = clause_text(recognition, source, params)
         return _recognize_stream(read, result, text, dead_letters)
     if not bound.partition:
         warnings.warn(
@@ -78,8 +78,8 @@ def recognize(
         return _arranged(read).mapInArrow(run, spark_schema(result))
 
 
-def _text(recognition: Recognition, source: Source, params: Mapping[str, object]) -> str:
-    """The clause, and what its parameters stand for: state is kept for both."""
+def clause_text(recognition: Recognition, source: Source, params: Mapping[str, object]) -> str:
+    """The clause, and what its parameters stand for: a stream resumes with the same."""
     text = " ".join(source.text[recognition.span.start : recognition.span.end].split())
     return " ".join([text, *(f":{name} = {params[name]!r}" for name in parameters(recognition))])
 
