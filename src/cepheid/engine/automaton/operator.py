@@ -34,6 +34,9 @@ from cepheid.plan.nodes import Automaton
 
 Ints = NDArray[np.int64]
 
+POOLED = 1 << 20
+"""Elements of groups that are collected before the matches so far are taken."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -85,7 +88,7 @@ class AutomatonOperator(Operator):
             lasting=context.store.lasting,
         )
         self._starts = tuple(self.program.classes.index(v) for v in self.program.starts)
-        self._source = KernelSource("", 0, 0)
+        self._source = KernelSource("", 0, 0, 0)
         self._round: Round | None = None  # the one that is under way
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
@@ -175,7 +178,8 @@ class AutomatonOperator(Operator):
         state[AutomatonState.ORIGIN] = self._origin()
         state[AutomatonState.SEEN] = self._matched - store.base
         state[AutomatonState.KEYS] = keys
-        scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
+        room = max(store.n + 2, self._source.fingers)
+        scratch = np.empty((max(1, self._source.scratches), room), np.int64)
         sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
         clocks = (store.opened, store.clock, store.start, store.time)
         rows = (begin, position, *clocks)
@@ -224,13 +228,16 @@ class AutomatonOperator(Operator):
             self.out.n = self.out.visible = int(state[AutomatonState.COUNT])
             for n, pool in enumerate(pools):
                 pool.n = int(state[AutomatonState.POOLS + n])
-            if state[AutomatonState.DONE]:
+            done = int(state[AutomatonState.DONE])
+            if done > 0:
                 return True
-            for pool in pools:
-                pool.reserve(len(pool.rows) - pool.n + 1)
-            if self.out.n > 0:
+            if self.out.n and (done == 0 or max(len(pool.rows) for pool in pools) >= POOLED):
                 return False
-            self.out.reserve(2 * self.out.capacity)  # too small for the matches of one start
+            # Too small for the matches of one start, or for those that can be taken together.
+            if done == 0:
+                self.out.reserve(2 * self.out.capacity)
+            for pool in pools if done < 0 else ():
+                pool.reserve(len(pool.rows) - pool.n + 1)
 
     # ── what is alive ──
 

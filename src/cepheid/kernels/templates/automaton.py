@@ -15,7 +15,7 @@ class AutomatonState:
     ENTRY = 1  # of that key, the entry to begin with
     AT = 2  # of that entry, the start to begin with (its number in the list)
     COUNT = 3  # records written
-    DONE = 4  # 1: finished; 0: the output is full
+    DONE = 4  # 1: finished; 0: the output is full; -1: a pool is
     BASE = 5  # absolute number of the store's row 0
     WINDOW = 6
     FRONTIER = 7  # the clock that has been reached
@@ -80,40 +80,37 @@ def kernel(rows, at, begins, ends, floors, needed):
 """
 """Note the rows from each key's floor on, and return how many the key with the most has."""
 
+# A search begins where the last one of its place in the kernel ended, which is mostly beside what it
+# is for: `fingers` has that for each place, or anything at first.
 FUNCTIONS = """
 FAR = 1 << 62
 
 
 @jit
-def first_after(at, low, high, x):
-    if high - low > 32:
-        first, last = at[u(low)], at[u(high - 1)]
-        if x < first:
-            return low
-        if x >= last:
-            return high
-        # The events of a key lie about evenly: go out from where x should be.
-        share = (float(x) - float(first)) / (float(last) - float(first))
-        guess = low + min(int(share * (high - 1 - low)), high - 1 - low)
-        step = 1
-        if at[u(guess)] <= x:
-            low = guess + 1
-            while guess + step < high and at[u(guess + step)] <= x:
-                low = guess + step + 1
-                step += step
-            high = min(high, guess + step)
-        else:
-            high = guess
-            while guess - step >= low and at[u(guess - step)] > x:
-                high = guess - step
-                step += step
-            low = max(low, guess - step)
+def first_after(at, low, high, x, fingers, n):
+    i = fingers[u(n)]
+    if i < low or i > high:
+        i = low
+    step = 1
+    if i < high and at[u(i)] <= x:
+        low = i + 1
+        while low + step <= high and at[u(low + step - 1)] <= x:
+            low += step
+            step += step
+        high = min(high, low + step - 1)
+    else:
+        high = i
+        while high - step >= low and at[u(high - step)] > x:
+            high -= step
+            step += step
+        low = max(low, high - step + 1)
     while low < high:
         middle = (low + high) >> 1
         if at[u(middle)] <= x:
             low = middle + 1
         else:
             high = middle
+    fingers[u(n)] = low
     return low
 
 
@@ -141,8 +138,8 @@ def last_before(time, pos, x):
 
 
 @jit
-def following(at, low, high, x):
-    i = first_after(at, low, high, x)
+def following(at, low, high, x, fingers, n):
+    i = first_after(at, low, high, x, fingers, n)
     return at[u(i)] if i < high else -FAR
 
 

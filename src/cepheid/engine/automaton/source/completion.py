@@ -219,7 +219,7 @@ def write_emit(w: SourceWriter, env: Env) -> None:
         code.line(f"state[{AutomatonState.COUNT}] = k0")
         for n in range(len(w.pools)):
             code.line(f"state[{AutomatonState.POOLS + n}] = pooled{n}_0")
-        code.line(f"state[{AutomatonState.DONE}] = 0")
+        code.line(f"state[{AutomatonState.DONE}] = 0 if k == room else -1")
         code.line("return")
     slot = 0
     for v in positive(w.program.pattern):

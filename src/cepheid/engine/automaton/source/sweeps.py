@@ -30,7 +30,7 @@ def candidates(
     i, row = code.name("i"), code.name("r")
     begin = f"lo{n}"
     if limits.lower is not None:
-        begin = f"first_after(at{n}, lo{n}, hi{n}, {limits.lower})"
+        begin = w.first_after(n, limits.lower)
     elif limits.earliest is not None:
         begin = f"first_later(clock, rows{n}, lo{n}, hi{n}, {limits.earliest})"
     if sweep.near:
@@ -181,7 +181,7 @@ def _growth(w: SourceWriter, group: EventGroup, env: Env) -> Growth:
         touch = w.code.let("x", w.following(w.end(group.touch, env)))
     taken = take(w, group, limits, touch)
     c = w.classes[group.variable]
-    index = w.code.let("j", f"first_after(at{c}, lo{c}, hi{c}, {limits.lower})")
+    index = w.code.let("j", w.first_after(c, limits.lower))
     return Growth(taken, index, w.code.let("y", "0"), env)
 
 

@@ -66,6 +66,7 @@ class SourceWriter:
         self.scratches: list[str] = []
         self.sums: list[str] = []
         self.tables: list[str] = []
+        self.fingers = 0
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -93,8 +94,15 @@ class SourceWriter:
 
     def following(self, position: str) -> str:
         """The next position at which the stream has an event; -FAR if none is known."""
-        n = self.classes[STREAM]
-        return f"following(at{n}, lo{n}, hi{n}, {position})"
+        return f"following({self._search(self.classes[STREAM], position)})"
+
+    def first_after(self, n: int, position: str) -> str:
+        """The number, in the list of a class, of the first event after this position."""
+        return f"first_after({self._search(n, position)})"
+
+    def _search(self, n: int, position: str) -> str:
+        self.fingers += 1
+        return f"at{n}, lo{n}, hi{n}, {position}, fingers, {self.fingers - 1}"
 
     def instant(self, time: str) -> str:
         """The position just before the events of this time."""
