@@ -15,6 +15,9 @@ from cepheid.planner import prepare
 
 PAIR = "PATTERN A a ; B b WHERE [id] WITHIN 10 RETURN a.id"
 LAST = "PATTERN A a -> B b WHERE [id] AFTER MATCH SKIP PAST LAST EVENT RETURN a.id"
+RUN = """PATTERN a => b+ => c WHERE [id] AND b.ts - PREV(b.ts, a.ts) < 9 AND c.ts - LAST(b.ts) > 5
+AFTER MATCH SKIP PAST LAST EVENT RETURN a.id, count(b) AS rises"""
+TEXTS = "PATTERN A a => B b WHERE [id, word] AFTER MATCH SKIP TO NEXT EVENT RETURN a.id"
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +33,7 @@ def events(rows: int = 1000) -> pa.Table:
             "ts": np.arange(rows),
             "type": np.array(["A", "B"])[random.integers(0, 2, rows)],
             "id": random.integers(0, 5, rows),
+            "word": np.array(["one", "two", None])[random.integers(0, 3, rows)],
         }
     )
 
@@ -59,6 +63,35 @@ def test_matches_are_the_same_as_in_one_thread(query: str) -> None:
     assert alone.num_rows > 100
     assert together.sort_by(order) == alone.sort_by(order)
     assert together["match_end"] == alone["match_end"]
+
+
+@pytest.mark.parametrize("query", [LAST, RUN, TEXTS])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("batch", [1 << 17, 50])
+def test_shares_of_the_keys_have_the_matches_of_one_engine(
+    query: str, count: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "BATCH", batch)
+    columns = {"time": "ts"} if query == RUN else {"time": "ts", "type": "type"}
+    divided = cep.match(events(), query, **columns, threads=count)
+    monkeypatch.setattr(threads, "LEAST_ROWS", 1 << 18)
+    whole = cep.match(events(), query, **columns, threads=1)
+    order = [(name, "ascending") for name in divided.column_names]
+    assert whole.num_rows > 20
+    assert divided.sort_by(order) == whole.sort_by(order)
+    assert divided["match_end"] == whole["match_end"]
+
+
+def test_one_thread_divides_what_has_no_window_by_its_keys() -> None:
+    table, options = events(), cep.Options(time="ts", type="type", threads=1)
+    for query, divides in (
+        (LAST, True),
+        (LAST.replace("RETURN", "WITHIN 10 RETURN"), False),
+        (PAIR, False),
+    ):
+        prepared = prepare(cep.Query(query).bind(table.schema, options), options)
+        shares = threads.shares(prepared.plan, prepared.query, table, options)
+        assert bool(shares) == divides
 
 
 def test_slices_are_not_made_where_windows_would_be_copied_too_often() -> None:

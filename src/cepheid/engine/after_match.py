@@ -29,6 +29,7 @@ from cepheid.algebra.patterns import moves_end
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column, as_integers, hashes
 from cepheid.engine.operators.base import FOREVER, Operator
+from cepheid.engine.rows.order import ascending
 from cepheid.kernels import load
 from cepheid.kernels.templates.after_match import BOUNDS, SKIP
 from cepheid.language.ast import Skip
@@ -129,18 +130,20 @@ class _Order:
     few."""
 
     def __init__(self, values: Ints) -> None:
-        self.order: Ints = np.argsort(values, kind="stable")
+        self.order: Ints = ascending(values)
         self._places, self._classes = _ties(np.diff(values[self.order]) != 0)
         self.tied = self.order[self._places]
 
     def refine(self, values: Ints) -> None:
         """Order the tied rows by these values."""
-        between = np.diff(self._classes) != 0
-        if not ((np.diff(values) != 0) & ~between).any():
+        between, steps = np.diff(self._classes) != 0, np.diff(values)
+        if not ((steps != 0) & ~between).any():
             return
-        finer = np.lexsort((values, self._classes))
-        self.order[self._places] = self.tied[finer]
-        still, self._classes = _ties((np.diff(values[finer]) != 0) | between)
+        if ((steps < 0) & ~between).any():
+            finer = np.lexsort((values, self._classes))
+            self.order[self._places] = self.tied[finer]
+            steps = np.diff(values[finer])
+        still, self._classes = _ties((steps != 0) | between)
         self._places = self._places[still]
         self.tied = self.order[self._places]
 

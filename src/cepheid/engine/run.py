@@ -28,7 +28,7 @@ from cepheid.engine.rows.clock import Ticker, with_times
 from cepheid.engine.rows.store import EventStore
 from cepheid.engine.state import EngineState, LoadedRows, codes, recoded, recoded_floors
 from cepheid.engine.tree import OperatorTree
-from cepheid.plan.nodes import LeafNode, Node, Plan
+from cepheid.plan.nodes import Automaton, LeafNode, Node, Plan
 from cepheid.plan.profile import NodeProfile, Profile, Replan
 from cepheid.plan.reads import leaves
 
@@ -84,6 +84,7 @@ class Engine:
         self._journal = journal
         self._seconds = 0.0  # spent in here, until the call that is under way
         self._began: float | None = None
+        self._ends = self._ended = False  # whether the last batch is matched, and was
         self._started = False  # whether operators have made anything yet
         self._input = schema
         self._least_round = self._round_size = round_size or needs.round_size(plan)
@@ -128,12 +129,20 @@ class Engine:
 
     # ── in and out ──
 
-    def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Match the next batch of events, which must not be earlier than those before."""
+    def push(self, batch: pa.RecordBatch, last: bool = False) -> Iterator[pa.RecordBatch]:
+        """Match the next batch of events, which must not be earlier than those before. If it is the
+        `last` one, an automaton looks at it once, as time passes to infinity, and not twice."""
+        self._ends = last and self._looks_once()
         for part in parts(self.plan, batch):
             if self.done:
                 return
             yield from self._counted(self._push(part))
+
+    def _looks_once(self) -> bool:
+        plan = self.plan
+        counted = plan.limit is not None or (plan.selection and plan.selection.most is not None)
+        automata = all(isinstance(root, Automaton) for root in plan.alternatives)
+        return automata and not counted and not self._at_once and self._journal is None
 
     def warm(self, sample: pa.RecordBatch) -> int:
         """Have the kernels compiled for columns that have NULLs where the sample has; returns how
@@ -151,6 +160,8 @@ class Engine:
             self._load(batch)
             yield from self._rounds()
         yield from self.tree.flush()
+        if self._ended:
+            return
         # Only now: matches of this batch may have been waiting with their groups. A record lives
         # for a window, and may wait for another one.
         self.tree.forget_groups(self.context.eat - self.context.window)
@@ -279,7 +290,7 @@ class Engine:
     def _finish(self) -> Iterator[pa.RecordBatch]:
         self.context.frontier = FOREVER
         self.context.horizon = Horizon(FOREVER, FOREVER)
-        if self.tree.waits and self.context.store.n and not self.done:
+        if self.tree.waits and self.context.store.n and not self.done and not self._ended:
             yield from self.tree.assemble()
         yield from self.tree.flush()
 
@@ -338,6 +349,9 @@ class Engine:
             last = limit == end
             context.frontier = self._reached if last else int(store.clock[limit - 1 - store.base])
             context.horizon = self._horizon(limit)
+            self._ended = last and self._ends
+            if self._ended:
+                context.frontier, context.horizon = FOREVER, Horizon(FOREVER, FOREVER)
             fresh = [leaf for leaf in self.leaves.values() if leaf.show(limit)]
             is_whole = limit - self._row == self._round_size
             self._row = limit
@@ -345,11 +359,13 @@ class Engine:
             if not self._started:
                 yield from self._adapt()  # before anything is made with a plan that is a guess
             made = self.tree.made
-            if not self._at_once and self.tree.wakes(fresh):
+            if self._ended or (not self._at_once and self.tree.wakes(fresh)):
                 self._started = True
                 yield from self.tree.assemble()
             else:
                 self.counts.idle += 1
+            if self._ended:
+                return
             if self._grows and is_whole:
                 made = self.tree.made - made
                 self._round_size = needs.next_round_size(self._round_size, self._least_round, made)

@@ -59,8 +59,9 @@ def run(
     if table is not None:
         placed = _placed(plan, table)
         if divided := shares(plan, query, placed, options):
-            each = [prepared.engine(table.schema, options.jit) for _ in divided]
-            engines = Engines(each, table.num_rows, table.num_rows - placed.num_rows)
+            new = partial(prepared.engine, table.schema, options.jit)
+            rejected = table.num_rows - placed.num_rows
+            engines = Engines(new, options.threads, table.num_rows, rejected)
             notices = Notices(query, engines, _present(plan, table))
             return engines.schema, _in_threads(engines, placed, divided, seen, notices)
     if query.answers is not None:

@@ -38,6 +38,14 @@ LEAST_ROWS = 1 << 18
 _MOST_COPIED = 0.2
 """The share of rows that slices may have twice, for the windows beside them."""
 
+_MOST_SHARES = 256
+"""Shares of the keys that a table is divided into at most: their numbers have a byte."""
+
+MOST_INDEXED = (1 << 31) - 1
+"""Rows that 32 bits can number."""
+
+_MIXING = np.uint64(0x9E3779B97F4A7C15)
+
 _KEY_TYPES = frozenset({Type.INTEGER, Type.STRING, Type.BOOLEAN, Type.DATE, Type.TIMESTAMP})
 """Types whose equal values are equal for Arrow, too."""
 
@@ -68,21 +76,21 @@ class TimeSlice:
 class KeyShare:
     """The rows of a table whose key is one of this share's."""
 
-    share: int
-    count: int
-    shares: NDArray[np.uint8]
+    rows: NDArray[np.int32]
 
     def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        size = BATCH * self.count  # so that about a batch of them is this share's
-        for begin in range(0, table.num_rows, size):
-            share = pa.array(self.shares[begin : begin + size] == self.share)
-            yield from table.slice(begin, size).filter(share).combine_chunks().to_batches()
+        for begin in range(0, len(self.rows), BATCH):
+            rows = pa.array(self.rows[begin : begin + BATCH])
+            yield from table.take(rows).combine_chunks().to_batches()
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
 
 Share = TimeSlice | KeyShare
+
+Found = tuple[list[pa.RecordBatch], set[str]]
+"""The matches of a share, and the types that none of its events has."""
 
 
 def undivided(plan: Plan, query: BoundQuery, options: Options) -> str | None:
@@ -99,12 +107,18 @@ def undivided(plan: Plan, query: BoundQuery, options: Options) -> str | None:
 
 
 def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> Sequence[Share]:
-    """How a table in order is divided; nothing, if one thread is best or must do it all."""
+    """How a table in order is divided; nothing, if one engine is best or must do it all. What is
+    held of a share of the keys should stay in the processor's caches, so there are more of them
+    than threads; and as much is held without a window, one thread is faster with them, too."""
     count = min(options.threads, table.num_rows // LEAST_ROWS)
-    if count < 2 or undivided(plan, query, options) is not None:
+    if not 2 * LEAST_ROWS <= table.num_rows <= MOST_INDEXED:
+        return ()
+    if undivided(plan, query, options) is not None:
         return ()
     if uncut(query) is None:
         return _slices(plan, times(table[plan.schema.time].combine_chunks()), count)
+    if count < 2 and plan.window is not None:
+        return ()
     return _key_shares(plan, table, _key_columns(plan), count)
 
 
@@ -140,21 +154,24 @@ def _key_columns(plan: Plan) -> list[str]:
 def _key_shares(
     plan: Plan, table: pa.Table, columns: Sequence[str], count: int
 ) -> Sequence[KeyShare]:
-    """Shares of about equally many rows."""
-    codes = np.zeros(table.num_rows, np.int64)
+    """Shares of a little fewer rows than a batch has, if no key has more."""
+    hashed = np.zeros(table.num_rows, np.uint64)
     for name in columns:
-        values = logical(table[name].combine_chunks(), plan.schema.columns[name])
-        part = values.dictionary_encode(null_encoding="encode")
-        codes = codes * len(part.dictionary) + part.indices.to_numpy(zero_copy_only=False)
-        if len(columns) > 1:
-            codes = np.unique(codes, return_inverse=True)[1]
-    rows = np.bincount(codes)
-    # The keys with most rows first, one for each share in turn, there and back again.
-    turn = np.concatenate((np.arange(count), np.arange(count)[::-1])).astype(np.uint8)
-    share_of = np.empty(len(rows), np.uint8)
-    share_of[np.argsort(-rows, kind="stable")] = np.resize(turn, len(rows))
-    assigned = share_of[codes]
-    return [KeyShare(share, count, assigned) for share in range(count)]
+        hashed = (hashed ^ _numbers(table[name], plan.schema.columns[name])) * _MIXING
+    shares = max(count, min(_MOST_SHARES, table.num_rows * 5 // (4 * BATCH)))
+    number = ((hashed >> np.uint64(32)) * np.uint64(shares) >> np.uint64(32)).astype(np.uint8)
+    order = np.argsort(number, kind="stable").astype(np.int32)
+    ends = np.cumsum(np.bincount(number, minlength=shares))
+    return [KeyShare(rows) for rows in np.split(order, ends[:-1]) if len(rows)]
+
+
+def _numbers(column: pa.ChunkedArray, kind: Type) -> NDArray[np.uint64]:
+    """A number for each value, the same for equal ones."""
+    values = logical(column.combine_chunks(), kind)
+    if kind is Type.INTEGER and pa.types.is_integer(values.type) and not values.null_count:
+        return values.to_numpy(zero_copy_only=False).astype(np.uint64)
+    codes = values.dictionary_encode(null_encoding="encode").indices
+    return codes.to_numpy(zero_copy_only=False).astype(np.uint64)
 
 
 class Engines:
@@ -162,56 +179,49 @@ class Engines:
 
     done = False  # one share doesn't know what the others have found
 
-    def __init__(self, engines: Sequence[Engine], events: int, rejected: int) -> None:
-        self._engines = engines
-        self._events, self._rejected = events, rejected
-        self._stopped = Event()
-
-    @property
-    def plan(self) -> Plan:
-        return self._engines[0].plan
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._engines[0].schema
-
-    @property
-    def unseen(self) -> set[str]:
+    def __init__(self, new: Callable[[], Engine], threads: int, events: int, rejected: int) -> None:
+        first = new()
+        self.plan, self.schema = first.plan, first.schema
+        self.unseen = set(first.unseen)
         """Types that no event has had."""
-        return set.intersection(*(engine.unseen for engine in self._engines))
-
-    @property
-    def counts(self) -> Counts:
-        """Of the whole table. Slices share rows, so the engines' own counts don't add up to it."""
-        matches = sum(engine.counts.matches for engine in self._engines)
-        return Counts(events=self._events, rejected=self._rejected, matches=matches)
+        # Of the whole table: slices share rows, so the engines' own counts don't add up to it.
+        self.counts = Counts(events=events, rejected=rejected)
+        self._new, self._threads = new, threads
+        self._stopped = Event()
 
     def matches(
         self, table: pa.Table, divided: Sequence[Share], seen: Callable[[int], None]
     ) -> Iterator[pa.RecordBatch]:
         """The matches of all shares in the order of their ends. All rows of `table` have a time."""
         tasks = [(table, share, seen) for share in divided]
-        with ThreadPoolExecutor(len(divided)) as pool:
+        with ThreadPoolExecutor(min(self._threads, len(divided))) as pool:
             try:
-                matched = pool.map(self._run, self._engines, tasks)
-                batches = (batch for share in matched for batch in share)
+                batches = self._noted(pool.map(self._run, tasks))
                 in_order = isinstance(divided[0], TimeSlice)
                 yield from batches if in_order else by_end(self.schema, batches)
             finally:
                 self._stopped.set()  # whoever reads the matches may not want all of them
 
-    def _run(
-        self, engine: Engine, task: tuple[pa.Table, Share, Callable[[int], None]]
-    ) -> list[pa.RecordBatch]:
+    def _noted(self, found: Iterable[Found]) -> Iterator[pa.RecordBatch]:
+        for batches, unseen in found:
+            self.unseen &= unseen
+            self.counts.matches += sum(batch.num_rows for batch in batches)
+            yield from batches
+
+    def _run(self, task: tuple[pa.Table, Share, Callable[[int], None]]) -> Found:
         table, share, seen = task
         kept: list[pa.RecordBatch] = []
-        for batch in share.batches(table):
+        engine, batches = self._new(), share.batches(table)
+        batch = next(batches, None)
+        while batch is not None:
             if self._stopped.is_set():
-                return []
-            kept += map(share.kept, engine.push(batch))
+                return [], engine.unseen
+            after = next(batches, None)
+            kept += map(share.kept, engine.push(batch, last=after is None))
             seen(batch.num_rows)
+            batch = after
         kept += map(share.kept, engine.finish())
-        return kept
+        return kept, engine.unseen
 
 
 def by_end(schema: pa.Schema, matches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,8 @@ from cepheid.engine.arrays.columns import Column
 from cepheid.engine.automaton.compiler import compile_pattern
 from cepheid.engine.automaton.forbidden import next_negations
 from cepheid.engine.automaton.knowledge import grouped
+from cepheid.engine.automaton.program import Program
+from cepheid.engine.automaton.remembered import Remembered
 from cepheid.engine.automaton.rows_by_key import Key, Listed, lay_out
 from cepheid.engine.automaton.source.kernel import KernelSource, write_kernel
 from cepheid.engine.lowering import Inputs
@@ -52,6 +54,25 @@ class Round:
     seen: int  # the absolute number of the first row that isn't there
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What a program depends on besides its node."""
+
+    windowed: bool
+    in_time: bool
+    lasting: bool
+
+    def program(self, node: Automaton) -> Program:
+        return compile_pattern(
+            node, windowed=self.windowed, in_time=self.in_time, lasting=self.lasting
+        )
+
+
+_programs: Remembered[Automaton, Program] = Remembered()
+_kernels: Remembered[Automaton, tuple[KernelSource, Inputs]] = Remembered()
+"""The engines of a query's shares, and of its later runs, have the same node."""
+
+
 class AutomatonOperator(Operator):
     """Finds the matches of a pattern, or of a part of one."""
 
@@ -81,12 +102,8 @@ class AutomatonOperator(Operator):
         self.pools = {name: Pool() for name in names if name in groups}
         self.groups = dict(self.pools)
         self.state = np.zeros(AutomatonState.POOLS + 2 * len(self.pools), np.int64)
-        self.program = compile_pattern(
-            node,
-            windowed=context.window < FOREVER,
-            in_time=context.in_time,
-            lasting=context.store.lasting,
-        )
+        self._settings = Settings(context.window < FOREVER, context.in_time, context.store.lasting)
+        self.program = _programs.get(node, self._settings, lambda: self._settings.program(node))
         self._starts = tuple(self.program.classes.index(v) for v in self.program.starts)
         self._source = KernelSource("", 0, 0, 0)
         self._round: Round | None = None  # the one that is under way
@@ -106,7 +123,15 @@ class AutomatonOperator(Operator):
         self._held: tuple[tuple[int, int], NDArray[np.bool_]] = (0, 0), np.zeros(0, np.bool_)
 
     def source(self, inputs: Inputs) -> str:
-        self._source = write_kernel(self.program, inputs)
+        def write() -> tuple[KernelSource, Inputs]:
+            fresh = Inputs(inputs.nullable, inputs.objects)
+            return write_kernel(self.program, fresh), fresh
+
+        use = (self._settings, inputs.nullable, inputs.objects)
+        self._source, read = _kernels.get(self.node, use, write)
+        inputs.columns += read.columns
+        inputs.params += read.params
+        inputs.pools += read.pools
         return self._source.text
 
     def columns(self) -> Iterable[Column]:
@@ -164,6 +189,9 @@ class AutomatonOperator(Operator):
             rows = leaf.out.records.slots[0, : leaf.out.visible]
             held = slice(*np.searchsorted(rows, (store.base, known)))
             classes.append(rows[held] - store.base)
+        for pool in self.pools.values():
+            if len(pool.rows) < store.n:  # a start mostly has few elements of its own
+                pool.reserve(min(store.n, POOLED) - pool.n)
         lists, keys = lay_out(store, position, classes, self._key(), context.jit)
         self._revive()
         state[AutomatonState.KEY] = state[AutomatonState.AT] = 0

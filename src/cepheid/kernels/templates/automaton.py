@@ -80,8 +80,8 @@ def kernel(rows, at, begins, ends, floors, needed):
 """
 """Note the rows from each key's floor on, and return how many the key with the most has."""
 
-# A search begins where the last one of its place in the kernel ended, which is mostly beside what it
-# is for: `fingers` has that for each place, or anything at first.
+# A search begins where the last one at its place in the kernel ended, which is mostly beside what
+# it is for: `fingers` has that for each place, or anything at first.
 FUNCTIONS = """
 FAR = 1 << 62
 
