@@ -316,7 +316,8 @@ class Engine:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
         plan, classes = self.plan, tuple(self.leaves)
         types = plan.schema.type
-        classified = classify(batch, classes, plan.variables, types, plan.key, self.unseen)
+        read = set(self.context.store.names).union(name for p in plan.key for name in p.values())
+        classified = classify(batch, classes, plan.variables, types, plan.key, self.unseen, read)
         self.unseen -= classified.types
         classified = self.tree.sink.narrowed(classified)
         ticks = self._ticker.read(batch, classified.rows)

@@ -109,10 +109,11 @@ def remainder(x, y):
 
 
 @jit
-def chain(hashes, heads, link, begin, end, number):
+def chain(hashes, rows, base, heads, link, begin, end, number):
     mask = heads.shape[0] - 1
     for i in range(begin, end):
-        h = hashes[u(i - begin)]
+        row = rows[u(i - begin)] - base
+        h = hashes[u(row)] if row >= 0 else -1
         if h >= 0:
             link[u(i)] = heads[u(h & mask)]
             heads[u(h & mask)] = number + i
@@ -338,11 +339,12 @@ def load_ask(jit: bool) -> Callable[..., int]:
 
 
 def load_chain(jit: bool) -> Callable[..., None]:
-    """`chain(hashes, heads, link, begin, end, number)`: put records into their hash chains."""
+    """`chain(hashes, rows, base, heads, link, begin, end, number)`: put records into their hash
+    chains. Their rows count from `base`; the hashes are those of rows."""
     return load("\n\nkernel = chain\n", jit)
 
 
 def warm_up() -> None:
     """Have Numba load what it loads with the first kernel, so that those to come take less."""
     none = np.zeros(0, np.int64)
-    load_chain(True)(none, none, none, 0, 0, 0)
+    load_chain(True)(none, none, 0, none, none, 0, 0, 0)

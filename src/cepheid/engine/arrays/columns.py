@@ -245,12 +245,16 @@ def hashes(
 ) -> NDArray[np.int64]:
     """One non-negative hash per row for the values of several columns; -1 where one is NULL."""
     mixed = np.full(length, 0x9E3779B97F4A7C15, np.uint64)
-    null = np.zeros(length, np.bool_)
+    null: NDArray[np.bool_] | None = None
+    turned = np.empty(length, np.uint64)
     for values, valid in columns:
-        mixed = (mixed ^ as_integers(values).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(31)
+        mixed ^= as_integers(values).view(np.uint64)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= np.right_shift(mixed, np.uint64(31), out=turned)
         if valid is not None:
-            null |= ~valid
-    result = (mixed >> np.uint64(2)).view(np.int64)
-    result[null] = -1
+            null = ~valid if null is None else null | ~valid
+    mixed >>= np.uint64(2)
+    result = mixed.view(np.int64)
+    if null is not None:
+        result[null] = -1
     return result

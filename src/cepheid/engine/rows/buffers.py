@@ -153,19 +153,32 @@ class Chain:
             self.link = grown
         begin = max(0, self.done - buffer.base)
         if begin < buffer.visible:
-            combined: Ints | None = None
-            for slot, hashes in parts:
-                rows = buffer.records.slots[slot, begin : buffer.visible] - row_base
-                # A record whose row has left the store is past every window: it needs no chain.
-                part = np.where(rows >= 0, hashes[np.maximum(rows, 0)], -1)
-                combined = part if combined is None else _mixed(combined, part)
-            self._append(combined, self.heads, self.link, begin, buffer.visible, buffer.base)
+            # A record whose row has left the store is past every window: it needs no chain.
+            slot, hashes = parts[0]
+            rows = buffer.records.slots[slot, begin : buffer.visible]
+            if len(parts) > 1:
+                hashes, rows, row_base = _combined(buffer, parts, begin, row_base)
+            chains = (self.heads, self.link)
+            self._append(hashes, rows, row_base, *chains, begin, buffer.visible, buffer.base)
         self.done = buffer.base + buffer.visible
 
     def drop(self, count: int, n: int) -> None:
         known = min(n, len(self.link))  # the buffer may have grown since the last `extend`
         if count < known:
             self.link[: known - count] = self.link[count:known]
+
+
+def _combined(
+    buffer: Buffer, parts: Sequence[tuple[int, Ints]], begin: int, row_base: int
+) -> tuple[Ints, Ints, int]:
+    """The hashes of records of several rows, as if each record were a row."""
+    combined: Ints | None = None
+    for slot, hashes in parts:
+        rows = buffer.records.slots[slot, begin : buffer.visible] - row_base
+        part = np.where(rows >= 0, hashes[np.maximum(rows, 0)], -1)
+        combined = part if combined is None else _mixed(combined, part)
+    assert combined is not None
+    return combined, np.arange(len(combined)), 0
 
 
 def _mixed(left: Ints, right: Ints) -> Ints:

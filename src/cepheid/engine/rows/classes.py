@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cepheid.algebra.expressions import Attribute, Expr, transform
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.query import Variable
 from cepheid.algebra.types import Type
@@ -48,9 +49,11 @@ def classify(
     type_column: str | None,
     key: Sequence[Mapping[str, str]],
     sought: Collection[str] = (),
+    read: Collection[str] | None = None,
 ) -> Classified:
     """Classify the rows of a batch. In a keyed query a row without a key belongs to no class.
-    `sought` are types whose occurrence is reported."""
+    `sought` are types whose occurrence is reported, `read` the columns that are read afterwards
+    (None: all)."""
     rows: NDArray[np.int64] = np.arange(batch.num_rows)
     if CLASS_COLUMN in batch.schema.names:
         bits = batch.column(CLASS_COLUMN).to_numpy(zero_copy_only=False)
@@ -69,6 +72,8 @@ def classify(
                 batch, codes = batch.take(pa.array(rows)), codes[rows]
         named = [_of_types(names, codes, wanted) for wanted in types]
     masks = class_masks(batch, leaves, key)
+    if read is not None:
+        batch = batch.select([name for name in batch.schema.names if name in read])
     kept = _kept(rows, batch, [a & b for a, b in zip(named, masks, strict=True)])
     return replace(kept, types=seen) if seen else kept
 
@@ -88,6 +93,7 @@ def class_masks(
     """For each leaf, the rows that have a key and satisfy its predicates, whatever their type."""
     masks: list[Mask] = []
     every = np.ones(batch.num_rows, np.bool_)
+    tested: dict[str, Mask] = {}
     for leaf in leaves:
         mask = every
         for part in key:
@@ -96,7 +102,7 @@ def class_masks(
             if column is not None and column.null_count:
                 mask = mask & pc.is_valid(column).to_numpy(zero_copy_only=False)
         if leaf.filters:
-            mask = mask & _satisfied(batch, leaf)
+            mask = mask & _satisfied(batch, leaf, tested)
         masks.append(mask)
     return masks
 
@@ -114,17 +120,25 @@ def narrowed(batch: pa.RecordBatch, left: Sequence[tuple[int, LeafNode]]) -> pa.
     return batch.set_column(index, CLASS_COLUMN, pa.array(bits))
 
 
-def _satisfied(batch: pa.RecordBatch, leaf: LeafNode) -> Mask:
-    """The mask of the rows for which all predicates of the leaf are true."""
+def _satisfied(batch: pa.RecordBatch, leaf: LeafNode, tested: dict[str, Mask]) -> Mask:
+    """The mask of the rows for which all predicates of the leaf are true. Those of other leaves
+    that were `tested` before aren't tested again."""
     mask: Mask | None = None
     for condition in leaf.filters:
-        result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
-        if result.null_count:
-            result = pc.fill_null(result, False)
-        holds = np.asarray(result.to_numpy(zero_copy_only=False))
+        text = repr(transform(condition, _of_any))
+        holds = tested.get(text)
+        if holds is None:
+            result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
+            if result.null_count:
+                result = pc.fill_null(result, False)
+            holds = tested[text] = np.asarray(result.to_numpy(zero_copy_only=False))
         mask = holds if mask is None else mask & holds
     assert mask is not None
     return mask
+
+
+def _of_any(expr: Expr) -> Expr | None:
+    return replace(expr, variable="") if isinstance(expr, Attribute) else None
 
 
 def _of_types(names: Sequence[str], codes: NDArray[np.integer], wanted: tuple[str, ...]) -> Mask:
