@@ -1,8 +1,8 @@
-"""Several cores in one process: each thread has an engine, and matches its share of a table.
+"""A large table in shares, each with an engine of its own, on several cores.
 
 A table is cut in time where the query allows it: a slice has a copy of the window beside it, and
 owns the matches that end in it, as on Spark. Where it can't be cut in time (AFTER MATCH, no window)
-and a key partitions it, each thread has a share of the keys. Kernels and Arrow run without Python's
+and a key partitions it, each engine has a share of the keys. Kernels and Arrow run without Python's
 lock, the rest of an engine with it: queries with much work per event gain most.
 """
 
