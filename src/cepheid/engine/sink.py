@@ -277,7 +277,7 @@ class Choosing(Sink):
     def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
         yield from self._decide(min(undecided, self._known()))
         self._memory.forget(self._floor())
-        if self._freeing is not None:
+        if self._freeing is not None and self._context.frontier < FOREVER:
             self._freeing.free(self._memory)
         if self._quota is not None:
             self._quota.free(self._roots[0])

@@ -105,7 +105,7 @@ class AutomatonOperator(Operator):
         self._settings = Settings(context.window < FOREVER, context.in_time, context.store.lasting)
         self.program = _programs.get(node, self._settings, lambda: self._settings.program(node))
         self._starts = tuple(self.program.classes.index(v) for v in self.program.starts)
-        self._source = KernelSource("", 0, 0, 0)
+        self._source = KernelSource("", 0, 0)
         self._round: Round | None = None  # the one that is under way
         self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
@@ -152,7 +152,8 @@ class AutomatonOperator(Operator):
             self._round = self._begin()
         if not self._go_on(self._round):
             return False
-        self._forget(self._round)
+        if self._round.horizon < FOREVER:
+            self._forget(self._round)
         waiting = self.program.waits and self._round.horizon < FOREVER
         self._undecided = self._earliest(self._round) if waiting else FOREVER
         self._matched = self._round.seen
@@ -206,8 +207,7 @@ class AutomatonOperator(Operator):
         state[AutomatonState.ORIGIN] = self._origin()
         state[AutomatonState.SEEN] = self._matched - store.base
         state[AutomatonState.KEYS] = keys
-        room = max(store.n + 2, self._source.fingers)
-        scratch = np.empty((max(1, self._source.scratches), room), np.int64)
+        scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
         sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
         clocks = (store.opened, store.clock, store.start, store.time)
         rows = (begin, position, *clocks)

@@ -80,37 +80,46 @@ def kernel(rows, at, begins, ends, floors, needed):
 """
 """Note the rows from each key's floor on, and return how many the key with the most has."""
 
-# A search begins where the last one at its place in the kernel ended, which is mostly beside what
-# it is for: `fingers` has that for each place, or anything at first.
+# A search goes out from where x should be. In a list as long as that of the start at hand, which
+# mostly has the same events, that is beside the start; else the events of a key lie about evenly.
+# These functions write nothing, so that the compiler can leave out a search that was made before.
 FUNCTIONS = """
 FAR = 1 << 62
 
 
 @jit
-def first_after(at, low, high, x, fingers, n):
-    i = fingers[u(n)]
-    if i < low or i > high:
-        i = low
-    step = 1
-    if i < high and at[u(i)] <= x:
-        low = i + 1
-        while low + step <= high and at[u(low + step - 1)] <= x:
-            low += step
-            step += step
-        high = min(high, low + step - 1)
-    else:
-        high = i
-        while high - step >= low and at[u(high - step)] > x:
-            high -= step
-            step += step
-        low = max(low, high - step + 1)
+def first_after(at, low, high, x, place, size):
+    guess = -1
+    if high - low == size:
+        guess = low + place
+    elif high - low > 32:
+        first, last = at[u(low)], at[u(high - 1)]
+        if x < first:
+            return low
+        if x >= last:
+            return high
+        share = (float(x) - float(first)) / (float(last) - float(first))
+        guess = low + min(int(share * (high - 1 - low)), high - 1 - low)
+    if guess >= 0:
+        step = 1
+        if at[u(guess)] <= x:
+            low = guess + 1
+            while guess + step < high and at[u(guess + step)] <= x:
+                low = guess + step + 1
+                step += step
+            high = min(high, guess + step)
+        else:
+            high = guess
+            while guess - step >= low and at[u(guess - step)] > x:
+                high = guess - step
+                step += step
+            low = max(low, guess - step)
     while low < high:
         middle = (low + high) >> 1
         if at[u(middle)] <= x:
             low = middle + 1
         else:
             high = middle
-    fingers[u(n)] = low
     return low
 
 
@@ -138,8 +147,8 @@ def last_before(time, pos, x):
 
 
 @jit
-def following(at, low, high, x, fingers, n):
-    i = first_after(at, low, high, x, fingers, n)
+def following(at, low, high, x, place, size):
+    i = first_after(at, low, high, x, place, size)
     return at[u(i)] if i < high else -FAR
 
 

@@ -104,12 +104,11 @@ from cepheid.kernels.templates.automaton import FUNCTIONS, HEAD, AutomatonState
 @dataclass(frozen=True)
 class KernelSource:
     """The source of a kernel, and how many arrays it needs to work in: of whole numbers, and of
-    others. The last of the first has room for so many `fingers`."""
+    others."""
 
     text: str
     scratches: int
     sums: int
-    fingers: int
 
 
 def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
@@ -123,7 +122,6 @@ def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
         else f"{name} = scratch[{n}]"
         for n, name in enumerate(w.scratches)
     ]
-    head.append(f"fingers = scratch[{len(w.scratches)}]")
     head += [f"{name} = sums[{n}]" for n, name in enumerate(w.sums)]
     head += inputs.unpack(0)
     head += [f"rows{n}, at{n}, from{n}, to{n} = lists[{n}]" for n in classes]
@@ -143,7 +141,7 @@ def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
     lines += w.code.lines
     lines += ["        entry = -1", *(f"    {text}" for text in end)]
     text = FUNCTIONS + HEAD + "\n".join(lines) + "\n"
-    return KernelSource(text, len(w.scratches) + 1, len(w.sums), w.fingers)
+    return KernelSource(text, len(w.scratches), len(w.sums))
 
 
 def _write(w: SourceWriter, instructions: Instructions, env: Env, done: Then) -> None:

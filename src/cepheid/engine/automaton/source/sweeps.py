@@ -109,7 +109,9 @@ def starts(w: SourceWriter, entry: int) -> Iterator[str]:
             code.line("k0 = k")
             for pool in range(len(w.pools)):
                 code.line(f"pooled{pool}_0 = pooled{pool}")
+            before, w.start = w.start, (f"{i} - lo{n}", f"hi{n} - lo{n}")
             yield row
+            w.start = before
             code.line(f"alive[{entry}, u({row})] = more")
 
 

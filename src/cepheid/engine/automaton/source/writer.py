@@ -66,7 +66,8 @@ class SourceWriter:
         self.scratches: list[str] = []
         self.sums: list[str] = []
         self.tables: list[str] = []
-        self.fingers = 0
+        # Of the start at hand: its number in the key's list, and how long that is.
+        self.start = ("0", "-1")
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -101,8 +102,7 @@ class SourceWriter:
         return f"first_after({self._search(n, position)})"
 
     def _search(self, n: int, position: str) -> str:
-        self.fingers += 1
-        return f"at{n}, lo{n}, hi{n}, {position}, fingers, {self.fingers - 1}"
+        return ", ".join((f"at{n}, lo{n}, hi{n}", position, *self.start))
 
     def instant(self, time: str) -> str:
         """The position just before the events of this time."""
