@@ -54,7 +54,6 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks
 
 bench-stream: $(INSTALLED)

@@ -1,4 +1,8 @@
-"""`python -m benchmarks [NAMES…] [--quick] [--json PATH]`"""
+"""`python -m benchmarks [NAMES…] [--quick] [--json PATH]`
+
+A run of everything begins with the engine beside its peers, and with what first calls take; both
+have programs of their own, too.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,10 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks import pipeline
+from benchmarks import cold_start, pipeline
 from benchmarks.cases import chosen
 from benchmarks.measure import WrongAnswer, measure
+from benchmarks.peers import __main__ as peers
 from benchmarks.report import (
     LATEST,
     Record,
@@ -34,7 +39,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure the engine on the workloads of the papers, and the Spark pipeline.",
-        epilog="A run of everything at full size updates latest.json and README.md in results.",
+        epilog="A run of everything at full size updates the tables here and in results.",
     )
     parser.add_argument(
         "names", nargs="*", help="beginnings of cases: q4, 'q5 1:1:1', 'q8 left', spark; or all"
@@ -61,6 +66,9 @@ def main() -> int:
         return 1
     records: list[Record] = []
     try:
+        if not given.names:
+            peers.run([], given.quick, recording, console)
+            cold_start.run([cold_start.OTHER] if given.quick else [], recording, console)
         with console.status("starting") as status:
             for result in measure(cases, given.quick, status.update):
                 records.append(case_record(result))

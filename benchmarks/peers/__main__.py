@@ -111,6 +111,23 @@ def record_figures(records: list[Record]) -> None:
     replace_section(PAGE, BEGIN, END, markdown(figures))
 
 
+def run(names: list[str], quick: bool, recording: bool, console: Console) -> None:
+    """Measure and show these queries, or all. `WrongAnswer` if programs differ."""
+    records: list[Record] = []
+    for workload in WORKLOADS:
+        if names and workload.name not in names:
+            continue
+        rows = workload.rows // 10 if quick else workload.rows
+        records.append(measured(workload, rows, 1 if quick else REPEATS))
+        line = zip(HEADINGS[1:], cells(records[-1])[1:], strict=True)
+        console.print(
+            f"{workload.text}: " + ", ".join(f"{head} {cell}" for head, cell in line),
+            highlight=False,
+        )
+    if recording:
+        record_figures(records)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     names = [workload.name for workload in WORKLOADS]
@@ -121,23 +138,11 @@ def main() -> int:
     if unknown := set(given.names) - set(names):
         parser.error(f"there is no {', '.join(sorted(unknown))}, but {', '.join(names)}")
     console = Console(emoji=False)
-    records: list[Record] = []
-    for workload in WORKLOADS:
-        if given.names and workload.name not in given.names:
-            continue
-        rows = workload.rows // 10 if given.quick else workload.rows
-        try:
-            records.append(measured(workload, rows, 1 if given.quick else REPEATS))
-        except WrongAnswer as wrong:
-            console.print(f"[bold red]WRONG ANSWER[/]: {wrong}", highlight=False)
-            return 1
-        line = zip(HEADINGS[1:], cells(records[-1])[1:], strict=True)
-        console.print(
-            f"{workload.text}: " + ", ".join(f"{head} {cell}" for head, cell in line),
-            highlight=False,
-        )
-    if given.recording:
-        record_figures(records)
+    try:
+        run(given.names, given.quick, given.recording, console)
+    except WrongAnswer as wrong:
+        console.print(f"[bold red]WRONG ANSWER[/]: {wrong}", highlight=False)
+        return 1
     return 0
 
 

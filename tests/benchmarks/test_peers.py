@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from benchmarks import cold_start
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.workloads import WORKLOADS, PeerWorkload
 from tests.benchmarks.test_answers import PLAIN_SQL
@@ -62,3 +63,9 @@ def test_all_programs_make_the_matches_of_plain_sql(workload: PeerWorkload) -> N
     record = peers.measured(workload, rows, repeats=1)
     assert record["matches"] == expected(workload, rows) > 0
     assert len(peers.cells(record)) == len(peers.HEADINGS)
+
+
+def test_what_a_first_call_takes() -> None:
+    record = cold_start.measured(cold_start.OTHER)
+    assert len(cold_start.cells(record)) == len(cold_start.HEADINGS)
+    assert 0 < record["few"] < record["known"] < record["first"]
