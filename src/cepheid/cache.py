@@ -1,4 +1,5 @@
-"""Where Cepheid keeps what it has made for this machine: compiled kernels, and what starts Java."""
+"""Where Cepheid keeps what it has made for this machine: compiled kernels, the tables of its
+grammar, and what starts Java."""
 
 from __future__ import annotations
 
