@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
+from cepheid.engine.arrays.columns import in_one
 from cepheid.engine.arrays.vector import logical
 from cepheid.engine.counts import Counts
 from cepheid.engine.match_schema import MATCH_END
@@ -116,7 +117,7 @@ def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> 
     if undivided(plan, query, options) is not None:
         return ()
     if uncut(query) is None:
-        return _slices(plan, times(table[plan.schema.time].combine_chunks()), count)
+        return _slices(plan, times(in_one(table[plan.schema.time])), count)
     if count < 2 and plan.window is not None:
         return ()
     return _key_shares(plan, table, _key_columns(plan), count)
@@ -167,7 +168,7 @@ def _key_shares(
 
 def _numbers(column: pa.ChunkedArray, kind: Type) -> NDArray[np.uint64]:
     """A number for each value, the same for equal ones."""
-    values = logical(column.combine_chunks(), kind)
+    values = logical(in_one(column), kind)
     if kind is Type.INTEGER and pa.types.is_integer(values.type) and not values.null_count:
         return values.to_numpy(zero_copy_only=False).astype(np.uint64)
     codes = values.dictionary_encode(null_encoding="encode").indices

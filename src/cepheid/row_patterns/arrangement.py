@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Attribute, Expr
-from cepheid.engine.arrays.columns import as_integers, decoded
+from cepheid.engine.arrays.columns import as_integers, decoded, in_one
 from cepheid.engine.arrays.vector import evaluate
 from cepheid.row_patterns.syntax import SortKey
 
@@ -174,9 +174,7 @@ class ArrangedRows:
         return int(self.table.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        column = self.table.column(name)
-        whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        return decoded(whole)
+        return decoded(in_one(self.table.column(name)))
 
     def values(self, expr: Expr) -> pa.Array:
         """An expression of every row: a column as it is, all else as predicates see it."""

@@ -127,6 +127,11 @@ def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
+def in_one(column: pa.ChunkedArray) -> pa.Array:
+    """All chunks as one array. (pyarrow would copy a single one, too.)"""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def with_clean_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A dictionary may hold NULL as one of its values, or a value twice; then the array is encoded
     anew, so that NULL looks the same everywhere, and equal values do."""

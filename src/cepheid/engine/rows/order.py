@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.query import Clock
 from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import decoded
+from cepheid.engine.arrays.columns import decoded, in_one
 from cepheid.engine.arrays.numbers import in_numpy, is_exact
 from cepheid.engine.arrays.vector import seen
 from cepheid.plan.nodes import Plan
@@ -61,7 +61,7 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> bool:
     columns = [table[name] for name in names]
     if any(c.null_count or not is_exact(c.type) for c in columns):
         return False
-    values = [column.combine_chunks() for column in columns]
+    values = [in_one(column) for column in columns]
     last = table.num_rows - 1
     return all(
         _in_order([column.slice(begin, STRETCH + 1) for column in values])
