@@ -68,7 +68,7 @@ def main() -> int:
     try:
         if not given.names:
             peers.run([], given.quick, recording, console)
-            cold_start.run([cold_start.OTHER] if given.quick else [], recording, console)
+            cold_start.measure_all([cold_start.OTHER] if given.quick else [], recording, console)
         with console.status("starting") as status:
             for result in measure(cases, given.quick, status.update):
                 records.append(case_record(result))

@@ -219,7 +219,10 @@ def test_a_kernel_is_compiled_when_the_rest_would_take_longer(
     query = cep.Query(text).bind(events.schema, time="ts", type="type")
     engine = Engine(replace(plan_of(query), limit=limit), events.schema)
     (batch,) = events.to_batches()
-    found = [row for b in engine.push(batch) for row in b.to_pylist()]
+    matched = engine.push(batch)
+    found = next(matched).to_pylist()
+    assert engine.tree.roots[0].compiled().provisional, "the first matches wait for no compiler"
+    found += [row for b in matched for row in b.to_pylist()]
     found += [row for b in engine.finish() for row in b.to_pylist()]
     root = engine.tree.roots[0]
     assert not root.compiled().provisional and root.plain_seconds > 0

@@ -373,6 +373,8 @@ class Engine:
             self._expire()
             yield from self._limit()
             took = self.tree.plain_seconds - plain
+            if took:  # the rest of the batch may wait for kernels to be compiled
+                yield from self.tree.flush()
             size = self._next_size(size, took, limit - begin, end - limit)
             yield from self._adapt()
             if last:
