@@ -23,7 +23,7 @@ from cepheid.engine.limits import HeldWindow, no_floors, within
 from cepheid.engine.match_schema import output_schema, returned_columns
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, LeafOperator
 from cepheid.engine.quota import parts
-from cepheid.engine.rows.classes import classify
+from cepheid.engine.rows.classes import MANY, classify
 from cepheid.engine.rows.clock import Ticker, with_times
 from cepheid.engine.rows.store import EventStore
 from cepheid.engine.state import EngineState, LoadedRows, codes, recoded, recoded_floors
@@ -316,7 +316,10 @@ class Engine:
         """Store the rows that belong to a class, and fill the leaf buffers with them."""
         plan, classes = self.plan, tuple(self.leaves)
         types = plan.schema.type
-        read = set(self.context.store.names).union(name for p in plan.key for name in p.values())
+        read: set[str] | None = None
+        if batch.num_rows >= MANY and self._journal is None:
+            names = self.context.store.names
+            read = set(names).union(name for part in plan.key for name in part.values())
         classified = classify(batch, classes, plan.variables, types, plan.key, self.unseen, read)
         self.unseen -= classified.types
         classified = self.tree.sink.narrowed(classified)

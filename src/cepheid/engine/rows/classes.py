@@ -23,6 +23,10 @@ says so in this column."""
 
 MOST_CLASSES = 62
 
+MANY = 1 << 12
+"""Rows of a batch for which it pays to find out what can be left out: conditions that another class
+has, columns that nothing reads any more."""
+
 Mask = NDArray[np.bool_]
 
 
@@ -125,16 +129,23 @@ def _satisfied(batch: pa.RecordBatch, leaf: LeafNode, tested: dict[str, Mask]) -
     that were `tested` before aren't tested again."""
     mask: Mask | None = None
     for condition in leaf.filters:
-        text = repr(transform(condition, _of_any))
-        holds = tested.get(text)
-        if holds is None:
-            result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
-            if result.null_count:
-                result = pc.fill_null(result, False)
-            holds = tested[text] = np.asarray(result.to_numpy(zero_copy_only=False))
+        if batch.num_rows < MANY:
+            holds = _holds(batch, condition)
+        else:
+            text = repr(transform(condition, _of_any))
+            if text not in tested:
+                tested[text] = _holds(batch, condition)
+            holds = tested[text]
         mask = holds if mask is None else mask & holds
     assert mask is not None
     return mask
+
+
+def _holds(batch: pa.RecordBatch, condition: Expr) -> Mask:
+    result = evaluate(condition, lambda a: batch.column(a.name), batch.num_rows)
+    if result.null_count:
+        result = pc.fill_null(result, False)
+    return np.asarray(result.to_numpy(zero_copy_only=False))
 
 
 def _of_any(expr: Expr) -> Expr | None:
