@@ -170,9 +170,9 @@ def _numbers(column: pa.ChunkedArray, kind: Type) -> NDArray[np.uint64]:
     """A number for each value, the same for equal ones."""
     values = logical(in_one(column), kind)
     if kind is Type.INTEGER and pa.types.is_integer(values.type) and not values.null_count:
-        return values.to_numpy(zero_copy_only=False).astype(np.uint64)
+        return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.uint64)
     codes = values.dictionary_encode(null_encoding="encode").indices
-    return codes.to_numpy(zero_copy_only=False).astype(np.uint64)
+    return np.asarray(codes.to_numpy(zero_copy_only=False), np.uint64)
 
 
 class Engines:

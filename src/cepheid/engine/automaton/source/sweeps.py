@@ -183,7 +183,7 @@ def _growth(w: SourceWriter, group: EventGroup, env: Env) -> Growth:
         touch = w.code.let("x", w.following(w.end(group.touch, env)))
     taken = take(w, group, limits, touch)
     c = w.classes[group.variable]
-    index = w.code.let("j", w.first_after(c, limits.lower))
+    index = w.code.let("j", w.first_after(c, str(limits.lower)))
     return Growth(taken, index, w.code.let("y", "0"), env)
 
 
