@@ -105,6 +105,8 @@ def test_a_mistake_is_marked_and_explained(page: Page) -> None:
     assert "".join(page.locator("#editor .wrong").all_inner_texts()) == "b.xx"
     expect(page.locator("#findings")).to_contain_text("CEP204")
     expect(page.locator("#findings")).to_contain_text("did you mean `x`")
+    expect(page.locator("#panel")).to_contain_text("These are the matches before the last change.")
+    assert "-0" not in page.locator("text.tick").all_inner_texts()
     write_query(page, QUERY)
     status(page, "1 match")
     expect(page.locator("#editor .wrong")).to_have_count(0)

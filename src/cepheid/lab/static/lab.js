@@ -363,7 +363,10 @@ async function drawPanel() {
   const panel = byId("panel");
   const show = (parts) => panel.replaceChildren(...parts.filter(Boolean));
   if (tab === "matches") {
-    if (state.answer) show(matchesPanel(state.answer, { rows: rows(), time: timeColumn(), moments: moments() }, panelActions));
+    const { answer, wrong } = state;
+    const known = { rows: rows(), time: timeColumn(), moments: moments() };
+    const older = wrong ? h("p", { class: "hint" }, "These are the matches before the last change.") : null;
+    if (answer && !(wrong && !answer.matches.length)) show([older, ...matchesPanel(answer, known, panelActions)]);
     else show([h("p", { class: "empty" }, state.wrong ? "No matches yet: the query has a mistake." : "Matching …")]);
     return;
   }

@@ -116,7 +116,7 @@ export class Lanes {
   #axis(first, last, height, x, width, left, right, moments) {
     const step = stepOf(last - first, Math.max(2, Math.floor((width - left) / 90)), moments);
     const marks = [];
-    for (let at = Math.ceil(first / step) * step; at <= last; at += step) {
+    for (let at = Math.ceil(first / step) * step + 0; at <= last; at += step) {
       const label = moments ? moment(at, step) : at.toLocaleString("en-US");
       marks.push(
         s("line", { x1: x(at), x2: x(at), y1: TOP, y2: height - AXIS + 4, class: "grid" }),
