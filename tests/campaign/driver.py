@@ -1,4 +1,5 @@
-"""`cepheid run --stream` as a process that can be killed in parts, and what it leaves on disk."""
+"""`cepheid run --stream`, or another program, as a process that can be killed in parts, and what it
+leaves on disk."""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ from uuid import uuid4
 
 from tests.processes import Process, descendants, marked, python_daemons, python_workers
 
+ROOT = Path(__file__).parents[2]
 POLL = 0.05
 _MARK = "CEPHEID_CAMPAIGN"
 
 
 @dataclass
 class Driver:
-    """One start of the command. Its processes are known by a variable of their environment: the
-    numbers of those that have ended may belong to others by now."""
+    """One start of the command, a module and its arguments. Its processes are known by a variable
+    of their environment: the numbers of those that have ended may belong to others by now."""
 
     command: Sequence[str]
     place: Path
@@ -35,13 +37,13 @@ class Driver:
         self.started = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cepheid.cli", *self.command],
+                [sys.executable, "-m", *self.command],
                 cwd=self.place,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, _MARK: self.mark},
+                env={**os.environ, _MARK: self.mark, "PYTHONPATH": str(ROOT)},
             )
 
     @property

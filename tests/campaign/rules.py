@@ -1,4 +1,5 @@
-"""The file of a query, or a folder of rules in which one comes, changes and goes."""
+"""The file of a query, a folder of queries that read each other's matches, or a folder of rules in
+which one comes, changes and goes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ class Rules:
     def __init__(self, folder: Path, scenario: Scenario) -> None:
         folder.mkdir()
         self._scenario = scenario
-        self.path = folder if scenario.rules else folder / "query.cep"
+        self.path = folder if scenario.rules or scenario.before else folder / "query.cep"
+        for number, query in enumerate(scenario.before):
+            (folder / f"{number}.cep").write_text(query)
         for name, question in scenario.questions.items():
             (folder / f"{name or 'query'}.cep").write_text(question.query)
         self.versions: list[Question] = []

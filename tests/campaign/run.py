@@ -61,7 +61,8 @@ class Campaign:
         self.began = time.monotonic()
         self.chance = random.Random(f"{self.scenario.name}/{self.seed}")
         self.place.mkdir(parents=True, exist_ok=True)
-        format = self.format or self.draw(FORMATS)
+        format = "parquet" if self.scenario.before else self.format or self.draw(FORMATS)
+        self.faults = [name for name in self.faults if self.scenario.suffers(name)]
         self.source = Source(self.place / "in", format, self.scenario.streams, self.chance)
         self.disk = Disk(self.place / "disk", small="disk" in self.faults)
         self.checkpoint = Checkpoint(self.disk.folder / "state")
@@ -77,6 +78,8 @@ class Campaign:
 
     def command(self, *more: str) -> list[str]:
         source, inputs = self.source, list[str]()
+        if self.scenario.before:
+            return self._program(*more)
         for folder in source.folders:
             named = f"{folder.name}=" if source.streams else ""
             inputs += ["--input", f"{named}{folder}", "--schema", f"{named}{COLUMNS}"]
@@ -85,8 +88,20 @@ class Campaign:
             *("run", str(self.rules.path), "--stream", "--time", "ts", *kind, *inputs),
             *("--input-format", source.format, "--output", str(self.disk.folder / "found")),
             *("--checkpoint", str(self.checkpoint.folder), "--watermark", f"{DELAY} seconds"),
-            *("--max-files", str(self.most), "--buckets", "2", "--master", self.master, *more),
+            *self._common(*more),
         ]
+
+    def _program(self, *more: str) -> list[str]:
+        """The command runs no queries that read each other's matches."""
+        places = [
+            *("--queries", str(self.rules.path), "--input", str(self.source.folder)),
+            *("--output", str(self.disk.folder / "found")),
+            *("--checkpoint", str(self.checkpoint.folder), "--watermark", f"{DELAY} seconds"),
+        ]
+        return [*places, *self._common(*more)]
+
+    def _common(self, *more: str) -> list[str]:
+        return [*("--max-files", str(self.most), "--buckets", "2", "--master", self.master, *more)]
 
     @property
     def log(self) -> Path:
@@ -94,7 +109,8 @@ class Campaign:
 
     def start(self, *more: str) -> Driver:
         self.done["starts"] += 1
-        started = Driver(self.command(*more), self.place, self.log)
+        module = "tests.campaign.chain_stream" if self.scenario.before else "cepheid.cli"
+        started = Driver([module, *self.command(*more)], self.place, self.log)
         self.left.append(started)
         return started
 
@@ -216,6 +232,8 @@ class Campaign:
         if self.rules.versions:
             changing = found.get(CHANGING, Counter())
             yield from wrong_changes(changing, self.rules.versions, self.rules.last, source)
+        if self.scenario.before:
+            return
         rejected = self.checkpoint.folder / "rejected"
         yield from wrong_files(source, rejected)
         yield from wrong_letters(source, rejected)

@@ -58,11 +58,28 @@ _COUNTS = """
     GROUP BY a.id, floor(b.second / 10)
 """
 
+_CHAIN = """
+    WITH pair AS (
+        SELECT a.id, a.row AS a, b.row AS b, b.second AS ends
+        FROM events a JOIN events b USING (id)
+        WHERE a.type = 'A' AND b.type = 'B' AND a.second < b.second
+          AND b.second - a.second < {window} AND b.x > a.x
+    )
+    SELECT p.a, p.b, c.row FROM pair p JOIN events a ON a.row = p.a
+    JOIN events c ON {key} WHERE c.type = 'C' AND p.ends < c.second
+      AND c.second - a.second < {window}
+"""
+
 PAIRS = "PATTERN A a ; B b WHERE [id] AND b.x > a.x + {more} WITHIN {window} seconds"
 UNANSWERED = "PATTERN A a ; B b ; !C c WHERE [id] WITHIN {window} seconds"
 FIRST = "PATTERN A a -> B b WHERE [id] WITHIN {window} seconds"
 GROUPS = "PATTERN A a ; B+ b ; C c WHERE [id] WITHIN {window} seconds"
 COUNTS = "PATTERN A a ; B b WHERE [id] WITHIN {window} seconds GROUP BY a.id, TUMBLE(10 seconds)"
+PAIR = (
+    "INTO Pair PATTERN A a ; B b WHERE [id] AND b.x > a.x WITHIN 20 seconds "
+    "RETURN a.id AS id, a.row AS a, b.row AS b, b.x AS x"
+)
+CHAIN = "PATTERN Pair p ; C c WHERE {key} WITHIN {window} seconds"
 ROWS = " RETURN a.row AS a, b.row AS b"
 
 
@@ -88,16 +105,29 @@ def question(
 @dataclass(frozen=True)
 class Scenario:
     """A query over one folder, or over several streams; or rules, by their names. `changing` are
-    the forms that one more rule takes in turn while the stream runs."""
+    the forms that one more rule takes in turn while the stream runs. A query may read the matches
+    of others, which come `before` it."""
 
     name: str
     questions: Mapping[str, Question]
     streams: tuple[str, ...] = ()
     changing: tuple[Question, ...] = field(default=())
+    before: tuple[str, ...] = ()
 
     @property
     def rules(self) -> bool:
         return len(self.questions) > 1
+
+    def suffers(self, fault: str) -> bool:
+        """Locks, and files that can't be read, are the command's."""
+        return not self.before or fault not in ("second", "unreadable", "rules")
+
+
+def chained(name: str, own: str, same: str) -> Question:
+    """A query of pairs and what follows, with a condition of its own and the same in SQL."""
+    returned = " RETURN p.a AS a, p.b AS b, c.row AS c"
+    sql = _CHAIN.format(key=same, window=WINDOW)
+    return Question(CHAIN.format(key=own, window=WINDOW) + returned, sql, ("a", "b", "c"))
 
 
 CHANGING = "changing"
@@ -130,6 +160,17 @@ SCENARIOS = {
                     " RETURN a.id, min(a.row) AS first, count(*) AS n, sum(b.x) AS total",
                 )
             },
+        ),
+        *(
+            Scenario(name, {"": chained(name, own, same)}, before=(PAIR,))
+            for name, own, same in (
+                ("chain", "[id]", "c.id = p.id"),
+                (
+                    "shuffled chain",
+                    "p.x % 4 = c.id",
+                    "c.id = (SELECT x % 4 FROM events e WHERE e.row = p.b)",
+                ),
+            )
         ),
         Scenario("streams", {"": _SEVERAL["unanswered"]}, streams=("A", "B", "C")),
         Scenario(

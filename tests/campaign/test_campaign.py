@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import cepheid as cep
@@ -23,6 +24,7 @@ from tests.oracle import answers, matches, outputs
 QUESTIONS = {
     question.query: question
     for scenario in SCENARIOS.values()
+    if not scenario.before
     for question in (*scenario.questions.values(), *scenario.changing)
 }
 
@@ -40,6 +42,39 @@ def by_oracle(question: Question, events: list[Event]) -> Found:
     else:
         found = (outputs(query, match, rows) for match in matches(query, rows))
     return Counter(tuple(values[name] for name in question.columns) for values in found)
+
+
+def chain_by_oracle(pairs: str, question: Question, events: list[Event]) -> Found:
+    """Matches of pairs are events that last from their first to their last event."""
+    seconds = {e.row: e.second for e in events}
+    first = Question(pairs, "", ("id", "a", "b", "x"))
+    rows = [
+        {**e.values, "second": e.second, "begin": e.second, "a": None, "b": None} for e in events
+    ]
+    for id_, a, b, x in by_oracle(first, events).elements():
+        found = {"type": "Pair", "id": id_, "x": x, "row": None, "a": a, "b": b}
+        rows.append({**found, "second": seconds[b], "begin": seconds[a]})
+    columns = pa.schema(
+        [*SCHEMA.remove(0), *((n, pa.int64()) for n in ("second", "begin", "a", "b"))]
+    )
+    options = Options("second", type="type", start="begin", unit="s")
+    query = cep.Query(question.query).bind(columns, options)
+    rows.sort(key=lambda row: row["second"])
+    given = [OracleEvent(n, row["second"], row, row["begin"]) for n, row in enumerate(rows)]
+    found_rows = (outputs(query, match, given) for match in matches(query, given))
+    return Counter(tuple(values[name] for name in question.columns) for values in found_rows)
+
+
+@pytest.mark.parametrize("name", [s.name for s in SCENARIOS.values() if s.before])
+def test_sql_finds_what_chains_do(name: str, tmp_path: Path) -> None:
+    (pairs,), question = SCENARIOS[name].before, SCENARIOS[name].questions[""]
+    source = Source(tmp_path / "in", "parquet", (), random.Random(1))
+    while len(source.fates[Fate.TAKEN]) < 100:
+        source.add()
+    events = source.fates[Fate.TAKEN]
+    expected = chain_by_oracle(pairs, question, events)
+    assert expected.total() > 10
+    assert question.expected(events) == expected
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=[q[8:40] for q in QUESTIONS])
@@ -104,6 +139,6 @@ def test_every_fault_has_its_turn() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rules", "streams"])
+@pytest.mark.parametrize("name", ["rules", "streams", "chain"])
 def test_a_short_campaign(name: str, tmp_path: Path) -> None:
     assert not Campaign(SCENARIOS[name], 1, tmp_path / name).run(60)
