@@ -147,6 +147,9 @@ def _walk_cost(walk: ChainWalk, query: BoundQuery, figures: Figures) -> float:
             tests = len(walk.conditions_at(step))
             records = events[walk.steps[live]] * share / 2
             each += events[variable] * records * RECORD * (1 + tests)
+        if walk.live[step] == step and variable in walk.loops:
+            tests = len(walk.conditions_of_loop(step))
+            each += events[variable] ** 2 * share / 2 * RECORD * (1 + tests)
     if walk.pairs:
         each += RESULT * _results(walk, events, share)
     return READ * sum(events.values()) + events[walk.steps[0]] * share * each

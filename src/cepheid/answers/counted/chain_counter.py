@@ -13,7 +13,7 @@ from cepheid.algebra.expressions import Attribute, Expr, variables, walk
 from cepheid.algebra.query import BoundQuery
 from cepheid.answers.aggregate_states import MatchCounts
 from cepheid.answers.counted.chain_kernel import ChainKernel
-from cepheid.answers.counted.chain_walks import ChainWalk
+from cepheid.answers.counted.chain_walks import ChainWalk, before
 from cepheid.answers.counted.countable import of_last
 from cepheid.answers.counted.counted_matches import CountedMatches, value_of
 from cepheid.answers.counted.step_rows import StepRows, key_columns
@@ -58,7 +58,13 @@ class ChainCounter:
 
         read_whole = [expr for expr in self._values if variables(expr) == {variable}]
         others = (*self._walk.conditions, *(e for e in self._values if e not in read_whole))
-        names = (a for expr in others for a in attributes(expr) if a.variable == variable)
+        own = (variable, before(variable))
+        names = (
+            Attribute(variable, a.name, a.type)
+            for expr in others
+            for a in attributes(expr)
+            if a.variable in own
+        )
         for expr in (*dict.fromkeys(names), *read_whole):
             if isinstance(expr, Attribute):
                 yield read(expr)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cepheid.algebra.expressions import Constant, Expr, variables
 from cepheid.answers.aggregate_states import BEYOND, MatchCounts
-from cepheid.answers.counted.chain_walks import ChainWalk
+from cepheid.answers.counted.chain_walks import ChainWalk, before
 from cepheid.answers.counted.counting_automaton import NotCounted
 from cepheid.answers.counted.sliding_products import EXACT, whole_numbers
 from cepheid.answers.counted.step_rows import KeyOrder
@@ -161,8 +161,29 @@ class _Shaping:
             before, each = self._divided(conditions, walk.live[step - 1])
         events = (walk.steps[step], None if not step else walk.live[step - 1])
         return WalkStep(
-            step, self._test(before, *events), self._test(each, *events), walk.live[step]
+            step,
+            self._test(before, *events),
+            self._test(each, *events),
+            walk.live[step],
+            self._loop(step) if walk.steps[step] in walk.loops else None,
         )
+
+    def _loop(self, step: int) -> tuple[Test, Test]:
+        """What tests that another element of a group follows."""
+        variable, live = self._walk.steps[step], self._walk.live[step]
+        last = before(variable)
+        conditions = self._walk.conditions_of_loop(step)
+        each = [c for c in conditions if last in variables(c)]
+        whole = [c for c in conditions if c not in each]
+        assert live in (None, step)
+        return self._looped(whole, variable, None), self._looped(each, variable, last)
+
+    def _looped(self, conditions: Sequence[Expr], variable: str, last: str | None) -> Test:
+        scope: dict[str, Place] = {self._walk.steps[0]: Event("p", outer=True)}
+        scope[variable] = Event("e", outer=False)
+        if last is not None:
+            scope[last] = Event("r", outer=False)
+        return self._lowered(conditions, scope)
 
     def _kill(self, n: int) -> Kill:
         walk = self._walk
@@ -181,12 +202,15 @@ class _Shaping:
         return [condition for condition in conditions if condition not in each], each
 
     def _test(self, conditions: Sequence[Expr], variable: str, live: int | None) -> Test:
-        self._pieces += 1
         scope: dict[str, Place] = {self._walk.steps[0]: Event("p", outer=True)}
         if live is not None:
             scope[self._walk.steps[live]] = Event("r", outer=False)
         if variable != self._walk.steps[0]:
             scope[variable] = Event("e", outer=False)
+        return self._lowered(conditions, scope)
+
+    def _lowered(self, conditions: Sequence[Expr], scope: dict[str, Place]) -> Test:
+        self._pieces += 1
         lower = KernelLowering(self.inputs, scope, prefix=f"x{self._pieces}_")
         lower.require(conditions)
         self._anchor += lower.outer

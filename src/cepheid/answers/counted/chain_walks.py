@@ -7,6 +7,10 @@ anchor is, all along, and one other variable may be *live* in a state. Partial m
 what is read of it are one *record*, with their number as its weight. So matches are worked on in
 pairs of the anchor and another event, whatever the length of the chain; in triples where a
 condition is between a live event and a third one.
+
+A step may be a group of SUBSETS, as in `a ; b+ SUBSETS ; c`: a partial match stays in its state
+with every further element, so the last element is live where PREV reads it (GRETA's graph, whose
+edges lead from each element to those that may follow it).
 """
 
 from __future__ import annotations
@@ -14,11 +18,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, variables, walk
-from cepheid.algebra.patterns import Leaf, Negation, Sequence
+from cepheid.algebra.expressions import (
+    Attribute,
+    Call,
+    Constant,
+    Expr,
+    Previous,
+    transform,
+    variables,
+    walk,
+)
+from cepheid.algebra.patterns import Closure, Leaf, Negation, Pattern, Sequence
 from cepheid.algebra.query import BoundQuery, Clock, Role
 from cepheid.answers.counted.counting_automaton import NotCounted
-from cepheid.language.ast import SequenceOperator
+from cepheid.language.ast import Between, Mode, SequenceOperator
 
 MOST_STEPS = 16
 
@@ -26,12 +39,14 @@ MOST_STEPS = 16
 @dataclass(frozen=True)
 class EventChain:
     """Steps in the order of time; `negations` has each with the number of steps before it.
-    `conditions` read several events, `returned` are the variables that the answers read."""
+    `conditions` read several events, `returned` are the variables that the answers read. `loops`
+    are steps that are groups; conditions read their elements before as other variables."""
 
     steps: tuple[str, ...]
     negations: tuple[tuple[str, int], ...]
     conditions: tuple[Expr, ...]
     returned: frozenset[str]
+    loops: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,7 @@ class ChainWalk:
     negations: tuple[tuple[str, int], ...]
     conditions: tuple[Expr, ...]
     returned: frozenset[str]
+    loops: frozenset[str] = frozenset()
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -82,19 +98,29 @@ class ChainWalk:
             and self.steps[step] in reads
         ]
 
+    def conditions_of_loop(self, step: int) -> list[Expr]:
+        """What is checked when another element of the group is bound."""
+        variable = self.steps[step]
+        bound = {*self.steps[: step + 1], before(variable)}
+        return [
+            condition
+            for condition in self.conditions
+            if (reads := variables(condition)) <= bound and reads & {variable, before(variable)}
+        ]
+
     def conditions_on(self, negated: str) -> list[Expr]:
         return [condition for condition in self.conditions if negated in variables(condition)]
 
 
 def chain_of(query: BoundQuery, values: tuple[Expr, ...]) -> EventChain:
     """The chain of a query whose answers read these values. Raises `NotCounted` if it isn't one."""
-    steps, negations = _parts(query)
-    if len(steps) < 2:
+    steps, negations, loops = _parts(query)
+    if len(steps) < 2 and not loops:
         raise NotCounted("the pattern is no chain of single events")
     if len(steps) + len(negations) > MOST_STEPS:
         raise NotCounted(f"the pattern has more than {MOST_STEPS} parts")
     where = [c.expression for c in query.where if c.role is not Role.CLASS]
-    conditions = (*where, *query.having)
+    conditions = tuple(transform(c, _of_before) for c in (*where, *query.having))
     known = {*steps, *(variable for variable, _ in negations)}
     for condition in conditions:
         if not variables(condition) or not _of_events(condition):
@@ -102,31 +128,80 @@ def chain_of(query: BoundQuery, values: tuple[Expr, ...]) -> EventChain:
     if not all(map(_of_events, values)):
         raise NotCounted("a value is of the whole match")
     returned = frozenset(chain.from_iterable(map(variables, values)))
+    if loops:
+        _check_loops(steps, loops, conditions, returned)
     assert returned <= known
-    return EventChain(steps, negations, conditions, returned)
+    return EventChain(steps, negations, conditions, returned, loops)
 
 
-def _parts(query: BoundQuery) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+def before(variable: str) -> str:
+    """Stands for the element before the one at hand."""
+    return f"{variable} before"
+
+
+def _of_before(node: Expr) -> Expr | None:
+    if isinstance(node, Previous):
+        return Attribute(before(node.variable), node.name, node.type)
+    return None
+
+
+def _check_loops(
+    steps: tuple[str, ...],
+    loops: frozenset[str],
+    conditions: tuple[Expr, ...],
+    returned: frozenset[str],
+) -> None:
+    """A condition of an element is checked with the element, so it reads no later step."""
+    if not returned <= {steps[0], steps[-1]} - loops:
+        raise NotCounted("a group of events is answered by more than the first or last event")
+    for condition in conditions:
+        reads = variables(condition)
+        for loop in reads & loops:
+            if not reads <= {*steps[: steps.index(loop) + 1], before(loop)}:
+                raise NotCounted("a condition reads a group and a later event")
+
+
+def is_loop(item: Pattern) -> bool:
+    """Whether it is a group of single events that counts in SUBSETS."""
+    return (
+        isinstance(item, Closure)
+        and isinstance(item.item, Leaf)
+        and item.mode is Mode.SUBSETS
+        and item.quantifier == Between(1, None)
+        and not item.strict
+        and item.until is None
+    )
+
+
+def _parts(
+    query: BoundQuery,
+) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...], frozenset[str]]:
     pattern = query.pattern
-    if not isinstance(pattern, Sequence):
-        raise NotCounted("the pattern is no chain of single events")
-    if any(operator is not SequenceOperator.ANY for operator in pattern.operators):
+    items = pattern.items if isinstance(pattern, Sequence) else (pattern,)
+    operators = pattern.operators if isinstance(pattern, Sequence) else ()
+    if any(operator is not SequenceOperator.ANY for operator in operators):
         raise NotCounted("`->` and `=>` choose among events")
     if query.window is None or query.window.clock is not Clock.TIME:
         raise NotCounted("the window counts events")
     steps: list[str] = []
     negations: list[tuple[str, int]] = []
-    for item in pattern.items:
+    loops: set[str] = set()
+    for item in items:
         match item:
             case Leaf(variable):
                 steps.append(variable)
             case Negation(Leaf(variable)):
                 negations.append((variable, len(steps)))
+            case Closure(Leaf(variable)) if is_loop(item):
+                steps.append(variable)
+                loops.add(variable)
             case _:
                 raise NotCounted("the pattern is no chain of single events")
     if any(before in (0, len(steps)) for _, before in negations):
         raise NotCounted("a negation is not of one event between two others")
-    return tuple(steps), tuple(negations)
+    if any(steps[before_ - 1] in loops for _, before_ in negations):
+        raise NotCounted("a negation stands behind a group")
+    return tuple(steps), tuple(negations), frozenset(loops)
 
 
 def _of_events(expr: Expr) -> bool:
@@ -136,7 +211,8 @@ def _of_events(expr: Expr) -> bool:
 def chain_walks(chain_: EventChain) -> tuple[ChainWalk, ...]:
     """The walks that there are. Raises `NotCounted` if more than one variable would be live in
     both."""
-    walks = tuple(filter(None, (_walk(chain_, True), _walk(chain_, False))))
+    back = None if chain_.loops else _walk(chain_, False)
+    walks = tuple(filter(None, (_walk(chain_, True), back)))
     if not walks:
         raise NotCounted("conditions and answers read too many events at once")
     return walks
@@ -162,16 +238,21 @@ def _walk(chain_: EventChain, forwards: bool) -> ChainWalk | None:
     for condition in chain_.conditions:
         reads = variables(condition)
         negated = [state_of[variable] for variable in reads if variable in state_of]
-        bound = sorted(number[variable] for variable in reads - state_of.keys())
-        until = negated[0] if negated else bound[-1] - 1
+        bound = sorted(number[variable] for variable in reads & number.keys())
+        until = negated[0] if negated else bound[-1] - (steps[bound[-1]] not in chain_.loops)
         if negated and bound and bound[-1] > until:
             return None  # what is forbidden is known only later
         for step in bound:
             hold(step, until)
     for variable in chain_.returned:
         hold(number[variable], size - 1)
-    if forwards:  # the last event of a match is at hand when it is counted
+    if forwards and steps[-1] not in chain_.loops:  # the last event is at hand when it is counted
         live[-1] = set()
+    looked_back = frozenset[str]().union(*map(variables, chain_.conditions))
+    for state, variable in enumerate(steps):
+        if variable in chain_.loops:
+            live[state].discard(state)
+            live[state] |= {state} if before(variable) in looked_back else set()
     if any(len(steps) > 1 for steps in live):
         return None
     return ChainWalk(
@@ -181,4 +262,5 @@ def _walk(chain_: EventChain, forwards: bool) -> ChainWalk | None:
         negations,
         chain_.conditions,
         chain_.returned,
+        chain_.loops,
     )

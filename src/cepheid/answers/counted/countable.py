@@ -23,7 +23,7 @@ from cepheid.algebra.patterns import walk as walk_pattern
 from cepheid.algebra.query import BoundQuery, Clock, Kind, Role
 from cepheid.answers.counted.branches import Branch, branches_of
 from cepheid.answers.counted.chain_kernel import check_conditions
-from cepheid.answers.counted.chain_walks import ChainWalk, chain_of, chain_walks
+from cepheid.answers.counted.chain_walks import ChainWalk, chain_of, chain_walks, is_loop
 from cepheid.answers.counted.counting_automaton import (
     CountingAutomaton,
     NotCounted,
@@ -143,9 +143,9 @@ def counting(query: BoundQuery) -> Counting:
 def _is_chain(query: BoundQuery) -> bool:
     match query.pattern:
         case Sequence(items):
-            return all(isinstance(item, Leaf | Negation) for item in items)
-        case _:
-            return False
+            return all(isinstance(item, Leaf | Negation) or is_loop(item) for item in items)
+        case pattern:
+            return is_loop(pattern)
 
 
 def _chain_walks(query: BoundQuery) -> tuple[ChainWay, ...]:

@@ -31,7 +31,8 @@ class NeighborPair:
 def neighbor_pair(walk: ChainWalk) -> NeighborPair | None:
     """None if the walk's conditions aren't one such comparison, or answers read more than the last
     event."""
-    if not walk.forwards or walk.negations or walk.pairs or len(walk.conditions) != 1:
+    single = len(walk.conditions) == 1 and not walk.loops
+    if not walk.forwards or walk.negations or walk.pairs or not single:
         return None
     match walk.conditions[0]:
         case Call(operator, (first, second)) if operator in _MIRRORED:

@@ -25,12 +25,14 @@ Test = tuple[Sequence[str], int]
 class WalkStep:
     """What an event of the step does. `before` tests what the anchor and the event decide, `each`
     also reads the record at row `r`. `live` is the step whose events distinguish the records of
-    the state after it."""
+    the state after it. With a `loop`, the step is a group: after these tests, of the event and of
+    each record, the event is one more element."""
 
     bit: int
     before: Test
     each: Test
     live: int | None
+    loop: tuple[Test, Test] | None = None
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,16 @@ class _WalkWriter:
             if step.live is not None:
                 code.line(f"n_{s} = 0")
             else:
-                code.line(f"some_{s} = {'ONE' if s == 0 else 'ZERO'}")
+                code.line(f"some_{s} = {'ONE' if s == 0 and not step.loop else 'ZERO'}")
+        if self.shape.steps[0].loop:
+            self._add(0, "ONE", "p")
         code.line("limit = clock[u(p)] + window")
         code.line("q = p + 1")
         with code.block("while q < end and places[u(q)] == places[u(p)]:"):
             code.line("q += 1")
+        if self.shape.steps[0].loop:
+            code.line("first = p + 1")
+            self._event(self.shape.steps[0].bit, partial(self._element, 0))
         with code.block("while q < end and clock[u(q)] < limit:"):
             code.line("first, place = q, places[u(q)]")
             code.line("q += 1")
@@ -141,7 +148,9 @@ class _WalkWriter:
                     for kill in self.shape.kills:
                         if kill.state == s:
                             self._event(kill.bit, partial(self._kill, kill))
-                if s:
+                if self.shape.steps[s].loop:
+                    self._event(self.shape.steps[s].bit, partial(self._element, s))
+                elif s:
                     self._event(self.shape.steps[s].bit, partial(self._step, s))
         if self.shape.ends_at_anchor:
             if self.shape.steps[last].live is None:
@@ -204,12 +213,35 @@ class _WalkWriter:
 
         self._tested(step.before, whole)
 
+    def _element(self, s: int) -> None:
+        """The event is a further element of groups, and the first one of others. Elements of one
+        position are in the order of their rows."""
+        code, step = self.code, self.shape.steps[s]
+        assert step.loop is not None
+        whole, each = step.loop
+
+        def summed() -> None:
+            if step.live is None:
+                code.line(f"looped = some_{s}")
+                return
+            with code.block(f"for i in range(n_{s}):"):
+                code.line(f"r = row_{s}[u(i)]")
+                self._tested(each, lambda: code.line(f"looped += weight_{s}[u(i)]"))
+
+        code.line("looped = ZERO")
+        self._tested(whole, summed)
+        if s:
+            self._step(s)
+        self._add(s, "looped", "e")
+
     def _add(self, s: int, weight: str, row: str) -> None:
         """Partial matches come into a state; of those with a live event, this is its row."""
         code, step = self.code, self.shape.steps[s]
         if s == len(self.shape.steps) - 1 and not self.shape.ends_at_anchor:
-            self._counted("p", "e", "r" if row == "r" else "-1", weight)
-        elif step.live is None:
+            self._counted("p", "p" if row == "p" else "e", "r" if row == "r" else "-1", weight)
+            if not step.loop:
+                return
+        if step.live is None:
             code.line(f"some_{s} += {weight}")
         else:
             with code.block(f"if {weight} > ZERO:"):
