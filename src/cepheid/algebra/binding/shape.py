@@ -229,6 +229,8 @@ class Shape:
             kind = closure.item.name if closure.item.alias is not None else ""
             rest = f"{kind}* rest" if kind else "rest*"
             hint = f"name its first event: `{_leaf_text(closure.item)} ; {rest}`"
+        if events := _one_by_one(closure):
+            hint = f"name its events one by one: `{events}`"
         self._add("CEP309", message, closure.span, hint)
 
     def _no_event(self, parts: list[ast.Pattern]) -> None:
@@ -379,14 +381,20 @@ def _leaf_text(leaf: ast.Atom) -> str:
 
 def _in_sequence(closure: ast.Closure) -> str:
     """What to write instead of a closure in a conjunction."""
+    if events := _one_by_one(closure):
+        return f"name its events one by one: `({events}) & …`"
+    return "put it in a sequence with `;`"
+
+
+def _one_by_one(closure: ast.Closure) -> str | None:
+    """The events of a run of some size, with names of their own."""
     match closure:
         case ast.Closure(ast.Atom(name, alias), ast.Exactly(count)) if count > 1:
             kind, base = ("", name) if alias is None else (f"{name} ", alias)
             between = " -> " if count == 2 else " -> … -> "
-            events = f"{kind}{base}1{between}{kind}{base}{count}"
-            return f"name its events one by one: `({events}) & …`"
+            return f"{kind}{base}1{between}{kind}{base}{count}"
         case _:
-            return "put it in a sequence with `;`"
+            return None
 
 
 def _any_of(pattern: ast.Pattern) -> str | None:
