@@ -11,6 +11,7 @@ from tests.corpus.reader import Case
 from tests.properties.drawing import Kind
 from tests.properties.full_strategies import (
     FullQueries,
+    PassingQueries,
     TimedQueries,
     TouchingQueries,
     full_cases,
@@ -266,6 +267,7 @@ class MixedQueries(ChoosingQueries, FoldingQueries, BranchingQueries, CallingQue
 KINDS = (
     MixedQueries,
     TimedQueries,
+    PassingQueries,
     TouchingQueries,
     FoldingQueries,
     ChoosingQueries,

@@ -97,6 +97,27 @@ class TimedQueries(FullQueries):
         return [] if self.chance(35) else [f"WITHIN {size}"]
 
 
+class PassingQueries(TimedQueries):
+    """Times side by side, of which one passes inside a part."""
+
+    def pattern(self) -> str:
+        self.operators = self.choose((";",), (";", "->"))
+        text = f"{self.passing()} ; {self.time()} {self.operator()} {self.atom()}"
+        return text if self.chance(80) else f"({text}) | {self.atom()}"
+
+    def passing(self) -> str:
+        match self.choose("branch", "part", "member"):
+            case "branch":
+                return f"{self.atom()} {self.operator()} ({self.atom()} | {self.time()})"
+            case "part":
+                return f"(({self.atom()} ; {self.time()}) | {self.atom()})"
+            case _:
+                return f"(({self.atom()} ; {self.time()}) & {self.atom()})"
+
+    def time(self) -> str:
+        return f"{self.forbidden(1)} FOR {self.lasting()}"
+
+
 class TouchingQueries(FullQueries):
     """Closures after an event and beside each other, joined by `=>`."""
 

@@ -23,6 +23,7 @@ from tests.properties.construct_strategies import (
 from tests.properties.full_strategies import (
     PartedQueries,
     PartlyKeyedQueries,
+    PassingQueries,
     TimedQueries,
     TouchingQueries,
     full_cases,
@@ -79,7 +80,7 @@ def test_keys_of_parts_that_are_often_null(case: Case, setup: Setup) -> None:
 
 
 @settings(full, max_examples=examples("language", part=4))
-@given(full_cases(kind=TimedQueries), setups())
+@given(full_cases(kind=TimedQueries) | full_cases(kind=PassingQueries), setups())
 def test_negations_with_a_time_of_their_own(case: Case, setup: Setup) -> None:
     check(case, setup)
 

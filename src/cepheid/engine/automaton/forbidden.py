@@ -105,12 +105,12 @@ def wait(c: Compilation, pattern: Absence, path: Path, known: Known, then: Then)
         for m, item in enumerate(items(around)[:n] if isinstance(around, Sequence) else ()):
             item_path = (*path[:depth], m)
             certain = binds(item, item_path, known, absences=False)
-            if isinstance(item, Absence) and item_path in known.parts:
-                beside = (*beside, item_path)
-            elif certain:
+            if certain:
                 before, beside = (item_path,), ()
             elif certain is not None:
                 before = (*before, item_path)
+            if binds(item, item_path, known) and any(isinstance(p, Absence) for p in walk(item)):
+                beside = (*beside, item_path)  # its time may be over later than its events are
         around = items(around)[n]
     if not before:
         return then(known)

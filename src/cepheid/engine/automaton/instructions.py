@@ -92,7 +92,8 @@ class Empty:
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Let time pass: `duration` from the end of the last of the parts `before` that binds
-    something. What comes behind it comes after that, and after the waits `beside` it."""
+    something. What comes behind it comes after that, and after the parts `beside`, in which time
+    passes, too."""
 
     path: Path
     before: tuple[Path, ...]
