@@ -52,6 +52,9 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
     assert lines[0]["d"] == "1.50"
 
 
+BYTES_OF_FLAGS = pa.map_(pa.bool_(), pa.binary())
+
+
 @pytest.mark.parametrize(
     ("values", "csv", "in_json"),
     [
@@ -64,6 +67,13 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
         (pa.array([time(9, 30)]), "09:30:00.000000", "09:30:00"),
         (pa.array([[timedelta(hours=1)]]), None, [3600000000]),
         (pa.array([{"b": b"\x00"}]), None, {"b": "AA=="}),
+        (pa.array([[("k", 0.5)]], pa.map_(pa.string(), pa.float64())), None, {"k": 0.5}),
+        (pa.array([[(1, None)]], pa.map_(pa.int64(), pa.string())), None, {"1": None}),
+        (
+            pa.array([[{"m": [(True, b"\x00")]}]], pa.list_(pa.struct({"m": BYTES_OF_FLAGS}))),
+            None,
+            [{"m": {"true": "AA=="}}],
+        ),
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
 )

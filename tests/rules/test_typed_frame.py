@@ -17,12 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cepheid as cep
-from cepheid.algebra.types import Schema
 from cepheid.options import Options
 from cepheid.rules import RuleSet
 from tests.corpus.reader import table
 from tests.examples import examples
-from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
 from tests.rules.test_batch import rule_set
 
@@ -71,6 +69,12 @@ TYPES: dict[pa.DataType, st.SearchStrategy[Any]] = {
         st.lists(st.none() | st.dates(), max_size=2),
     ),
     pa.map_(pa.string(), pa.int16()): st.dictionaries(TEXTS, st.integers(-9, 9), max_size=2).map(
+        lambda pairs: [*pairs.items()]
+    ),
+    pa.map_(pa.bool_(), pa.date32()): st.dictionaries(st.booleans(), st.dates()).map(
+        lambda pairs: [*pairs.items()]
+    ),
+    pa.map_(pa.date32(), pa.float64()): st.dictionaries(st.dates(), st.floats(), max_size=2).map(
         lambda pairs: [*pairs.items()]
     ),
 }
@@ -127,7 +131,7 @@ def test_values_of_all_types_come_back(drawn: pa.Table) -> None:
 )
 @given(sets())
 def test_every_rule_of_a_random_set(drawn: Set) -> None:
-    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     options = Options("ts", type="type", tie=drawn.tie, jit=False)
     events, rules = table(schema, drawn.events), rule_set(drawn)
     found = rules.match(events, options)

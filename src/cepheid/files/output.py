@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.types import Type
-from cepheid.engine.attribution.json_rows import finite, plain
+from cepheid.engine.attribution.json_rows import finite, json_values, plain
 from cepheid.errors import OptionError
 from cepheid.files.formats import STANDARD, Format, output_format
 from cepheid.files.guard import Guard
@@ -148,7 +148,9 @@ class JsonLinesWriter:
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         columns = [_json_column(column) for column in batch.columns]
-        rows = pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()
+        rows = json_values(
+            pa.RecordBatch.from_arrays(columns, batch.schema.names).to_struct_array()
+        )
         self._sink.writelines(f"{json_line(row)}\n".encode() for row in rows)
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import warnings
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -105,8 +106,43 @@ def _values(array: pa.Array) -> pa.Array:
     if pa.types.is_string(kind) and not _some(pc.match_substring_regex(array, _ESCAPED)):
         return pc.binary_join_element_wise('"', array, '"', "")
     encode = json.JSONEncoder(default=plain, separators=(",", ":"), ensure_ascii=False).encode
-    texts = [None if v is None else encode(finite(v)) for v in array.to_pylist()]
+    texts = [None if v is None else encode(finite(v)) for v in json_values(array)]
     return pa.array(texts, pa.string())
+
+
+def json_values(array: pa.Array) -> list[Any]:
+    """The values as Python objects. Maps are dicts, as they are objects in what Spark writes; of a
+    key that a map has twice, the last value counts.
+
+    >>> json_values(pa.array([[(1, True)]], pa.map_(pa.int64(), pa.bool_())))
+    [{'1': True}]
+    """
+    if not _has_maps(array.type):
+        return array.to_pylist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of keys that occur twice
+        return [_with_text_keys(value) for value in array.to_pylist(maps_as_pydicts="lossy")]
+
+
+def _has_maps(type_: pa.DataType) -> bool:
+    parts = (type_.field(n) for n in range(type_.num_fields))
+    return pa.types.is_map(type_) or any(_has_maps(part.type) for part in parts)
+
+
+def _with_text_keys(value: Any) -> Any:
+    match value:
+        case dict():
+            return {_key(name): _with_text_keys(part) for name, part in value.items()}
+        case list():
+            return [_with_text_keys(part) for part in value]
+        case _:
+            return value
+
+
+def _key(value: Any) -> str:
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return value if isinstance(value, str) else str(plain(value))
 
 
 def _some(mask: pa.Array) -> bool:

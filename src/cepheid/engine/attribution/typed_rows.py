@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -79,13 +79,14 @@ def _of_values(type_: pa.DataType) -> Read:
         return lambda values: list(map(element, values))
     if is_.is_map(type_):
         key, item = _reader(type_.key_type), _reader(type_.item_type)
-        return lambda pairs: [(key(k), item(v)) for k, v in pairs]
+        return lambda values: [(key(k), item(v)) for k, v in _pairs(values)]
     if is_.is_struct(type_):
         parts = {field.name: _reader(field.type) for field in type_}
         return lambda value: {name: read(value[name]) for name, read in parts.items()}
     if is_.is_timestamp(type_):
         return _moments(type_)
     plain: tuple[tuple[Callable[[pa.DataType], bool], Read], ...] = (
+        (is_.is_boolean, lambda value: value in (True, "true")),  # a text: the key of a map
         (is_.is_integer, int),
         (is_.is_floating, float),
         (is_.is_decimal, Decimal),
@@ -97,6 +98,11 @@ def _of_values(type_: pa.DataType) -> Read:
         (is_.is_fixed_size_binary, base64.b64decode),
     )
     return next((read for test, read in plain if test(type_)), lambda value: value)
+
+
+def _pairs(values: Any) -> Iterable[Any]:
+    """A map is an object; earlier versions wrote an array of pairs."""
+    return values.items() if isinstance(values, dict) else values
 
 
 def _moments(type_: pa.DataType) -> Read:
