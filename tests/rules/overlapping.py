@@ -7,17 +7,22 @@ import re
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from cepheid.algebra import bind
-from cepheid.algebra.types import Schema
-from cepheid.errors import QueryError
-from cepheid.language import parse
+from tests.properties.construct_strategies import BranchingQueries, ChoosingQueries, MixedQueries
 from tests.properties.drawing import Kind
-from tests.properties.full_strategies import FullQueries
-from tests.properties.strategies import COLUMNS, Queries, streams
-from tests.rules.strategies import TYPES, Set
+from tests.properties.full_strategies import FullQueries, TimedQueries
+from tests.properties.strategies import Queries, streams
+from tests.rules.strategies import TYPES, Set, binds
 from tests.rules.templates import WEAK, also
 
 TRIES = 4
+KINDS: tuple[type[Queries | FullQueries], ...] = (
+    *[Queries] * 8,
+    *[FullQueries] * 2,
+    TimedQueries,
+    ChoosingQueries,
+    BranchingQueries,
+    MixedQueries,
+)
 
 
 class Variants:
@@ -107,17 +112,17 @@ class Variants:
 @st.composite
 def overlapping(draw: st.DrawFn, most_events: int = 14) -> Set:
     tie = draw(st.sampled_from((None, None, "n")))
-    schema = Schema(COLUMNS, time="ts", type="type", tie=tie)
+    schema = Set({}, (), tie).schema
     for _ in range(TRIES):
-        drawing = draw(st.sampled_from((Queries, Queries, Queries, Queries, FullQueries)))(draw)
+        drawing = draw(st.sampled_from(KINDS))(draw)
         query = _inside(drawing, drawing.query())
-        if _binds(query, schema):
+        if binds(query, schema):
             break
     else:
         reject()
     variants = Variants(drawing, query)
     made = [variants.variant() for _ in range(draw(st.sampled_from((1, 2, 2, 3))))]
-    fitting = [query, *(variant for variant in made if _binds(variant, schema))]
+    fitting = [query, *(variant for variant in made if binds(variant, schema))]
     events = draw(streams(list(dict.fromkeys([*TYPES, *drawing.types])), most_events))
     return Set({f"rule {n}": (text, None) for n, text in enumerate(fitting)}, events, tie)
 
@@ -131,11 +136,3 @@ def _inside(drawing: Queries | FullQueries, query: str) -> str:
     if drawing.chance(30) and "[id]" not in query:
         query = "\n".join(also(query.splitlines(), "WHERE", "[id]"))
     return query
-
-
-def _binds(query: str, schema: Schema) -> bool:
-    try:
-        bind(parse(query), schema, {})
-    except QueryError:
-        return False
-    return True

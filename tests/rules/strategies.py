@@ -1,17 +1,25 @@
-"""Random sets of rules: templates whose rows overlap, and queries of any kind beside them."""
+"""Random sets of rules: templates whose rows overlap, and queries of any kind beside them, over
+flat events or nested ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
 
+from cepheid.algebra import bind
+from cepheid.algebra.types import Schema
+from cepheid.errors import QueryError
+from cepheid.language import parse
 from tests.oracle.events import Event
+from tests.properties.construct_strategies import KINDS
 from tests.properties.drawing import COMPARISONS
-from tests.properties.strategies import Queries, streams
+from tests.properties.full_strategies import FullQueries
+from tests.properties.nested_cases import nested_event, nested_schema, nested_text
+from tests.properties.strategies import COLUMNS, Queries, streams
 
 TYPES = ("A", "B", "C")
 
@@ -32,6 +40,20 @@ class Set:
     templates: Mapping[str, tuple[str, Mapping[str, list[Any]] | None]]
     events: tuple[Event, ...]
     tie: str | None
+    nested: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        flat = Schema(COLUMNS, time="ts", type="type", tie=self.tie)
+        return nested_schema(flat) if self.nested else flat
+
+    def with_nested_values(self) -> Set:
+        """The same rules, which read the same values from structs, arrays and maps."""
+        templates = {
+            name: (nested_text(text), rows) for name, (text, rows) in self.templates.items()
+        }
+        events = tuple(map(nested_event, self.events))
+        return replace(self, templates=templates, events=events, nested=True)
 
 
 class Paths:
@@ -123,14 +145,35 @@ def rows(draw: st.DrawFn, query: str) -> dict[str, list[Any]]:
 
 
 @st.composite
+def other_queries(draw: st.DrawFn, schema: Schema) -> tuple[str, Queries | FullQueries]:
+    """A query of any kind, and how it was drawn; any query of joins if binding refuses it."""
+    drawing: Queries | FullQueries = draw(st.sampled_from((Queries, *KINDS)))(draw)
+    query = drawing.query()
+    if not binds(query, schema):
+        drawing = Queries(draw)
+        query = drawing.query()
+    return query, drawing
+
+
+def binds(query: str, schema: Schema) -> bool:
+    try:
+        bind(parse(query), schema, {})
+    except QueryError:
+        return False
+    return True
+
+
+@st.composite
 def sets(draw: st.DrawFn) -> Set:
+    drawn = Set({}, (), draw(st.sampled_from((None, None, "n"))))
     templates: dict[str, tuple[str, Mapping[str, list[Any]] | None]] = {}
     for n in range(draw(st.sampled_from((1, 2, 2, 3)))):
         query = Paths(draw).query()
         templates[f"path {n}"] = (query, draw(rows(query)))
     types = list(TYPES)
     for n in range(draw(st.sampled_from((0, 0, 1)))):
-        others = Queries(draw)
-        templates[f"other {n}"] = (others.query(), None)
+        query, others = draw(other_queries(drawn.schema))
+        templates[f"other {n}"] = (query, None)
         types = list(dict.fromkeys([*types, *others.types]))
-    return Set(templates, draw(streams(types, 18)), draw(st.sampled_from((None, None, "n"))))
+    flat = replace(drawn, templates=templates, events=draw(streams(types, 18)))
+    return flat.with_nested_values() if draw(st.integers(0, 4)) == 4 else flat

@@ -14,9 +14,15 @@ from cepheid.algebra.types import Schema
 from cepheid.errors import QueryError
 from cepheid.language import parse
 from tests.properties.conditions import Conditions
+from tests.properties.construct_strategies import (
+    BranchingQueries,
+    CallingQueries,
+    FoldingQueries,
+    MixedQueries,
+)
 from tests.properties.drawing import Drawing, Kind
-from tests.properties.full_strategies import FullQueries
-from tests.properties.strategies import COLUMNS, Queries, streams
+from tests.properties.full_strategies import FullQueries, TimedQueries
+from tests.properties.strategies import Queries, streams
 from tests.rules.strategies import Set
 
 TRIES = 4
@@ -92,6 +98,18 @@ class Choosing(Queries):
         return "\n".join(lines)
 
 
+KINDS: tuple[type[Queries | FullQueries], ...] = (
+    *[Queries] * 4,
+    *[Choosing] * 4,
+    *[FullQueries] * 3,
+    TimedQueries,
+    FoldingQueries,
+    BranchingQueries,
+    CallingQueries,
+    MixedQueries,
+)
+
+
 def asking_more(query: str, drawing: Conditions) -> str:
     """The query with one more condition on an event, and one on a whole group; weak ones, so that
     matches are left."""
@@ -128,9 +146,9 @@ def _fits(query: str, schema: Schema, columns: Mapping[str, list[Any]]) -> bool:
 def templates(draw: st.DrawFn) -> Set:
     """One template with two to six rows."""
     tie = draw(st.sampled_from((None, None, "n")))
-    schema = Schema(COLUMNS, "ts", "type", tie=tie)
+    schema = Set({}, (), tie).schema
     for _ in range(TRIES):
-        queries = draw(st.sampled_from((Queries, Choosing, FullQueries)))(draw)
+        queries = draw(st.sampled_from(KINDS))(draw)
         lifting = Lifting(queries)
         query = lifting.template(asking_more(queries.query(), queries))
         count = draw(st.sampled_from((2, 3, 3, 4, 6)))

@@ -22,7 +22,6 @@ from tests.corpus.reader import table
 from tests.examples import examples
 from tests.oracle.events import Event
 from tests.oracle.match import matches, outputs
-from tests.properties.strategies import COLUMNS
 from tests.rules.strategies import Set, sets
 
 
@@ -85,7 +84,7 @@ def test_room_for_instances_does_not_matter(drawn: Set) -> None:
 
 
 def check(drawn: Set) -> None:
-    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     rules = rule_set(drawn)
     options = Options("ts", type="type", tie=drawn.tie, jit=False)
     result = found(rules, table(schema, drawn.events), options)
@@ -103,7 +102,7 @@ def test_most_random_templates_are_merged() -> None:
     )
     @given(sets())
     def count(drawn: Set) -> None:
-        schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+        schema = drawn.schema
         options = Options("ts", type="type", tie=drawn.tie)
         columns = table(schema, ()).schema
         compiled = compile_rules(rule_set(drawn).templates, columns, options)

@@ -49,7 +49,7 @@ def whatever_it_costs() -> Iterator[None]:
 @random
 @given(overlapping())
 def test_every_rule_that_is_joined_finds_what_it_finds_alone(drawn: Set) -> None:
-    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     rules = rule_set(drawn)
     options = Options("ts", type="type", tie=drawn.tie, jit=False)
     try:
@@ -64,7 +64,7 @@ def test_every_rule_that_is_joined_finds_what_it_finds_alone(drawn: Set) -> None
 @settings(random, max_examples=examples("shared plans", part=2))
 @given(overlapping())
 def test_joined_rules_that_change_their_plan_after_every_round(drawn: Set) -> None:
-    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     rules = rule_set(drawn)
     always = Adaptation(change=0, gain=0)
     options = Options("ts", type="type", tie=drawn.tie, jit=False, adapt=always)

@@ -40,7 +40,7 @@ def options(drawn: Set) -> Options:
 @random
 @given(templates())
 def test_every_rule_of_a_template_finds_what_it_finds_alone(drawn: Set) -> None:
-    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     rules = rule_set(drawn)
     try:
         result = found(rules, table(schema, drawn.events), options(drawn))

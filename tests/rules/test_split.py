@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.options import Options, Placement
 from cepheid.rules import RuleSet
@@ -21,7 +20,6 @@ from cepheid.rules.placement.split import divide, passes_of
 from cepheid.rules.run.process import run
 from tests.corpus.reader import table
 from tests.examples import examples
-from tests.properties.strategies import COLUMNS as RANDOM
 from tests.rules.strategies import Set, sets
 from tests.rules.test_batch import expected, rule_set
 
@@ -118,7 +116,7 @@ def test_rules_that_nothing_satisfies_are_placed() -> None:
 def test_every_rule_finds_what_it_finds_alone_however_it_is_placed(
     drawn: Set, placement: Placement, cores: int, length: int
 ) -> None:
-    schema = Schema(RANDOM, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     options = Options("ts", type="type", tie=drawn.tie, jit=False)
     rules, events = rule_set(drawn), table(schema, drawn.events)
     whole = compile_rules(rules.templates, events.schema, options, by_key=True)

@@ -70,7 +70,7 @@ def pushed(rules: RuleSet, data: pa.Table, arrivals: list[int], way: Way, option
 @given(sets(), WAYS)
 def test_any_rules(drawn: Set, way: Way) -> None:
     options = Options("ts", type="type", tie=drawn.tie, jit=False, delay=way.delay)
-    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     events = table(schema, drawn.events)
     whole = rule_set(drawn)
     needed = needs(whole.templates, events.schema, options)

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cepheid.algebra import bind
+from cepheid.algebra.nested_columns import read_fields, with_extracted
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.algebra.types import Schema
 from cepheid.engine.attribution.json_rows import alert_schema
@@ -27,7 +28,7 @@ from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.run.passes import Needs, needs, passes
 from cepheid.rules.run.portable import decoded, encoded
-from cepheid.rules.run.stream_compiler import StreamCompiler
+from cepheid.rules.run.stream_compiler import StreamCompiler, rules_schema
 from cepheid.streaming.folded_bucket import FOLD
 from cepheid.streaming.rule_bucket import (
     Generations,
@@ -87,11 +88,21 @@ class Cells(MemoryCells):
 class RulesCluster:
     """Runs rules over batches, each pass by itself, bucket by bucket, on some worker."""
 
-    def __init__(self, keys: Sequence[str | None], options: Options, weather: Weather) -> None:
+    def __init__(
+        self,
+        keys: Sequence[str | None],
+        options: Options,
+        weather: Weather,
+        columns: pa.Schema | None = None,
+        read: pa.Schema | None = None,
+    ) -> None:
+        """`columns` are those of the events, `read` what rules read of nested ones, too."""
         self.weather, self.options = weather, options
         self.random = random.Random(weather.seed)
-        self.schema = Schema(COLUMNS, time="ts", type="type", tie=options.tie)
-        self.columns = table(self.schema, ()).schema
+        flat = Schema(COLUMNS, time="ts", type="type", tie=options.tie)
+        self.columns = columns or table(flat, ()).schema
+        self.read = read or self.columns
+        self.schema = rules_schema(self.columns, options, self.read)
         self.found = alert_schema(pa.table({"rule": pa.array([], pa.string())}), pa.int64())
         self.jobs = {key: self.job(key, tuple(keys)) for key in keys}
         self.cells: dict[Any, Cells] = {}
@@ -106,7 +117,7 @@ class RulesCluster:
             options=self.options,
             key=key,
             keys=keys,
-            schema=self.columns,
+            schema=self.read,
             events=self.schema,
             alert_schema=self.found,
             delayed=self.weather.delay is not None,
@@ -117,6 +128,7 @@ class RulesCluster:
         if self.highest is not None:
             delay = 1 if self.weather.delay is None else self.weather.delay
             self.watermark = max(self.watermark, self.highest - delay)
+        rows = with_extracted(rows, self.read.names)
         found: list[dict[str, Any]] = []
         for key in self.jobs:
             count = 1 if key is None else self.weather.buckets
@@ -198,7 +210,7 @@ def released(waiting: list[Event], watermark: int, delay: int | None) -> list[Ev
 def check(drawn: Set, weather: Weather, changes: Sequence[frozenset[str]]) -> None:
     """`changes` are the names of templates that are there, from batch to batch in turn."""
     options = Options("ts", type="type", tie=drawn.tie, jit=False)
-    schema = Schema(COLUMNS, time="ts", type="type", tie=drawn.tie)
+    schema = drawn.schema
     columns = table(schema, ()).schema
     whole = rule_set(drawn)
     needed = needs(whole.templates, columns, options)
@@ -207,7 +219,9 @@ def check(drawn: Set, weather: Weather, changes: Sequence[frozenset[str]]) -> No
     # Where a class takes any event, nothing could fill a window that counts them.
     if not fitting or any(not v.types for query in counted for v in query.variables.values()):
         return
-    cluster = RulesCluster(passes(fitting, columns, options), options, weather)
+    required = compile_rules(tuple(fitting), columns, options).required
+    read = read_fields(columns, required.union(columns.names))
+    cluster = RulesCluster(passes(fitting, columns, options), options, weather, columns, read)
     batches = [*arranged(drawn, weather), fillers(drawn.events) if counted else [], []]
     lives: dict[str, Life] = {}
     over: list[Life] = []
