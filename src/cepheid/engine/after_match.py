@@ -310,6 +310,8 @@ def keyed_starts(plan: Plan, root: Operator) -> Iterator[tuple[int, Ints, Ints]]
     keys."""
     store = root.context.store
     for entry, variable, rows in root.starts():
+        if not len(rows):
+            continue  # a store that has had no row yet has no columns either
         columns = [_column(plan, part[variable]) for part in plan.key]
         keys = [as_integers(store.values[column][rows]) for column in columns]
         yield entry, rows, np.column_stack(keys) if keys else np.zeros((len(rows), 0), np.int64)
