@@ -179,12 +179,14 @@ def test_what_is_alive_stays_so_when_earlier_rows_have_expired() -> None:
     )
 
 
-def test_a_worker_that_sees_nothing_but_a_key_that_is_done() -> None:
-    """No row gets into its store, which then has no columns."""
-    query = "PATTERN A{1} a STRICT WHERE [id] WITHIN 12 LIMIT 1 PER KEY"
+@pytest.mark.parametrize("pattern", ["A{1} a STRICT", "A a | B b"])
+def test_a_worker_that_sees_nothing_but_a_key_that_is_done(pattern: str) -> None:
+    """No row gets into its store, which then has no columns; nor has a round looked for starts."""
+    query = f"PATTERN {pattern} WHERE [id] WITHIN 12 LIMIT 1 PER KEY"
     events = " ".join(f"A@{time}(id=1)" for time in (1, 2, 3, 4, 5, 6, 8, 9, 10))
     fields = {"name": "", "query": query, "events": events, "matches": "a1"}
     case = reader.case_of(fields, "streams")
-    prepared = runnable(case, "auto")
-    assert prepared is not None
-    compare(case, prepared, Weather(seed=0, most=1, delay=2, buckets=1, workers=3))
+    for workers in (2, 3):
+        prepared = runnable(case, "nfa")
+        assert prepared is not None
+        compare(case, prepared, Weather(seed=0, most=1, delay=2, buckets=1, workers=workers))

@@ -107,7 +107,7 @@ class AutomatonOperator(Operator):
         self._starts = tuple(self.program.classes.index(v) for v in self.program.starts)
         self._source = KernelSource("", 0, 0)
         self._round: Round | None = None  # the one that is under way
-        self._alive: NDArray[np.uint8] = np.zeros((1, 0), np.uint8)
+        self._alive = np.ones((max(1, len(self._starts)), 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = moves_end(node.pattern)
         # How long the negations last that have a time of their own.
@@ -272,10 +272,9 @@ class AutomatonOperator(Operator):
     def _revive(self) -> None:
         """Mark new rows as live; drop rows that have left the store."""
         store = self.context.store
-        entries = max(1, len(self._starts))
-        alive = np.ones((entries, store.n), np.uint8)
+        alive = np.ones((len(self._alive), store.n), np.uint8)
         kept = self._alive_from + self._alive.shape[1] - store.base
-        if kept > 0 and self._alive.shape[0] == entries:
+        if kept > 0:
             alive[:, :kept] = self._alive[:, self._alive.shape[1] - kept :]
         self._alive, self._alive_from = alive, store.base
 
