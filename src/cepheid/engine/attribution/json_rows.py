@@ -118,7 +118,8 @@ def json_values(array: pa.Array) -> list[Any]:
     [{'1': True}]
     """
     if not _has_maps(array.type):
-        return array.to_pylist()
+        values: list[Any] = array.to_pylist()
+        return values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of keys that occur twice
         return [_with_text_keys(value) for value in array.to_pylist(maps_as_pydicts="lossy")]
