@@ -18,7 +18,7 @@ import json
 import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -142,6 +142,10 @@ def micros() -> Iterator[Micro]:
                 EVEN,
                 options={"plan": plan},
             )
+    for micro in _long():  # what a round costs in each of many operators
+        for plan in ("left-deep", "auto"):
+            yield replace(micro, options={"plan": plan})
+        yield replace(micro, options={"plan": "auto", "propagation": "pull"})
     for rates in ({"A": 1, "B": 50}, {"A": 50, "B": 1}, {"A": 1, "B": 200}):  # event, probe
         yield Micro("PATTERN A ; B WITHIN 20 RETURN A.price AS a", rates)
         yield Micro("PATTERN A ; B WITHIN 200 RETURN A.price AS a", rates)
@@ -173,11 +177,24 @@ def micros() -> Iterator[Micro]:
             )
 
 
+def _long() -> Iterator[Micro]:
+    """Chains of six classes, in short windows."""
+    six = dict.fromkeys("ABCDEF", 1)
+    for window in (15, 30):
+        for pairs in (("AB", "CD", "EF"), ("AC", "BD", "EF"), ("BF",)):
+            shares = {(a, b): 1 / 3 for a, b in pairs}
+            where = " AND ".join(f"{a}.price > {b}.price" for a, b in pairs)
+            text = f"PATTERN {' ; '.join(six)} WHERE {where} WITHIN {window} RETURN A.price AS a"
+            yield Micro(text, six, shares)
+
+
 def scan_micros() -> Iterator[Micro]:
     """The same for stacks and automata."""
     forced = {"engine": "nfa", "plan": "auto"}
     agree = "A.volume = B.volume AND B.volume = C.volume"
     pair = {("A", "B"): 1 / 50}
+    for micro in _long():
+        yield replace(micro, options=forced)
     chain = "PATTERN A ; B ; C"
     for window in (20, 100, 400):  # push, and back where a predicate leaves little
         text = f"WHERE A.price > B.price WITHIN {window} RETURN A.price AS a"

@@ -79,6 +79,7 @@ class Adaptive:
             negation=negation,
             propagation=self.propagation,
             limit=self.planned.plan.limit,
+            brief=True,
         )
 
 

@@ -85,8 +85,10 @@ def search(
     negation: str = AUTO,
     propagation: Propagation | Literal["auto"] = AUTO,
     limit: Limit | None = None,
+    brief: bool = False,
 ) -> Planned:
-    """The cheapest plan, or the one that the caller has chosen, and some that lost.
+    """The cheapest plan, or the one that the caller has chosen, and some that lost. With `brief`,
+    plans that nobody expects to win aren't costed: a run searches while events wait.
 
     Trees and stacks run what they can; what they can't, or only in too many alternatives,
     automata run, alone or below trees.
@@ -103,7 +105,9 @@ def search(
     elif plan == AUTO and engine != "tree" and count_alternatives(query) > MOST_ALTERNATIVES:
         ranked, forced = [_automaton(query, statistics)], False
     else:
-        searching = _Search(query, statistics, negation, propagation, engine, alternatives(query))
+        searching = _Search(
+            query, statistics, negation, propagation, engine, alternatives(query), brief
+        )
         costing = searching.costing
         shape = None if plan == AUTO else searching.forced(plan)
         ranked = searching.candidates(shape)
@@ -195,6 +199,7 @@ class _Search:
         propagation: Propagation | Literal["auto"],
         engine: EngineChoice,
         alternatives: Sequence[Alternative],
+        brief: bool = False,
     ) -> None:
         self.query = query
         self.statistics = statistics
@@ -202,6 +207,7 @@ class _Search:
         self.propagation = propagation
         self.engine = engine
         self.alternatives = alternatives
+        self.brief = brief
         self.many = any(
             len(core(alternative.pattern)) > MOST_JOINED for alternative in alternatives
         )
@@ -236,11 +242,11 @@ class _Search:
         if shape is not None:
             plans.append(tuple(self.placed(a, _styled(a, shape)) for a in self.alternatives))
         plans.append(tuple(w[0] for w in ways))
-        for style in (LEFT_DEEP, RIGHT_DEEP):
+        for style in (LEFT_DEEP,) if self.brief else (LEFT_DEEP, RIGHT_DEEP):
             pairs = zip(self.alternatives, ways, strict=True)
             plans.append(tuple(Choice(_styled(a, style), w[0].top) for a, w in pairs))
         if len(ways) == 1:
-            plans += [(way,) for way in ways[0][1:]]
+            plans += [(way,) for way in ways[0][1 : 2 if self.brief else None]]
         if shape is None and self.engine == AUTO:
             plans += self.stacked([w[0] for w in ways])
         made = [self.candidate(choices) for choices in dict.fromkeys(plans)]
