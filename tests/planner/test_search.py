@@ -334,3 +334,21 @@ def test_no_scan_on_a_guess() -> None:
     query = bind("PATTERN A a ; B b WHERE a.x = b.x AND a.m < b.m WITHIN 100")
     (root,) = search(query, Statistics({"a": 0.001, "b": 0.001})).plan.alternatives
     assert isinstance(root, Seq) and not root.scan
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN A a ; B b ; C c ; D d WHERE a.x < d.x WITHIN 100",
+        "PATTERN A a ; !B b ; C c WHERE a.x = c.x WITHIN 100",
+        "PATTERN (A a ; B b) | (C c & D d) WHERE a.x < b.x WITHIN 50",
+    ],
+)
+@pytest.mark.parametrize("rare", "abcd")
+def test_a_brief_search_finds_the_same_plan(text: str, rare: str) -> None:
+    """It costs fewer of those that lose."""
+    query = bind(text)
+    rates = {v: 0.001 if v == rare else 0.3 for v in query.variables}
+    whole, brief = (search(query, Statistics(rates), brief=brief) for brief in (False, True))
+    assert brief.plan == whole.plan
+    assert len(brief.losers) <= len(whole.losers)
