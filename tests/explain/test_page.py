@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pyarrow as pa
 import pytest
 
 import cepheid as cep
@@ -132,3 +133,12 @@ def test_notebooks_show_a_query_with_its_plan_or_with_what_is_wrong() -> None:
     assert "<svg" in shown and "&lt;b&gt;" in shown and "<b>'" not in shown
     shown = cep.Query("PATTERN A a ; B b WHERE a.x > :low")._repr_html_()
     assert "CEP206: the parameter `:low` has no value" in shown and "<svg" not in shown
+
+
+def test_one_row_is_no_rows() -> None:
+    events = {"ts": [1, 2, 3], "type": ["A", "B", "B"]}
+    query = cep.Query("PATTERN A a ; B b WITHIN 9")
+    page = query.explain(pa.table(events), time="ts", type="type", analyze=True).to_html()
+    said = words(body(page))
+    assert "per window 1 row in the run" in said
+    assert "per window 2 rows in the run" in said

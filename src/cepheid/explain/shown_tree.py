@@ -59,7 +59,8 @@ def figure_lines(node: Shown) -> list[str]:
         lines.append(f"≈ {rows} rows · {cost} per window")
     if node.actual is not None:
         time = f" · {duration(node.actual.seconds * 1e9)}" if node.actual.seconds else ""
-        lines.append(f"{count(node.actual.rows)} rows{time} in the run")
+        rows = "1 row" if node.actual.rows == 1 else f"{count(node.actual.rows)} rows"
+        lines.append(f"{rows}{time} in the run")
         if node.actual.peak:
             lines.append(f"peak {count(node.actual.peak)}")
     return lines
