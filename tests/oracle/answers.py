@@ -1,4 +1,4 @@
-"""The answers of a query, by brute force (semantics, section 7): all matches are enumerated, put
+"""The answers of a query, by brute force: all matches are enumerated, put
 into the windows that their ends lie in, and aggregated."""
 
 from __future__ import annotations

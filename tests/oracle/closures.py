@@ -1,4 +1,4 @@
-"""Which groups a closure can bind between two limits (semantics, section 4)."""
+"""Which groups a closure can bind between two limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events, their order, and the stream (semantics, section 1)."""
+"""Events, their order, and the stream."""
 
 from __future__ import annotations
 

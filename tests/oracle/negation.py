@@ -1,4 +1,4 @@
-"""Negations: checks on the complete match (semantics, section 2, `!P` and `P => !Q`)."""
+"""Negations: checks on the complete match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way to bind a pattern, left to right (semantics, section 2)."""
+"""Every way to bind a pattern, left to right."""
 
 from __future__ import annotations
 

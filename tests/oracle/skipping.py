@@ -1,4 +1,4 @@
-"""AFTER MATCH (semantics, section 2)."""
+"""AFTER MATCH."""
 
 from __future__ import annotations
 

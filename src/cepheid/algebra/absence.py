@@ -1,4 +1,4 @@
-"""What a condition says about matches in which some variables are absent (semantics: `|`)."""
+"""What a condition says about matches in which some variables are absent (`|`)."""
 
 from __future__ import annotations
 

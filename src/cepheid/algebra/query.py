@@ -35,7 +35,7 @@ class Variable:
 
 
 class Role(Enum):
-    """What a WHERE conjunct does (semantics: WHERE and HAVING, closure, negation).
+    """What a WHERE conjunct does (docs/language.md, WHERE and HAVING).
 
     CLASS     reads one variable's event alone (also a negated one, also a closure's element)
     EQUALITY  `a.x = b.y` between two single variables
@@ -147,7 +147,7 @@ class BoundQuery:
     """A query bound to a schema.
 
     Equalities that the key implies are not among `where`: every engine keeps keys apart
-    (semantics: partition key). `having` are conjuncts in which a bare closure variable has
+    (docs/language.md, Key). `having` are conjuncts in which a bare closure variable has
     become `Every`, an optional one `first`. `required` are the columns that predicates, key and
     RETURN read, time, type and tie included. Without a `selection` every match is kept.
 

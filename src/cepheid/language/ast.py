@@ -72,7 +72,7 @@ class SequenceOperator(Enum):
 
 
 class Mode(Enum):
-    """How a closure takes its events (semantics: closure modes)."""
+    """How a closure takes its events (docs/language.md, Closure modes)."""
 
     MAXIMAL = ""
     PREFIXES = "PREFIXES"

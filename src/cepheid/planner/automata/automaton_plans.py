@@ -168,7 +168,7 @@ def _link(conjunct: Conjunct) -> tuple[Place, Place] | None:
 
 def _columns(part: KeyPart, key: Sequence[KeyPart], strict: bool) -> Mapping[str, str]:
     """The columns of a part of the key, for the stream's events too where they have one: unless
-    every part is uniform, `=>` looks at the whole stream (semantics: partition key)."""
+    every part is uniform, `=>` looks at the whole stream (docs/language.md, Key)."""
     if strict and all(p.uniform is not None for p in key):
         return {**part.columns, STREAM: str(part.uniform)}
     return part.columns

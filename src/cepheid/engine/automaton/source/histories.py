@@ -1,4 +1,4 @@
-"""Complete histories: which of several composites is the first (semantics, section 3)."""
+"""Complete histories: which of several composites is the first (docs/language.md, Next)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of closures over a pattern, `(A ; B)+` (semantics, section 4).
+"""Rounds of closures over a pattern, `(A ; B)+` (docs/language.md, Repeated groups).
 
 From its left neighbor on, the earliest-ending match of the pattern, then the earliest-ending one
 after it, and so on: a chain of rounds, among which the modes choose as they do among events.
