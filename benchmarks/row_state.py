@@ -51,8 +51,8 @@ from cepheid.spark.columns.schema import spark_schema
 from cepheid.spark.streaming import row_pipeline
 from cepheid.spark.streaming.stateful.buckets import DEFAULT
 from cepheid.spark.streaming.stateful.packed_rows import BUCKET_COLUMN
-from cepheid.streaming.row_bucket import RowsJob, open_rows
-from cepheid.streaming.row_pages import PER_PAGE, PLACE
+from cepheid.streaming.buckets.row_bucket import RowsJob, open_rows
+from cepheid.streaming.buckets.row_pages import PER_PAGE, PLACE
 
 FEW, MANY = 500, 20_000
 OPEN_ROWS = 5

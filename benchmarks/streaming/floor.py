@@ -27,7 +27,7 @@ from cepheid.spark.streaming import pipeline
 from cepheid.spark.streaming.stateful.bucket_work import BucketWork
 from cepheid.spark.streaming.stateful.packed_rows import DATA
 from cepheid.spark.streaming.status.reports import COUNTS, NO_REPORT, report_row
-from cepheid.streaming.bucket import Job
+from cepheid.streaming.buckets.bucket import Job
 from cepheid.streaming.cells import Cells, arrow_bytes, framed, table_of, unframed
 from cepheid.streaming.log import Log, Segment
 from cepheid.streaming.report import Report

@@ -29,7 +29,7 @@ def test_workers_run_this_interpreter(spark: SparkSession) -> None:
 def test_workers_begin_with_the_engine_loaded(spark: SparkSession) -> None:
     def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            yield pa.record_batch({"loaded": ["cepheid.streaming.bucket" in sys.modules]})
+            yield pa.record_batch({"loaded": ["cepheid.streaming.buckets.bucket" in sys.modules]})
 
     rows = spark.range(1, numPartitions=1).mapInArrow(loaded, "loaded boolean")
     assert [row["loaded"] for row in rows.collect()] == [True]

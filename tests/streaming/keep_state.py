@@ -18,7 +18,7 @@ import pyarrow as pa
 from cepheid.algebra.query import BoundQuery
 from cepheid.options import EngineChoice, Options
 from cepheid.planner import prepare
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import FORMAT
 from cepheid.streaming.signature import signature
 from tests.corpus.reader import Case, bound, case_of

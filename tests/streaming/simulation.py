@@ -15,7 +15,7 @@ from cepheid.algebra.patterns import Absence, walk
 from cepheid.algebra.query import BoundQuery, Clock
 from cepheid.engine.rows.order import key_by_key
 from cepheid.planner import Prepared
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.counted_keys import CountedKeys, keys_share
 from cepheid.streaming.signature import found_signature
 from tests.engine.harness import match_of, with_index

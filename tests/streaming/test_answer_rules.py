@@ -12,7 +12,7 @@ from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.run.passes import passes
 from cepheid.rules.run.portable import encoded
-from cepheid.streaming.rule_bucket import RulesVersion
+from cepheid.streaming.buckets.rule_bucket import RulesVersion
 from tests.corpus.reader import table
 from tests.sessions.test_rules import ANSWERING, PLAIN, answers_of, stream
 from tests.streaming.simulation import Weather

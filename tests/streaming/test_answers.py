@@ -19,7 +19,7 @@ from cepheid.options import Limit, Options
 from cepheid.planner import Prepared, prepare
 from cepheid.planner.bounds import known_after, require_bounds
 from cepheid.spark.group_parts import GroupParts
-from cepheid.streaming.answer_bucket import AnswersJob, open_answers
+from cepheid.streaming.buckets.answer_bucket import AnswersJob, open_answers
 from cepheid.streaming.cells import table_of
 from cepheid.streaming.signature import answers_signature
 from tests.answers.test_corpus import CASES, same

@@ -19,7 +19,7 @@ from cepheid.planner import Prepared, prepare
 from cepheid.spark.streaming.clock.time import MOVED, Watermark
 from cepheid.spark.streaming.stateful.bucket_work import BucketWork
 from cepheid.spark.streaming.stateful.packed_rows import DATA
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes, table_of
 from cepheid.streaming.counted_keys import CountedKeys, keys_share
 from cepheid.streaming.signature import signature

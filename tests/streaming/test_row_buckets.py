@@ -25,8 +25,8 @@ from cepheid.row_patterns.syntax import (
     Recognition,
     RowPattern,
 )
-from cepheid.streaming.row_bucket import RowBucket, RowsJob, open_rows
-from cepheid.streaming.row_pages import PLACE
+from cepheid.streaming.buckets.row_bucket import RowBucket, RowsJob, open_rows
+from cepheid.streaming.buckets.row_pages import PLACE
 from tests.examples import examples
 from tests.row_patterns import oracle
 from tests.row_patterns.clauses import draw_endless_clause, draw_rows

@@ -29,8 +29,8 @@ from cepheid.rules.load.lifted import lifted
 from cepheid.rules.run.passes import Needs, needs, passes
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.run.stream_compiler import StreamCompiler, rules_schema
-from cepheid.streaming.folded_bucket import FOLD
-from cepheid.streaming.rule_bucket import (
+from cepheid.streaming.buckets.folded_bucket import FOLD
+from cepheid.streaming.buckets.rule_bucket import (
     Generations,
     RuleBucket,
     RulesDiff,

@@ -11,7 +11,7 @@ from cepheid.options import Options
 from cepheid.rules import RuleSet
 from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.run.portable import encoded
-from cepheid.streaming.rule_bucket import RulesVersion
+from cepheid.streaming.buckets.rule_bucket import RulesVersion
 from tests.corpus.reader import table
 from tests.examples import examples
 from tests.oracle.events import Event

@@ -18,7 +18,7 @@ from cepheid.options import Options
 from cepheid.plan.reads import kept_columns
 from cepheid.planner import prepare
 from cepheid.planner.adapt import Adapter, Adaptive
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import FORMAT
 from cepheid.streaming.saved import decode
 from cepheid.streaming.signature import signature

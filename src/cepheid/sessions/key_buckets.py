@@ -14,7 +14,7 @@ from cepheid.engine.operators.base import FOREVER
 from cepheid.plan.nodes import Plan
 from cepheid.plan.reads import uniform_key
 from cepheid.sessions.held_cells import HeldCells, nested, within
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import arrow_bytes, table_of
 
 Key: TypeAlias = tuple[Any, ...]
@@ -32,7 +32,7 @@ class _OneKey:
 
 
 class KeyBuckets:
-    """See `cepheid.streaming.bucket.Bucket`."""
+    """See `cepheid.streaming.buckets.bucket.Bucket`."""
 
     def __init__(self, job: Job, plan: Plan) -> None:
         self._job, self._plan = job, plan

@@ -24,11 +24,11 @@ from cepheid.plan.reads import final_leaves, kept_columns
 from cepheid.planner import Prepared
 from cepheid.sessions.held_cells import HeldCells, nested, within
 from cepheid.sessions.key_buckets import KeyBuckets
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.folded_bucket import FoldedJob
 from cepheid.streaming.cells import arrow_bytes, table_of
 from cepheid.streaming.chained_query import ChainedQuery, merge_inputs
 from cepheid.streaming.counted_keys import CountedKeys, keys_share
-from cepheid.streaming.folded_bucket import FoldedJob
 from cepheid.streaming.signature import answers_signature, signature
 
 NOTED = 512

@@ -31,9 +31,9 @@ from cepheid.rules.run.stream_compiler import (
 from cepheid.runtime import Columns
 from cepheid.sessions.held_cells import HeldCells, nested, within
 from cepheid.sessions.session_events import EventColumns
-from cepheid.streaming.bucket import Job
+from cepheid.streaming.buckets.bucket import Job
+from cepheid.streaming.buckets.rule_bucket import RuleBucket, RulesJob, open_rules
 from cepheid.streaming.cells import arrow_bytes, table_of
-from cepheid.streaming.rule_bucket import RuleBucket, RulesJob, open_rules
 
 NOTED = 512
 """Batches after which the rows that came are written: so many small ones are as fast as one."""

@@ -32,7 +32,7 @@ from cepheid.spark.columns.entrance import entered
 from cepheid.spark.streaming.clock.time import watermark_of
 from cepheid.spark.streaming.rule_passes import StreamPass, match_passes, rows_schema
 from cepheid.spark.streaming.stateful import buckets
-from cepheid.streaming.rule_bucket import RulesJob
+from cepheid.streaming.buckets.rule_bucket import RulesJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

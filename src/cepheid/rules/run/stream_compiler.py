@@ -33,9 +33,9 @@ from cepheid.rules.compile.rule_queries import Columns
 from cepheid.rules.run.passes import needs, needs_of, pass_of
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.template import Template
-from cepheid.streaming.bucket import Job
-from cepheid.streaming.folded_bucket import FoldedJob
-from cepheid.streaming.rule_bucket import (
+from cepheid.streaming.buckets.bucket import Job
+from cepheid.streaming.buckets.folded_bucket import FoldedJob
+from cepheid.streaming.buckets.rule_bucket import (
     Generation,
     Generations,
     Member,

@@ -35,7 +35,7 @@ from cepheid.spark.streaming.stateful.packed_rows import (
 )
 from cepheid.spark.streaming.stateful.processor import Processor
 from cepheid.spark.streaming.status.reports import NO_REPORT, RESULT, observe_results, report_row
-from cepheid.streaming.answer_bucket import AnswersJob, open_answers
+from cepheid.streaming.buckets.answer_bucket import AnswersJob, open_answers
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
 from cepheid.streaming.signature import answers_signature
 

@@ -49,8 +49,8 @@ from cepheid.spark.streaming.stateful.packed_rows import (
     unpacking,
 )
 from cepheid.spark.streaming.status.reports import observe_results
-from cepheid.streaming.bucket import Job
-from cepheid.streaming.chain_bucket import ChainJob
+from cepheid.streaming.buckets.bucket import Job
+from cepheid.streaming.buckets.chain_bucket import ChainJob
 from cepheid.streaming.chained_query import ChainedQuery
 
 Columns = tuple[str, ...]

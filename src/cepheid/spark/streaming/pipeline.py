@@ -74,7 +74,7 @@ from cepheid.spark.streaming.status.reports import (
     observe_read,
     observe_results,
 )
-from cepheid.streaming.bucket import Job
+from cepheid.streaming.buckets.bucket import Job
 from cepheid.streaming.counted_keys import CountedKeys
 from cepheid.streaming.signature import found_signature
 

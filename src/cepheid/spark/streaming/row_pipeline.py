@@ -42,9 +42,9 @@ from cepheid.spark.streaming.status.reports import (
     observe_results,
     report_row,
 )
+from cepheid.streaming.buckets.row_bucket import RowsJob, open_rows
+from cepheid.streaming.buckets.row_pages import PLACE
 from cepheid.streaming.cells import Cells, arrow_bytes
-from cepheid.streaming.row_bucket import RowsJob, open_rows
-from cepheid.streaming.row_pages import PLACE
 
 ONE_BUCKET = (
     "MATCH_RECOGNIZE without PARTITION BY runs in one bucket, on one core: Spark can't divide the "

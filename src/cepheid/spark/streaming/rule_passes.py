@@ -42,7 +42,7 @@ from cepheid.spark.streaming.stateful.packed_rows import (
 )
 from cepheid.spark.streaming.stateful.processor import Processor
 from cepheid.spark.streaming.status.reports import RESULT, observe_read, observe_results
-from cepheid.streaming.rule_bucket import RulesJob
+from cepheid.streaming.buckets.rule_bucket import RulesJob
 from cepheid.streaming.silence import SilenceLimit
 
 RULES = "rules"

@@ -26,7 +26,7 @@ DELAY = "spark.watermarkDelayMs"
 _COLUMN = "__time"
 MOVED = 1 << 52
 _FIRST = -(1 << 61)
-"""Before all event times, but after the initial time of a bucket (`cepheid.streaming.bucket`)."""
+"""Before all event times, but after the initial time of a bucket (`streaming.buckets.bucket`)."""
 
 
 @dataclass(frozen=True)

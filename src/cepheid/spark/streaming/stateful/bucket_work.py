@@ -24,10 +24,10 @@ from cepheid.spark.streaming.stateful.packed_rows import (
     kind_of,
 )
 from cepheid.spark.streaming.status.reports import NO_REPORT, report_row
-from cepheid.streaming.bucket import Bucket, Job, end_quietly, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, end_quietly, open_bucket
+from cepheid.streaming.buckets.rule_bucket import RuleBucket, RulesJob, RulesVersion, open_rules
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
 from cepheid.streaming.report import NOTHING
-from cepheid.streaming.rule_bucket import RuleBucket, RulesJob, RulesVersion, open_rules
 from cepheid.streaming.silence import SilenceLimit, time_passed
 
 WARM = 256

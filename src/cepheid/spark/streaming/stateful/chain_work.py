@@ -13,8 +13,8 @@ from cepheid.spark.streaming.letters import late_among
 from cepheid.spark.streaming.stateful.bucket_work import Wakes, keep, kept_bucket
 from cepheid.spark.streaming.stateful.packed_rows import DATA, UNREAD, kind_of, query_of
 from cepheid.spark.streaming.status.reports import NO_REPORT, report_row
+from cepheid.streaming.buckets.chain_bucket import ChainJob, open_chain
 from cepheid.streaming.cells import Cells, arrow_bytes, table_of
-from cepheid.streaming.chain_bucket import ChainJob, open_chain
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cepheid.algebra.nested_columns import with_extracted
 from cepheid.errors import StateError
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, Region, framed, unframed
 from cepheid.streaming.chained_query import ChainedQuery, merge_inputs
 from cepheid.streaming.report import Report

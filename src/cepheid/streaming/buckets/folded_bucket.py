@@ -19,7 +19,7 @@ from cepheid.answers.engine_answers import (
 from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.run import Engine
 from cepheid.options import Limit
-from cepheid.streaming.bucket import Bucket, Job
+from cepheid.streaming.buckets.bucket import Bucket, Job
 from cepheid.streaming.cells import Cells
 from cepheid.streaming.counted_keys import HeldKeys
 from cepheid.streaming.report import Report

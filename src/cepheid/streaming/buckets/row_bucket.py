@@ -27,9 +27,7 @@ from cepheid.row_patterns.endless import rows_before
 from cepheid.row_patterns.recognize import output
 from cepheid.row_patterns.row_machine import Ongoing
 from cepheid.row_patterns.row_search import search
-from cepheid.streaming.cells import Cells, framed, unframed
-from cepheid.streaming.report import NOTHING, Report
-from cepheid.streaming.row_pages import (
+from cepheid.streaming.buckets.row_pages import (
     NEVER,
     PER_PAGE,
     PLACE,
@@ -39,6 +37,8 @@ from cepheid.streaming.row_pages import (
     read_pages,
     write_pages,
 )
+from cepheid.streaming.cells import Cells, framed, unframed
+from cepheid.streaming.report import NOTHING, Report
 
 Numbers = NDArray[np.int64]
 

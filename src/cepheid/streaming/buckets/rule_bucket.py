@@ -20,7 +20,7 @@ import pyarrow as pa
 from cepheid.engine.attribution.variants import Variants
 from cepheid.engine.operators.base import FOREVER
 from cepheid.errors import StateError
-from cepheid.streaming.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.cells import Cells, Region, framed, unframed
 from cepheid.streaming.report import Report
 from cepheid.streaming.saved import TOKEN, token_of
