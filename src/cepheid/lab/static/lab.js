@@ -36,7 +36,6 @@ async function ask(task, body) {
   const response = await fetch(`ask/${task}`, {
     method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
   });
-  if (response.status === 409) return { superseded: true };
   if (!response.ok) return { problem: await response.text() };
   return response.json();
 }
