@@ -11,7 +11,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.explain import Explanation
-from cepheid.explain.paint import EDGE, FAINT, INK, MUTED, ground, thickness
+from cepheid.explain.paint import DARK, EDGE, FAINT, INK, LIGHT, SOFT, ground, thickness
 from cepheid.plan.nodes import Node
 from cepheid.plan.text import inputs_of
 from tests.explain.cases import DRAWN, plan_of, profile_of, sequence
@@ -255,8 +255,22 @@ def test_text_can_be_read_on_every_box() -> None:
 
 @pytest.mark.parametrize("page", ["#ffffff", "#0d1117"])
 def test_what_stands_outside_of_boxes_can_be_seen_on_light_and_dark(page: str) -> None:
-    assert contrast(MUTED, page) >= 3.8
     assert contrast(EDGE, page) >= 3
+
+
+@pytest.mark.parametrize("colors", [LIGHT, DARK])
+def test_text_outside_of_boxes_can_be_read(colors: tuple[str, str]) -> None:
+    text, page = colors
+    assert contrast(mixed(text, page, SOFT), page) >= 4.5
+
+
+@drawn
+def test_a_drawing_stays_large_enough_to_be_read(name: str) -> None:
+    """The page scrolls it in a frame."""
+    svg = read(DRAWN[name])
+    least = re.search(r"min-width: (\d+)px", svg.get("style", ""))
+    assert least is not None and int(least[1]) * 12 / float(svg.get("width", "")) >= 10
+    assert not {"#738393"} & {text.get("fill") for text in svg.iter(f"{SVG}text")}
 
 
 AUTOMATA = [name for name in DRAWN if name.startswith("automaton")]

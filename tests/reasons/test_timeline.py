@@ -54,6 +54,8 @@ def test_the_drawing_has_every_event_and_stays_inside() -> None:
     (legend,) = (e for e in root if e.get("class") == "legend")
     words = [e.text for e in legend if e.tag.endswith("text")]
     assert words == ["events of a match", "none may be here", "window"]
+    places = [(float(e.get("x", "0")), float(e.get("y", "0"))) for e in legend if e.text]
+    assert max(x for x, _ in places) < 400 and len({y for _, y in places}) == 1  # fits on a phone
     assert "prefers-color-scheme: dark" in drawing
 
 

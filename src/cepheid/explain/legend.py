@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cepheid.explain.markup import element, escape
-from cepheid.explain.paint import EDGE, MUTED, OUTLINE, ground, thickness
+from cepheid.explain.paint import EDGE, OUTLINE, ground, thickness
 from cepheid.explain.shown_tree import Shown
 
 _ROW = 26
@@ -32,7 +32,7 @@ def legend(nodes: Sequence[Shown], analyzed: bool, width: float) -> tuple[str, f
         wide = room + 8 + _LETTER * len(text)
         if x and x + wide > width:
             x, y = 0.0, y + _ROW
-        words = element("text", escape(text), x=room + 8, y=12, fill=MUTED)
+        words = element("text", escape(text), x=room + 8, y=12, class_="soft")
         parts.append(element("g", sign, words, transform=f"translate({x:g} {y:g})"))
         x += wide + 24
     return "".join(parts), y + _ROW - 8

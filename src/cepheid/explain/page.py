@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cepheid.explain.markup import element, escape
-from cepheid.explain.paint import MONO, SANS
+from cepheid.explain.paint import DARK, LIGHT, MONO, SANS
 from cepheid.explain.picture import picture
 from cepheid.explain.sections import (
     replan_text,
@@ -51,11 +51,12 @@ STYLE = f"""
 }}
 .cepheid .warning {{ margin: 0 0 6px; padding: 6px 12px; border-left: 3px solid #d9942b; }}
 """
-_PAGE_STYLE = """
-:root { color-scheme: light dark; }
-h1 { font: 600 22px/1.3 system-ui, sans-serif; margin: 0 0 8px; }
-body { margin: 32px auto; max-width: 1080px; padding: 0 24px; background: #fff; color: #13202c; }
-@media (prefers-color-scheme: dark) { body { background: #10161d; color: #dbe4ec; } }
+_PAGE_STYLE = f"""
+:root {{ color-scheme: light dark; }}
+h1 {{ font: 600 22px/1.3 system-ui, sans-serif; margin: 0 0 8px; }}
+body {{ margin: 32px auto; max-width: 1080px; padding: 0 24px; }}
+body {{ color: {LIGHT[0]}; background: {LIGHT[1]}; }}
+@media (prefers-color-scheme: dark) {{ body {{ color: {DARK[0]}; background: {DARK[1]}; }} }}
 """
 _BAR = 220
 """Pixels of the bar of the dearest plan."""

@@ -6,7 +6,19 @@ import math
 import unicodedata
 
 INK = "#13202c"
-MUTED = "#738393"
+LIGHT, DARK = ("#13202c", "#ffffff"), ("#dbe4ec", "#10161d")
+"""Text and ground of a page of our own."""
+SOFT = 0.8
+"""How opaque the less important text of a page is."""
+STYLE = f"""
+svg:root {{ color: {LIGHT[0]}; background: {LIGHT[1]}; }}
+.soft {{ fill: currentColor; opacity: {SOFT}; }}
+@media (prefers-color-scheme: dark) {{
+  svg:root {{ color: {DARK[0]}; background: {DARK[1]}; }}
+}}
+"""
+"""Text outside of boxes has the color of the page around it. A drawing that is a file of its own is
+such a page itself."""
 FAINT = 0.78
 """How opaque the less important text of a box is."""
 EDGE = "#8494a4"

@@ -1,7 +1,7 @@
 """The plan as a drawing: SVG without scripts, fonts or anything else from outside.
 
-Boxes have their own light ground, and all that stands outside of them is in a gray that can be
-read on white and on black, since nobody knows on what page the drawing will be.
+Boxes have their own light ground. Text outside of them has the color of the page, and lines are in
+a gray that can be seen on white and on black, since nobody knows on what page the drawing will be.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cepheid.explain.paint import (
     FAINT,
     INK,
     MONO,
-    MUTED,
     OUTLINE,
     SANS,
+    STYLE,
     extent,
     ground,
     thickness,
@@ -43,6 +43,8 @@ MOST = 3
 """Conditions in a box."""
 NARROWEST = 112
 TITLE, SMALL = 14, 12
+SMALLEST = 0.9
+"""A drawing that is wider than its page is made so small, and scrolls in its frame."""
 LINE = 17
 
 
@@ -83,6 +85,7 @@ def picture(planned: Planned, profile: Profile | None = None) -> str:
     return element(
         "svg",
         element("title", escape(f"Plan: {verdict(planned)}")),
+        element("style", STYLE),
         *_written(heading, width - 2 * MARGIN),
         element("g", spent, transform=f"translate({MARGIN} {MARGIN + LINE * len(heading)})"),
         drawn,
@@ -91,7 +94,7 @@ def picture(planned: Planned, profile: Profile | None = None) -> str:
         viewBox=f"0 0 {math.ceil(width)} {math.ceil(total)}",
         width=math.ceil(width),
         height=math.ceil(total),
-        style="max-width: 100%; height: auto",
+        style=f"max-width: 100%; min-width: {math.ceil(SMALLEST * width)}px; height: auto",
         role="img",
         font_family=SANS,
         font_size=SMALL,
@@ -115,7 +118,7 @@ def _written(lines: Sequence[str], width: float) -> list[str]:
             element("title", escape(line)),
             x=MARGIN,
             y=MARGIN + SMALL + LINE * n,
-            fill=MUTED,
+            class_="soft",
         )
         for n, line in enumerate(lines)
     ]

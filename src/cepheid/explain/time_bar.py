@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cepheid.explain.markup import element, escape
-from cepheid.explain.paint import MUTED, OUTLINE, extent, ground
+from cepheid.explain.paint import OUTLINE, extent, ground
 from cepheid.explain.shown_tree import Shown
 from cepheid.plan.amounts import duration, share
 from cepheid.plan.profile import Profile
@@ -36,7 +36,7 @@ def time_bar(nodes: Sequence[Shown], profile: Profile, width: float) -> tuple[st
     said = f"{duration(total * 1e9)} in the engine"
     if profile.compiling:
         said += f", and {duration(profile.compiling * 1e9)} to make kernels ready"
-    drawn = [element("text", escape(said), x=0, y=_ABOVE + 14, fill=MUTED)]
+    drawn = [element("text", escape(said), x=0, y=_ABOVE + 14, class_="soft")]
     at, x, y = 0.0, 0.0, _ABOVE + _LINE + _BAR + 20
     for n, (name, seconds) in enumerate(parts):
         fill = ground(1 - n / 2)
@@ -49,6 +49,6 @@ def time_bar(nodes: Sequence[Shown], profile: Profile, width: float) -> tuple[st
         if x and x + room > width:
             x, y = 0.0, y + _LINE
         drawn.append(element("rect", x=x, y=y - 10, width=14, height=10, fill=fill, stroke=OUTLINE))
-        drawn.append(element("text", escape(text), x=x + 20, y=y, fill=MUTED))
+        drawn.append(element("text", escape(text), x=x + 20, y=y, class_="soft"))
         x += room + 16
     return "".join(drawn), y + 8

@@ -23,6 +23,8 @@ DOTS = 150
 """Events of a lane that are drawn one by one; of more, their density is."""
 _BINS = 166
 _LETTERS = 20
+_PHONE = 440
+"""What a phone shows of a drawing that scrolls: the legend stays within it."""
 _STEPS = [n * 10**p for p in range(-1, 6) for n in (1, 2, 5)]
 _SPANS = [
     *(round(n * 1_000_000) for n in (0.001, 0.01, 0.1, 1, 2, 5, 10, 30)),
@@ -33,7 +35,7 @@ _SPANS = [
 
 STYLE = """
 .timeline { color: #13202c; }
-.timeline text { fill: currentColor; } .timeline .soft { opacity: .72; }
+.timeline text { fill: currentColor; } .timeline .soft { opacity: .8; }
 .timeline .rule { stroke: #8494a4; stroke-opacity: .35; }
 .timeline .event { fill: #8494a4; } .timeline .many { fill: #8494a4; fill-opacity: .55; }
 .timeline .bound { fill: #1f6fb5; }
@@ -59,8 +61,8 @@ def timeline_picture(timeline: Timeline) -> str:
     rows = _packed(timeline.matches)
     below = _TOP + _LANE * len(timeline.lanes) + 10
     ground = below + _BAND * (max(rows, default=-1) + 1) + _AXIS
-    legend = list(_legend(timeline, ground + 12))
-    height = ground + (_LEGEND if legend else 0)
+    legend, high = _legend(timeline, ground + 12)
+    height = ground + high
     parts = [
         *(_axis(timeline.ticks, first, last, ground)),
         *(p for n, lane in enumerate(timeline.lanes) for p in _lane(lane, n, first, last)),
@@ -148,40 +150,47 @@ def _bar(match: DrawnMatch, y: float, x: Callable[[int], float], last: int) -> s
     return element("g", *parts)
 
 
-def _legend(timeline: Timeline, y: float) -> Iterator[str]:
-    """What the marks say that this drawing has."""
+def _legend(timeline: Timeline, top: float) -> tuple[list[str], float]:
+    """What the marks say that this drawing has, and the height of that."""
     matches = timeline.matches
     many = any(len(lane.rows) > DOTS for lane in timeline.lanes)
     rect, path = partial(element, "rect"), partial(element, "path")
-    entries: tuple[tuple[bool, str, Callable[[float], str]], ...] = (
-        (many, "how many events", lambda x: rect(x=x, y=y - 7, width=12, height=14, class_="many")),
+    entries: tuple[tuple[bool, str, Callable[[float, float], str]], ...] = (
+        (
+            many,
+            "how many events",
+            lambda x, y: rect(x=x, y=y - 7, width=12, height=14, class_="many"),
+        ),
         (
             bool(matches),
             "events of a match",
-            lambda x: element("circle", cx=x + 6, cy=y, r=4.5, class_="bound"),
+            lambda x, y: element("circle", cx=x + 6, cy=y, r=4.5, class_="bound"),
         ),
         (
             any(m.groups for m in matches),
             "group",
-            lambda x: path(d=f"M{x:g} {y + 2:g}v-4h12v4", class_="group"),
+            lambda x, y: path(d=f"M{x:g} {y + 2:g}v-4h12v4", class_="group"),
         ),
         (
             any(m.free for m in matches),
             "none may be here",
-            lambda x: rect(x=x, y=y - 7, width=12, height=14, class_="free"),
+            lambda x, y: rect(x=x, y=y - 7, width=12, height=14, class_="free"),
         ),
         (
             any(m.closes is not None for m in matches),
             "window",
-            lambda x: path(d=f"M{x:g} {y - 2:g}v4h12v-7", class_="window"),
+            lambda x, y: path(d=f"M{x:g} {y - 2:g}v4h12v-7", class_="window"),
         ),
     )
-    at = _LEFT
-    for shown, words, mark in entries:
-        if shown:
-            yield mark(at)
-            yield _text(words, at + 19, y + 4, "start", soft=True)
-            at += 19 + 7.2 * len(words) + 22
+    drawn: list[str] = []
+    x, y = 12.0, top
+    for words, mark in ((words, mark) for shown, words, mark in entries if shown):
+        wide = 19 + 7.2 * len(words)
+        if drawn and x + wide > _PHONE:
+            x, y = 12.0, y + _LEGEND - 4
+        drawn += [mark(x, y), _text(words, x + 19, y + 4, "start", soft=True)]
+        x += wide + 22
+    return drawn, y - top + _LEGEND if drawn else 0
 
 
 def _packed(matches: tuple[DrawnMatch, ...]) -> list[int]:
