@@ -109,6 +109,15 @@ def test_pool_keeps_absolute_numbers() -> None:
     assert pool.rows[:2].tolist() == [20, 21]
 
 
+def test_full_pools_of_an_automaton_below_a_join_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody takes its matches while it makes them: 54, 36 and 18 groups, with 20 events each."""
+    monkeypatch.setattr("cepheid.engine.automaton.operator.POOLED", 100)
+    kinds = (["A"] + ["B"] * 18 + ["C"]) * 3 + ["D"] * 20
+    events = pa.table({"ts": range(80), "type": kinds, "x": [0] * 80})
+    text = "PATTERN (A a ; B+ b PREFIXES -> C c) ; D d WHERE a.x = d.x WITHIN 100 RETURN a.ts"
+    assert Query(text).match(events, time="ts", type="type", jit=False).num_rows == 2160
+
+
 def test_what_waits_for_the_next_event_of_its_key_outlives_its_window() -> None:
     """And nothing else does: an A of key 1 waits for a long time, those of key 2 don't."""
     query = Query("PATTERN A a => !B b WHERE [id] WITHIN 10 RETURN a.id")

@@ -14,7 +14,7 @@ from typing import IO
 import pyarrow as pa
 import pytest
 
-from cepheid.errors import OptionError
+from cepheid.errors import DataError, OptionError
 from cepheid.files.formats import Format
 from cepheid.files.guard import Guard
 from cepheid.files.output import check_output, open_writer, write_batches
@@ -85,6 +85,18 @@ def test_values(values: pa.Array, csv: str | None, in_json: object, tmp_path: Pa
     if csv is not None:
         write(tmp_path / "a.csv", table)
         assert (tmp_path / "a.csv").read_text() == f'"x"\n{csv}\n'
+
+
+def test_maps_whose_keys_are_structs_are_pairs(tmp_path: Path) -> None:
+    points = pa.map_(pa.struct({"x": pa.int64()}), pa.string())
+    write(tmp_path / "a.json", pa.table({"m": pa.array([[({"x": 1}, "one")]], points)}))
+    assert json.loads((tmp_path / "a.json").read_text()) == {"m": [[{"x": 1}, "one"]]}
+
+
+def test_json_needs_a_name_for_each_column(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
+    with pytest.raises(DataError, match="two columns are called `x`"):
+        write(tmp_path / "a.json", table)
 
 
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

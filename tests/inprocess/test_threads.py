@@ -82,6 +82,16 @@ def test_shares_of_the_keys_have_the_matches_of_one_engine(
     assert divided["match_end"] == whole["match_end"]
 
 
+def test_texts_that_arrow_cannot_join_are_not_divided_by_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, options = events(), cep.Options(time="ts", type="type", threads=2)
+    prepared = prepare(cep.Query(LAST).bind(table.schema, options), options)
+    assert threads.shares(prepared.plan, prepared.query, table, options)
+    monkeypatch.setattr(threads, "MOST_INDEXED", table.num_rows)
+    assert not threads.shares(prepared.plan, prepared.query, table, options)
+
+
 def test_one_thread_divides_what_has_no_window_by_its_keys() -> None:
     table, options = events(), cep.Options(time="ts", type="type", threads=1)
     for query, divides in (

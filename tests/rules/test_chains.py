@@ -191,6 +191,19 @@ def test_sessions_and_iterators_find_what_tables_have(size: int) -> None:
         assert sorted(map(repr, alerts)) == sorted(map(repr, whole.to_pylist()))
 
 
+def test_a_session_is_resumed_without_its_readers() -> None:
+    events = pa.table({"ts": [1, 2, 3, 4], "type": ["A", "B", "C", "B"], "id": [1, 1, 1, 1]})
+    options = {"time": "ts", "type": "type"}
+    up = cep.RuleSet.of({"up": "INTO Up PATTERN A a ; B b WHERE [id] WITHIN 9 RETURN a.id"})
+    both = up | cep.RuleSet.of({"reader": "PATTERN Up u ; C c WITHIN 9"})
+    session = both.open(events.schema, **options)
+    assert session.push(events.slice(0, 2))["rule"].to_pylist() == ["up"]
+    for left in (up, both.without("reader")):
+        resumed = left.resume(events.schema, session.save(), **options)
+        assert resumed.push(events.slice(2))["match_end"].to_pylist() == [4]
+        assert resumed.close().num_rows == 0
+
+
 def test_a_reader_that_changes_is_a_new_rule() -> None:
     rise = cep.RuleSet.of({"rise": f"INTO Up {RISE}"})
     first, second = (

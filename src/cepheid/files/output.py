@@ -18,7 +18,7 @@ import pyarrow.parquet
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.types import Type
 from cepheid.engine.attribution.json_rows import finite, json_values, plain
-from cepheid.errors import OptionError
+from cepheid.errors import DataError, OptionError
 from cepheid.files.formats import STANDARD, Format, output_format
 from cepheid.files.guard import Guard
 
@@ -147,6 +147,7 @@ class JsonLinesWriter:
         self._sink = sink
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
+        refuse_same_names(batch.schema)
         columns = [_json_column(column) for column in batch.columns]
         rows = json_values(
             pa.RecordBatch.from_arrays(columns, batch.schema.names).to_struct_array()
@@ -155,6 +156,14 @@ class JsonLinesWriter:
 
     def close(self) -> None:
         self._sink.flush()
+
+
+def refuse_same_names(schema: pa.Schema) -> None:
+    for name in schema.names:
+        if schema.names.count(name) > 1:
+            raise DataError(
+                f"two columns are called `{name}`: JSON needs a name of its own for each"
+            )
 
 
 def _json_column(column: pa.Array) -> pa.Array:

@@ -120,7 +120,15 @@ def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> 
         return _slices(plan, times(in_one(table[plan.schema.time])), count)
     if count < 2 and plan.window is not None:
         return ()
+    if not all(map(_can_be_taken, table.columns)):
+        return ()
     return _key_shares(plan, table, _key_columns(plan), count)
+
+
+def _can_be_taken(column: pa.ChunkedArray) -> bool:
+    """Whether Arrow can take rows of it: it joins the chunks, and numbers bytes of texts and
+    elements of lists by 32 bits."""
+    return bool(pa.types.is_primitive(column.type) or column.nbytes <= MOST_INDEXED)
 
 
 def _slices(plan: Plan, clock: Ints, count: int) -> Sequence[TimeSlice]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import warnings
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -112,12 +113,14 @@ def _values(array: pa.Array) -> pa.Array:
 
 def json_values(array: pa.Array) -> list[Any]:
     """The values as Python objects. Maps are dicts, as they are objects in what Spark writes; of a
-    key that a map has twice, the last value counts.
+    key that a map has twice, the last value counts. Maps whose keys are structs, lists or maps
+    remain lists of pairs.
 
     >>> json_values(pa.array([[(1, True)]], pa.map_(pa.int64(), pa.bool_())))
     [{'1': True}]
     """
-    if not _has_maps(array.type):
+    keys = [of_map.key_type for of_map in _maps(array.type)]
+    if not keys or any(map(pa.types.is_nested, keys)):
         values: list[Any] = array.to_pylist()
         return values
     with warnings.catch_warnings():
@@ -125,9 +128,12 @@ def json_values(array: pa.Array) -> list[Any]:
         return [_with_text_keys(value) for value in array.to_pylist(maps_as_pydicts="lossy")]
 
 
-def _has_maps(type_: pa.DataType) -> bool:
-    parts = (type_.field(n) for n in range(type_.num_fields))
-    return pa.types.is_map(type_) or any(_has_maps(part.type) for part in parts)
+def _maps(type_: pa.DataType) -> Iterator[pa.MapType]:
+    """The maps in a type, itself among them."""
+    if pa.types.is_map(type_):
+        yield type_
+    for n in range(type_.num_fields):
+        yield from _maps(type_.field(n).type)
 
 
 def _with_text_keys(value: Any) -> Any:

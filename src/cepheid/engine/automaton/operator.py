@@ -169,8 +169,12 @@ class AutomatonOperator(Operator):
         ends."""
         begin = self.out.n
         self.out.reserve(1)
-        while not self.step():
-            self.out.reserve(self.out.capacity)
+        while not self.step():  # nobody takes anything meanwhile, so what is full has to grow
+            if int(self.state[AutomatonState.DONE]) == 0:
+                self.out.reserve(self.out.capacity)
+                continue
+            for pool in self.pools.values():
+                pool.reserve(len(pool.rows) - pool.n + 1)
         new = slice(begin, self.out.n)
         order = ascending(self.out.records.last[new])
         for name in ("start", "end", "first", "last"):

@@ -125,6 +125,7 @@ class RuleRuns:
 
     def resume(self, saved: Mapping[str, bytes]) -> None:
         """Rules that are the same continue, new ones see events from now on."""
+        saved = within("first", saved) or saved  # rules that read these may be gone
         self._cells = HeldCells.of(within("cells", saved))
         if self._cells.header() is None:
             raise StateError(
