@@ -254,3 +254,15 @@ def test_the_matches_are_those_of_several_queries(events: tuple[Event, ...]) -> 
         reader = pa.RecordBatchReader.from_batches(frame.schema, frame.to_batches(max_chunksize=3))
         endless = rules.match(reader, options).read_all()
         assert sorted(map(repr, endless.to_pylist())) == sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("choice", ["AFTER MATCH SKIP PAST LAST EVENT", "LIMIT 100"])
+def test_throttle_leaves_rules_alone_that_choose_among_their_matches(choice: str) -> None:
+    n = 12
+    events = pa.table({"ts": range(n), "type": ["A", "B", "C"] * 4, "id": [1] * n, "x": range(n)})
+    up = "INTO Up PATTERN A a ; B b WHERE [id] WITHIN 3 RETURN a.id AS id"
+    for read in ("B", "Up"):
+        follower = f"PATTERN {read} u ; C c WHERE [id] WITHIN 3 {choice} RETURN c.x"
+        rules = cep.RuleSet.of({"up": up, "follower": follower})
+        alerts = rules.match(events, time="ts", type="type", throttle=100)
+        assert sorted(alerts["rule"].to_pylist()) == ["follower"] * 4 + ["up"]

@@ -88,7 +88,8 @@ class SetOnSpark:
             return alerts
         check_carried(schema)
         pause = throttle_ticks(throttle, schema.field(MATCH_END).type, options)
-        return on_spark.throttled_alerts(alerts, schema, pause, compiled.choosing)
+        exempt = compiled.choosing if chain is None else chain.choosing(compiled.choosing)
+        return on_spark.throttled_alerts(alerts, schema, pause, exempt)
 
     def compiled(
         self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules

@@ -86,7 +86,8 @@ class SetInProcess:
         if throttle is not None:
             pause = throttle_ticks(throttle, result.schema.field(MATCH_END).type, options)
             check_carried(result.schema)
-            result = throttled(result, pause, compiled.choosing)
+            exempt = compiled.choosing if chain is None else chain.choosing(compiled.choosing)
+            result = throttled(result, pause, exempt)
         return like(data, result.schema, iter(result.to_batches()))
 
     def compiled(

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cepheid.algebra.query import Selection
 from cepheid.algebra.schemas import bind_streams
 from cepheid.engine.attribution.json_rows import KEY_PARTS, RULE, alert_rows
 from cepheid.engine.attribution.typed_rows import typed
@@ -46,6 +47,19 @@ class RuleChain:
     def first(self) -> tuple[Template, ...]:
         """The templates that read events alone."""
         return tuple(t for n, t in enumerate(self.templates) if n not in self.reads)
+
+    def choosing(self, first: pa.Array) -> pa.Array:
+        """The names of the rules that choose among their matches: these of the first, and those
+        that read others."""
+        following = [self.templates[n] for n in self.reads if _chooses(self.templates[n])]
+        names = [name for template in following for name in template.names.to_pylist()]
+        return pa.concat_arrays([first, pa.array(names, first.type)])
+
+
+def _chooses(template: Template) -> bool:
+    """Whether there is AFTER MATCH or LIMIT, except for what keeps all matches."""
+    after, limit = template.query.syntax.after_match, template.query.syntax.limit
+    return limit is not None or (after is not None and after.skip is not Selection().skip)
 
 
 def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) -> RuleChain | None:
