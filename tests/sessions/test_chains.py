@@ -100,6 +100,17 @@ def test_in_the_same_push() -> None:
     assert {name: table.num_rows for name, table in found.items()} == {"Pair": 1, "query 2": 1}
 
 
+def test_matches_without_an_event_come_as_soon_as_time_has_passed() -> None:
+    """Also with the first event that they read after time has passed the last one of those."""
+    session = cep.open([LEFT, "PATTERN Left a ; B b WITHIN 9 RETURN b.x"], SCHEMA, **OPTIONS)
+    session.push([{"ts": 16, "type": "A", "x": 1}, {"ts": 18, "type": "C", "x": 2}])
+    found = session.push([{"ts": 21, "type": "C", "x": 3}, {"ts": 24, "type": "B", "x": 4}])
+    assert found["Left"]["match_end"].to_pylist() == [20]
+    last = session.close()["query 2"]
+    matches = pa.concat_tables([found["query 2"], last]).to_pylist()
+    assert matches == [{"x": 4, "match_start": 16, "match_end": 24}]
+
+
 def test_several_streams() -> None:
     schemas = {name: pa.schema({"ts": pa.int64(), "x": pa.int64()}) for name in "ABC"}
     session = cep.open(CHAINS["joins"], schemas, time="ts", jit=False)

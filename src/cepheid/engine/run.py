@@ -415,8 +415,11 @@ class Engine:
         time, position = int(store.time[row]), int(store.position[row])
         if context.in_time and context.frontier > time:
             return Horizon(position + 1, context.frontier)
+        held = context.horizon
+        if position == held.position:  # the first row after time passed: its time has been reached
+            return Horizon(position, max(held.time, time), held.clock)
         # Time may have passed the last row, and then only others came, of no class.
-        return Horizon(position, time) if position > context.horizon.position else context.horizon
+        return Horizon(position, time) if position > held.position else held
 
     def _expire(self) -> None:
         context = self.context
