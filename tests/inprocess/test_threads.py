@@ -97,6 +97,7 @@ def test_one_thread_divides_what_has_no_window_by_its_keys() -> None:
     for query, divides in (
         (LAST, True),
         (LAST.replace("RETURN", "WITHIN 10 RETURN"), False),
+        ("PATTERN !B b FOR 10 ; A a WHERE [id] RETURN a.id", False),
         (PAIR, False),
     ):
         prepared = prepare(cep.Query(query).bind(table.schema, options), options)

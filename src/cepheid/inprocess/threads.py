@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import in_one
@@ -110,7 +111,8 @@ def undivided(plan: Plan, query: BoundQuery, options: Options) -> str | None:
 def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> Sequence[Share]:
     """How a table in order is divided; nothing, if one engine is best or must do it all. What is
     held of a share of the keys should stay in the processor's caches, so there are more of them
-    than threads; and as much is held without a window, one thread is faster with them, too."""
+    than threads; and as much is held without a window, one thread is faster with them, too, unless
+    matches are single events."""
     count = min(options.threads, table.num_rows // LEAST_ROWS)
     if not 2 * LEAST_ROWS <= table.num_rows <= MOST_INDEXED:
         return ()
@@ -118,7 +120,8 @@ def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> 
         return ()
     if uncut(query) is None:
         return _slices(plan, times(in_one(table[plan.schema.time])), count)
-    if count < 2 and plan.window is not None:
+    held = plan.window is None and len(positive(query.pattern)) > 1
+    if count < 2 and not held:
         return ()
     if not all(map(_can_be_taken, table.columns)):
         return ()
