@@ -90,9 +90,9 @@ class Processor(StatefulProcessor):
         self._done.add(bucket)
         wakes = yield from _read(self._work).step(bucket, self._cells, rows, reached)
         if wakes is not None:
-            # Spark calls when the watermark is beyond the timer, and never for a timer that isn't
-            # beyond the watermark of the batch that registers it.
-            self._handle.registerTimer(max(wakes - 1, reached + 1))
+            # Spark calls when the watermark has reached the timer, and then deletes it, even if it
+            # was set again meanwhile: one that the watermark of this batch has reached is lost.
+            self._handle.registerTimer(max(wakes, reached + 1))
 
 
 @lru_cache(maxsize=QUERIES)
