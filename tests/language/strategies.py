@@ -93,6 +93,7 @@ def _larger_expressions(
         st.builds(ast.InList, inner, _some(inner), st.booleans()),
         st.builds(ast.Like, inner, inner, likes, st.booleans()),
         st.builds(ast.IsNull, inner, st.booleans()),
+        st.builds(ast.IsDistinct, inner, inner, st.booleans()),
         st.builds(ast.Case, st.none() | inner, _some(st.tuples(inner, inner)), st.none() | inner),
         st.builds(ast.Cast, inner, st.sampled_from(["double", "date"])),
         st.builds(ast.Call, functions, st.just(()) | _some(inner)),

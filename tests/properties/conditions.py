@@ -43,6 +43,7 @@ class Conditions(Drawing):
             "{v}.s = 'u'",
             "{v}.x IS NULL",
             "{v}.x IS NOT NULL",
+            "{v}.x IS NOT DISTINCT FROM {k}",
             "{v}.y {op} 1.5",
             "{v}.x IN (0, {k})",
             "{v}.x BETWEEN 1 AND {k}",
@@ -64,6 +65,7 @@ class Conditions(Drawing):
             "{v}.s {op} {w}.s",
             "{v}.x {op} {w}.y",
             "coalesce({v}.x, {w}.x) > 1",
+            "{v}.x IS DISTINCT FROM {w}.x",
             v=v,
             w=w,
         )

@@ -84,6 +84,8 @@ def draw_condition(random: Random, labels: list[str], own: str) -> str:
         left, right = (draw_operand(random, labels, own) for _ in range(2))
         if random.random() < 0.1:
             return f"{left} IS NULL"
+        if random.random() < 0.1:
+            return f"{left} IS {random.choice(['', 'NOT '])}DISTINCT FROM {right}"
         return f"{left} {random.choice(_OPERATORS)} {right}"
 
     match random.randrange(5):

@@ -6,6 +6,7 @@ tree, with Python's values. Nothing of the matcher is used but the parser's node
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -226,7 +227,7 @@ _FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
     "length": lambda values: None if None in values else len(values[0]),
     "concat": lambda values: None if None in values else "".join(values),
 }
-_AGGREGATES = ("count", "sum", "avg", "min", "max", "array_agg")
+_AGGREGATES = ("count", "sum", "avg", "min", "max", "stddev", "array_agg")
 
 
 class _Reading:
@@ -256,6 +257,8 @@ class _Reading:
                 return None if x is None else not x
             case ast.IsNull(operand, negated):
                 return (self.value(operand) is None) is not negated
+            case ast.IsDistinct(left, right, negated):
+                return (self.value(left) != self.value(right)) is not negated
             case ast.Call("match_number"):
                 return self.number
             case ast.Call("classifier"):
@@ -354,6 +357,8 @@ class _Reading:
                 return sum(known)
             case "avg":
                 return sum(known) / len(known)
+            case "stddev":
+                return statistics.stdev(known) if len(known) > 1 else None
             case "min":
                 return min(known)
             case _:

@@ -178,10 +178,6 @@ MISTAKES = {
         "use a SUBSET for both",
     ),
     "MEASURES LAST(5) AS y PATTERN (A)": ("CEP619: `last` needs a column, but `5` has none", ""),
-    "MEASURES stddev(x) AS y PATTERN (A)": (
-        "CEP208: MATCH_RECOGNIZE has no `stddev`",
-        "aggregates are count, sum, avg, min, max, collect",
-    ),
     "MEASURES match_sequence_number() AS y ALL ROWS PER MATCH PATTERN (A)": (
         "CEP208: MATCH_RECOGNIZE has no `match_sequence_number`",
         "the rows of a match so far are counted with `count(*)`",
@@ -190,13 +186,25 @@ MISTAKES = {
         "CEP208: MATCH_RECOGNIZE has no `lag`",
         "the row before is read with `PREV(x)`",
     ),
+    "MEASURES count_if(x > 1) AS n PATTERN (A)": (
+        "CEP208: MATCH_RECOGNIZE has no `count_if`",
+        "CASE chooses what is counted: `count(CASE WHEN x > 1 THEN 1 END)`",
+    ),
+    "MEASURES any_value(x) AS n PATTERN (A)": (
+        "CEP208: MATCH_RECOGNIZE has no `any_value`",
+        "the first row is read with `FIRST(x)`",
+    ),
+    "PATTERN (A) DEFINE A AS date_diff('day', t, PREV(t)) > 1": (
+        "CEP208: there is no function `date_diff`",
+        "times are subtracted, as in `b.ts - a.ts < 10 minutes`",
+    ),
     "PATTERN (A) DEFINE A AS x IN (SELECT 1)": (
         "CEP625: a subquery can't stand in MATCH_RECOGNIZE",
         "join what it returns to the table, before MATCH_RECOGNIZE",
     ),
     "MEASURES reduce(A, 0, acc -> acc + A.x) AS y PATTERN (A)": (
         "CEP208: MATCH_RECOGNIZE has no `reduce`",
-        "aggregates are count, sum, avg, min, max, collect",
+        "aggregates are count, sum, avg, min, max, stddev, collect",
     ),
     "MEASURES FINAL PREV(x) AS y PATTERN (A)": (
         "CEP618: FINAL goes with FIRST, LAST and aggregates, not with `prev`",

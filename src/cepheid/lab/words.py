@@ -37,6 +37,7 @@ KEYWORDS = {
     "BETWEEN": "from … to …",
     "LIKE": "a text with % and _",
     "IS NULL": "has no value",
+    "IS DISTINCT FROM": "has another value, or one of the two has none",
     "FOR": "after a negation: for how long",
     "UNTIL": "a group ends before such an event",
     "PREFIXES": "each beginning of a group",

@@ -332,6 +332,16 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
+class IsDistinct:
+    """`x IS [NOT] DISTINCT FROM y`: a comparison in which NULL is a value."""
+
+    left: Expression
+    right: Expression
+    negated: bool = False
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """`CASE WHEN c THEN v … [ELSE d] END`; with an operand, `CASE x WHEN v …`."""
 
@@ -403,6 +413,7 @@ Expression = (
     | InList
     | Like
     | IsNull
+    | IsDistinct
     | Case
     | Call
     | Step

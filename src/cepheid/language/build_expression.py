@@ -19,6 +19,7 @@ from cepheid.language.ast import (
     Expression,
     InList,
     InRange,
+    IsDistinct,
     IsNull,
     KeyTest,
     Like,
@@ -171,6 +172,9 @@ def _predicate(tree: Node) -> Expression:
             return InList(build_expression(child(tree)), (listed,), has(tree, "NOT"), span)
         case "is_null":
             return IsNull(build_expression(child(tree)), has(tree, "NOT"), span)
+        case "is_distinct":
+            left, right = _expressions(tree)
+            return IsDistinct(left, right, has(tree, "NOT"), span)
         case "occurs_within":
             variables, duration = trees(tree)
             return OccursWithin(

@@ -30,6 +30,7 @@ from cepheid.language.ast import (
     Expression,
     InList,
     InRange,
+    IsDistinct,
     IsNull,
     KeyTest,
     Like,
@@ -294,14 +295,16 @@ def _expression_text(expression: Expression) -> tuple[_Level, str]:
             level = _BINARY_LEVELS[operator]
             tighter = lv(level + 1)
             return level, f"{_expression(left, level)} {operator} {_expression(right, tighter)}"
-        case Comparison() | InRange() | InList() | Like() | IsNull() | OccursWithin():
+        case (
+            Comparison() | InRange() | InList() | Like() | IsNull() | IsDistinct() | OccursWithin()
+        ):
             return lv.PREDICATE, _predicate(expression)
         case _:
             assert_never(expression)
 
 
 def _predicate(
-    predicate: Comparison | InRange | InList | Like | IsNull | OccursWithin,
+    predicate: Comparison | InRange | InList | Like | IsNull | IsDistinct | OccursWithin,
 ) -> str:
     def operand(expression: Expression) -> str:
         return _expression(expression, _Level.SUM)
@@ -321,6 +324,8 @@ def _predicate(
             return f"{operand(value)}{_not(negated)} {word} {operand(pattern)}"
         case IsNull(value, negated):
             return f"{operand(value)} IS{_not(negated)} NULL"
+        case IsDistinct(left, right, negated):
+            return f"{operand(left)} IS{_not(negated)} DISTINCT FROM {operand(right)}"
         case OccursWithin(variables, duration):
             names = ", ".join(map(quoted, variables))
             return f"({names}) OCCURS WITHIN {_duration(duration)}"

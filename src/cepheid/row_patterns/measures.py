@@ -194,7 +194,7 @@ class _LeafReader:
             rows = self.matches.rows[places]
             values = self.matches.arranged.values(leaf.argument).take(pa.array(rows))
         function = AGGREGATES[leaf.function]
-        if leaf.distinct or function.lists or _is_partitioned(begin, end, len(values)):
+        if leaf.distinct or not function.folds or _is_partitioned(begin, end, len(values)):
             return _over_ranges(function, begin, end, values, leaf.distinct)
         if function.step is FoldStep.ADD and may_overflow(values):
             return _over_ranges(function, begin, end, values, distinct=False)

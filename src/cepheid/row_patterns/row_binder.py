@@ -30,19 +30,24 @@ from cepheid.row_patterns.leaves import (
 
 _NAVIGATIONS = ("first", "last", "prev", "next")
 _AGGREGATES = {
-    **{name: name for name in ("count", "sum", "avg", "min", "max")},
+    **{name: name for name in ("count", "sum", "avg", "min", "max", "stddev")},
     **{"mean": "avg", "collect": "collect", "collect_list": "collect", "array_agg": "collect"},
 }
 _WITH_EXTENT = ("first", "last", *_AGGREGATES)
 """What RUNNING and FINAL may stand before."""
 _OF_QUERIES = ("all", "some", "duration", "reduce")
 """Functions that the query language has for groups and matches."""
+_SO_FAR = "the rows of a match so far are counted with `count(*)`"
+_SOME = "CASE chooses what is counted: `count(CASE WHEN x > 1 THEN 1 END)`"
 _OF_OTHERS = {
     "lag": "the row before is read with `PREV(x)`",
     "lead": "the row after is read with `NEXT(x)`",
     "first_value": "the first row is read with `FIRST(x)`",
     "last_value": "the last row is read with `LAST(x)`",
-    "match_sequence_number": "the rows of a match so far are counted with `count(*)`",
+    **dict.fromkeys(("any_value", "arbitrary"), "the first row is read with `FIRST(x)`"),
+    **dict.fromkeys(("match_sequence_number", "row_number"), _SO_FAR),
+    **dict.fromkeys(("count_if", "countif"), _SOME),
+    **dict.fromkeys(("bool_and", "every", "bool_or"), _SOME),
     "string_agg": "values are gathered with `array_agg(x)`",
     "listagg": "values are gathered with `array_agg(x)`",
 }
@@ -88,7 +93,7 @@ class RowBinder(ExpressionBinder):
                 if self._frames:
                     return self._nested(node)
                 return self._leaf(MatchNumber())
-            case ast.Call(name) if name in AGGREGATES or name in _OF_QUERIES:
+            case ast.Call(name) if name in _OF_QUERIES:
                 hint = f"aggregates are {', '.join(dict.fromkeys(_AGGREGATES.values()))}"
                 message = f"MATCH_RECOGNIZE has no `{name}`"
                 return self.wrong("CEP208", message, node.span, hint)

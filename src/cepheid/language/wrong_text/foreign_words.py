@@ -29,6 +29,8 @@ _EARLY = {
     "OVER": "an aggregate is over the events of a closure, and `[user]` in WHERE keeps users apart",
     "TUMBLING": "windows beside each other are a group: `GROUP BY TUMBLE(10 minutes)`",
     "INSERT": "INTO stands first, before PATTERN",
+    "FILTER": "CASE chooses the values: `sum(CASE WHEN b.y > 1 THEN b.x END)`",
+    "ESCAPE": "a backslash stands before a `%` or `_` that is meant itself",
 }
 """Words that look like a keyword misspelled, or like a name."""
 
@@ -103,6 +105,16 @@ def foreign(before: list[Word], here: Word, in_pattern: bool) -> str | None:
             return "a time is one number and one unit, as in `90 minutes`"
         case _, "ONE" | "ALL" if "PATTERN" in keywords:
             return _NO_ROWS
+        case _, "IS" if not in_pattern:
+            return "a condition stands in parentheses before it: `(a.x > 1) IS NULL`"
+        case "IS", "TRUE" | "FALSE" as truth if not in_pattern:
+            return f"write `IS NOT DISTINCT FROM {truth}`"
+        case "NOT", "TRUE" | "FALSE" as truth if keywords[-2:-1] == ["IS"]:
+            return f"write `IS DISTINCT FROM {truth}`"
+        case "IS" | "NOT", "UNKNOWN" if "IS" in keywords[-2:]:
+            return f"write `{last.keyword.replace('NOT', 'IS NOT')} NULL`"
+        case "<=", ">" if last.span.end == here.span.start:
+            return "write `a.x IS NOT DISTINCT FROM b.x`"
         case "DISTINCT", _ if here.kind == "word":
             return _DISTINCT_INSIDE
         case _, "DISTINCT" if not in_pattern:

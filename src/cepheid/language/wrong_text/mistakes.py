@@ -132,7 +132,7 @@ def _window(before: list[Word], here: Word | None, accepted: set[str]) -> Mistak
         skips = [word.keyword for word in before[-3:-2]] == ["SKIP"]
         hint = f"write a duration, as in `{'SKIP' if skips else '!B b'} FOR 10 minutes`"
         return Mistake("CEP110", "FOR takes a time, no number of events", here.span, hint)
-    no_unit = here.keyword in CLAUSES_OF_SQL or here.keyword in ("SKIP", "ONE", "ALL")
+    no_unit = here.keyword in CLAUSES_OF_SQL or here.keyword in ("SKIP", "ONE", "ALL", "IS")
     if last.kind == "number" and here.kind == "word" and "UNIT" in accepted and not no_unit:
         if here.keyword in ("EVENT", "EVENTS"):
             message = "this is a duration, and is not counted in events"

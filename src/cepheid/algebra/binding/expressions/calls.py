@@ -52,9 +52,11 @@ _COUNTS_DISTINCT = ("nunique", "uniq", "unique", "uniqexact", "count_unique", "d
 """What other languages call `count(DISTINCT …)`."""
 
 _NO_CLOCK = "conditions compare times of events, as in `b.ts - a.ts < 10 minutes`"
+_SUBTRACTED = "times are subtracted, as in `b.ts - a.ts < 10 minutes`"
 _OF_OTHERS = {
     "isnull": "write `a.x IS NULL`",
     "lag": "PREV reads the element before: `PREV(b.x)`",
+    **dict.fromkeys(("date_diff", "datediff", "timestampdiff"), _SUBTRACTED),
     **dict.fromkeys(("now", "current_timestamp", "current_date", "getdate"), _NO_CLOCK),
 }
 """What to write instead of functions of SQL that aren't here."""

@@ -90,6 +90,8 @@ class ExpressionBinder(Resolver):
                 return self.quantifying(lambda: self.like(node))
             case ast.IsNull():
                 return self.quantifying(lambda: self.is_null(node))
+            case ast.IsDistinct():
+                return self.quantifying(lambda: self.is_distinct(node))
             case ast.Case():
                 return self.case(node)
             case ast.Call():
@@ -178,11 +180,16 @@ class ExpressionBinder(Resolver):
         return self.quantifying(lambda: self._compare(left, operator, right))
 
     def _compare(self, left: ast.Expression, operator: str, right: ast.Expression) -> Expr:
-        operands = self.pair(left, right)
-        sides = self.unified((left, right), operands, left.span.to(right.span), "compare")
+        sides = self._sides(left, right)
         if sides is None:
             return WRONG
-        return Call(_COMPARISONS.get(operator, operator), tuple(sides), Type.BOOLEAN)
+        return Call(_COMPARISONS.get(operator, operator), sides, Type.BOOLEAN)
+
+    def _sides(self, left: ast.Expression, right: ast.Expression) -> tuple[Expr, ...] | None:
+        """What is compared, in one type."""
+        operands = self.pair(left, right)
+        sides = self.unified((left, right), operands, left.span.to(right.span), "compare")
+        return None if sides is None else tuple(sides)
 
     def quantifying(self, lowered: calls.Thunk) -> Expr:
         """ALL and SOME inside a comparison quantify over that comparison."""
@@ -259,6 +266,15 @@ class ExpressionBinder(Resolver):
 
     def is_null(self, node: ast.IsNull) -> Expr:
         return _negated(Call("is_null", (self.lower(node.operand),), Type.BOOLEAN), node.negated)
+
+    def is_distinct(self, node: ast.IsDistinct) -> Expr:
+        """Whether both are equal or both NULL is never unknown."""
+        sides = self._sides(node.left, node.right)
+        if sides is None:
+            return WRONG
+        absent = logical("and", [Call("is_null", (side,), Type.BOOLEAN) for side in sides])
+        equal = Call("=", sides, Type.BOOLEAN)
+        return _negated(Call("coalesce", (equal, absent), Type.BOOLEAN), not node.negated)
 
     def case(self, node: ast.Case) -> Expr:
         tests = [
