@@ -124,6 +124,8 @@ class Targeted(Queries):
             if rule in OF_ONE and rule != "constants" and self.chance(50):
                 having.append(self.of_one(rule, self.positive_single()))
             lines.append(f"HAVING {' AND '.join(having)}")
+        if rule == "absences" and self.chance(90):
+            return "\n".join(lines)
         if rule == "windows" and " ; " not in lines[0] and self.chance(50):
             return "\n".join(lines)
         size = self.choose(12, 8, 4, 16, 6, 10, 3)
@@ -136,6 +138,8 @@ class Targeted(Queries):
         match rule:
             case "factoring":
                 return self.common_parts()
+            case "absences":
+                return self.quiet_before()
             case "negations":
                 return self.two_negations()
             case "exceptions":
@@ -178,6 +182,11 @@ class Targeted(Queries):
         if self.left > 1 and self.chance(30):
             return f"({one}{self.choose(' | ', ' ; ')}{self.atom(negation=number)})"
         return one
+
+    def quiet_before(self) -> str:
+        """A negation with a time of its own, before an event or, rarely, two."""
+        text = f"{self.negation(1)} FOR {self.choose(1, 2, 3, 5, 8)} ; {self.atom()}"
+        return f"{text} -> {self.atom()}" if self.chance(10) and self.left else text
 
     def two_negations(self) -> str:
         negations = [self.atom(), self.negation(1), self.negation(1)]
@@ -287,6 +296,8 @@ class Targeted(Queries):
                     "a.x IS NOT NULL AND c.x IS NOT NULL",
                 )
             ]
+        elif rule == "absences":
+            found = [self.choose("[id]", "[id]", "[s]", "[id, x]")]
         elif rule == "windows":
             found = [self.time_of_match()]
         elif rule in OF_ONE:

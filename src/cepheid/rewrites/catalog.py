@@ -13,6 +13,7 @@ from cepheid.rewrites.conditions import (
 )
 from cepheid.rewrites.law import Rewrite
 from cepheid.rewrites.patterns import (
+    absences,
     association,
     contradiction,
     exceptions,
@@ -33,6 +34,7 @@ REWRITES: tuple[Rewrite, ...] = (
     equalities.REWRITE,  # of the equalities that are left
     flatten.REWRITE,
     association.REWRITE,  # after flatten, which leaves chains inside arrows
+    absences.REWRITE,  # after windows, which says whether there is one
     negations.REWRITE,
     exceptions.REWRITE,
     factoring.REWRITE,  # the conditions of branches are compared in their final form

@@ -82,6 +82,7 @@ def kernel(rows, at, begins, ends, floors, needed):
 
 # A search goes out from where x should be. In a list as long as that of the start at hand, which
 # mostly has the same events, that is beside the start; else the events of a key lie about evenly.
+# The rows before a time end mostly as far from the start as they did for the start before.
 # These functions write nothing, so that the compiler can leave out a search that was made before.
 FUNCTIONS = """
 FAR = 1 << 62
@@ -135,15 +136,28 @@ def first_later(clock, rows, low, high, x):
 
 
 @jit
-def last_before(time, pos, x):
-    low, high = 0, time.shape[0]
+def rows_before(time, x, guess):
+    low, high, step = 0, time.shape[0], 1
+    guess = min(max(guess, low), high)
+    if guess < high and time[u(guess)] < x:
+        low = guess + 1
+        while guess + step < high and time[u(guess + step)] < x:
+            low = guess + step + 1
+            step += step
+        high = min(high, guess + step)
+    else:
+        high = guess
+        while guess - step >= low and time[u(guess - step)] >= x:
+            high = guess - step
+            step += step
+        low = max(low, guess - step)
     while low < high:
         middle = (low + high) >> 1
         if time[u(middle)] < x:
             low = middle + 1
         else:
             high = middle
-    return pos[u(low - 1)] if low > 0 else -FAR
+    return low
 
 
 @jit

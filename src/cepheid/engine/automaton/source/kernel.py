@@ -129,6 +129,7 @@ def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
         head += [f"pool{n} = pools[{n}]", f"pooled{n} = state[{AutomatonState.POOLS + n}]"]
         head += [f"pool_base{n} = state[{AutomatonState.POOLS + len(pools) + n}]"]
     head += [f"entry = state[{AutomatonState.ENTRY}]", f"at_start = state[{AutomatonState.AT}]"]
+    head += [f"{gap} = 0" for gap in w.gaps]
     loop = [
         f"for key in range(state[{AutomatonState.KEY}], state[{AutomatonState.KEYS}]):",
         f"    state[{AutomatonState.KEY}] = key",

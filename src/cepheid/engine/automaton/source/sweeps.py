@@ -109,9 +109,10 @@ def starts(w: SourceWriter, entry: int) -> Iterator[str]:
             code.line("k0 = k")
             for pool in range(len(w.pools)):
                 code.line(f"pooled{pool}_0 = pooled{pool}")
-            before, w.start = w.start, (f"{i} - lo{n}", f"hi{n} - lo{n}")
+            before = w.start, w.start_row
+            w.start, w.start_row = (f"{i} - lo{n}", f"hi{n} - lo{n}"), row
             yield row
-            w.start = before
+            w.start, w.start_row = before
             code.line(f"alive[{entry}, u({row})] = more")
 
 

@@ -66,8 +66,11 @@ class SourceWriter:
         self.scratches: list[str] = []
         self.sums: list[str] = []
         self.tables: list[str] = []
-        # Of the start at hand: its number in the key's list, and how long that is.
+        # Of the start at hand: its number in the key's list, and how long that is; and its row.
         self.start = ("0", "-1")
+        self.start_row = "0"
+        # How many rows behind the start each search for a time last ended.
+        self.gaps: list[str] = []
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -108,7 +111,13 @@ class SourceWriter:
         """The position just before the events of this time."""
         if self.program.delayed:
             return f"({time} - origin) * scale"
-        return f"{time} - 1" if self.program.lasting else f"last_before(time, pos, {time})"
+        if self.program.lasting:
+            return f"{time} - 1"
+        gap, row = self.code.name("g"), self.start_row
+        self.gaps.append(gap)
+        count = self.code.let("n", f"rows_before(time, {time}, {row} + {gap})")
+        self.code.line(f"{gap} = {count} - {row}")
+        return f"(pos[u({count} - 1)] if {count} > 0 else -FAR)"
 
     def extent(self, path: Path, env: Env, absences: bool = True) -> Extent | None:
         """Where a part lies; None if it binds nothing (a negation, an empty group). `absences`:
