@@ -68,8 +68,8 @@ def folded(
     schema: pa.Schema,
     batches: Iterator[pa.RecordBatch],
 ) -> Found:
-    """The matches of an iterator are found and folded. Its answers need a window."""
-    text = workload.query.replace("RETURN", "GROUP BY TUMBLE(1000000000 units) RETURN")
+    """The matches of an iterator are found and folded, for SESSION. Its answers need a window."""
+    text = workload.query.replace("RETURN", "GROUP BY SESSION(1000000000 units) RETURN")
     return Found(number(cep.match(batches, text, **options)))
 
 

@@ -12,6 +12,7 @@ from cepheid.answers.counted.countable import CountedBranches, Counting, Way, st
 from cepheid.answers.counted.counting_automaton import NotCounted
 from cepheid.answers.counted.neighbor_pair import NeighborPair
 from cepheid.answers.counted.step_rows import step_classes
+from cepheid.language.ast import Mode
 from cepheid.language.group_clause import WindowKind
 from cepheid.plan.amounts import duration
 from cepheid.plan.nodes import LeafNode
@@ -142,17 +143,27 @@ def _walk_cost(walk: ChainWalk, query: BoundQuery, figures: Figures) -> float:
     share = power(-keys)
     each = VISIT * sum(events.values())
     for step, variable in enumerate(walk.steps):
-        live = walk.live[step - 1] if step else None
+        live = walk.live_before(step)
         if live is not None:
             tests = len(walk.conditions_at(step))
             records = events[walk.steps[live]] * share / 2
             each += events[variable] * records * RECORD * (1 + tests)
         if walk.live[step] == step and variable in walk.loops:
             tests = len(walk.conditions_of_loop(step))
-            each += events[variable] ** 2 * share / 2 * RECORD * (1 + tests)
+            records = _last_elements(walk, step, events[variable] * share)
+            each += events[variable] * records * RECORD * (1 + tests)
     if walk.pairs:
         each += RESULT * _results(walk, events, share)
     return READ * sum(events.values()) + events[walk.steps[0]] * share * each
+
+
+def _last_elements(walk: ChainWalk, step: int, events: float) -> float:
+    """How many events are the last elements of groups. A group that must take what it can leaves
+    its last element, and groups that have come to the same one go on as one."""
+    mode = walk.loops[walk.steps[step]]
+    if mode is Mode.SUBSETS:
+        return events / 2
+    return 1.0 if step == 0 or (step == 1 and not mode.independent) else math.log2(2 + events)
 
 
 def _results(walk: ChainWalk, events: dict[str, float], share: float) -> float:

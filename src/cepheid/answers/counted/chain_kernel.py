@@ -22,7 +22,15 @@ from cepheid.engine.operators.base import parameter
 from cepheid.engine.rows.clock import Ticks
 from cepheid.engine.rows.store import EventStore
 from cepheid.kernels.compile import load
-from cepheid.kernels.templates.chain_counts import Kill, Test, WalkShape, WalkStep, chain_source
+from cepheid.kernels.templates.chain_counts import (
+    Kill,
+    Loop,
+    Test,
+    WalkShape,
+    WalkStep,
+    chain_source,
+)
+from cepheid.language.ast import Mode
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -156,10 +164,10 @@ class _Shaping:
         walk = self._walk
         before: list[Expr] = []
         each: list[Expr] = []
+        live = walk.live_before(step)
         if step:
-            conditions = walk.conditions_at(step)
-            before, each = self._divided(conditions, walk.live[step - 1])
-        events = (walk.steps[step], None if not step else walk.live[step - 1])
+            before, each = self._divided(walk.conditions_at(step), live)
+        events = (walk.steps[step], live)
         return WalkStep(
             step,
             self._test(before, *events),
@@ -168,15 +176,20 @@ class _Shaping:
             self._loop(step) if walk.steps[step] in walk.loops else None,
         )
 
-    def _loop(self, step: int) -> tuple[Test, Test]:
-        """What tests that another element of a group follows."""
-        variable, live = self._walk.steps[step], self._walk.live[step]
-        last = before(variable)
+    def _loop(self, step: int) -> Loop:
+        """How a group takes another element."""
+        variable = self._walk.steps[step]
+        last, mode = before(variable), self._walk.loops[variable]
         conditions = self._walk.conditions_of_loop(step)
         each = [c for c in conditions if last in variables(c)]
         whole = [c for c in conditions if c not in each]
-        assert live in (None, step)
-        return self._looped(whole, variable, None), self._looped(each, variable, last)
+        return Loop(
+            self._looped(whole, variable, None),
+            self._looped(each, variable, last),
+            greedy=mode is not Mode.SUBSETS,
+            first=not mode.independent,
+            every=mode is not Mode.MAXIMAL,
+        )
 
     def _looped(self, conditions: Sequence[Expr], variable: str, last: str | None) -> Test:
         scope: dict[str, Place] = {self._walk.steps[0]: Event("p", outer=True)}

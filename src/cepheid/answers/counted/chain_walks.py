@@ -8,13 +8,16 @@ what is read of it are one *record*, with their number as its weight. So matches
 pairs of the anchor and another event, whatever the length of the chain; in triples where a
 condition is between a live event and a third one.
 
-A step may be a group of SUBSETS, as in `a ; b+ SUBSETS ; c`: a partial match stays in its state
-with every further element, so the last element is live where PREV reads it (GRETA's graph, whose
-edges lead from each element to those that may follow it).
+A step may be a group, as in `a ; b+ ; c`: a partial match stays in its state with every further
+element, so the last element is live where PREV reads it. In SUBSETS an event may be taken or not
+(GRETA's graph, whose edges lead from each element to those that may follow it). In the other modes
+it must be taken if it can follow, so each partial match has one way through its group: with every
+element in PREFIXES and RUNS, and once in a maximal group, another match becomes possible.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -46,7 +49,7 @@ class EventChain:
     negations: tuple[tuple[str, int], ...]
     conditions: tuple[Expr, ...]
     returned: frozenset[str]
-    loops: frozenset[str] = frozenset()
+    loops: Mapping[str, Mode]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class ChainWalk:
     negations: tuple[tuple[str, int], ...]
     conditions: tuple[Expr, ...]
     returned: frozenset[str]
-    loops: frozenset[str] = frozenset()
+    loops: Mapping[str, Mode]
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -86,8 +89,13 @@ class ChainWalk:
     @property
     def kept(self) -> str | None:
         """The variable whose event is live where a match is counted."""
-        live = self.live[self.last - 1 if self.forwards else self.last]
+        live = self.live_before(self.last) if self.forwards else self.live[self.last]
         return None if live is None or self.steps[live] not in self.returned else self.steps[live]
+
+    def live_before(self, step: int) -> int | None:
+        """The step that is live where this one is bound. Nothing reads the elements of a group
+        that is complete."""
+        return None if not step or self.steps[step - 1] in self.loops else self.live[step - 1]
 
     def conditions_at(self, step: int) -> list[Expr]:
         """What is checked when this step is bound."""
@@ -130,6 +138,8 @@ def chain_of(query: BoundQuery, values: tuple[Expr, ...]) -> EventChain:
     returned = frozenset(chain.from_iterable(map(variables, values)))
     if loops:
         _check_loops(steps, loops, conditions, returned)
+        if any(loops.get(v, Mode.SUBSETS) is not Mode.SUBSETS for v in _read(query.having)):
+            raise NotCounted("HAVING checks every match")
     assert returned <= known
     return EventChain(steps, negations, conditions, returned, loops)
 
@@ -147,26 +157,31 @@ def _of_before(node: Expr) -> Expr | None:
 
 def _check_loops(
     steps: tuple[str, ...],
-    loops: frozenset[str],
+    loops: Mapping[str, Mode],
     conditions: tuple[Expr, ...],
     returned: frozenset[str],
 ) -> None:
     """A condition of an element is checked with the element, so it reads no later step."""
-    if not returned <= {steps[0], steps[-1]} - loops:
+    if not returned <= {steps[0], steps[-1]} - loops.keys():
         raise NotCounted("a group of events is answered by more than the first or last event")
+    for n, step in enumerate(steps):
+        shaped = step in loops and not loops[step].independent
+        if shaped and (n == 0 or steps[n - 1] in loops):
+            raise NotCounted("a group of events begins where no single event ends")
+    if loops.get(steps[-1]) is Mode.MAXIMAL:
+        raise NotCounted("a closure at the end is known only when its window is over")
     for condition in conditions:
         reads = variables(condition)
-        for loop in reads & loops:
+        for loop in reads & loops.keys():
             if not reads <= {*steps[: steps.index(loop) + 1], before(loop)}:
                 raise NotCounted("a condition reads a group and a later event")
 
 
 def is_loop(item: Pattern) -> bool:
-    """Whether it is a group of single events that counts in SUBSETS."""
+    """Whether it is a group of single events that a walk can go through."""
     return (
         isinstance(item, Closure)
         and isinstance(item.item, Leaf)
-        and item.mode is Mode.SUBSETS
         and item.quantifier == Between(1, None)
         and not item.strict
         and item.until is None
@@ -175,7 +190,7 @@ def is_loop(item: Pattern) -> bool:
 
 def _parts(
     query: BoundQuery,
-) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...], frozenset[str]]:
+) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...], Mapping[str, Mode]]:
     pattern = query.pattern
     items = pattern.items if isinstance(pattern, Sequence) else (pattern,)
     operators = pattern.operators if isinstance(pattern, Sequence) else ()
@@ -185,23 +200,27 @@ def _parts(
         raise NotCounted("the window counts events")
     steps: list[str] = []
     negations: list[tuple[str, int]] = []
-    loops: set[str] = set()
+    loops: dict[str, Mode] = {}
     for item in items:
         match item:
             case Leaf(variable):
                 steps.append(variable)
             case Negation(Leaf(variable)):
                 negations.append((variable, len(steps)))
-            case Closure(Leaf(variable)) if is_loop(item):
+            case Closure(Leaf(variable), mode=mode) if is_loop(item):
                 steps.append(variable)
-                loops.add(variable)
+                loops[variable] = mode
             case _:
                 raise NotCounted("the pattern is no chain of single events")
     if any(before in (0, len(steps)) for _, before in negations):
         raise NotCounted("a negation is not of one event between two others")
     if any(steps[before_ - 1] in loops for _, before_ in negations):
         raise NotCounted("a negation stands behind a group")
-    return tuple(steps), tuple(negations), frozenset(loops)
+    return tuple(steps), tuple(negations), loops
+
+
+def _read(conditions: Iterable[Expr]) -> Iterator[str]:
+    return chain.from_iterable(map(variables, conditions))
 
 
 def _of_events(expr: Expr) -> bool:
@@ -252,7 +271,9 @@ def _walk(chain_: EventChain, forwards: bool) -> ChainWalk | None:
     for state, variable in enumerate(steps):
         if variable in chain_.loops:
             live[state].discard(state)
-            live[state] |= {state} if before(variable) in looked_back else set()
+            if live[state]:
+                return None  # elements lead back to the state, so they know no other event
+            live[state] = {state} if before(variable) in looked_back else set()
     if any(len(steps) > 1 for steps in live):
         return None
     return ChainWalk(

@@ -5,6 +5,10 @@ records: `code_s`, a number for what is read of the live event, `row_s`, one eve
 `weight_s`, the partial matches. `at_s` says where a code is in the table: it counts if it is among
 the records, and that record has the code, so nothing needs to be cleared.
 
+A group of events is a state that its own events lead back to: partial matches in it may take a
+further element. `done_s` is the number of those whose group is complete, which is all that the next
+step reads.
+
 Events of the same position are not before each other: the steps that they may be are gone through
 from the last one, so that what is read of a state is what was there before.
 """
@@ -22,17 +26,30 @@ Test = tuple[Sequence[str], int]
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A step that is a group. After these tests, of the event and of the record with the element
+    before, the event is one more element. `greedy`: it must be taken then, so no partial match
+    stays where it was. `first`: so it is with the first element. `every` element completes a group
+    of its own, or else the first one does."""
+
+    whole: Test
+    each: Test
+    greedy: bool
+    first: bool
+    every: bool
+
+
+@dataclass(frozen=True)
 class WalkStep:
     """What an event of the step does. `before` tests what the anchor and the event decide, `each`
     also reads the record at row `r`. `live` is the step whose events distinguish the records of
-    the state after it. With a `loop`, the step is a group: after these tests, of the event and of
-    each record, the event is one more element."""
+    the state after it."""
 
     bit: int
     before: Test
     each: Test
     live: int | None
-    loop: tuple[Test, Test] | None = None
+    loop: Loop | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +146,10 @@ class _WalkWriter:
                 code.line(f"n_{s} = 0")
             else:
                 code.line(f"some_{s} = {'ONE' if s == 0 and not step.loop else 'ZERO'}")
+            if step.loop:
+                code.line(f"done_{s} = ZERO")
         if self.shape.steps[0].loop:
+            self._complete(0, "ONE", "p")
             self._add(0, "ONE", "p")
         code.line("limit = clock[u(p)] + window")
         code.line("q = p + 1")
@@ -185,75 +205,108 @@ class _WalkWriter:
             self._tested(kill.before, each)
 
     def _step(self, s: int) -> None:
-        step, before, code = self.shape.steps[s], self.shape.steps[s - 1].live, self.code
-        last = len(self.shape.steps) - 1
-        rowwise = before is not None and (
-            step.live == before
-            or (s == last and self.shape.pairs and not self.shape.ends_at_anchor)
-        )
+        step, before, code = self.shape.steps[s], self.shape.steps[s - 1], self.code
+        records = before.live is not None and before.loop is None
+        rowwise = records and (step.live == before.live or (self._ends(s) and self.shape.pairs))
+
+        def add(weight: str, row: str) -> None:
+            if self._ends(s):
+                self._counted("p", "e", "r" if row == "r" else "-1", weight)
+            else:
+                self._add(s, weight, row)
 
         def whole() -> None:
-            if before is None:
-                self._add(s, f"some_{s - 1}", "e")
-                return
             if not rowwise:
-                code.line("total = ZERO")
+                add(self._arriving(s), "e")
+                return
             with code.block(f"for i in range(n_{s - 1}):"):
                 code.line(f"r = row_{s - 1}[u(i)]")
-                self._tested(step.each, each)
-            if not rowwise:
-                self._add(s, "total", "e")
-
-        def each() -> None:
-            weight = f"weight_{s - 1}[u(i)]"
-            if rowwise:
-                self._add(s, weight, "r")
-            else:
-                code.line(f"total += {weight}")
+                self._tested(step.each, lambda: add(f"weight_{s - 1}[u(i)]", "r"))
 
         self._tested(step.before, whole)
+
+    def _ends(self, s: int) -> bool:
+        """Whether the step completes matches at its event."""
+        return s == len(self.shape.steps) - 1 and not self.shape.ends_at_anchor
+
+    def _arriving(self, s: int) -> str:
+        """The number of partial matches that go on with the event."""
+        before, step, code = self.shape.steps[s - 1], self.shape.steps[s], self.code
+        if before.loop is not None:
+            return f"done_{s - 1}"
+        if before.live is None:
+            return f"some_{s - 1}"
+        code.line("total = ZERO")
+        with code.block(f"for i in range(n_{s - 1}):"):
+            code.line(f"r = row_{s - 1}[u(i)]")
+            self._tested(step.each, lambda: code.line(f"total += weight_{s - 1}[u(i)]"))
+        return "total"
 
     def _element(self, s: int) -> None:
         """The event is a further element of groups, and the first one of others. Elements of one
         position are in the order of their rows."""
         code, step = self.code, self.shape.steps[s]
-        assert step.loop is not None
-        whole, each = step.loop
-
-        def summed() -> None:
-            if step.live is None:
-                code.line(f"looped = some_{s}")
-                return
-            with code.block(f"for i in range(n_{s}):"):
-                code.line(f"r = row_{s}[u(i)]")
-                self._tested(each, lambda: code.line(f"looped += weight_{s}[u(i)]"))
-
-        code.line("looped = ZERO")
-        self._tested(whole, summed)
+        loop = step.loop
+        assert loop is not None
+        code.line("looped, entered = ZERO, ZERO")
+        self._tested(loop.whole, lambda: self._taken(s, loop))
         if s:
-            self._step(s)
-        self._add(s, "looped", "e")
+            self._tested(step.before, lambda: self._entered(s, loop))
+        self._complete(s, "looped + entered" if loop.every else "entered", "e")
+        stays = step.live is None and loop.greedy  # whatever their last elements are
+        self._add(s, "entered" if stays else "(looped + entered)", "e")
+
+    def _taken(self, s: int, loop: Loop) -> None:
+        """Partial matches that take the event into their group."""
+        code = self.code
+        if self.shape.steps[s].live is None:
+            code.line(f"looped = some_{s}")
+            return
+
+        def taken() -> None:
+            code.line(f"looped += weight_{s}[u(i)]")
+            if loop.greedy:
+                code.line(f"n_{s} -= 1")
+                code.line(f"c = code_{s}[u(n_{s})]")
+                code.line(f"at_{s}[u(c)] = i")
+                for column in ("code", "row", "weight"):
+                    code.line(f"{column}_{s}[u(i)] = {column}_{s}[u(n_{s})]")
+
+        with code.block(f"for i in range(n_{s} - 1, -1, -1):"):
+            code.line(f"r = row_{s}[u(i)]")
+            self._tested(loop.each, taken)
+
+    def _entered(self, s: int, loop: Loop) -> None:
+        """Partial matches whose group begins with the event."""
+        before = self.shape.steps[s - 1]
+        self.code.line(f"entered = {self._arriving(s)}")
+        if loop.first:
+            waiting = f"some_{s - 1} = ZERO" if before.live is None else f"n_{s - 1} = 0"
+            self.code.line(waiting)
+
+    def _complete(self, s: int, weight: str, row: str) -> None:
+        """So many groups are complete with the event."""
+        if self._ends(s):
+            self._counted("p", row, "-1", f"({weight})")
+        else:
+            self.code.line(f"done_{s} += {weight}")
 
     def _add(self, s: int, weight: str, row: str) -> None:
         """Partial matches come into a state; of those with a live event, this is its row."""
         code, step = self.code, self.shape.steps[s]
-        if s == len(self.shape.steps) - 1 and not self.shape.ends_at_anchor:
-            self._counted("p", "p" if row == "p" else "e", "r" if row == "r" else "-1", weight)
-            if not step.loop:
-                return
         if step.live is None:
             code.line(f"some_{s} += {weight}")
-        else:
-            with code.block(f"if {weight} > ZERO:"):
-                code.line(f"c = codes[{step.live}, u({row})]")
-                code.line(f"at = at_{s}[u(c)]")
-                with code.block(f"if at >= n_{s} or code_{s}[u(at)] != c:"):
-                    code.line(f"at = n_{s}")
-                    code.line(f"n_{s} += 1")
-                    code.line(f"at_{s}[u(c)] = at")
-                    code.line(f"code_{s}[u(at)], row_{s}[u(at)] = c, {row}")
-                    code.line(f"weight_{s}[u(at)] = ZERO")
-                code.line(f"weight_{s}[u(at)] += {weight}")
+            return
+        with code.block(f"if {weight} > ZERO:"):
+            code.line(f"c = codes[{step.live}, u({row})]")
+            code.line(f"at = at_{s}[u(c)]")
+            with code.block(f"if at >= n_{s} or code_{s}[u(at)] != c:"):
+                code.line(f"at = n_{s}")
+                code.line(f"n_{s} += 1")
+                code.line(f"at_{s}[u(c)] = at")
+                code.line(f"code_{s}[u(at)], row_{s}[u(at)] = c, {row}")
+                code.line(f"weight_{s}[u(at)] = ZERO")
+            code.line(f"weight_{s}[u(at)] += {weight}")
 
     def _counted(self, anchor: str, end: str, row: str, weight: str) -> None:
         code = self.code
