@@ -25,10 +25,11 @@ from cepheid.cli.arguments import InputSource
 from cepheid.cli.output.failure import INTERRUPTED, SET_ASIDE, message
 from cepheid.cli.stream.checkpoint_lock import locked
 from cepheid.cli.stream.dead_letters import diverted
-from cepheid.cli.stream.run_stream import Stop, StreamTarget, _watch, marked
 from cepheid.cli.stream.stream_columns import Folder, refuse_other_inputs
 from cepheid.cli.stream.stream_queries import ATTEMPTS, BUSY, StreamQueries
 from cepheid.cli.stream.stream_status import PLAIN_SECONDS, Plain, Totals
+from cepheid.cli.stream.stream_target import StreamTarget, marked
+from cepheid.cli.stream.stream_watch import Stop, WatchedOutput, watch
 from cepheid.cli.stream.unreadable import GONE, Unreadable
 from cepheid.cli.stream.waiting_files import WaitingFiles
 from cepheid.errors import OptionError
@@ -127,11 +128,6 @@ def test_what_makes_no_sense(
     error = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert text in error and "Traceback" not in error
     assert not (place / "out").exists()
-
-
-def test_one_query_at_a_time(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("run", "rise.cep", "rise.cep", *COMMON, *PLACES) == 2
-    assert "--stream runs one query" in capsys.readouterr().err
 
 
 def test_a_stream_is_a_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -459,14 +455,15 @@ def test_the_watch_ends_with_its_queries_and_has_counted_their_batches(tmp_path:
     )
     totals, shown = Totals(), list[str]()
     with StreamQueries(starts) as running:
+        written = list[Mapping[str, Any]]()
         waiting = WaitingFiles([], tmp_path)
-        stopped, written = Stop(), list[Mapping[str, Any]]()
+        output = WatchedOutput("matches", "", totals, waiting, written.append)
 
         def show(text: str, _: int) -> None:
             shown.append(text)
 
-        _watch(running, unreadable, waiting, stopped, totals, show, written.append)
-    assert [(b["batch"], b["events"], b["rejected"]) for b in written] == [(0, 7, 1)]
+        watch(running, [output], unreadable, Stop(), show)
+    assert [report["batchId"] for report in written] == [0]
     assert (totals.batches, totals.events, totals.rejected) == (1, 7, 1) and totals.complete
     assert shown[-1].startswith("batch 1 · 7 events, 0 matches, 0 late, 1 rejected")
 

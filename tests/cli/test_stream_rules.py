@@ -48,7 +48,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (("rules", *PLACES, "--timeouts", "late"), "--timeouts is for a single query"),
         (("rules/rise.cep", *PLACES, "--no-watch"), "--no-watch is for a set of rules"),
-        (("rules", "rules", *PLACES), "--stream runs one query, or a folder of rules"),
+        (("rules", "rules", *PLACES), "rules is a folder of rules: run it alone"),
     ],
 )
 def test_what_makes_no_sense(
@@ -86,16 +86,16 @@ def test_rules_that_are_wrong_go_on_if_there_were_some(place: Path) -> None:
     rules, versions = place / "rules", place / "versions"
     (rules / "rise.cep").write_text("INTO rise PATTERN A a ;")
     with pytest.raises(RuleSetError):
-        read_stream(rules, None, {}, versions, watched=True)
+        read_stream([rules], None, {}, versions, watched=True)
     LiveRules(str(versions)).publish(RuleSet.of({"rise": RISE}))
-    assert read_stream(rules, None, {}, versions, watched=True) == WatchedRules(rules, versions)
+    assert read_stream([rules], None, {}, versions, watched=True) == WatchedRules(rules, versions)
 
 
 def test_a_file_may_be_a_query_or_rules(place: Path) -> None:
     file = place / "rules" / "rise.cep"
-    assert isinstance(read_stream(file, None, {}, place / "versions", watched=True), Query)
+    assert isinstance(read_stream([file], None, {}, place / "versions", watched=True), Query)
     file.write_text(f"{RISE}\n{FALL}")
-    assert isinstance(read_stream(file, None, {}, place / "versions", watched=True), WatchedRules)
+    assert isinstance(read_stream([file], None, {}, place / "versions", watched=True), WatchedRules)
 
 
 # ── what is printed ─────────────────────────────────────────────────────────────

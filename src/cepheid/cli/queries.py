@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import typer
 
@@ -14,6 +15,7 @@ from cepheid.language.diagnostics import Source
 from cepheid.language.query_list import split_queries
 from cepheid.language.traversal import parameters
 from cepheid.query import Query
+from cepheid.query.several import name_of, numbered
 from cepheid.rules import LiveRules, RuleSet
 from cepheid.rules.load.files import LoadedFiles, read
 
@@ -58,17 +60,33 @@ class WatchedRules:
     watched: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class SeveralQueries:
+    """Queries of a stream, of which some may read the matches of others."""
+
+    queries: tuple[Query, ...]
+
+
+Running: TypeAlias = Query | SeveralQueries | WatchedRules
+"""What runs over a stream."""
+
+
 def read_stream(
-    path: Path | None,
+    paths: Sequence[Path],
     text: str | None,
     params: Mapping[str, object],
     versions: Path,
     watched: bool,
-) -> Query | WatchedRules:
-    """The query or rules of a stream. Some rules may be invalid, or even all, if there are earlier
-    versions to resume."""
-    if path is None or text is not None:
-        return read_query(path, text)
+) -> Running:
+    """The queries or rules of a stream. Some rules may be invalid, or even all, if there are
+    earlier versions to resume."""
+    if text is not None or not paths:
+        return read_query(paths[0] if paths else None, text)
+    if len(paths) > 1:
+        for path in paths:
+            _refuse_rules(path)
+        return SeveralQueries(numbered(map(read_query, paths)))
+    (path,) = paths
     loaded = read(path, params)
     query = alone(path, loaded)
     if query is not None:
@@ -107,6 +125,17 @@ def files_read(paths: Sequence[Path], wanted: tuple[Query, ...] | RuleSet) -> tu
     """The files and folders of the queries, and the tables of their parameters."""
     tables = [t.origin for t in wanted.templates] if isinstance(wanted, RuleSet) else []
     return (*map(str, paths), *(table for table in tables if Path(table).exists()))
+
+
+def output_names(queries: Sequence[Query]) -> dict[str, str]:
+    """The names of the outputs: the label, or the file name without its ending."""
+    short = {name_of(q): q.syntax.into or Path(q.name).stem for q in queries}
+    if len(set(short.values())) < len(queries):
+        raise OptionError("two outputs would have the same name: label the queries with INTO")
+    for name in short.values():
+        if Path(name).name != name:
+            raise OptionError(f"the label `{name}` can't be the name of a file: choose another")
+    return short
 
 
 def _text(path: Path) -> str:

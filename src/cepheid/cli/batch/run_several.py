@@ -13,8 +13,8 @@ from cepheid.cli.arguments import InputSource
 from cepheid.cli.batch.run_local import first_rejected, write_rejected
 from cepheid.cli.inputs import open_inputs
 from cepheid.cli.output.show import RunSummary
+from cepheid.cli.queries import output_names
 from cepheid.cli.target import Result, Target, refuse_nested
-from cepheid.errors import OptionError
 from cepheid.files.output import open_writer
 from cepheid.options import Options
 from cepheid.query import Query
@@ -27,7 +27,7 @@ def run_several(
     """The matches of each query, by label or file name; the output is a folder of files with these
     names."""
     begin = clock.perf_counter()
-    short = _short_names(queries)
+    short = output_names(queries)
     for name in short.values():
         if target.output is not None:
             target.guard.check_file(_path(target, name), "--output")
@@ -44,17 +44,6 @@ def run_several(
         )
         for name, matches in matches_by_name.items()
     }
-
-
-def _short_names(queries: Sequence[Query]) -> dict[str, str]:
-    """The names of the outputs: the label, or the file name without its ending."""
-    short = {q.syntax.into or q.name: q.syntax.into or Path(q.name).stem for q in queries}
-    if len(set(short.values())) < len(queries):
-        raise OptionError("two outputs would have the same name: label the queries with INTO")
-    for name in short.values():
-        if Path(name).name != name:
-            raise OptionError(f"the label `{name}` can't be the name of a file: choose another")
-    return short
 
 
 def _path(target: Target, name: str) -> Path:

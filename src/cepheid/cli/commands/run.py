@@ -124,10 +124,16 @@ def run(
 
         cepheid run rules/ --stream --input cards/ --time ts
             --output found/ --checkpoint state/ --trigger '10 seconds'
+
+    Several queries may read each other's matches here, too. Each has a folder in --output,
+    and they resume together.
+
+        cepheid run low.cep high.cep double-top.cep --stream --input stocks/ --time ts
+            --output found/ --checkpoint state/
     """
     files = queries or []
     if stream:
-        _check_stream(results, endless, runtime, files)
+        _check_stream(results, endless, runtime)
     elif endless.given:
         raise typer.BadParameter(f"{endless.given[0]} is for --stream")
     on_spark = stream or _is_on_spark(runtime, master, files)
@@ -210,7 +216,7 @@ def _run_batch(
 
 
 def _check_stream(
-    results: OutputOptions, endless: StreamOptions, runtime: RuntimeName | None, files: list[Path]
+    results: OutputOptions, endless: StreamOptions, runtime: RuntimeName | None
 ) -> None:
     output, checkpoint = results.output, endless.checkpoint
     if output is None or checkpoint is None:
@@ -225,10 +231,8 @@ def _check_stream(
         )
     if endless.shed and endless.limit is None:
         raise typer.BadParameter("--shed needs --limit")
-    if runtime is RuntimeName.LOCAL or len(files) > 1:
-        local = runtime is RuntimeName.LOCAL
-        reason = "is for Spark" if local else "runs one query, or a folder of rules"
-        raise typer.BadParameter(f"--stream {reason}")
+    if runtime is RuntimeName.LOCAL:
+        raise typer.BadParameter("--stream is for Spark")
 
 
 def _run_stream(
@@ -240,8 +244,15 @@ def _run_stream(
     endless: StreamOptions,
     master: str,
 ) -> NoReturn:
-    from cepheid.cli.queries import WatchedRules, read_stream, refuse_unknown
-    from cepheid.cli.stream.run_stream import StreamTarget, run_stream
+    from cepheid.cli.queries import (
+        SeveralQueries,
+        WatchedRules,
+        output_names,
+        read_stream,
+        refuse_unknown,
+    )
+    from cepheid.cli.stream.run_stream import run_stream
+    from cepheid.cli.stream.stream_target import StreamTarget
     from cepheid.query import Query
 
     output, checkpoint, rejected = results.output, endless.checkpoint, results.rejected
@@ -261,14 +272,21 @@ def _run_stream(
         files,
         endless.page is True,
     )
-    only = files[0] if files else None
-    running = read_stream(only, query, options.params, target.versions, not endless.no_watch)
-    if isinstance(running, WatchedRules) and endless.timeouts is not None:
-        raise typer.BadParameter("--timeouts is for a single query: rules have none")
+    running = read_stream(files, query, options.params, target.versions, not endless.no_watch)
+    if not isinstance(running, Query) and endless.timeouts is not None:
+        raise typer.BadParameter("--timeouts is for a single query")
     if endless.no_watch and not isinstance(running, WatchedRules):
         raise typer.BadParameter("--no-watch is for a set of rules")
-    if isinstance(running, Query):
-        refuse_unknown(options.params, (running,))
+    match running:
+        case Query():
+            refuse_unknown(options.params, (running,))
+        case SeveralQueries(queries):
+            refuse_unknown(options.params, queries)
+            target = replace(target, several=tuple(output_names(queries).values()))
+            if endless.page:
+                raise typer.BadParameter("--page is for a single query, or a set of rules")
+        case WatchedRules():
+            pass
     policy: Literal["fail", "drop-oldest"] = "drop-oldest" if endless.shed else "fail"
     limited = None if endless.limit is None else Limit(total=endless.limit, policy=policy)
     options = replace(options, buckets=endless.buckets, limit=limited)

@@ -88,18 +88,18 @@ class Evidence:
 def open_folders(
     spark: SparkSession,
     sources: Sequence[InputSource],
-    query: Query | None,
+    queries: Sequence[Query],
     options: Options,
     kept: Path,
 ) -> tuple[Folder, ...]:
-    """The folders with the columns that the query reads, or all of them for rules, which may come
-    to read any. Columns are those declared, or else those of the first start, kept in a file, or
-    else those of the files."""
+    """The folders with the columns that the only query reads. Else with all of them: one of several
+    may return whole events, and rules may come to read any. Columns are those declared, or else
+    those of the first start, kept in a file, or else those of the files."""
     known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     if known:
         refuse_other_inputs(sources, known, kept.parent)
-    queries = [] if query is None else [query.syntax]
-    fitting = fitting_types(queries, options)
+    syntaxes = [query.syntax for query in queries]
+    fitting = fitting_types(syntaxes, options)
     inputs: dict[str, tuple[Format, InputColumns, Evidence]] = {}
     for source in sources:
         name = source.name or ""
@@ -110,9 +110,9 @@ def open_folders(
         columns = _columns(source, format, evidence, given)
         columns = columns.with_schema(with_types(columns.schema, fitting))
         inputs[name] = format, columns, evidence
-    warn_of_texts(queries, [columns for _, columns, _ in inputs.values()])
+    warn_of_texts(syntaxes, [columns for _, columns, _ in inputs.values()])
     schemas = {name: columns.schema for name, (_, columns, _) in inputs.items()}
-    read = _columns_read(query, schemas, options)
+    read = _columns_read(queries, schemas, options)
     folders, notes = list[Folder](), dict[str, Any]()
     for source in sources:
         name, given = source.name or "", input_options(source, options.time, options.start)
@@ -184,11 +184,12 @@ def _kept(folder: Folder, columns: InputColumns) -> dict[str, Any]:
 
 
 def _columns_read(
-    query: Query | None, schemas: Mapping[str, pa.Schema], options: Options
+    queries: Sequence[Query], schemas: Mapping[str, pa.Schema], options: Options
 ) -> set[str] | None:
-    """The columns that the query reads; None if it may read any."""
-    if query is None:
+    """The columns that the only query reads; None for those that may read any."""
+    if len(queries) != 1:
         return None
+    (query,) = queries
     known: Any = schemas.get("", schemas)
     bound = query.bind(known, options)
     return set(bound.schema.held(bound.required))

@@ -19,7 +19,7 @@ from cepheid.spark.streaming.clock.time import Watermark
 from cepheid.spark.streaming.status.reports import milliseconds, status
 
 if TYPE_CHECKING:
-    from cepheid.cli.stream.run_stream import StreamTarget
+    from cepheid.cli.stream.stream_target import StreamTarget
 
 ADDRESS = "page.json"
 """The port and the token of `--page`, in the checkpoint: a restart keeps the address."""

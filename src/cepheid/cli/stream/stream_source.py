@@ -48,14 +48,16 @@ def read_folder(
 
 
 def read_rejected(
-    spark: SparkSession, folders: Sequence[Folder], max_files: int | None
+    spark: SparkSession, folders: Sequence[Folder], max_files: int | None, whole: bool
 ) -> DataFrame:
     """The rejected rows as a streaming DataFrame: the line as it is in its file (a row of Parquet
     as JSON), the file, the line number if it is known, the reason, and the stream if there are
-    several."""
+    several. `whole`: Spark reads all rows of Parquet files, and pushes no filter into them."""
     streams = []
-    for folder in folders:
+    for number, folder in enumerate(folders):
         rows = _rows(spark, folder, max_files)
+        if whole:
+            rows = rows.observe(f"rows of input {number}", F.count(F.lit(1)).alias("rows"))
         rejected = (
             read_text_rejected(rows, folder.form, folder.header)
             if folder.stored is None

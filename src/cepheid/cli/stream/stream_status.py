@@ -102,19 +102,21 @@ def size_text(size: int) -> str:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Wrap the text to a width, breaking only between figures.
+    """Wrap the lines of the text to a width, breaking only between figures.
 
     >>> print(wrapped("batch 2 · 1,000 events, 6 matches · 500 events/s", 30))
     batch 2 · 1,000 events,
       6 matches · 500 events/s
     """
-    first, *others = _BETWEEN.split(text)
-    lines = [first]
-    for part in others:
-        if len(lines[-1]) + 1 + len(part) > width:
-            lines.append(f"  {part}")
-        else:
-            lines[-1] += f" {part}"
+    lines: list[str] = []
+    for line in text.splitlines():
+        first, *others = _BETWEEN.split(line)
+        lines.append(first)
+        for part in others:
+            if len(lines[-1]) + 1 + len(part) > width:
+                lines.append(f"  {part}")
+            else:
+                lines[-1] += f" {part}"
     return "\n".join(lines)
 
 

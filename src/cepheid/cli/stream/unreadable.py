@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from cepheid.cli.stream.stream_columns import Folder
+from cepheid.cli.stream.stream_target import MATCHES, REJECTED
 from cepheid.files.formats import COMPRESSED, Format, fixed_folder, named_format
 from cepheid.files.guard import replace_text
 from cepheid.files.line_blocks import open_text
@@ -38,11 +39,19 @@ _ANOTHER = (
 
 class Unreadable:
     """The files found so far in the folders, listed in a file. `checked` keeps how far that has
-    come, by source: after a crash it resumes from there."""
+    come, by source: after a crash it resumes from there. The files are those that the streaming
+    `query` takes; `log` is its log of sources."""
 
     def __init__(
-        self, folders: Iterable[Folder], log: Path, listed: Path, checked: Path, ask: Ask
+        self,
+        folders: Iterable[Folder],
+        log: Path,
+        listed: Path,
+        checked: Path,
+        ask: Ask,
+        query: str = MATCHES,
     ) -> None:
+        self.query = query
         self._folders = [(fixed_folder(f.path).resolve(), f) for f in folders if f.is_local]
         self._log, self._listed, self._checked, self._ask = log, listed, checked, ask
         self._done: dict[str, int] = json.loads(checked.read_text()) if checked.exists() else {}
@@ -95,6 +104,8 @@ class Unreadable:
         their lines are counted, and headers are no events."""
         if any(folder.format is not Format.PARQUET for _, folder in self._folders):
             return None
+        if self.query == REJECTED:
+            return 1
         events = status(progress).events
         places = [str(place) for place, _ in self._folders]
         reads = [

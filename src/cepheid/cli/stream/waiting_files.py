@@ -15,7 +15,7 @@ _ALL = 1 << 62
 
 class WaitingFiles:
     """Compares the folders with the files listed in the stream's checkpoint, reading only new
-    entries."""
+    entries. A folder of which no file was taken may be one that the query doesn't read."""
 
     def __init__(self, folders: Iterable[Folder], log: Path) -> None:
         self._paths = [folder.path for folder in folders if folder.is_local]
@@ -28,6 +28,8 @@ class WaitingFiles:
             for path, batch in entries(source, self._read.get(source.name, -1), _ALL):
                 self._taken.add(local_path(path))
                 self._read[source.name] = max(batch, self._read.get(source.name, -1))
-        there = {abspath(file) for path in self._paths for file in data_files(path)}
+        folders = [{abspath(file) for file in data_files(path)} for path in self._paths]
+        read = [files for files in folders if files & self._taken]
+        there = set[str]().union(*(read or folders))
         self._taken &= there
         return len(there) - len(self._taken)
