@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import assert_never
@@ -85,6 +85,24 @@ def bind(
         into=query.into,
         answers=answers,
     )
+
+
+def bind_windows(
+    query: ast.Query,
+    schema: Schema,
+    each: Iterable[Mapping[str, object]],
+    source: Source | None = None,
+) -> list[Window | None]:
+    """The query's window for each of these parameters. Nothing else of the query is bound."""
+    findings = Findings(source or Source(""))
+    schema = restrict(with_paths(schema, query), query, findings)
+    pattern = normalize(labelled(query, schema).pattern, query.using)
+    scope = declare(pattern, schema, findings, frozenset())
+    facts = structure(_build(pattern, scope))
+    lowering = ExpressionBinder(scope, facts, {}, findings, Clause.WHERE)
+    found = [windows.window(query.within, replace(lowering, params=params)) for params in each]
+    findings.check()
+    return found
 
 
 def _build(

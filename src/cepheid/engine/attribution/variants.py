@@ -8,15 +8,17 @@ parameters are columns.
 
 To copy all events to all variants would be as expensive as a run for each. So a variable that every
 match binds, and whose conditions few events satisfy, is the *anchor*: other events are copied only
-to variants that have an anchor with the same key, no further away in time than a match reaches.
-What a match depends on, forbidden events too, lies within that distance of each of its events.
+to variants that have an anchor with the same key, no further away in time than a match reaches, and
+on the side on which the pattern has them. What a match depends on, forbidden events too, lies
+within that distance of each of its events. If few events satisfy another variable's own conditions,
+those are copied without looking for anchors.
 In a stream the anchor may come later, so there every variant gets all events that it can take.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -58,28 +60,41 @@ class VariantClass:
     """The events of a variable: those that satisfy the constant conditions of `leaf`. Of these, a
     variant takes the ones that satisfy `conditions`, over columns of the event and parameters.
     `anchor`: every match binds such an event. With `every`, events that don't satisfy the
-    conditions are copied as well, since they decide where a group ends."""
+    conditions are copied as well, since they decide where a group ends. `item` is the item of the
+    sequence that the pattern is: events of an earlier one come before those of a later one. None if
+    nothing is known of their order."""
 
     leaf: LeafNode
     conditions: tuple[Expr, ...]
     anchor: bool
     every: bool
+    item: int | None
+
+    def comes_before(self, other: VariantClass) -> bool:
+        """Whether its events come before those of the other in every match."""
+        return self.item is not None and other.item is not None and self.item < other.item
 
 
 @dataclass(frozen=True)
 class Variants:
     """The variants' parameters, the classes of the query, and what limits the events that a variant
-    needs: the key's columns by variable, and the time that a match reaches, if it has a limit.
-    `schema` is that of the events as they come, `parameters` are those that become columns."""
+    needs: the key's columns by variable, and the time that a match reaches, if it has a limit, by
+    variant. `schema` is that of the events as they come, `parameters` are those that become
+    columns."""
 
     rows: RuleParameters
     classes: tuple[VariantClass, ...]
     variables: Mapping[str, Variable]
     schema: Schema
     key: tuple[Mapping[str, str], ...]
-    reach: int | None
+    reach: Ints | None
     required: tuple[str, ...]
     parameters: tuple[str, ...]
+
+    @property
+    def farthest(self) -> int | None:
+        """How far a match of any variant reaches."""
+        return None if self.reach is None else int(self.reach.max())
 
     def dealt(self, table: pa.Table) -> Iterator[pa.Table]:
         """Copies of the events, which must be in order, with the columns of their variants; each
@@ -136,12 +151,11 @@ class _ClassRows:
     keys: Ints
     batch: pa.RecordBatch
 
-    def within(self, keys: Ints, low: Ints, high: Ints, size: int) -> tuple[Ints, Ints]:
-        """Where in the class the rows of these keys from `low` to before `high` are; `size` is the
+    def places(self, keys: Ints, rows: Ints, size: int) -> Ints:
+        """Where in the class the first of these rows or later ones of these keys are; `size` is the
         number of all rows."""
         places = self.keys * (size + 1) + self.rows
-        begins = np.searchsorted(places, keys * (size + 1) + low, "left")
-        return begins, np.searchsorted(places, keys * (size + 1) + high, "left")
+        return np.searchsorted(places, keys * (size + 1) + rows, "left")
 
     def where(self, mask: NDArray[np.bool_]) -> _ClassRows:
         batch = self.batch.filter(pa.array(mask))
@@ -171,13 +185,28 @@ class _ClassifiedBatch:
         order = np.argsort(keys, kind="stable")
         return _ClassRows(class_, rows[order], keys[order], self.batch.take(pa.array(rows[order])))
 
-    def reached(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The first row that a match with this one can depend on, and the one after the last."""
-        reach, moments = self.variants.reach, self.times[rows]
-        if reach is None:
-            return np.zeros_like(rows), np.full_like(rows, len(self.times))
-        low = np.searchsorted(self.times, moments - reach, "left")
-        return low, np.searchsorted(self.times, moments + reach, "right")
+    def first(
+        self, member: _ClassRows, other: _ClassRows, at: Ints, reach: Ints | int | None
+    ) -> Ints:
+        """Where in `other` the rows begin on which a match with these rows of `member` can depend,
+        if it reaches so far."""
+        low, moments = np.zeros_like(at), self.times[member.rows[at]]
+        if member.class_.comes_before(other.class_):
+            low = np.searchsorted(self.times, moments, "left")
+        elif reach is not None:
+            low = np.searchsorted(self.times, moments - reach, "left")
+        return other.places(member.keys[at], low, len(self.times))
+
+    def last(
+        self, member: _ClassRows, other: _ClassRows, at: Ints, reach: Ints | int | None
+    ) -> Ints:
+        """Where they end."""
+        high, moments = np.full_like(at, len(self.times)), self.times[member.rows[at]]
+        if other.class_.comes_before(member.class_):
+            high = np.searchsorted(self.times, moments, "right")
+        elif reach is not None:
+            high = np.searchsorted(self.times, moments + reach, "right")
+        return other.places(member.keys[at], high, len(self.times))
 
     def keep_possible(self) -> None:
         """Drop the rows that no match of any variant can depend on: those that have no event near
@@ -187,8 +216,9 @@ class _ClassifiedBatch:
             needed = self.members[n]
             for other, member in enumerate(self.members):
                 if other != n and len(needed.rows) < len(member.rows):
-                    low, high = self.reached(member.rows)
-                    begins, ends = needed.within(member.keys, low, high, len(self.times))
+                    every = np.arange(len(member.rows))
+                    begins = self.first(member, needed, every, self.variants.farthest)
+                    ends = self.last(member, needed, every, self.variants.farthest)
                     self.members[other] = member.where(ends > begins)
 
     def _codes(self) -> dict[str, Ints]:
@@ -245,15 +275,23 @@ def _pairs(stretch: _ClassifiedBatch, begin: int, end: int) -> list[_Pairs] | No
     if room is not None and near[anchor].pairs > room:
         return None
     chosen = _class_pairs(stretch.members[anchor], near[anchor], rows, begin, every=False)
+    others = {
+        n: member for n, member in enumerate(stretch.members) if n != anchor or member.class_.every
+    }
+    if not others:
+        return [chosen]
     around = _Around(stretch, stretch.members[anchor], chosen)
-    others = [
-        (n, member)
-        for n, member in enumerate(stretch.members)
-        if n != anchor or member.class_.every
-    ]
-    if room is not None and sum(around.count(member) for _, member in others) > room:
+    counts = {n: around.count(member) for n, member in others.items()}
+    by_own = {n for n, member in others.items() if _size(member, near[n], rows) < counts[n]}
+    sizes = (near[n].pairs if n in by_own else counts[n] for n in others)
+    if room is not None and sum(sizes) > room:
         return None
-    of_others = {n: around.pairs(member, rows, begin) for n, member in others}
+    of_others = {
+        n: _class_pairs(member, near[n], rows, begin)
+        if n in by_own
+        else around.pairs(member, rows, begin)
+        for n, member in others.items()
+    }
     return [of_others.get(n, chosen) for n in range(len(stretch.members))]
 
 
@@ -295,36 +333,44 @@ def _needed(
     return _Pairs(member.rows[at], variant + begin, known)
 
 
+Side: TypeAlias = Callable[[_ClassRows, _ClassRows, Ints, Ints | int | None], Ints]
+
+
 class _Around:
-    """Stretches of the rows of a key, around the anchors of a variant: disjoint, so that no row is
-    found twice. `first` and `last` are the places in the class of the anchors at both ends."""
+    """The rows of a class that are near an anchor of a variant, each once."""
 
     def __init__(self, stretch: _ClassifiedBatch, anchor: _ClassRows, pairs: _Pairs) -> None:
         self._stretch, self._anchor = stretch, anchor
-        self._low, self._high = stretch.reached(anchor.rows)
         place = np.zeros(len(stretch.times), np.int64)
         place[anchor.rows] = np.arange(len(anchor.rows))
-        at, variant = place[pairs.rows], pairs.variants
+        variant = pairs.variants
         # Pairs come in the order of their places: small numbers are sorted in linear time.
         small = np.uint16 if variant.max(initial=0) < 1 << 16 else np.int64
         order = np.argsort(variant.astype(small), kind="stable")
-        at, variant = at[order], variant[order]
-        key = anchor.keys[at]
-        new = np.ones(len(order), np.bool_)
-        new[1:] = (key[1:] != key[:-1]) | (variant[1:] != variant[:-1])
-        new[1:] |= self._low[at[1:]] > self._high[at[:-1]]
-        starts = np.flatnonzero(new)
-        self.variant, self.first = variant[starts], at[starts]
-        self.last = at[np.append(starts[1:], len(order)) - 1] if len(starts) else at
+        self._at, self._variant = place[pairs.rows[order]], variant[order]
         self._known: dict[str, tuple[Ints, Ints]] = {}
 
     def _ranges(self, member: _ClassRows) -> tuple[Ints, Ints]:
+        """Where in the class the rows near each anchor begin and end, without those that are near
+        the anchor before it. The anchors of a variant come in the order of their keys and rows, as
+        the rows of the class do."""
         name = member.class_.leaf.variable
         if name not in self._known:
-            keys = self._anchor.keys
-            begins, ends = member.within(keys, self._low, self._high, len(self._stretch.times))
-            self._known[name] = begins[self.first], ends[self.last]
+            anchor, stretch = self._anchor.class_, self._stretch
+            begins = self._near(stretch.first, member, anchor.comes_before(member.class_))
+            ends = self._near(stretch.last, member, member.class_.comes_before(anchor))
+            same = self._variant[1:] == self._variant[:-1]
+            begins[1:] = np.where(same, np.maximum(begins[1:], ends[:-1]), begins[1:])
+            self._known[name] = begins, ends
         return self._known[name]
+
+    def _near(self, side: Side, member: _ClassRows, is_fixed: bool) -> Ints:
+        """`side` of the rows near each anchor; `is_fixed` if the reach doesn't matter there."""
+        reach = self._stretch.variants.reach
+        if reach is None or is_fixed or (reach == reach[0]).all():
+            same = None if reach is None else int(reach[0])
+            return side(self._anchor, member, np.arange(len(self._anchor.rows)), same)[self._at]
+        return side(self._anchor, member, self._at, reach[self._variant])
 
     def count(self, member: _ClassRows) -> int:
         begins, ends = self._ranges(member)
@@ -335,7 +381,7 @@ class _Around:
         counts = ends - begins
         skipped = np.repeat(begins - (np.cumsum(counts) - counts), counts)
         at = np.arange(int(counts.sum())) + skipped
-        return _needed(member, rows, at, np.repeat(self.variant, counts) - begin, begin)
+        return _needed(member, rows, at, np.repeat(self._variant, counts) - begin, begin)
 
 
 # ── copies ───────────────────────────────────────────────────────────────────
@@ -343,11 +389,11 @@ class _Around:
 
 def _copied(stretch: _ClassifiedBatch, pairs: list[_Pairs]) -> pa.Table:
     """A row for each event and variant with a pair, in the order of the events."""
-    size = stretch.variants.rows.length
-    codes = [np.sort(p.rows * size + p.variants) for p in pairs]
+    bits = stretch.variants.rows.length.bit_length()
+    codes = [np.sort(p.rows << bits | p.variants) for p in pairs]
     every = np.sort(np.concatenate(codes)) if len(codes) > 1 else codes[0]
     every = every[np.append(True, every[1:] != every[:-1])] if len(every) else every
-    at, variant = np.divmod(every, size)
+    at, variant = every >> bits, every & ((1 << bits) - 1)
     events = stretch.batch.take(pa.array(at))
     columns = dict(zip(events.schema.names, events.columns, strict=True))
     columns[VARIANT] = pa.array(variant)
@@ -357,7 +403,7 @@ def _copied(stretch: _ClassifiedBatch, pairs: list[_Pairs]) -> pa.Table:
     for member, code, of_member in zip(stretch.members, codes, pairs, strict=True):
         if member.class_.conditions:
             if not of_member.holds.all():
-                code = np.sort((of_member.rows * size + of_member.variants)[of_member.holds])
+                code = np.sort((of_member.rows << bits | of_member.variants)[of_member.holds])
             taken = np.zeros(len(every), np.bool_)
             taken[np.searchsorted(every, code)] = True
             columns[taken_column(member.class_.leaf.variable)] = pa.array(taken)

@@ -33,11 +33,9 @@ from cepheid.rewrites.conditions.constants import spread
 from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.dealt_queries import (
     ANSWERS,
-    NO_WINDOW,
-    binding,
+    Binding,
     dealt,
     dealt_lists,
-    longest_window,
 )
 from cepheid.rules.compile.rule_queries import (
     Alone,
@@ -55,7 +53,6 @@ from cepheid.rules.compile.template_rows import (
     patterns,
     shaping,
     values_of,
-    varying,
 )
 from cepheid.rules.compile.variant_query import NoVariants
 from cepheid.rules.load.lifted import lifted
@@ -258,23 +255,14 @@ def _branch(
     windows: list[str],
     target: RuleTarget,
 ) -> TemplateRules:
-    columns, options = target.columns, target.options
-    sizes = np.zeros(len(template), np.int64)
-    longest: BoundQuery | None = None
-    constant = True
-    for places, lengths in alike(template, rows, windows):
-        given = {**fixed, **lengths}
-        given = {**options.params, **given, **varying(template, rows, given)}
-        query = with_key(template.query.bind(columns, replace(options, params=given)))
-        if query.answers is not None:
-            raise NoPath(ANSWERS)
-        sizes[places] = NO_WINDOW if query.window is None else query.window.size
-        longest = query if longest is None or sizes[places[0]] == sizes.max() else longest
-        constant = len(places) == len(rows) and not any(
-            isinstance(v, Varying) for v in given.values()
-        )
-    assert longest is not None
-    whole = rewrite(longest, without=options.without).query if constant else spread(longest)
+    bound = Binding(template, target)
+    longest, sizes = bound.longest_window(rows, windows, fixed)
+    if longest.answers is not None:
+        raise NoPath(ANSWERS)
+    given = bound.given(rows, {**fixed, **dict.fromkeys(windows)})
+    varies = any(isinstance(value, Varying) for value in given.values())
+    constant = not varies and len(np.unique(sizes[rows])) == 1
+    whole = rewrite(longest, without=target.options.without).query if constant else spread(longest)
     return TemplateRules(path_of(whole), values_of(template, rows), sizes[rows])
 
 
@@ -309,7 +297,7 @@ def _of_template(candidate: RuleCandidate, target: RuleTarget) -> Iterator[Alone
     if len(candidate.rows) == 1 or not template.parameters:
         yield candidate
         return
-    bound = binding(template, target)
+    bound = Binding(template, target)
     shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
     example = bound(candidate.rows, {name: some[name] for name in shapes})
@@ -322,7 +310,7 @@ def _of_template(candidate: RuleCandidate, target: RuleTarget) -> Iterator[Alone
     groups = list(alike(template, candidate.rows, fixed))
     if target.deals and len(groups) >= FEWEST_VARIANTS:
         try:
-            yield from dealt(candidate, bound, target)
+            yield from dealt(candidate, bound)
             return
         except NoVariants as why:
             candidate = replace(candidate, reason=f"{candidate.reason}, and {why.args[0]}")
@@ -330,7 +318,7 @@ def _of_template(candidate: RuleCandidate, target: RuleTarget) -> Iterator[Alone
         if len(rows) == 1 or len(fixed) == len(template.parameters):
             yield replace(candidate, rows=rows)
             continue
-        longest, sizes = longest_window(template, rows, windows, bound, values)
+        longest, sizes = bound.longest_window(rows, windows, values)
         wide = widened(longest, values_of(template, rows), sizes[rows])
         prepared = prepare(wide.query, target.options)
         numbers, reason = candidate.unit.numbers[rows], candidate.reason

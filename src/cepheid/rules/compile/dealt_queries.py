@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from cepheid.algebra.binding.binder import bind_windows
 from cepheid.algebra.query import BoundQuery, Output
+from cepheid.algebra.schemas import columns_schema
 from cepheid.engine.attribution.parameters import RuleParameters
 from cepheid.engine.attribution.variants import VARIANT
 from cepheid.errors import QueryError
@@ -30,59 +31,61 @@ from cepheid.rules.compile.variant_query import (
 )
 from cepheid.rules.template import Template
 
-Bound: TypeAlias = Callable[[Ints, Mapping[str, object]], BoundQuery]
-"""Binds rows of a template with some values fixed."""
-
 ANSWERS = "it returns answers about its matches"
 NO_WINDOW = np.iinfo(np.int64).max
 
 
-def binding(template: Template, target: RuleTarget) -> Bound:
-    columns, options = target.columns, target.options
+@dataclass(frozen=True)
+class Binding:
+    """Binds rows of a template with some values fixed."""
 
-    def bound(rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
-        given = {**options.params, **fixed, **varying(template, rows, fixed)}
-        return with_key(template.query.bind(columns, replace(options, params=given)))
+    template: Template
+    target: RuleTarget
 
-    return bound
+    def __call__(self, rows: Ints, fixed: Mapping[str, object]) -> BoundQuery:
+        options = replace(self.target.options, params=self.given(rows, fixed))
+        return with_key(self.template.query.bind(self.target.columns, options))
 
+    def given(self, rows: Ints, fixed: Mapping[str, object]) -> dict[str, object]:
+        """The values of all parameters."""
+        return {**self.target.options.params, **fixed, **varying(self.template, rows, fixed)}
 
-def longest_window(
-    template: Template,
-    rows: Ints,
-    windows: list[str],
-    bound: Bound,
-    fixed: Mapping[str, object],
-) -> tuple[BoundQuery, Ints]:
-    """The query with the longest of the rows' windows, and the windows by row."""
-    sizes = np.zeros(len(template), np.int64)
-    longest: BoundQuery | None = None
-    for places, lengths in alike(template, rows, windows):
-        query = bound(rows, {**fixed, **lengths})
-        sizes[places] = NO_WINDOW if query.window is None else query.window.size
-        longest = query if longest is None or sizes[places[0]] == sizes.max() else longest
-    assert longest is not None
-    return longest, sizes
+    def longest_window(
+        self, rows: Ints, windows: list[str], fixed: Mapping[str, object]
+    ) -> tuple[BoundQuery, Ints]:
+        """The query with the longest of the rows' windows, and the windows by row."""
+        groups = list(alike(self.template, rows, windows))
+        others = self.given(rows, {**fixed, **groups[0][1]})
+        given = [{**others, **lengths} for _, lengths in groups]
+        query, options = self.template.query, self.target.options
+        schema = columns_schema(self.target.columns, options)
+        found = bind_windows(query.syntax, schema, given, query.source)
+        lengths = [NO_WINDOW if window is None else window.size for window in found]
+        sizes = np.zeros(len(self.template), np.int64)
+        for (places, _), length in zip(groups, lengths, strict=True):
+            sizes[places] = length
+        longest = max(range(len(groups)), key=lambda n: lengths[n])
+        return self(rows, {**fixed, **groups[longest][1]}), sizes
 
 
 def dealt_lists(candidate: RuleCandidate, target: RuleTarget) -> tuple[Alone, ...]:
     """Queries for all rules of a template, whose lists are looked up in an index."""
     template = candidate.unit.template
     shapes = set(shaping(template)).difference(lists(template, candidate.rows))
-    return tuple(_of_shapes(candidate, sorted(shapes), binding(template, target), target.options))
+    return tuple(_of_shapes(candidate, sorted(shapes), Binding(template, target), target.options))
 
 
-def dealt(candidate: RuleCandidate, bound: Bound, target: RuleTarget) -> list[Alone]:
+def dealt(candidate: RuleCandidate, bound: Binding) -> list[Alone]:
     """Queries over dealt events for the rules of a template; if its windows differ, that may be a
     condition on events."""
-    template = candidate.unit.template
+    template, target = candidate.unit.template, bound.target
     windows = window_parameters(template.query.syntax)
     if target.ends and windows:
         others = [name for name in shaping(template) if name not in windows]
         if len(list(alike(template, candidate.rows, others))) == 1:
             values = template.values(int(candidate.rows[0]))
             fixed = {name: values[name] for name in others}
-            longest, sizes = longest_window(template, candidate.rows, windows, bound, fixed)
+            longest, sizes = bound.longest_window(candidate.rows, windows, fixed)
             own = with_window_parameter(template, windows, longest, sizes)
             if own is not None:
                 try:
@@ -96,7 +99,7 @@ def _with_own_windows(candidate: RuleCandidate, own: Template, target: RuleTarge
     unit = replace(candidate.unit, template=own)
     whole = replace(candidate, unit=unit)
     shapes = [name for name in shaping(own) if name != WINDOW]
-    queries = _of_shapes(whole, shapes, binding(own, target), target.options)
+    queries = _of_shapes(whole, shapes, Binding(own, target), target.options)
     query = candidate.unit.template.query
     tested = [tuple("the window" if f":{WINDOW}" in t else t for t in q.tested) for q in queries]
     return [
@@ -106,20 +109,21 @@ def _with_own_windows(candidate: RuleCandidate, own: Template, target: RuleTarge
 
 
 def _of_shapes(
-    candidate: RuleCandidate, shapes: list[str], bound: Bound, options: Options
+    candidate: RuleCandidate, shapes: list[str], bound: Binding, options: Options
 ) -> list[Alone]:
     """A query over dealt events for all rows that agree in these parameters."""
     template = candidate.unit.template
     queries = list[Alone]()
-    for rows, values in alike(template, candidate.rows, shapes):
-        query = bound(rows, values)
+    for rows, fixed in alike(template, candidate.rows, shapes):
+        query = bound(rows, fixed)
         if query.answers is not None:
             raise NoVariants(ANSWERS)
         require_variants(query, options)
         names = decisive(query, agreed(query))
         variants = list(alike(template, rows, [n for n in template.parameters if n in names]))
         firsts = np.array([members[0] for members, _ in variants])
-        query_dealt, events = with_variants(query, names, values_of(template, firsts))
+        values = values_of(template, firsts)
+        query_dealt, events = with_variants(query, names, values, _windows(values))
         if left := agreed(query_dealt):
             raise NoVariants(f"`:{min(left)}` is read where no column can stand")
         of_rule = np.zeros(len(template), np.int64)
@@ -145,6 +149,12 @@ def _of_shapes(
             )
         )
     return queries
+
+
+def _windows(values: RuleParameters) -> Ints | None:
+    """The variants' windows, where they are a parameter."""
+    column = values.parameters.get(WINDOW)
+    return None if column is None else np.asarray(column.cast(pa.int64()))
 
 
 def _returning(query: BoundQuery, output: Output) -> BoundQuery:

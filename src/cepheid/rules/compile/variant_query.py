@@ -14,6 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cepheid.algebra.binding.outputs import required
 from cepheid.algebra.expressions import (
@@ -67,6 +71,8 @@ from cepheid.rewrites.surgery import with_items
 from cepheid.rules.compile.alert_values import value_of_key
 from cepheid.rules.compile.hulls import parameters_of
 
+Ints: TypeAlias = NDArray[np.int64]
+
 
 class NoVariants(Exception):
     """Why events can't be dealt to the variants of a query."""
@@ -95,10 +101,11 @@ def require_variants(query: BoundQuery, options: Options) -> None:
 
 
 def with_variants(
-    query: BoundQuery, names: frozenset[str], rows: RuleParameters
+    query: BoundQuery, names: frozenset[str], rows: RuleParameters, windows: Ints | None = None
 ) -> tuple[BoundQuery, Variants]:
     """The query in which these parameters are columns, and how events are dealt to the variants,
-    whose values are `rows`."""
+    whose values are `rows`, and whose windows `windows` are, if they have other ones than the
+    query."""
     columns = _Columns(query, names)
     where, classes = list[Conjunct](), {v: list[Expr]() for v in leaves(query.pattern)}
     for conjunct in query.where:
@@ -139,7 +146,7 @@ def with_variants(
         query.variables,
         query.schema,
         tuple(part.columns for part in query.key),
-        _reach(query),
+        _reach(query, rows.length, windows),
         tuple(name for name in read if name in query.required),
         tuple(sorted(columns.types)),
     )
@@ -175,6 +182,8 @@ def _schema(schema: Schema, types: Mapping[str, Type], taken: list[str]) -> Sche
 
 def _classes(query: BoundQuery, varying: Mapping[str, list[Expr]]) -> Iterator[VariantClass]:
     required = _bound_always(query)
+    parts = query.pattern.items if isinstance(query.pattern, Sequence) else ()
+    items_of = {variable: n for n, item in enumerate(parts) for variable in leaves(item)}
     until = {
         variable
         for part in walk_pattern(query.pattern)
@@ -192,7 +201,7 @@ def _classes(query: BoundQuery, varying: Mapping[str, list[Expr]]) -> Iterator[V
         every = variable in until
         leaf = LeafNode(variable, () if every else tuple(constant))
         read = tuple(as_read(_of_row(condition)) for condition in conditions)
-        yield VariantClass(leaf, read, variable in required, every)
+        yield VariantClass(leaf, read, variable in required, every, items_of.get(variable))
 
 
 def _of_row(condition: Expr) -> Expr:
@@ -232,14 +241,15 @@ def _never_empty(closure: Closure) -> bool:
             return False
 
 
-def _reach(query: BoundQuery) -> int | None:
-    """How far from any of its events a match depends on others."""
+def _reach(query: BoundQuery, variants: int, windows: Ints | None) -> Ints | None:
+    """How far from any of its events a match depends on others, by variant."""
     if query.window is None:
         return None
     moved = [
         part.duration for part in walk_pattern(query.pattern) if isinstance(part, Absence | Delay)
     ]
-    return query.window.size + sum(moved)
+    sizes = np.full(variants, query.window.size) if windows is None else windows
+    return sizes + sum(moved)
 
 
 # ── parameters as columns ────────────────────────────────────────────────────

@@ -48,7 +48,7 @@ class QueryWork:
         depends on other matches."""
         if self.variants is None or self.prepared.query.selection is not None:
             return None
-        return self.variants.reach
+        return self.variants.farthest
 
 
 @dataclass(frozen=True)
