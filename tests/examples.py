@@ -41,6 +41,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "nested": (30, 200),
     "others": (40, 100),
     "outlines": (60, 400),
+    "own choices": (40, 200),
     "pass work": (25, 150),
     "promptness": (40, 120),
     "propagation": (40, 120),

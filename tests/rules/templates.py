@@ -80,21 +80,25 @@ class Lifting:
 
 
 class Choosing(Queries):
-    """Short sequences in which an arrow or AFTER MATCH chooses among events or matches."""
+    """Short sequences, or single events, in which an arrow or AFTER MATCH chooses among events or
+    matches."""
 
     repeats = 75
 
     def query(self) -> str:
         pattern = self.atom()
-        for _ in range(self.choose(1, 1, 2)):
+        more = self.choose(0, 1, 1, 2)
+        for _ in range(more):
             pattern += f" {self.choose('->', '->', ';')} {self.atom()}"
         asked = self.fill(*WEAK, v=f"{self.variables[-1].name}.x")
+        by_key = self.chance(40)
+        asked = f"[id] AND {asked}" if by_key else asked
         lines = [f"PATTERN {pattern}", f"WHERE {asked}", f"WITHIN {self.choose(12, 6)}"]
-        if self.chance(30):
+        if self.chance(30 if more else 60):
             ways = ("TO NEXT EVENT", "PAST LAST EVENT", "FOR 5")
             lines.append(f"AFTER MATCH SKIP {self.choose(*ways)}")
         if self.chance(20):
-            lines.append(f"LIMIT {self.choose(1, 2)}")
+            lines.append(f"LIMIT {self.choose(1, 2)}{' PER KEY' if by_key else ''}")
         return "\n".join(lines)
 
 

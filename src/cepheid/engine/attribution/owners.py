@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +47,17 @@ class Attribution:
         """For the rules with these places."""
         left = None if self.residual is None else self.residual.of(kept)
         return Attribution(self.numbers[kept], left, self.owner)
+
+
+def gathered(
+    attributions: Sequence[Attribution], batches: Iterable[pa.RecordBatch]
+) -> Iterable[pa.RecordBatch]:
+    """The matches as one batch, if rules choose among theirs."""
+    residuals = (attribution.residual for attribution in attributions)
+    if all(residual is None or residual.choice is None for residual in residuals):
+        return batches
+    held = list(batches)
+    return [pa.concat_batches(held)] if held else []
 
 
 def alerts_of_queries(

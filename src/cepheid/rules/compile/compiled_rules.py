@@ -46,7 +46,13 @@ from cepheid.rules.compile.rule_queries import (
     RuleUnit,
 )
 from cepheid.rules.compile.shared_plan import SharedPlan, joined
-from cepheid.rules.compile.shared_query import agreed, widened, window_is_filter, window_parameters
+from cepheid.rules.compile.shared_query import (
+    agreed,
+    choice_of_rules,
+    widened,
+    window_is_filter,
+    window_parameters,
+)
 from cepheid.rules.compile.template_rows import (
     alike,
     lists,
@@ -134,7 +140,7 @@ def compile_rules(
     such rules). With `by_key`, rules that have a key in common are a group, for runtimes that
     spread the work; `deals` and `ends` are said in `RuleTarget`.
     """
-    target = RuleTarget(columns, options, deals, ends)
+    target = RuleTarget(columns, options, deals, ends, gathers=ends and not by_key)
 
     def candidates_of(unit: RuleUnit) -> Iterator[RuleCandidate]:
         return _candidates(unit, target)
@@ -144,11 +150,11 @@ def compile_rules(
         groups, merged_not = _merged(candidates, by_key)
         shared, rest = _shared(merged_not, target)
         if not any(c.unit.parts for c in rest):
-            over_dealt = [query for query in shared if query.variants is not None]
-            plain = [query for query in shared if query.variants is None]
+            own_run = [query for query in shared if query.needs_own_run]
+            plain = [query for query in shared if not query.needs_own_run]
             alone = (*plain, *_alone(rest, target))
             joints = joined([query_alone.prepared for query_alone in alone], options, by_key)
-            return CompiledRules(rule_columns(templates), groups, (*alone, *over_dealt), joints)
+            return CompiledRules(rule_columns(templates), groups, (*alone, *own_run), joints)
         apart = {id(c.unit) for c in rest}
         candidates = [
             new
@@ -304,8 +310,10 @@ def _of_template(candidate: RuleCandidate, target: RuleTarget) -> Iterator[Alone
     if example.answers is not None:
         yield candidate
         return
-    windows = window_parameters(query.syntax) if window_is_filter(example) else []
-    same = {*agreed(example), *shapes}.difference(windows)
+    choice = choice_of_rules(example, target.options.jit) if target.gathers else None
+    found = example if choice is None else replace(example, selection=None)
+    windows = window_parameters(query.syntax) if window_is_filter(found) else []
+    same = {*agreed(found), *shapes}.difference(windows)
     fixed = [name for name in template.parameters if name in same]
     groups = list(alike(template, candidate.rows, fixed))
     if target.deals and len(groups) >= FEWEST_VARIANTS:
@@ -319,10 +327,13 @@ def _of_template(candidate: RuleCandidate, target: RuleTarget) -> Iterator[Alone
             yield replace(candidate, rows=rows)
             continue
         longest, sizes = bound.longest_window(rows, windows, values)
-        wide = widened(longest, values_of(template, rows), sizes[rows])
+        found = longest if choice is None else replace(longest, selection=None)
+        wide = widened(found, values_of(template, rows), sizes[rows])
         prepared = prepare(wide.query, target.options)
         numbers, reason = candidate.unit.numbers[rows], candidate.reason
-        yield Alone(query, wide.query, prepared, numbers, reason, wide.residual, wide.tested)
+        whole = replace(wide.query, selection=longest.selection)
+        residual = replace(wide.residual, choice=choice)
+        yield Alone(query, whole, prepared, numbers, reason, residual, wide.tested)
 
 
 # ── alone ────────────────────────────────────────────────────────────────────

@@ -25,12 +25,14 @@ Columns: TypeAlias = Any  # a schema, or a dict of them
 class RuleTarget:
     """What rules are compiled for: the columns of the events, and the options of the run. With
     `deals`, the runtime can deal events to variants of a query; with `ends`, the data have an end,
-    so that nobody minds if a match is known late."""
+    so that nobody minds if a match is known late; with `gathers`, it takes all matches of a query
+    at once."""
 
     columns: Columns
     options: Options
     deals: bool
     ends: bool
+    gathers: bool
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,12 @@ class Alone:
     residual: Residual | None = None
     tested: tuple[str, ...] = ()
     variants: Variants | None = None
+
+    @property
+    def needs_own_run(self) -> bool:
+        """Whether no other query may be joined with this one."""
+        chooses = self.residual is not None and self.residual.choice is not None
+        return chooses or self.variants is not None
 
     @property
     def required(self) -> tuple[str, ...]:

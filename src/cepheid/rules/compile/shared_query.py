@@ -15,7 +15,8 @@ about the matches that satisfy it. It is one where it
 
 It is none where it reads elements of a group one by one, a forbidden event, an optional one in
 WHERE or UNTIL, or variables of a branch that a match may not have taken; nor after `AFTER MATCH`
-with a SKIP, where a match that goes makes room for another. A window is a filter, too, unless a
+with a SKIP, where a match that goes makes room for another; unless matches are single events, and
+each rule can choose among its own (`choice_of_rules`). A window is a filter, too, unless a
 closure or a negation at an edge of the pattern reaches as far as the window does, or it counts
 events.
 
@@ -62,9 +63,9 @@ from cepheid.algebra.structure import structure
 from cepheid.algebra.text import condition_text
 from cepheid.engine.attribution.pairs import OF_ROW
 from cepheid.engine.attribution.parameters import RuleParameters, as_read
-from cepheid.engine.attribution.residual import Ints, Residual
+from cepheid.engine.attribution.residual import Ints, Residual, RuleChoice
 from cepheid.language import ast
-from cepheid.language.ast import SequenceOperator
+from cepheid.language.ast import SequenceOperator, Skip
 from cepheid.language.traversal import parameters
 from cepheid.rewrites.condition_roles import classify, has_next
 from cepheid.rules.compile.hulls import parameters_of, wide
@@ -88,6 +89,21 @@ def agreed(query: BoundQuery) -> frozenset[str]:
         if isinstance(part, Closure) and part.until is not None:
             names |= parameters_of(part.until)
     return frozenset(names)
+
+
+def choice_of_rules(query: BoundQuery, jit: bool) -> RuleChoice | None:
+    """What each rule can choose among its own matches, which are single events, so that the query
+    has no choice left. Of several events, an engine that knows the choice looks for fewer."""
+    chosen = query.selection
+    if chosen is None or chosen.counts_all or not isinstance(query.pattern, Leaf):
+        return None
+    match chosen.skip:
+        case Skip.FOR:
+            return RuleChoice(chosen.pause, chosen.most, jit)
+        case Skip.NONE:
+            return RuleChoice(None, chosen.most, jit)
+        case _:
+            return None
 
 
 def window_is_filter(query: BoundQuery) -> bool:

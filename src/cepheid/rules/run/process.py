@@ -16,7 +16,7 @@ from cepheid.algebra.binding.scope import types_of
 from cepheid.algebra.nested_columns import with_extracted
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.attribution.json_rows import RULE, alert_schema
-from cepheid.engine.attribution.owners import alerts_of_queries
+from cepheid.engine.attribution.owners import alerts_of_queries, gathered
 from cepheid.engine.attribution.throttled import throttled
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END
@@ -194,7 +194,7 @@ def run(
             for events in events_of(query, table):
                 with naming(compiled.rules[RULE][query.members[0].rules[0]]):
                     _, batches = execution.run(query.prepared, EventTable.of(events), options)
-                for batch in batches:
+                for batch in gathered(query.attributions, batches):
                     yield alerts_of_queries(compiled.rules, query.attributions, batch, schema)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.nested_columns import with_extracted
 from cepheid.engine.attribution.json_rows import RULE, TEMPLATE, alert_schema
-from cepheid.engine.attribution.owners import alerts_of_queries
+from cepheid.engine.attribution.owners import alerts_of_queries, gathered
 from cepheid.engine.merged.group import GroupMachines, RuleGroup
 from cepheid.engine.rows.order import sorted_by
 from cepheid.inprocess import execution
@@ -89,8 +88,12 @@ class _Measured:
             source = EventTable.of(events)
             with naming(self._names[int(query.members[0].rules[0])].as_py()):
                 if query.prepared.query.answers is None:
-                    take = partial(self._attributed, query)
-                    profile, _ = execution.profile(query.prepared, source, self._options, take)
+                    found: list[pa.RecordBatch] = []
+                    profile, _ = execution.profile(
+                        query.prepared, source, self._options, found.append
+                    )
+                    for batch in gathered(query.attributions, found):
+                        self._attributed(query, batch)
                     peaks = (node.peak for node in profile.nodes.values())
                     held, counted = max(held, *peaks, 0), True
                 else:
