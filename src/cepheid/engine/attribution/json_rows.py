@@ -106,9 +106,38 @@ def _values(array: pa.Array) -> pa.Array:
         return array.cast(pa.string())
     if pa.types.is_string(kind) and not _some(pc.match_substring_regex(array, _ESCAPED)):
         return pc.binary_join_element_wise('"', array, '"', "")
-    encode = json.JSONEncoder(default=plain, separators=(",", ":"), ensure_ascii=False).encode
-    texts = [None if v is None else encode(finite(v)) for v in json_values(array)]
+    if pa.types.is_struct(kind) and kind.num_fields and not any(_maps(kind)):
+        return _structs(array)
+    return _each_encoded(array)
+
+
+def _structs(array: pa.Array) -> pa.Array:
+    """Each struct as an object."""
+    parts: list[Any] = []
+    for field, values in zip(array.type, array.flatten(), strict=True):
+        parts += [f"{',' if parts else '{'}{_encode(field.name)}:"]
+        floats = pa.types.is_floating(field.type)  # Python writes 1.0 where Arrow writes 1
+        texts = _each_encoded(values) if floats else _values(values)
+        parts += [pc.fill_null(texts, "null")]
+    objects = pc.binary_join_element_wise(*parts, "}", "").cast(pa.string())
+    return pc.if_else(array.is_valid(), objects, pa.scalar(None, pa.string()))
+
+
+def _each_encoded(array: pa.Array) -> pa.Array:
+    """Each value in Python; of plain values, each distinct one once."""
+    if any(is_plain(array.type) for is_plain in _PLAIN):
+        distinct = array.dictionary_encode()
+        return _encoded(distinct.dictionary).take(distinct.indices)
+    return _encoded(array)
+
+
+def _encoded(array: pa.Array) -> pa.Array:
+    texts = [None if v is None else _encode(finite(v)) for v in json_values(array)]
     return pa.array(texts, pa.string())
+
+
+def _encode(value: Any) -> str:
+    return _ENCODER.encode(value)
 
 
 def json_values(array: pa.Array) -> list[Any]:
@@ -186,3 +215,13 @@ def plain(value: Any) -> Any:
             return base64.b64encode(value).decode()
         case _:
             return str(value)
+
+
+_PLAIN = (
+    pa.types.is_temporal,
+    pa.types.is_floating,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_decimal,
+)
+_ENCODER = json.JSONEncoder(default=plain, separators=(",", ":"), ensure_ascii=False)
