@@ -147,6 +147,9 @@ def _call(expr: Call) -> str:
     match operator:
         case "not" if isinstance(inner := arguments[0], Call) and inner.operator == "is_null":
             return f"{_operand(inner.arguments[0])} IS NOT NULL"
+        case "not" if isinstance(inner := arguments[0], Call) and inner.operator == "in":
+            listed = ", ".join(map(_operand, inner.arguments[1:]))
+            return f"{_operand(inner.arguments[0])} NOT IN ({listed})"
         case "not":
             return f"NOT {_operand(arguments[0])}"
         case "neg":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ from cepheid.rules.explain.set_funnels import MOST_RULES, SetFunnels
 from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load import files as rule_files
 from cepheid.rules.load.carried import enabled, with_headers, with_values
+from cepheid.rules.load.relations import Relations, relations_of
 from cepheid.rules.load.rule_names import all_names, unknown
 from cepheid.rules.load.tables import rows_of
 from cepheid.rules.load.validation import check, columns_of
@@ -33,6 +35,7 @@ from cepheid.rules.run.endless import open_session
 from cepheid.rules.run.profiled import profiled
 from cepheid.rules.run.runtimes import set_runtime_of
 from cepheid.rules.run.set_profile import SetProfile
+from cepheid.rules.run.unknown_types import types_at_hand, warn_of_types
 from cepheid.rules.template import Rule, Template
 from cepheid.sessions.session import Session, resumed
 
@@ -207,10 +210,8 @@ class RuleSet(Mapping[str, Rule]):
         return hashlib.blake2b("".join(parts).encode(), digest_size=16).hexdigest()
 
     @cached_property
-    def _connected(self) -> bool:
-        """Whether rules may have something to do with others: labels that they could read, or
-        columns that must agree."""
-        return any(template.label is not None or template.carried for template in self.templates)
+    def _relations(self) -> Relations:
+        return relations_of(self.templates)
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -257,6 +258,18 @@ class RuleSet(Mapping[str, Rule]):
                 templates.append(template.where(mask))
         return RuleSet(tuple(templates))
 
+    @contextmanager
+    def _naming_rows(self, data: Any, options: Options) -> Iterator[None]:
+        """An error that is that of one rule doesn't know the row of its table: `check` does."""
+        try:
+            yield
+        except QueryError:
+            schema = None if is_endless(data) else data
+            findings = tuple(check(self.templates, columns_of(schema), options))
+            if not any(finding.rows for finding in findings):
+                raise
+            raise RuleSetError(findings) from None
+
     # ── matching ─────────────────────────────────────────────────────────────
 
     @takes_options
@@ -286,17 +299,9 @@ class RuleSet(Mapping[str, Rule]):
          'template': 'rise', 'severity': 'low'}
         """
         chosen = options_of(options, named)
-        try:
+        with self._naming_rows(data, chosen):
             runtime = set_runtime_of(data)
             return runtime.match(self.templates, data, chosen, throttle, self._compile)
-        except QueryError:
-            # The error is that of one rule, and doesn't know the row of its table.
-            if is_endless(data):
-                raise
-            findings = self.check(data, chosen)
-            if not any(finding.rows for finding in findings):
-                raise
-        raise RuleSetError(findings)
 
     @takes_options
     def compile(
@@ -319,16 +324,23 @@ class RuleSet(Mapping[str, Rule]):
             )
         compiled = RuleSet(self.templates, self.skipped)
         kept = Compilations(asked=True)
-        set_runtime_of(data).compiled(self.templates, data, chosen, kept.compiled)
+        with self._naming_rows(data, chosen):
+            set_runtime_of(data).compiled(self.templates, data, chosen, kept.compiled)
         vars(compiled)[_KEPT] = kept
         return compiled
 
     @takes_options
     def open(
-        self, schema: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+        self,
+        schema: Any,
+        options: Options | None = None,
+        *,
+        throttle: str | int | None = None,
+        **named: Unpack[GivenOptions],
     ) -> Session:
         """A session that finds the matches of all rules in events that are pushed, as
-        `cepheid.open` does.
+        `cepheid.open` does. `throttle` is that of `match`; `status.suppressed` counts what it
+        leaves out.
 
         >>> rules = RuleSet.of({"pair": "PATTERN A a ; B b WHERE [x] WITHIN 5"})
         >>> columns = pa.schema({"ts": pa.int64(), "type": pa.string(), "x": pa.int64()})
@@ -337,7 +349,9 @@ class RuleSet(Mapping[str, Rule]):
         >>> session.push({"ts": 2, "type": "B", "x": 7}).select(["rule", "key"]).to_pylist()
         [{'rule': 'pair', 'key': '7'}]
         """
-        return open_session(self.templates, schema, options_of(options, named))
+        chosen = options_of(options, named)
+        with self._naming_rows(schema, chosen):
+            return open_session(self.templates, schema, chosen, throttle)
 
     @takes_options
     def resume(
@@ -345,11 +359,13 @@ class RuleSet(Mapping[str, Rule]):
         schema: Any,
         saved: bytes,
         options: Options | None = None,
+        *,
+        throttle: str | int | None = None,
         **named: Unpack[GivenOptions],
     ) -> Session:
         """The session of which `saved` are the bytes, as `cepheid.resume` does. Rules that were
         there continue, others begin, and those that are gone find nothing more."""
-        return resumed(open_session(self.templates, schema, options_of(options, named)), saved)
+        return resumed(self.open(schema, options, throttle=throttle, **named), saved)
 
     @takes_options
     def explain(
@@ -372,8 +388,9 @@ class RuleSet(Mapping[str, Rule]):
           2 rules share step 1: type = 'A' AND x <= 2
         """
         chosen = options_of(options, named)
-        runtime = set_runtime_of(data)
-        return explained(*runtime.explain(self.templates, data, chosen, self._compile))
+        with self._naming_rows(data, chosen):
+            runtime = set_runtime_of(data)
+            return explained(*runtime.explain(self.templates, data, chosen, self._compile))
 
     @takes_options
     def funnel(
@@ -402,7 +419,8 @@ class RuleSet(Mapping[str, Rule]):
         """
         chosen = options_of(options, named)
         runtime = set_runtime_of(data)
-        matches = runtime.counts(runtime.match(self.templates, data, chosen))
+        with self._naming_rows(data, chosen):
+            matches = runtime.counts(runtime.match(self.templates, data, chosen))
         silent = [name for name in self if name not in matches][:most]
         funnels = {name: self[name].funnel(data, chosen, rows=rows) for name in silent}
         return SetFunnels({name: matches.get(name, 0) for name in self}, funnels)
@@ -428,16 +446,23 @@ class RuleSet(Mapping[str, Rule]):
                 "profile is for tables in this process: take some of the data, or watch a stream "
                 "with cepheid.status"
             )
-        return profiled(self.templates, data, chosen)
+        with self._naming_rows(data, chosen):
+            return profiled(self.templates, data, chosen)
 
     # ── checking ─────────────────────────────────────────────────────────────
 
     @takes_options
     def check(
-        self, data: Any = None, options: Options | None = None, **named: Unpack[GivenOptions]
+        self,
+        data: Any = None,
+        options: Options | None = None,
+        *,
+        types: Collection[str] = (),
+        **named: Unpack[GivenOptions],
     ) -> tuple[Finding, ...]:
         """Findings of the rules over these events: a schema, data of any kind, or a dict of either
         for several streams. Nothing is run. Without data, every attribute is assumed to exist.
+        Types that resemble one of the data's, or one of those in `types`, are warned of.
 
         >>> columns = pa.schema({"ts": pa.int64(), "type": pa.string(), "amount": pa.int64()})
         >>> rules = RuleSet.of({"rise": "PATTERN A a ; B b WHERE a.amout < b.amount WITHIN 5"})
@@ -450,6 +475,10 @@ class RuleSet(Mapping[str, Rule]):
         """
         assumed = {} if options or data is not None else {"time": "ts", "type": "type"}
         chosen = options_of(options, {**assumed, **named})
+        known = set(types) or types_at_hand(data, chosen)
+        if known and chosen.type is not None:
+            own = {name for t in self.templates for name in (t.label, t.name) if name is not None}
+            warn_of_types(self.templates, known | own, chosen.type, 3)
         return tuple(check(self.templates, columns_of(data), chosen))
 
 
@@ -465,15 +494,16 @@ def _named(query: str | Query, name: str) -> Query:
 
 
 def _joined(left: RuleSet, right: RuleSet) -> RuleSet:
-    """The rules of two sets without a name in common. Each has been checked by itself, and there is
-    nothing between rules that carry no columns and have no labels."""
+    """The rules of two sets without a name in common. Each has been checked by itself, and is
+    checked together only where rules of one may have something to do with those of the other."""
     templates = (*left.templates, *right.templates)
-    if left._connected and right._connected:
+    relations = left._relations.beside(right._relations)
+    if relations is None:
         return RuleSet(templates)
     joined = object.__new__(RuleSet)
     object.__setattr__(joined, "templates", templates)
     begin = len(left._index)
     names = {name: begin + at for name, at in right._index.items()}
     vars(joined)["_index"] = {**left._index, **names}
-    vars(joined)["_connected"] = left._connected or right._connected
+    vars(joined)["_relations"] = relations
     return joined

@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cepheid.algebra.binding.findings import did_you_mean
+from cepheid.algebra.text_patterns import regular_expression_problem
 from cepheid.engine.attribution.json_rows import KEY, MATCH, RULE, TEMPLATE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.errors import DataError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.language.outline import Outline
-from cepheid.language.traversal import parameters
+from cepheid.language.traversal import parameters, walk
 from cepheid.options import GivenOptions, Options, takes_options
 from cepheid.query import Query, options_of
 from cepheid.reasons.funnel import Funnel
@@ -272,6 +273,7 @@ def problems(template: Template) -> Iterator[Finding]:
                 f"the column `{name}` can't be carried: the matches have a column of that name"
             )
             yield _of_table(template, message, "call it something else")
+    yield from _wrong_expressions(template)
     if columns.count(RULE) == 1:
         yield from _bad_names(template)
     elif not template.name.strip():
@@ -321,6 +323,25 @@ def _bad_names(template: Template) -> Iterator[Finding]:
         rows = tuple(map(template.number, pc.indices_nonzero(empty).to_pylist()))
         hint = f"write one in column `{RULE}`, or leave the column out to have rules numbered"
         yield _of_table(template, "the rule has no name", hint, rows)
+
+
+def _wrong_expressions(template: Template) -> Iterator[Finding]:
+    """A regular expression is right or wrong whatever the events are."""
+    for node in walk(template.query.syntax) if template.parameters else ():
+        match node:
+            case ast.Like(operator="RLIKE", pattern=ast.Parameter(name=name)):
+                column = template.columns.get(name)
+            case _:
+                continue
+        if column is None or not pa.types.is_string(column.type):
+            continue
+        for text in column.unique().drop_null().to_pylist():
+            problem = regular_expression_problem(text)
+            if problem is not None:
+                rows = pc.indices_nonzero(pc.equal(column, text)).to_pylist()
+                message = f"`{name}` is no regular expression: {problem}"
+                hint = "expressions are RE2's: without look-around and back references"
+                yield _of_table(template, message, hint, tuple(map(template.number, rows)))
 
 
 def _of_table(template: Template, message: str, hint: str, rows: tuple[int, ...] = ()) -> Finding:

@@ -165,6 +165,9 @@ class QueryRun:
         held = self._waiting is not None and self._waiting.rows.num_rows > 0
         return held or self._bucket.waits
 
+    suppressed = 0
+    """Alerts of rules are throttled, matches of queries aren't."""
+
     @property
     def matches(self) -> int:
         return self._matches

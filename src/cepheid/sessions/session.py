@@ -58,6 +58,7 @@ class SessionStatus:
     shed       events that were dropped because of the limit
     undecided  matches that were left out at the end, because of `until=`
     replans    how often a plan was replaced
+    suppressed alerts of rules that `throttle=` left out
     time       how far time has come; None before the first event
     """
 
@@ -70,6 +71,7 @@ class SessionStatus:
     shed: int
     undecided: int
     replans: int
+    suppressed: int
     time: int | datetime | None
 
 
@@ -163,6 +165,7 @@ class Session:
             shed=total("shed"),
             undecided=total("undecided"),
             replans=total("replans"),
+            suppressed=total("suppressed"),
             time=self._time,
         )
 

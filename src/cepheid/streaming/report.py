@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Report:
     """The figures of a batch, and of the state after it. `shed` counts events dropped because of
     the limit, `replans` plan changes since the stream began, `refused` rules that can't run, `ties`
-    events whose unknown order matters."""
+    events whose unknown order matters, `suppressed` alerts that were throttled."""
 
     events: int
     late: int
@@ -20,6 +20,7 @@ class Report:
     replans: int
     refused: int = 0
     ties: int = 0
+    suppressed: int = 0
 
 
 NOTHING = Report(0, 0, 0, 0, 0, 0, 0)

@@ -126,8 +126,11 @@ def _check_rules(
 ) -> bool:
     """Print the rules' findings and how many rules are valid; return whether all are."""
     from cepheid.cli.inputs import columns_for
+    from cepheid.rules.compile.compiled_rules import compile_rules
+    from cepheid.rules.load.readers import first_and_following
     from cepheid.rules.load.validation import check as check_templates
     from cepheid.rules.load.validation import count_wrong
+    from cepheid.rules.run.contradictions import contradictions
 
     templates, columns = loaded.templates, None
     if sources and templates:
@@ -143,4 +146,8 @@ def _check_rules(
     if templates:
         rules = "rule" if count == 1 else "rules"
         typer.echo(f"{path}: {f'{right:,} of ' if findings else ''}{count:,} {rules} OK")
+    if columns is not None and not findings:
+        compiled = compile_rules(first_and_following(templates)[0], columns, options, deals=True)
+        for contradiction in contradictions(compiled):
+            typer.echo(f"warning: {contradiction}", err=True)
     return not findings

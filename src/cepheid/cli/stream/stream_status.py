@@ -59,6 +59,7 @@ class Totals(Sums):
         parts += [f"{self.late:,} late", f"{self.rejected:,} rejected"]
         parts += [f"{self.future:,} ahead of the clock"] if self.future else []
         parts += [f"{self.shed:,} shed"] if self.shed else []
+        parts += [f"{self.suppressed:,} throttled"] if self.suppressed else []
         parts += [f"{self.ties:,} in no order (--tie)"] if self.ties else []
         parts += [many(self.files, "unreadable file")] if self.files else []
         return ", ".join(parts)

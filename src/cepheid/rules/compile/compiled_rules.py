@@ -99,8 +99,13 @@ class CompiledRules:
 
     @property
     def choosing(self) -> pa.Array:
-        """The names of the rules that choose among their matches: AFTER MATCH SKIP, LIMIT."""
-        numbers = [query.rules for query in self.alone if query.bound.selection is not None]
+        """The names of the rules that choose among their matches, by AFTER MATCH SKIP or LIMIT, or
+        return answers about them."""
+        numbers = [
+            query.rules
+            for query in self.alone
+            if query.bound.selection is not None or query.bound.answers is not None
+        ]
         chosen = np.concatenate([np.zeros(0, np.int64), *numbers])
         return self.rules[RULE].combine_chunks().take(pa.array(chosen))
 

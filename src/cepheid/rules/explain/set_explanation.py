@@ -6,19 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from cepheid.algebra.expressions import Call
-from cepheid.algebra.text import expression_text
-from cepheid.algebra.types import Type
-from cepheid.engine.arrays.columns import Column
-from cepheid.engine.arrays.ordered_codes import HIGHEST, LOWEST
-from cepheid.engine.merged.dag import ROOT
-from cepheid.engine.merged.group import RuleGroup, values_of
+from cepheid.engine.merged.group import RuleGroup
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun
 from cepheid.rules.compile.rule_queries import Alone
 from cepheid.rules.explain.shared_parts import commons, counts
+from cepheid.rules.explain.shared_steps import shared_steps, step_text
 from cepheid.rules.placement.split import PlacedPass
 
 FOLLOWS = "it reads the matches of other rules"
@@ -191,9 +183,7 @@ def _spread(placed: PlacedPass, parts: list[PassSummary]) -> Spread:
 
 
 def _pass(group: RuleGroup) -> PassSummary:
-    graph, branches = group.merged.graph, group.merged.branches
-    below = _rules_below(group)
-    chosen = [n for n in np.argsort(-below, kind="stable").tolist() if n != ROOT and below[n] > 1]
+    branches, shared = group.merged.branches, shared_steps(group)
     lengths = [(branch.rows.length, len(branch.path.steps)) for branch in branches]
     negations = [
         branch.rows.length * sum(len(step.forbidden) for step in branch.path.steps)
@@ -208,69 +198,21 @@ def _pass(group: RuleGroup) -> PassSummary:
         key=group.key,
         rules=sum(rules for rules, _ in lengths),
         steps=steps,
-        nodes=graph.nodes - 1,
+        nodes=len(shared),
         conditions=steps + sum(negations),
         predicates=len(group.merged.index.atoms) - 1,
         limits=sum(limits),
         shared=tuple(
-            Shared(int(graph.depth[n]) + 1, _takes(group, int(graph.predicate[n])), int(below[n]))
-            for n in chosen[:SHOWN]
+            Shared(step.number, step_text(group, step), len(step.rules))
+            for step in shared[:SHOWN]
+            if len(step.rules) > 1
         ),
     )
 
 
-def _rules_below(group: RuleGroup) -> NDArray[np.int64]:
-    """How many rules pass through each node."""
-    graph = group.merged.graph
-    rules: list[set[int]] = [set() for _ in range(graph.nodes)]
-    for node in range(graph.nodes - 1, 0, -1):  # a node's number is above that of its parent
-        ending = graph.rules.values[graph.rules.begins[node] : graph.rules.begins[node + 1]]
-        rules[node].update(ending.tolist())
-        rules[graph.parent[node]] |= rules[node]
-    return np.array([len(below) for below in rules])
-
-
-def _takes(group: RuleGroup, predicate: int) -> str:
-    """The predicate as text."""
-    atoms = range(*group.merged.index.atoms[predicate : predicate + 2].tolist())
-    return " AND ".join(text for atom in atoms for text in _texts(group, atom)) or "every event"
-
-
-def _texts(group: RuleGroup, atom: int) -> Iterator[str]:
-    index = group.merged.index
-    column = group.merged.columns[index.columns[atom]]
-    name = expression_text(column.expression).removeprefix(".")
-    low, high = int(index.lows[atom]), int(index.highs[atom])
-    match column.expression:
-        case Call("is_null", (tested,)) if not high:
-            yield f"{expression_text(tested).removeprefix('.')} IS NOT NULL"
-        case _ if column.type is Type.BOOLEAN and low == high:
-            yield name if low else f"NOT ({name})"
-        case _ if low == high:
-            yield f"{name} = {_value(group, column, low)}"
-        case _:
-            if low == LOWEST and high == HIGHEST:
-                yield f"{name} IS NOT NULL"
-            if low != LOWEST:
-                yield f"{name} {_limit(group, column, low, '>', -1)}"
-            if high != HIGHEST:
-                yield f"{name} {_limit(group, column, high, '<', 1)}"
-
-
-def _limit(group: RuleGroup, column: Column, code: int, operator: str, beyond: int) -> str:
-    """Pick the shorter of two equal numbers: most likely the one that was written."""
-    last, first_out = (_value(group, column, c) for c in (code, code + beyond))
-    if column.type is Type.FLOAT and len(first_out) < len(last):
-        return f"{operator} {first_out}"
-    return f"{operator}= {last}"
-
-
-def _value(group: RuleGroup, column: Column, code: int) -> str:
-    (value,) = values_of(group, column, np.array([code]))
-    return repr(value)
-
-
 def _lines(explanation: SetExplanation) -> Iterator[str]:
+    if not (explanation.passes or explanation.joined or explanation.alone):
+        yield "no rules"
     for n, summary in enumerate(explanation.passes, 1):
         by = "no key" if summary.key is None else f"key {summary.key}"
         yield f"pass {n}: {_count(summary.rules, 'rule')}, {by}"

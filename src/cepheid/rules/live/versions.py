@@ -132,7 +132,12 @@ class LiveRules:
 
     @takes_options
     def match(
-        self, stream: Any, options: Options | None = None, **named: Unpack[GivenOptions]
+        self,
+        stream: Any,
+        options: Options | None = None,
+        *,
+        throttle: str | int | None = None,
+        **named: Unpack[GivenOptions],
     ) -> Any:
         """Match a streaming DataFrame: each batch by the rules that are current then. The result is
         as from `RuleSet.match`."""
@@ -151,6 +156,7 @@ class LiveRules:
             options_of(options, named),
             reader.parquet(self.path),
             self.keys,
+            throttle,
         )
 
     def _names(self) -> list[str]:

@@ -20,7 +20,7 @@ from cepheid.rules.load.tables import TABLES
 from cepheid.rules.load.usable import usable
 from cepheid.rules.load.validation import check, columns_of
 from cepheid.rules.ruleset import RuleSet
-from cepheid.rules.run.passes import Needs, needs, pass_of, passes
+from cepheid.rules.run.passes import Needs, needs, pass_of, passes, with_rules
 from cepheid.rules.template import Template, clashes
 
 Snapshot = tuple[tuple[str, int, int], ...]
@@ -125,9 +125,9 @@ class Watch:
     def _unfit(self, templates: Sequence[Template], wrong: Iterable[Finding]) -> list[Finding]:
         """Findings of rules that are valid, but can't run on the stream as it was started."""
         known = {finding.template for finding in wrong}
-        right = [template for template in templates if template.name not in known]
+        right = [t for t in with_rules(templates) if t.name not in known]
         first = self.live.first()
-        begun = right if first is None else list(first.templates)
+        begun = right if first is None else list(with_rules(first.templates))
         findings = [f for f in clashes([*begun, *right]) if f.template not in known]
         if self._columns is None:
             return findings

@@ -19,6 +19,7 @@ from cepheid.rules.findings import Finding, of_query
 from cepheid.rules.load.carried import constants, enabled, with_columns, with_headers, with_values
 from cepheid.rules.load.query_texts import QueryTexts
 from cepheid.rules.load.readers import circles
+from cepheid.rules.load.row_classes import numbers
 from cepheid.rules.load.rule_names import duplicates, first_of_each_name
 from cepheid.rules.load.tables import TABLES, Misfits, read_table
 from cepheid.rules.load.usable import usable
@@ -165,7 +166,7 @@ def _with_tables(
         else:
             taken[name] = path
             try:
-                table = read_table(path)
+                table = read_table(path, numbers(named[name].query.syntax))
                 rows = with_columns(table.rows, constants(named[name]))
                 filled[name] = replace(named[name], rows=rows, origin=str(path))
                 findings += [_of_misfits(path, name, misfits) for misfits in table.misfits]

@@ -55,6 +55,25 @@ def amounts(query: ast.Query) -> set[str]:
     return names
 
 
+def numbers(query: ast.Query) -> set[str]:
+    """The parameters that are compared by order, that something is calculated with, or that are
+    amounts: where most values of such a column are numbers, all have to be."""
+    names = amounts(query)
+    for node in walk(query):
+        match node:
+            case ast.Comparison(operands=sides, operators=operators):
+                by_order = any(operator not in ("=", "<>") for operator in operators)
+            case ast.InRange(low=low, high=high):
+                sides, by_order = (low, high), True
+            case ast.Binary(operator=operator, left=left, right=right):
+                sides, by_order = (left, right), operator != "||"
+            case _:
+                sides, by_order = (), False
+        if by_order:
+            names.update(side.name for side in sides if isinstance(side, ast.Parameter))
+    return names
+
+
 def sizes(column: pa.Array) -> Classes:
     """Classes of amounts: one per value; if there are many values, by sign, magnitude, and whether
     they are whole."""

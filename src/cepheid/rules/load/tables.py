@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,18 +53,45 @@ def rows_of(data: Any) -> pa.Table:
     >>> rows_of([{"low": 5, "country": "DE"}, {"low": 7, "country": None}]).num_rows
     2
     """
-    if isinstance(data, Mapping):
-        return pa.table(dict(data))
     if isinstance(data, list) and all(isinstance(row, Mapping) for row in data):
-        return pa.Table.from_pylist(data)
+        names = dict.fromkeys(name for row in data for name in row)
+        data = {name: [row.get(name) for row in data] for name in names}
+    if isinstance(data, Mapping):
+        return pa.table({name: _column(name, values) for name, values in data.items()})
     source = to_arrow(runtime_of(data).collected(data), nan_is_null=True)
     check_readable(reasons(source.schema), source.schema.names)
     return as_table(source)
 
 
-def read_table(path: Path) -> TableFile:
+def _column(name: str, values: Any) -> Any:
+    """The values of a column; an error names the first that is of another kind than the first."""
+    try:
+        return pa.array(values) if isinstance(values, list) else values
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        first = next(value for value in values if value is not None)
+        for row, value in enumerate(values, 1):
+            if value is not None and not _alike(first, value):
+                raise DataError(
+                    f"row {row}: `{name}` is {value!r}, and {first!r} is before it: a column has "
+                    "one kind of value"
+                ) from None
+        raise
+
+
+def _alike(*values: object) -> bool:
+    try:
+        pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return False
+    return True
+
+
+def read_table(path: Path, numbers: Collection[str] = ()) -> TableFile:
     """The rows of a file. In a CSV file an empty field is NULL, and nothing else is: the country
-    NA is a country. Names of rules are text, and so are numbers that begin with a zero: codes."""
+    NA is a country. Names of rules are text, and so are numbers that begin with a zero: codes.
+    Columns that must be `numbers` are, if most cells are."""
+    if path.is_file() and not path.stat().st_size:
+        raise DataError("the file is empty: its first line says what the columns are called")
     try:
         if path.suffix.lower() != ".csv":
             return TableFile(pa.dataset.dataset(path, format="parquet").to_table())
@@ -72,7 +100,7 @@ def read_table(path: Path) -> TableFile:
         texts = _csv(path, whole).to_table(columns=whole)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"the table can't be read: {str(error).splitlines()[0]}") from None
-    read = _with_numbers(rows)
+    read = _with_numbers(rows, numbers)
     rows = read.rows
     for name in whole:
         if pc.any(pc.match_substring_regex(texts[name], "^[+-]?0[0-9]")).as_py():
@@ -80,8 +108,9 @@ def read_table(path: Path) -> TableFile:
     return replace(read, rows=rows)
 
 
-def _with_numbers(rows: pa.Table) -> TableFile:
-    """A column of texts that is numbers but for a few cells becomes a column of numbers."""
+def _with_numbers(rows: pa.Table, numbers: Collection[str]) -> TableFile:
+    """A column of texts that is numbers but for a few cells becomes a column of numbers; of a
+    column that must have them, but for less than half."""
     misfits = []
     for place, field in enumerate(rows.schema):
         if field.name == RULE or not pa.types.is_string(field.type):
@@ -89,17 +118,28 @@ def _with_numbers(rows: pa.Table) -> TableFile:
         cells = rows[place].to_pylist()
         if not _looks_like_numbers(rows[place]):
             continue
-        type_ = decide(field.name, CellSample([cell for cell in cells if cell is not None])).type
+        filled = [cell for cell in cells if cell is not None]
+        type_ = (
+            _most(filled) if field.name in numbers else decide(field.name, CellSample(filled)).type
+        )
         if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
             continue
         read = float if pa.types.is_floating(type_) else int
         fits = [cell is not None and kind_of(cell) in _NUMBERS for cell in cells]
-        numbers = [read(cell) if fit else None for cell, fit in zip(cells, fits, strict=True)]
-        rows = rows.set_column(place, field.name, pa.array(numbers, type_))
+        values = [read(cell) if fit else None for cell, fit in zip(cells, fits, strict=True)]
+        rows = rows.set_column(place, field.name, pa.array(values, type_))
         wrong = [at for at, fit in enumerate(fits) if not fit and cells[at] is not None]
         numbered = tuple(at + 1 for at in wrong)
         misfits.append(Misfits(field.name, numbered, cells[wrong[0]]))
     return TableFile(rows, tuple(misfits))
+
+
+def _most(cells: Sequence[str]) -> pa.DataType:
+    """The type of numbers, if most cells are."""
+    kinds = Counter(kind_of(cell) for cell in cells)
+    if 2 * sum(kinds[kind] for kind in _NUMBERS) <= len(cells):
+        return pa.string()
+    return pa.float64() if kinds[CellKind.FLOAT] else pa.int64()
 
 
 def _looks_like_numbers(column: pa.ChunkedArray) -> bool:

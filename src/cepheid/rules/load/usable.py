@@ -40,6 +40,8 @@ def usable(
             right.append(template.where(pa.chunked_array([good])))
     taken = {name for template in right for name in _names(template)}
     for template in before:
+        if not len(template):
+            continue
         lost = template.query.name in files or template.origin in files or template.name in whole
         stays = [name not in taken and (lost or name in doubtful) for name in _names(template)]
         if all(stays):

@@ -27,6 +27,7 @@ from cepheid.rules.placement.places import Ground
 from cepheid.rules.placement.split import PlacedPass, passes_of
 from cepheid.rules.run.alert_columns import require_alert_columns
 from cepheid.rules.run.chains.in_frames import chain_over, followed
+from cepheid.rules.run.contradictions import warn_of_contradictions
 from cepheid.rules.run.passes import needs_of
 from cepheid.rules.run.runtimes import Templates, Throttle
 from cepheid.rules.run.throttle import check_carried, throttle_ticks
@@ -54,6 +55,7 @@ class SetOnSpark:
         chain = chain_over(templates, data, options)
         first = templates if chain is None else chain.first
         compiled = self.compiled(first, data, options, compile_)
+        warn_of_contradictions(compiled, 4)
         frame = on_spark.with_columns(frame, compiled.required)
         schema = alert_schema(compiled.rules, frame.schema.field(options.time).type)
         times = _times(compiled, frame, options)

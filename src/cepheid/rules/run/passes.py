@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.answer_shape import Answers
@@ -29,21 +29,28 @@ class Needs:
         return key is None or self.single or key in self.keys
 
 
+def with_rules(templates: Iterable[Template]) -> tuple[Template, ...]:
+    """Those that have rules: nothing is known of the parameters of an empty table."""
+    return tuple(template for template in templates if len(template))
+
+
 def needs(
-    templates: Sequence[Template], columns: Columns, options: Options
+    templates: Sequence[Template], columns: Columns, options: Options, throttled: bool = False
 ) -> list[Needs | CepheidError]:
     """What each template needs, or why it can't run on a stream with these columns. Written rules
-    of one frame need the same."""
+    of one frame need the same. If alerts are `throttled`, those of a key must be in one bucket,
+    also where a match is one event."""
     needs_by_place: list[Needs | CepheidError | None] = [None] * len(templates)
     for shared in lifted(templates):
         need = _needs(shared.template, columns, options)
         if isinstance(need, Needs):
             for place in shared.places:
                 needs_by_place[place] = need
-    return [
+    every = (
         need or _needs(template, columns, options)
         for need, template in zip(needs_by_place, templates, strict=True)
-    ]
+    )
+    return [replace(n, single=False) if throttled and isinstance(n, Needs) else n for n in every]
 
 
 def _needs(template: Template, columns: Columns, options: Options) -> Needs | CepheidError:
@@ -95,12 +102,13 @@ def _example(template: Template, columns: Columns, options: Options) -> BoundQue
 
 
 def passes(
-    templates: Sequence[Template], columns: Columns, options: Options
+    templates: Sequence[Template], columns: Columns, options: Options, throttled: bool = False
 ) -> tuple[str | None, ...]:
     """The keys of the passes that these rules need: the column that partitions most rules, then
     that of most of the rest; None for rules without a key."""
     left: list[tuple[Needs, int]] = []
-    for template, need in zip(templates, needs(templates, columns, options), strict=True):
+    needed = needs(templates, columns, options, throttled)
+    for template, need in zip(templates, needed, strict=True):
         if isinstance(need, CepheidError):
             raise need
         left.append((need, len(template)))

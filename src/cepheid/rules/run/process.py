@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.algebra.binding.scope import types_of
 from cepheid.algebra.nested_columns import with_extracted
 from cepheid.algebra.query import BoundQuery
 from cepheid.engine.attribution.json_rows import RULE, alert_schema
@@ -22,7 +21,7 @@ from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.merged.group import matches
 from cepheid.engine.rows.clock import times
-from cepheid.engine.rows.event_types import misspelled, types_in
+from cepheid.engine.rows.event_types import types_in
 from cepheid.engine.rows.order import sorted_by
 from cepheid.engine.rows.ties import count_ties, dependent, tied_by
 from cepheid.inprocess import execution
@@ -40,10 +39,11 @@ from cepheid.rules.load.readers import first_and_following
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.alert_columns import ALERT_COLUMNS, filled, require_alert_columns
 from cepheid.rules.run.chains.in_tables import chain_of, followed, said_once
+from cepheid.rules.run.contradictions import warn_of_contradictions
 from cepheid.rules.run.endless import alerts_of_endless
-from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
+from cepheid.rules.run.runtimes import Templates, Throttle
 from cepheid.rules.run.throttle import check_carried, throttle_ticks
-from cepheid.rules.template import Template
+from cepheid.rules.run.unknown_types import warn_of_types
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class SetInProcess:
     ) -> Any:
         refuse_dead_letters(options)
         if is_endless(data):
-            refuse_throttle(throttle, "iterators of record batches")
-            return alerts_of_endless(templates, data, options)
+            return alerts_of_endless(templates, data, options, throttle)
         runtime = InProcess()
         events = runtime.repeatable(data, "rules read the same events several times")
         tables = events if isinstance(data, Mapping) else {EVENTS: events}
@@ -72,7 +71,7 @@ class SetInProcess:
         every = compiled.rules if chain is None else rule_columns(templates)
         schema = alert_schema(every, _plain(table.schema.field(options.time).type))
         _warn(first, table, options)
-        _warn_of_contradictions(compiled)
+        warn_of_contradictions(compiled, 4)
         _warn_of_ties(compiled, table, options)
         first_schema = (
             schema if chain is None else alert_schema(compiled.rules, schema.field(MATCH_END).type)
@@ -130,25 +129,7 @@ def _warn(templates: Templates, table: pa.Table, options: Options) -> None:
         if count:
             warnings.warn(finer(count, table.num_rows, options.time), stacklevel=4)
     if options.type is not None and table.num_rows:
-        # Some rules may well be about types that are missing for once.
-        present = types_in(table[options.type])
-        patterns: dict[object, Template] = {}
-        for template in templates:  # of queries that differ in constants, one is parsed
-            outline = template.outline
-            patterns.setdefault(template if outline is None else outline.frame[0], template)
-        for template in patterns.values():
-            named = types_of(template.query.syntax.pattern)
-            for message in misspelled(named, present, options.type):
-                warnings.warn(f"{template.name}: {message}", stacklevel=4)
-
-
-def _warn_of_contradictions(compiled: CompiledRules) -> None:
-    """Warn of rules that match no events, whatever they are."""
-    for query in compiled.alone:
-        nothing = query.prepared.query.nothing
-        if nothing is not None:
-            name = compiled.rules[RULE][int(query.rules[0])].as_py()
-            warnings.warn(f"{name}: the rule matches nothing: {nothing}", stacklevel=4)
+        warn_of_types(templates, types_in(table[options.type]), options.type, 4)
 
 
 def _warn_of_ties(compiled: CompiledRules, table: pa.Table, options: Options) -> None:

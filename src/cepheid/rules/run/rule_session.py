@@ -20,6 +20,7 @@ from cepheid.inprocess.disorder import NEVER
 from cepheid.options import Options
 from cepheid.planner import Prepared
 from cepheid.rules.compile.compiled_rules import compile_rules
+from cepheid.rules.run.contradictions import warn_of_contradictions
 from cepheid.rules.run.passes import needs, pass_of
 from cepheid.rules.run.runtimes import Templates
 from cepheid.rules.run.stream_compiler import (
@@ -28,12 +29,14 @@ from cepheid.rules.run.stream_compiler import (
     rules_signature,
     rules_version,
 )
+from cepheid.rules.run.throttle import throttle_of
 from cepheid.runtime import Columns
 from cepheid.sessions.held_cells import HeldCells, nested, within
 from cepheid.sessions.session_events import EventColumns
 from cepheid.streaming.buckets.bucket import Job
 from cepheid.streaming.buckets.rule_bucket import RuleBucket, RulesJob, open_rules
 from cepheid.streaming.cells import arrow_bytes, table_of
+from cepheid.streaming.throttle import Throttle
 
 NOTED = 512
 """Batches after which the rows that came are written: so many small ones are as fast as one."""
@@ -48,8 +51,10 @@ class RuleRuns:
         for template, need in zip(templates, needs(templates, given, options), strict=True):
             pass_of(template, (None,), need)  # raises what is wrong with a rule
         compiled = compile_rules(templates, given, options, deals=True)
+        warn_of_contradictions(compiled, 4)
         for query in compiled.alone:
             last_moment(options.until, query.prepared.plan)
+        self._compiled = compiled
         bound = columns.bound
         order = [name for name in bound.order if name in columns.plain.names]
         read = read_fields(columns.plain, compiled.required.union(order))
@@ -97,6 +102,9 @@ class RuleRuns:
         order = np.argsort(times(table[MATCH_END].combine_chunks()), kind="stable")
         return table.take(pa.array(order))
 
+    def throttle(self, pause: int) -> Throttle:
+        return throttle_of(self._compiled, pause)
+
     @property
     def waits(self) -> bool:
         return self._bucket.waits
@@ -107,6 +115,8 @@ class RuleRuns:
                 return self._matches
             case "shed":
                 return self._shed
+            case "suppressed":
+                return 0  # see `ThrottledRuns`
             case "held":
                 return self._bucket.report().rows
             case "replans":

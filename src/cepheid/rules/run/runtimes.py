@@ -6,7 +6,6 @@ from typing import Any, Protocol, TypeAlias, assert_never
 
 import pyarrow as pa
 
-from cepheid.errors import UnsupportedError
 from cepheid.options import Options
 from cepheid.query.runtimes import runtime_of
 from cepheid.rules.compile.compilations import Compile
@@ -53,14 +52,6 @@ class SetRuntime(Protocol):
         """The matches of one rule out of the result of `match`, in the columns that the rule
         returns."""
         ...
-
-
-def refuse_throttle(throttle: Throttle, kind: str) -> None:
-    if throttle is not None:
-        raise UnsupportedError(
-            f"throttle= is for tables and DataFrames, not for {kind}: write AFTER MATCH SKIP FOR "
-            "1 hour in the rules"
-        )
 
 
 def set_runtime_of(data: Any) -> SetRuntime:

@@ -10,21 +10,24 @@ from uuid import uuid4
 
 from cepheid.algebra.kinds import is_unreadable
 from cepheid.engine.attribution.json_rows import alert_schema
+from cepheid.engine.match_schema import MATCH_END
 from cepheid.errors import DataError
 from cepheid.options import Options
 from cepheid.rules.compile.compilations import Compile
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
 from cepheid.rules.load.readers import refuse_chains
 from cepheid.rules.load.validation import columns_of
+from cepheid.rules.run.contradictions import warn_of_contradictions
 from cepheid.rules.run.dataframe import SetOnSpark
-from cepheid.rules.run.passes import needs, pass_of, passes
-from cepheid.rules.run.runtimes import Templates, Throttle, refuse_throttle
+from cepheid.rules.run.passes import needs, pass_of, passes, with_rules
+from cepheid.rules.run.runtimes import Templates, Throttle
 from cepheid.rules.run.stream_compiler import (
     StreamCompiler,
     rules_schema,
     rules_signature,
     rules_version,
 )
+from cepheid.rules.run.throttle import throttle_ticks
 from cepheid.rules.template import Template
 from cepheid.spark import rule_sets as on_spark
 from cepheid.spark.batch import frames_of
@@ -53,9 +56,8 @@ class SetOnStream(SetOnSpark):
         throttle: Throttle = None,
         compile_: Compile = compile_rules,
     ) -> Any:
-        refuse_throttle(throttle, "streams")
         refuse_chains(templates, "streams")
-        return match_stream(templates, data, options)
+        return match_stream(templates, data, options, throttle=throttle)
 
     def counts(self, matches: Any) -> dict[str, int]:
         raise DataError(
@@ -80,19 +82,26 @@ def match_stream(
     options: Options,
     versions: DataFrame | None = None,
     keys: Keys | None = None,
+    throttle: Throttle = None,
 ) -> DataFrame:
     """The matches of the rules. `versions` is the stream of versions if the rules change; the
     templates are then those of the start. `keys` are the passes' keys, if given."""
+    templates = with_rules(templates)
     frame = on_spark.read(data, options)
     columns = columns_of(data)
     compiled = compile_rules(templates, columns, options, deals=True)
+    warn_of_contradictions(compiled, 4)
     frame = on_spark.with_columns(frame, [*compiled.required, *(k for k in keys or () if k)])
-    chosen = passes(templates, columns, options) if keys is None else tuple(keys)
+    throttled = throttle is not None
+    chosen = passes(templates, columns, options, throttled) if keys is None else tuple(keys)
     if not chosen:
         raise DataError("there are no rules yet: the first rules decide the keys of a stream")
-    needed = needs(templates, columns, options)
+    needed = needs(templates, columns, options, throttled)
     places = [pass_of(t, chosen, members) for t, members in zip(templates, needed, strict=True)]
     alert_columns = alert_schema(compiled.rules, frame.schema.field(options.time).type)
+    pause = None
+    if throttle is not None:
+        pause = throttle_ticks(throttle, alert_columns.field(MATCH_END).type, options)
     schema = rules_schema(columns, options, frame.schema)
     watermark = watermark_of(frames_of(entered(data)), options.time)
     read = tuple(f.name for f in frame.schema if not is_unreadable(f))
@@ -103,7 +112,7 @@ def match_stream(
         count = 1 if key is None else options.buckets or buckets.DEFAULT
         compiler = StreamCompiler(
             run, columns, options, key, chosen, rows_schema(frame, read), schema, alert_columns,
-            watermark.delayed,
+            watermark.delayed, pause,
         )  # fmt: skip
         members = [t for t, place in zip(templates, places, strict=True) if place == key]
         if key is None and members:

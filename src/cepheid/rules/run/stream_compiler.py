@@ -30,8 +30,9 @@ from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules
 from cepheid.rules.compile.rule_queries import Columns
-from cepheid.rules.run.passes import needs, needs_of, pass_of
+from cepheid.rules.run.passes import needs, needs_of, pass_of, with_rules
 from cepheid.rules.run.portable import decoded, encoded
+from cepheid.rules.run.throttle import throttle_of
 from cepheid.rules.template import Template
 from cepheid.streaming.buckets.bucket import Job
 from cepheid.streaming.buckets.folded_bucket import FoldedJob
@@ -44,6 +45,7 @@ from cepheid.streaming.buckets.rule_bucket import (
     RulesVersion,
 )
 from cepheid.streaming.signature import answers_signature, signature
+from cepheid.streaming.throttle import Throttle
 
 Ints = NDArray[np.int64]
 
@@ -61,6 +63,7 @@ class StreamCompiler:
     schema   of the rows that buckets get
     events   their roles: time, type and tie-break
     found    the columns of what is found
+    pause    the time in which a rule has one alert for a key, if alerts are throttled
     """
 
     run: str
@@ -72,9 +75,10 @@ class StreamCompiler:
     events: Schema
     alert_schema: pa.Schema
     delayed: bool
+    pause: int | None = None
 
     def changed(self, generations: Generations, rules: bytes) -> RulesDiff:
-        runnable, refused = self._runnable(decoded(rules))
+        runnable, refused = self._runnable(with_rules(decoded(rules)))
         wanted = {template: _identities(template) for template in runnable}
         now = {name: rule for rules in wanted.values() for name, rule in rules.items()}
         kept: set[str] = set()
@@ -87,19 +91,21 @@ class StreamCompiler:
                 gone[generation.number] = frozenset(before.keys() - staying)
         new = [_without(template, kept) for template in wanted]
         fresh = [template for template in new if template is not None]
-        return RulesDiff(encoded(fresh) if fresh else None, gone, refused)
+        return RulesDiff(encoded(fresh) if fresh else None, gone, refused, frozenset(kept))
 
     def _runnable(self, templates: Sequence[Template]) -> tuple[list[Template], int]:
-        """The rules of this pass that can run, and how many rules of any pass can't."""
+        """The rules of this pass that can run, and how many can't; those that fit no pass are
+        counted by the first."""
         runnable: list[Template] = []
         refused = 0
-        needed = needs(templates, self.columns, self.options)
+        needed = needs(templates, self.columns, self.options, self.pause is not None)
         for template, place in zip(templates, needed, strict=True):
             try:
                 if pass_of(template, self.keys, place) == self.key:
                     runnable.append(template)
             except CepheidError:
-                refused += len(template)
+                if self.key == self.keys[0]:  # each is told by one pass
+                    refused += len(template)
         if self._runs(runnable):
             return runnable, refused
         right = [template for template in runnable if self._runs([template])]
@@ -145,6 +151,7 @@ class _Parts:
     rules: pa.Table
     generation: Ints
     group: RuleGroup | None
+    throttle: Throttle | None
     runs: Mapping[tuple[int, int], tuple[EngineRun, tuple[Attribution, ...]]]
 
 
@@ -157,9 +164,12 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
     numbers: list[Ints] = []
     runs: dict[tuple[int, int], tuple[EngineRun, tuple[Attribution, ...]]] = {}
     places: list[Ints] = []
+    throttle = None if compiler.pause is None else Throttle(compiler.pause)
     first = 0
     for place, generation in enumerate(generations):
         compiled = compiler._compile(decoded(generation.rules))
+        if throttle is not None:
+            throttle = throttle.beside(throttle_of(compiled, throttle.pause), generation.gone)
         there = pc.invert(pc.is_in(compiled.rules[RULE], pa.array(generation.gone, pa.string())))
         alive = there.combine_chunks().to_numpy(zero_copy_only=False)
         number = np.where(alive, first + np.cumsum(alive) - 1, -1)
@@ -179,7 +189,7 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
     group = RuleGroup(_joined(automata), tuple(numbers), compiler.key) if automata else None
     rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.alert_schema), *tables])
     every = np.concatenate(places) if places else np.zeros(0, np.int64)
-    return _Parts(rules.combine_chunks(), every, group, runs)
+    return _Parts(rules.combine_chunks(), every, group, throttle, runs)
 
 
 def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
@@ -217,7 +227,7 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
         )
         for (place, n), (run, attributions) in parts.runs.items()
     ]
-    return RulesProgram(merged, tuple(members))
+    return RulesProgram(merged, tuple(members), parts.throttle)
 
 
 def _job(compiler: StreamCompiler, run: EngineRun) -> Job:

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cepheid.engine.attribution.json_rows import RULE
 from cepheid.engine.attribution.throttled import SUPPRESSED
 from cepheid.errors import DataError, OptionError
 from cepheid.options import TICK_US, Options, duration_us
+from cepheid.planner.bounds import known_after
+from cepheid.rules.compile.compiled_rules import CompiledRules
+from cepheid.streaming.throttle import Throttle
 
 
 def check_carried(alerts: pa.Schema) -> None:
     """Raise DataError if the rules carry a column that throttle= adds."""
     if SUPPRESSED in alerts.names:
         raise DataError(f"the rules carry a column `{SUPPRESSED}`, which throttle= adds: rename it")
+
+
+def throttle_of(compiled: CompiledRules, pause: int) -> Throttle:
+    """For alerts of these rules that come bit by bit. Where no time bounds when matches are known,
+    their order is that in which they are."""
+    names = compiled.rules[RULE].combine_chunks()
+    exempt = frozenset(compiled.choosing.to_pylist())
+    lags = {
+        name: lag
+        for query in compiled.alone
+        if (lag := known_after(query.bound))
+        for name in names.take(pa.array(query.rules)).to_pylist()
+        if name not in exempt
+    }
+    return Throttle(pause, exempt, lags)
 
 
 def throttle_ticks(throttle: str | int, time: pa.DataType, options: Options) -> int:

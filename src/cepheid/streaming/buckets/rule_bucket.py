@@ -25,9 +25,10 @@ from cepheid.streaming.cells import Cells, Region, framed, unframed
 from cepheid.streaming.report import Report
 from cepheid.streaming.saved import TOKEN, token_of
 from cepheid.streaming.signature import Signature, require_same
+from cepheid.streaming.throttle import Throttle, Throttled
 
-_MERGED = 0
-"""The region of the merged rules."""
+_MERGED, _THROTTLED = 0, 1 << 20
+"""The regions of the merged rules, and of what is remembered of throttled alerts."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,12 @@ class Member:
 
 @dataclass(frozen=True)
 class RulesProgram:
-    """How the rules run: the merged ones, and all others."""
+    """How the rules run: the merged ones, and all others. With a `throttle`, not all of their
+    alerts are given out."""
 
     merged: Job
     members: tuple[Member, ...]
+    throttle: Throttle | None = None
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,12 @@ class RulesVersion:
 class RulesDiff:
     """How the rules differ from those before. `new` are rules that were added or changed, if any;
     `gone` are the names of removed rules by generation, without generations that are gone
-    altogether. `refused` counts rules that can't run."""
+    altogether. `kept` are those of rules that stay, `refused` counts rules that can't run."""
 
     new: bytes | None
     gone: Mapping[int, frozenset[str]]
     refused: int = 0
+    kept: frozenset[str] = frozenset()
 
 
 class Compiler(Protocol):
@@ -153,6 +157,7 @@ class RuleBucket:
         self._program = job.compiler.compiled(())
         self._merged = Bucket(self._program.merged)
         self._members: dict[str, Bucket] = {}
+        self._throttled = Throttled(self._merged.match_schema)
         self._matches = 0
         self._refused = 0
 
@@ -181,14 +186,18 @@ class RuleBucket:
         """Yield the alerts that are decided by these rows, in order, and by the watermark."""
         self.token = None
         self._matches = 0
-        for alerts in self._merged.match(rows, watermark):
+        every, throttle = self._found(rows, watermark), self._program.throttle
+        if throttle is not None:
+            every = iter(self._throttled.step(every, throttle, watermark).to_batches())
+        for alerts in every:
             self._matches += alerts.num_rows
             yield alerts
+
+    def _found(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
+        yield from self._merged.match(rows, watermark)
         for member in self._program.members:
             for matches in member.match(self._members[member.name], rows, watermark):
-                alerts = member.to_alerts(matches)
-                self._matches += alerts.num_rows
-                yield alerts
+                yield member.to_alerts(matches)
 
     def finish(self, until: Callable[[Job], int | None]) -> Iterator[pa.RecordBatch]:
         """The last alerts, at the end of the data; `until` says how far time passes there. Merged
@@ -212,6 +221,7 @@ class RuleBucket:
         """Switch to these rules. The cells have the current state."""
         change = self.job.compiler.changed(self._generations, rules.rules)
         gone, self._refused = change.gone, change.refused
+        self._throttled.keep(change.kept)
         for generation in self._generations:
             if generation.number not in gone:
                 cells.remove_segment(generation.number)
@@ -239,7 +249,7 @@ class RuleBucket:
     @property
     def waits(self) -> bool:
         """Whether passing time alone can decide a match, without further rows."""
-        return self._merged.waits or any(bucket.waits for bucket in self._members.values())
+        return self._throttled.waits or any(part.waits for part in self.parts)
 
     @property
     def late_rows(self) -> pa.Table:
@@ -257,6 +267,7 @@ class RuleBucket:
             size=merged.size + sum(report.size for report in others),
             replans=sum(report.replans for report in others),
             refused=self._refused,
+            suppressed=sum(self._throttled.suppressed.values()),
             ties=max(report.ties for report in (merged, *others)),  # the same events
         )
 
@@ -267,6 +278,8 @@ class RuleBucket:
         self._merged.save(Region(cells, _MERGED))
         for name, bucket in self._members.items():
             bucket.save(Region(cells, self._regions[name]))
+        if self._program.throttle is not None:
+            Region(cells, _THROTTLED).set_header(framed(self._throttled.save()))
         token = os.urandom(TOKEN)
         header = {
             "signature": dict(self.job.signature),
@@ -296,6 +309,9 @@ class RuleBucket:
         self._regions = dict(saved.regions)
         self._next_generation, self._next_region = saved.next_generation, saved.next_region
         self._program = self.job.compiler.compiled(self._generations)
+        throttled = Region(cells, _THROTTLED).header()
+        if throttled is not None and self._program.throttle is not None:
+            self._throttled.load(bytes(unframed(throttled, "the saved state")))
         same = warm is not None and warm._generations == self._generations
         merged = warm._merged if warm is not None and same else None
         self._merged = _opened(self._program.merged, Region(cells, _MERGED), merged)

@@ -28,6 +28,7 @@ from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.template_rows import alike, shaping
 from cepheid.rules.load.readers import Provider, Reads, in_order
 from cepheid.rules.run.alert_columns import filled
+from cepheid.rules.run.chains.in_tables import chooses
 from cepheid.rules.run.rule_session import RuleRuns
 from cepheid.rules.run.runtimes import Templates
 from cepheid.rules.template import Template
@@ -36,6 +37,7 @@ from cepheid.sessions.held_cells import nested, within
 from cepheid.sessions.query_run import QueryRun
 from cepheid.sessions.session_events import EventColumns
 from cepheid.streaming.chained_query import ChainedQuery, results_known_after
+from cepheid.streaming.throttle import Throttle
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,12 @@ class ChainedRuns:
         return matches.filter(pc.equal(matches[RULE], name))
 
     # ── figures ──
+
+    def throttle(self, pause: int) -> Throttle:
+        first = self._first.throttle(pause)
+        exempt = {f.name for f in self._followers if chooses(self._templates[f.place])}
+        lags = {f.name: f.run.part.known_after or 0 for f in self._followers}
+        return replace(first, exempt=first.exempt | exempt, lags={**first.lags, **lags})
 
     @property
     def waits(self) -> bool:

@@ -49,17 +49,22 @@ class RuleChain:
         return tuple(t for n, t in enumerate(self.templates) if n not in self.reads)
 
     def choosing(self, first: pa.Array) -> pa.Array:
-        """The names of the rules that choose among their matches: these of the first, and those
-        that read others."""
-        following = [self.templates[n] for n in self.reads if _chooses(self.templates[n])]
+        """The names of the rules that choose among their matches, or return answers: these of the
+        first, and those that read others."""
+        following = [self.templates[n] for n in self.reads if chooses(self.templates[n])]
         names = [name for template in following for name in template.names.to_pylist()]
         return pa.concat_arrays([first, pa.array(names, first.type)])
 
 
-def _chooses(template: Template) -> bool:
-    """Whether there is AFTER MATCH or LIMIT, except for what keeps all matches."""
-    after, limit = template.query.syntax.after_match, template.query.syntax.limit
-    return limit is not None or (after is not None and after.skip is not Selection().skip)
+def chooses(template: Template) -> bool:
+    """Whether there is GROUP BY, AFTER MATCH or LIMIT, except for what keeps all matches."""
+    query = template.query.syntax
+    after, limit = query.after_match, query.limit
+    return (
+        query.group_by is not None
+        or limit is not None
+        or (after is not None and after.skip is not Selection().skip)
+    )
 
 
 def chain_of(templates: tuple[Template, ...], tables: Tables, options: Options) -> RuleChain | None:

@@ -28,6 +28,7 @@ _COUNTERS = {
     "shed": "Events dropped because of a limit",
     "ties": "Simultaneous events of a key whose order matters, and isn't known",
     "matches": "Matches found",
+    "suppressed": "Alerts of rules that were throttled",
 }
 _GAUGES = {
     "state_rows": "Events held",

@@ -96,6 +96,7 @@ class Status:
     ties       events that came with another of the same time and key, if the query or a rule
                depends on their order and no `tie` says what it is
     refused    rules that can't be run over these events, and are left out
+    suppressed alerts that `throttle=` left out
     buckets    the same figures for each of these buckets; none where every key is a bucket (with a
                key and WITHIN n EVENTS): `rows` and `size` are always those of the batch
     backlog    how much waits in the sources, in their offsets (messages, of Kafka); None if none of
@@ -118,6 +119,7 @@ class Status:
     replans: int
     ties: int
     refused: int
+    suppressed: int
     buckets: tuple[Mapping[str, Any], ...]
     backlog: int | None
     watermark: str | None
@@ -156,12 +158,23 @@ def status(progress: Any) -> Status:
         size=_sum(rows, "size"),
         replans=_sum(rows, "replans"),
         ties=_sum(rows, "ties"),
-        refused=max((bucket["refused"] for bucket in buckets), default=0),
+        refused=_refused(buckets),
+        suppressed=_sum(rows, "suppressed"),
         buckets=buckets,
         backlog=_backlog(report.get("sources") or ()),
         watermark=(report.get("eventTime") or {}).get("watermark"),
         seconds=report.get("batchDuration", 0) / 1000,
     )
+
+
+def _refused(buckets: Iterable[Mapping[str, Any]]) -> int:
+    """Every bucket of a pass tells of the same rules; what none of the passes can run is told by
+    the first."""
+    passes: dict[str, int] = {}
+    for bucket in buckets:
+        key = bucket["bucket"].rpartition(" ")[0]
+        passes[key] = max(passes.get(key, 0), bucket["refused"])
+    return sum(passes.values())
 
 
 class NewReports:

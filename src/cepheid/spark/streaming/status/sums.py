@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cepheid.spark.streaming.status.reports import Status
 
-COUNTED = ("events", "rejected", "future", "relevant", "late", "shed", "ties", "matches")
+_LEFT_OUT = ("rejected", "future", "late", "shed", "suppressed")
+COUNTED = ("events", "relevant", "ties", "matches", *_LEFT_OUT)
 """The figures of a batch that add up."""
 
 
@@ -25,6 +26,7 @@ class Sums:
     shed: int = 0
     ties: int = 0
     matches: int = 0
+    suppressed: int = 0
     refused: int = 0
     held: dict[str, tuple[int, int]] = field(default_factory=dict)
 
