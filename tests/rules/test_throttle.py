@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,6 +79,54 @@ def test_keeps_what_skip_for_keeps(steps: list[tuple[int, int]], pause: int) -> 
     found = cep.RuleSet.of({"rule": text}).match(events, time="ts", type="type", throttle=pause)
     assert found["match_end"].to_pylist() == skipping["match_end"].to_pylist()
     assert sum(found["suppressed"].to_pylist()) + found.num_rows == len(steps)
+
+
+SEVERAL = cep.RuleSet.of(
+    {
+        "any": "INTO Any PATTERN A a WHERE [id] RETURN a.id",
+        "group": "PATTERN A a ; B+ b WHERE [id] WITHIN 5 RETURN a.id, count(b) AS n",
+        "reader": "PATTERN Any n ; !A a ; B b WHERE [id] WITHIN 6 RETURN b.id",
+        "open": "PATTERN Any n ; !B b WHERE [id] WITHIN 3 RETURN n.id",
+        "own": "PATTERN Any n WHERE [id] AFTER MATCH SKIP FOR 2 units",
+    }
+)
+
+
+@pytest.mark.parametrize(("size", "delay"), [(1, None), (7, None), (4, 5)])
+def test_sessions_and_iterators_leave_out_what_tables_do(size: int, delay: int | None) -> None:
+    """Rules that read others read what is left out, too; a session remembers when it is saved."""
+    options: dict[str, Any] = {"time": "ts", "type": "type", "jit": False}
+    chance, rows, time = random.Random(size), [], 0
+    for _ in range(40):
+        time += chance.randint(1, 2)
+        rows.append({"ts": time, "type": chance.choice("ABB"), "id": chance.randint(1, 2)})
+    events = pa.Table.from_pylist(rows)
+    want = SEVERAL.match(events, throttle=7, **options).drop_columns("suppressed").to_pylist()
+    every = SEVERAL.match(events, **options)
+    assert {row["rule"] for row in want} == set(SEVERAL)
+    if delay is not None:
+        arrival = [row["ts"] + chance.randrange(delay) for row in rows]
+        events, options["delay"] = events.take(np.argsort(arrival, kind="stable")), delay
+    session = SEVERAL.open(events.schema, throttle=7, **options)
+    found = []
+    for begin in range(0, events.num_rows, size):
+        found += session.push(events.slice(begin, size)).to_pylist()
+        if chance.random() < 0.2:
+            session = SEVERAL.resume(events.schema, session.save(), throttle=7, **options)
+    found += session.close().to_pylist()
+    assert sorted(map(repr, found)) == sorted(map(repr, want))
+    assert session.status.matches == len(found)
+    assert session.status.suppressed == every.num_rows - len(found)
+    batches = iter(events.to_batches(max_chunksize=size))
+    read = SEVERAL.match(batches, throttle=7, **options).read_all().to_pylist()
+    assert sorted(map(repr, read)) == sorted(map(repr, want))
+
+
+def test_answers_have_no_key_and_are_all_given() -> None:
+    rules = cep.RuleSet.of({"n": "FROM A a GROUP BY a.id, TUMBLE(5) RETURN a.id, count(*) AS n"})
+    every = rules.match(EVENTS, time="ts", type="type")
+    kept = rules.match(EVENTS, time="ts", type="type", throttle=100)
+    assert kept.num_rows == every.num_rows > 2
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 100])

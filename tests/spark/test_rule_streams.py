@@ -140,3 +140,21 @@ def test_rules_change_between_batches(spark: SparkSession, tmp_path: Path) -> No
     )
     assert before and after and always
     assert folder.found() == before + after + always
+
+
+def test_throttled_alerts_are_those_of_a_table_after_a_restart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, table = Folder(spark, tmp_path), events(120)
+    rules = in_seconds(RULES.select(["rise-1", "many", "quiet", "big"]))
+    for begin in range(0, 120, 40):
+        folder.add(table.slice(begin, 40))
+        found = rules.match(folder.stream(), buckets=2, throttle="15 seconds", **OPTIONS)
+        query = folder.run(found)
+    end = table.slice(0, 1).set_column(1, "ts", pa.array([10**10], pa.timestamp("us", "UTC")))
+    folder.add(end.set_column(2, "type", pa.array(["X"])))
+    query = folder.run(rules.match(folder.stream(), buckets=2, throttle="15 seconds", **OPTIONS))
+    want = rules.match(table, throttle="15 seconds", **OPTIONS)
+    assert folder.found() == rows(want)
+    assert rules.match(table, **OPTIONS).num_rows > want.num_rows
+    assert cep.status(query).totals is not None

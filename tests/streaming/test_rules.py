@@ -95,8 +95,12 @@ class RulesCluster:
         weather: Weather,
         columns: pa.Schema | None = None,
         read: pa.Schema | None = None,
+        pause: int | None = None,
     ) -> None:
-        """`columns` are those of the events, `read` what rules read of nested ones, too."""
+        """`columns` are those of the events, `read` what rules read of nested ones, too; alerts are
+        throttled by the `pause`."""
+        self.pause = pause
+        self.suppressed = 0
         self.weather, self.options = weather, options
         self.random = random.Random(weather.seed)
         flat = Schema(COLUMNS, time="ts", type="type", tie=options.tie)
@@ -121,6 +125,7 @@ class RulesCluster:
             events=self.schema,
             alert_schema=self.found,
             delayed=self.weather.delay is not None,
+            pause=self.pause,
         )
         return RulesJob(compiler, {"key": str(key)}, self.weather.buckets)
 
@@ -159,6 +164,7 @@ class RulesCluster:
                     bucket.save(cells)
                     if self.random.random() >= self.weather.failing:
                         self.cells[place] = cells
+                        self.suppressed += bucket.report().suppressed
                         return found
 
 

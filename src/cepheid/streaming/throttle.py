@@ -57,6 +57,7 @@ class Throttled:
         self.suppressed = {}
         every = pa.concat_tables([self._held, come])
         if not every.num_rows:
+            self._forget(throttle, watermark)
             return every
         ends = times(every[MATCH_END].combine_chunks())
         names = every[RULE].to_pylist()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cepheid.algebra.nested_columns import read_fields, with_extracted
 from cepheid.answers.counted.counting_engine import CountedQuery
-from cepheid.engine.attribution.json_rows import alert_schema
+from cepheid.engine.attribution.json_rows import RULE, alert_schema
 from cepheid.engine.end_of_data import last_moment
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.rows.clock import times
@@ -70,6 +70,8 @@ class RuleRuns:
         self._bucket = RuleBucket(self._job)
         self._bucket.follow(self._cells, self._version)
         self._matches = self._shed = 0
+        self.stayed = frozenset[str]()
+        """The rules that continue what was resumed."""
 
     def step(self, rows: pa.Table, reached: int) -> pa.Table:
         """What is known with these rows, when time has come so far."""
@@ -143,5 +145,8 @@ class RuleRuns:
             )
         self._bucket = open_rules(self._job, self._cells)
         self._bucket.follow(self._cells, self._version)
+        stayed = self._bucket.stayed
+        names = self._compiled.rules[RULE].to_pylist()
+        self.stayed = frozenset(names) if stayed is None else stayed
         (figures,) = table_of(saved["figures"]).to_pylist()
         self._matches, self._shed = figures["matches"], figures["shed"]

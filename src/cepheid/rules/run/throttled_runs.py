@@ -50,9 +50,11 @@ class ThrottledRuns:
         return {**own, **self._runs.save()}
 
     def resume(self, saved: Mapping[str, bytes]) -> None:
-        """A session that was saved without a throttle begins to count now."""
+        """A session that was saved without a throttle begins to count now, and so do rules that
+        have changed."""
         self._runs.resume(saved)
         self._matches = self._runs.total("matches")
         if "throttle" in saved:
             self._throttled.load(saved["throttle"])
+            self._throttled.keep(self._runs.stayed)
             self._matches = int.from_bytes(saved["kept"], "little")

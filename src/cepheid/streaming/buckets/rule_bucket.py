@@ -160,6 +160,8 @@ class RuleBucket:
         self._throttled = Throttled(self._merged.match_schema)
         self._matches = 0
         self._refused = 0
+        self.stayed: frozenset[str] | None = None
+        """The rules that were there before the last change, and are the same; None before any."""
 
     # ── a batch ──
 
@@ -222,6 +224,7 @@ class RuleBucket:
         change = self.job.compiler.changed(self._generations, rules.rules)
         gone, self._refused = change.gone, change.refused
         self._throttled.keep(change.kept)
+        self.stayed = change.kept
         for generation in self._generations:
             if generation.number not in gone:
                 cells.remove_segment(generation.number)

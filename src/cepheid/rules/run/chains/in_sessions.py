@@ -98,6 +98,7 @@ class ChainedRuns:
             n: _source(templates[n], given, columns, options) for n in read if n not in reads
         }
         self._followers = list(self._follow(reads, given, columns, options))
+        self.stayed = frozenset[str]()
 
     def _follow(
         self,
@@ -194,10 +195,12 @@ class ChainedRuns:
     def resume(self, saved: Mapping[str, bytes]) -> None:
         """Rules that are the same continue, new ones see events from now on."""
         self._first.resume(within("first", saved) or saved)
+        self.stayed = self._first.stayed
         for follower in self._followers:
             state = within(follower.identity, saved)
             if state:
                 follower.run.resume(state)
+                self.stayed |= {follower.name}
 
 
 def _source(template: Template, given: Columns, columns: EventColumns, options: Options) -> _Source:
